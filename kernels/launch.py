@@ -1,0 +1,94 @@
+"""How kernels are compiled, cached and divided among threads.
+
+Compiled code is cached in a folder whose name is a hash of all kernel sources. Numba's own check looks at one file at a
+time, so it would go on using a kernel whose callee in another file has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding
+import numba
+import numpy as np
+
+
+def _has_carryless_multiply() -> bool:
+    """Whether kernels may use the x86 instruction PCLMULQDQ; NEARDUP_CLMUL=0 says no."""
+    if os.environ.get("NEARDUP_CLMUL", "1") == "0" or platform.machine().lower() not in ("x86_64", "amd64"):
+        return False
+    return bool(llvmlite.binding.get_host_cpu_features().get("pclmul", False))
+
+
+CARRYLESS_MULTIPLY = _has_carryless_multiply()
+
+
+def _source_key() -> str:
+    digest = hashlib.sha256()
+    here = files(__package__)
+    for source in sorted((f for f in here.iterdir() if f.name.endswith(".py")), key=lambda f: f.name):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    digest.update(f"{numba.__version__} {np.__version__} {sys.version_info[:2]} {CARRYLESS_MULTIPLY}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _cache_home() -> Path:
+    if "NEARDUP_CACHE_DIR" in os.environ:
+        return Path(os.environ["NEARDUP_CACHE_DIR"])
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "neardup_gpu" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "neardup_gpu"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "neardup_gpu"
+
+
+def _usable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
+CACHE = _cache_home() / _source_key()
+"""Folder of this version's compiled kernels."""
+
+CACHE_USABLE = _usable(CACHE)
+CACHE_WARM = CACHE_USABLE and any(CACHE.iterdir())
+"""Whether an earlier run left compiled kernels there."""
+
+
+def jit(**options: Any) -> Callable[[Callable], Callable]:
+    """``numba.njit`` that releases the GIL and keeps its machine code in `CACHE`, where that can be written."""
+
+    def decorate(function: Callable) -> Callable:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(CACHE)  # read while the decorator runs, so that only our functions are kept there
+        try:
+            return numba.njit(nogil=True, cache=CACHE_USABLE, **options)(function)
+        finally:
+            numba.config.CACHE_DIR = before
+
+    return decorate
+
+
+def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
+    """Divide rows into runs of about equal total length, `per_thread` for each thread.
+
+    Returns
+    -------
+    array of int64, shape (runs + 1,)
+        Run p is rows ``bounds[p]`` to ``bounds[p + 1]``; some may be empty. A row is never divided.
+    """
+    runs = per_thread * numba.get_num_threads()
+    targets = np.linspace(offsets[0], offsets[-1], runs + 1).astype(np.int64)
+    bounds = np.searchsorted(offsets, targets, side="left").astype(np.int64)
+    bounds[0], bounds[-1] = 0, len(offsets) - 1
+    return np.minimum(bounds, len(offsets) - 1)

@@ -1,0 +1,159 @@
+"""Min-hash signatures.
+
+    signature[d, i] = min over shingles f of document d of (a[i] x + b[i]) mod 2**L, a[i] odd,
+                      x = mix64(f) for L = 64, its upper half for L = 32
+
+Each i is a linear permutation of the L-bit integers; two documents of resemblance r agree in a sample with probability
+close to r. L = 32 adds an error by collisions below |A u B| / 2**21 with probability 99.9% (Broder 1997, 4.1, l = 32).
+
+Source: Broder 2000, section 2; Broder, Charikar, Frieze and Mitzenmacher 1998 (linear permutations); mix64 comes first
+because Rabin fingerprints are linear over GF(2) and a linear permutation would keep some of that.
+
+Cost: one multiplication, addition and minimum for each shingle and sample. AltaVista's trick (Manasse 3.2: compare 8-bit
+prefixes first, settle ties later) needs permutations whose top bits come cheaper than the whole; for a x + b they do not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import prange, types
+from numba.extending import intrinsic
+
+from .launch import jit, shares
+from .scalar import mix64
+
+
+def reference(shingles, offsets, a, b):
+    """Signatures, straight from the definition.
+
+    Parameters
+    ----------
+    shingles : array of uint64
+        Shingle fingerprints; repeats change nothing.
+    offsets : array of int64, shape (documents + 1,)
+    a, b : arrays of uint32 or of uint64, shape (samples,)
+        The permutations; their type is L.
+
+    Returns
+    -------
+    array of a's dtype, shape (documents, samples)
+        Rows of documents without shingles hold the greatest value; emptiness is read from the offsets, never from it.
+    """
+    modulus = 2 ** (8 * a.itemsize)
+    signature = np.full((len(offsets) - 1, len(a)), modulus - 1, a.dtype)
+    for d, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        mixed = []
+        for f in {int(f) for f in shingles[start:stop]}:
+            f = ((f ^ (f >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+            f = ((f ^ (f >> 27)) * 0x94D049BB133111EB) % 2**64
+            f ^= f >> 31
+            mixed.append(f if modulus == 2**64 else f >> 32)
+        for i in range(len(a)):
+            signature[d, i] = min(((int(a[i]) * x + int(b[i])) % modulus for x in mixed), default=modulus - 1)
+    return signature
+
+
+def _minima(lanes, vectors):
+    """An intrinsic: minima[at + i] = min(itself, a[at + i] x[j] + b[at + i]) over j < count, for lanes * vectors samples.
+
+    The minima, a and b stay in registers while x is read once.
+    """
+
+    @intrinsic
+    def update(typingctx, x, count, a, b, minima, at):
+        def codegen(context, builder, signature, args):
+            word = ir.IntType(x.dtype.bitwidth)
+            vector = ir.VectorType(word, lanes)
+            pointers = [
+                context.make_array(kind)(context, builder, array).data
+                for kind, array in zip((x, a, b, minima), (args[0], args[2], args[3], args[4]), strict=True)
+            ]
+
+            def place(pointer, v):
+                start = builder.add(args[5], ir.Constant(args[5].type, v * lanes))
+                return builder.bitcast(builder.gep(pointer, [start]), vector.as_pointer())
+
+            def load(pointer):
+                return [builder.load(place(pointer, v), align=word.width // 8) for v in range(vectors)]
+
+            first, factors, terms = load(pointers[3]), load(pointers[1]), load(pointers[2])
+            before = builder.block
+            loop = builder.append_basic_block("shingles")
+            after = builder.append_basic_block("done")
+            builder.cbranch(builder.icmp_signed(">", args[1], ir.Constant(args[1].type, 0)), loop, after)
+            builder.position_at_end(loop)
+            j = builder.phi(args[1].type)
+            j.add_incoming(ir.Constant(args[1].type, 0), before)
+            running = [builder.phi(vector) for _ in range(vectors)]
+            value = builder.load(builder.gep(pointers[0], [j]))
+            undefined = ir.Constant(vector, ir.Undefined)
+            one = builder.insert_element(undefined, value, ir.IntType(32)(0))
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+            broadcast = builder.shuffle_vector(one, undefined, zeros)
+            smaller = []
+            for v in range(vectors):
+                image = builder.add(builder.mul(factors[v], broadcast), terms[v])
+                smaller.append(builder.select(builder.icmp_unsigned("<", image, running[v]), image, running[v]))
+            following = builder.add(j, ir.Constant(args[1].type, 1))
+            j.add_incoming(following, loop)
+            for v in range(vectors):
+                running[v].add_incoming(first[v], before)
+                running[v].add_incoming(smaller[v], loop)
+            builder.cbranch(builder.icmp_signed("<", following, args[1]), loop, after)
+            builder.position_at_end(after)
+            for v in range(vectors):
+                final = builder.phi(vector)
+                final.add_incoming(first[v], before)
+                final.add_incoming(smaller[v], loop)
+                smaller[v] = final
+            for v in range(vectors):
+                builder.store(smaller[v], place(pointers[3], v), align=word.width // 8)
+            return context.get_dummy_value()
+
+        return types.void(x, types.int64, a, b, minima, types.int64), codegen
+
+    return update
+
+
+_minima_32 = _minima(16, 2)
+_minima_16 = _minima(16, 1)
+_minima_64 = _minima(16, 4)
+_CHUNK = 2048  # shingles at a time: 8 or 16 kB, which stay in the first-level cache
+
+
+@jit(parallel=True)
+def _signatures(shingles, offsets, bounds, a, b, samples, shift, signature):
+    padded = len(a)
+    greatest = ~a.dtype.type(0)
+    for part in prange(len(bounds) - 1):
+        x = np.empty(_CHUNK, a.dtype)
+        minima = np.empty(padded, a.dtype)
+        for d in range(bounds[part], bounds[part + 1]):
+            minima[:] = greatest
+            for start in range(offsets[d], offsets[d + 1], _CHUNK):
+                count = min(_CHUNK, offsets[d + 1] - start)
+                for j in range(count):
+                    x[j] = mix64(shingles[start + j]) >> shift
+                at = 0
+                while at + 64 <= padded:
+                    _minima_64(x, count, a, b, minima, at)
+                    at += 64
+                if at + 32 <= padded:
+                    _minima_32(x, count, a, b, minima, at)
+                    at += 32
+                if at < padded:
+                    _minima_16(x, count, a, b, minima, at)
+            for i in range(samples):
+                signature[d, i] = minima[i]
+
+
+def cpu(shingles, offsets, a, b):
+    """As `reference`; documents in parallel, 64 samples at a time in vector registers."""
+    samples = len(a)
+    padded = np.zeros((2, -(-samples // 16) * 16), a.dtype)
+    padded[0, :samples], padded[1, :samples] = a, b
+    signature = np.empty((len(offsets) - 1, samples), a.dtype)
+    shift = np.uint64(64 - 8 * a.itemsize)
+    _signatures(shingles, offsets, shares(offsets), padded[0], padded[1], samples, shift, signature)
+    return signature

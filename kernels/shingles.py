@@ -1,0 +1,168 @@
+"""Shingles: w consecutive tokens, as Rabin fingerprints of the w token fingerprints.
+
+    set       tokens i .. i + w - 1 for every i; a document of 1 to w - 1 tokens has one shingle, of all of them
+    bag       the same, each fingerprinted once more with its occurrence number n = 1, 2, ...: (shingle, n)
+    circular  one for each token, the text running on into its beginning as often as needed
+
+Values are in text order with repeats; `resemblance.unique` makes the set. Source: Broder 1997, section 2 (options B and
+A); Manasse 2.1 (circular); Broder 2000, section 2. Shingles and bags have polynomials of their own, as a fingerprint of
+fingerprints must not reuse one (Manasse 2.2).
+
+Cost: w + 2 carry-less products a shingle, or 8 w table look-ups where the processor has none; bags add a sort a document.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from .launch import CARRYLESS_MULTIPLY, jit, shares
+from .scalar import _clmul, advance, multiply, prepare, rabin_words, times_x
+
+MODES = ("set", "bag", "circular")
+
+
+def reference(tokens, offsets, w, mode, poly, bag_poly):
+    """Shingle fingerprints of each document, straight from the definition.
+
+    Parameters
+    ----------
+    tokens : array of uint64
+    offsets : array of int64, shape (documents + 1,)
+    w : int
+        Tokens in a shingle, at least 1.
+    mode : "set", "bag" or "circular"
+    poly, bag_poly : uint64
+        Moduli for shingles and for labelled shingles.
+
+    Returns
+    -------
+    values : array of uint64
+    offsets : array of int64, shape (documents + 1,)
+        Documents without tokens have no shingles.
+    """
+    values, new_offsets = [], [0]
+    for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+        words = [int(t) for t in tokens[start:stop]]
+        if mode == "circular":
+            windows = [[words[(i + j) % len(words)] for j in range(w)] for i in range(len(words))]
+        else:
+            windows = [words[i : i + w] for i in range(max(1, len(words) - w + 1))] if words else []
+        fingerprints = [rabin_words(window, int(poly)) for window in windows]
+        if mode == "bag":
+            seen: dict[int, int] = {}
+            for i, f in enumerate(fingerprints):
+                seen[f] = seen.get(f, 0) + 1
+                fingerprints[i] = rabin_words([f, seen[f]], int(bag_poly))
+        values.extend(fingerprints)
+        new_offsets.append(len(values))
+    return np.array(values, np.uint64), np.array(new_offsets, np.int64)
+
+
+@jit()
+def _chain(tokens, start, count, length, q, modulus):
+    """Fingerprint of `count` tokens from start on, wrapping after `length`: one reduction a token."""
+    f = q
+    for j in range(count):
+        f = advance(f ^ tokens[start + j % length], modulus)
+    return f
+
+
+@jit()
+def _weights(w, q):
+    """What `_window` multiplies by: x**(64 (w - j) - 1) modulo p for token j, and the fingerprint of w zeros.
+
+    The -1 makes up for the place that a product of two reversed words is off by.
+    """
+    weights = np.empty(w + 1, np.uint64)
+    power = np.uint64(1)  # x**63
+    for j in range(w - 1, -1, -1):
+        weights[j] = power
+        power = multiply(power, q, q)
+    weights[w] = times_x(power, q)
+    return weights
+
+
+@jit()
+def _window(tokens, start, weights, modulus):
+    """Fingerprint of the len(weights) - 1 tokens from start on: all products are added, then reduced once.
+
+    The length of `weights`, a tuple, is known to the compiler, which unrolls the loop.
+    """
+    low, high = np.uint64(0), weights[len(weights) - 1]
+    for j in range(len(weights) - 1):
+        a, b = _clmul(tokens[start + j], weights[j])
+        low ^= a
+        high ^= b
+    return high ^ advance(low, modulus)
+
+
+@jit(parallel=True)
+def _fill_by_products(tokens, offsets, new_offsets, bounds, values, weights, circular, q):
+    modulus = prepare(q)
+    w = len(weights) - 1
+    for part in prange(len(bounds) - 1):
+        for d in range(bounds[part], bounds[part + 1]):
+            start, length, out = offsets[d], offsets[d + 1] - offsets[d], new_offsets[d]
+            whole = max(0, length - w + 1)
+            for i in range(whole):
+                values[out + i] = _window(tokens, start + i, weights, modulus)
+            for i in range(whole, new_offsets[d + 1] - out):  # windows that wrap, or the one of a short document
+                if circular:
+                    f = q
+                    for j in range(w):
+                        f = advance(f ^ tokens[start + (i + j) % length], modulus)
+                    values[out + i] = f
+                else:
+                    values[out + i] = _chain(tokens, start, length, length, q, modulus)
+
+
+@jit(parallel=True)
+def _fill_by_chains(tokens, offsets, new_offsets, bounds, values, w, circular, q):
+    modulus = prepare(q)
+    for part in prange(len(bounds) - 1):
+        for d in range(bounds[part], bounds[part + 1]):
+            start, length, out = offsets[d], offsets[d + 1] - offsets[d], new_offsets[d]
+            count = w if circular else min(w, length)
+            for i in range(new_offsets[d + 1] - out):
+                f = q
+                for j in range(count):
+                    at = i + j
+                    f = advance(f ^ tokens[start + (at if at < length else at % length)], modulus)
+                values[out + i] = f
+
+
+@jit(parallel=True)
+def _label(values, offsets, bounds, bag_poly):
+    """Replace each shingle by the fingerprint of (shingle, occurrence number)."""
+    modulus = prepare(bag_poly)
+    for part in prange(len(bounds) - 1):
+        for d in range(bounds[part], bounds[part + 1]):
+            row = values[offsets[d] : offsets[d + 1]]
+            order = np.argsort(row, kind="mergesort")
+            occurrence = np.uint64(0)
+            previous = np.uint64(0)
+            for i in order:
+                shingle = row[i]
+                occurrence = occurrence + np.uint64(1) if occurrence and shingle == previous else np.uint64(1)
+                previous = shingle
+                row[i] = advance(advance(bag_poly ^ shingle, modulus) ^ occurrence, modulus)
+
+
+def cpu(tokens, offsets, w, mode, poly, bag_poly):
+    """As `reference`; documents in parallel, a window's products summed before one reduction."""
+    q = np.uint64(poly)
+    sizes = np.diff(offsets)
+    counts = sizes if mode == "circular" else np.where(sizes > 0, np.maximum(sizes - (w - 1), 1), 0)
+    new_offsets = np.zeros(len(offsets), np.int64)
+    np.cumsum(counts, out=new_offsets[1:])
+    values = np.empty(new_offsets[-1], np.uint64)
+    bounds = shares(offsets)
+    if CARRYLESS_MULTIPLY and w <= 16:
+        weights = tuple(_weights(w, q))
+        _fill_by_products(tokens, offsets, new_offsets, bounds, values, weights, mode == "circular", q)
+    else:
+        _fill_by_chains(tokens, offsets, new_offsets, bounds, values, w, mode == "circular", q)
+    if mode == "bag":
+        _label(values, new_offsets, shares(new_offsets), np.uint64(bag_poly))
+    return values, new_offsets

@@ -1,0 +1,63 @@
+"""Supershingles: fingerprints of groups of min-hash samples, the features by which candidates are found.
+
+    feature[d, j] = Rabin fingerprint of (j, signature[d, j s], ..., signature[d, j s + s - 1])
+
+Two documents of resemblance x share a feature with probability x**s (and by accident with 2**-bits). The group's number
+goes first, so that equal samples in different groups do not collide. Shortened to 16 bits a feature keeps the upper 16
+bits of mix64. Source: Broder 2000, section 3; Manasse 2.5.
+
+Cost: k (s + 1) reductions a document.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from .launch import jit
+from .scalar import advance, mix64, prepare, rabin_words
+
+
+def reference(signatures, k, s, bits, poly):
+    """Features of each signature, straight from the definition.
+
+    Parameters
+    ----------
+    signatures : array of uint32 or uint64, shape (documents, at least k s)
+    k, s : int
+        Number of features, samples in each.
+    bits : 64 or 16
+    poly : uint64
+
+    Returns
+    -------
+    array of uint64, shape (documents, k)
+    """
+    features = np.empty((len(signatures), k), np.uint64)
+    for d, signature in enumerate(signatures):
+        for j in range(k):
+            f = rabin_words([j, *signature[j * s : (j + 1) * s]], int(poly))
+            if bits == 16:
+                for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+                    f = ((f ^ (f >> shift)) * factor) % 2**64
+                f = (f ^ (f >> 31)) >> 48
+            features[d, j] = f
+    return features
+
+
+@jit(parallel=True)
+def _features(signatures, k, s, bits, q):
+    modulus = prepare(q)
+    features = np.empty((len(signatures), k), np.uint64)
+    for d in prange(len(signatures)):
+        for j in range(k):
+            f = advance(q ^ np.uint64(j), modulus)
+            for i in range(j * s, (j + 1) * s):
+                f = advance(f ^ np.uint64(signatures[d, i]), modulus)
+            features[d, j] = mix64(f) >> np.uint64(48) if bits == 16 else f
+    return features
+
+
+def cpu(signatures, k, s, bits, poly):
+    """As `reference`; documents in parallel."""
+    return _features(signatures, k, s, bits, np.uint64(poly))

@@ -1,0 +1,110 @@
+"""The two containers: rows of different lengths, and pairs of rows. Frozen, and valid once made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """Rows of different lengths: row i is ``values[offsets[i]:offsets[i + 1]]``.
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+        The rows' contents, one row after another.
+    offsets : array of int64, shape (rows + 1,)
+        Never decreasing, from at least 0 to at most n. A slice may begin after 0.
+
+    Raises
+    ------
+    ValueError
+        If the offsets break these rules.
+    """
+
+    values: np.ndarray
+    offsets: np.ndarray
+
+    def __post_init__(self) -> None:
+        values, offsets = self.values, self.offsets
+        if values.ndim != 1 or offsets.ndim != 1 or offsets.dtype != np.int64 or len(offsets) == 0:
+            raise ValueError("Ragged needs one-dimensional values and at least one int64 offset")
+        if offsets[0] < 0 or offsets[-1] > len(values) or np.any(offsets[1:] < offsets[:-1]):
+            raise ValueError("Ragged offsets must not decrease and must lie within the values")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Length of each row: int64, shape (rows,)."""
+        return np.diff(self.offsets)
+
+    def __repr__(self) -> str:
+        return f"Ragged({len(self):,} rows, {int(self.offsets[-1] - self.offsets[0]):,} {self.values.dtype} values)"
+
+    @classmethod
+    def from_rows(cls, rows: list[Any], dtype: Any) -> Ragged:
+        """Copy a list of arrays (or of anything NumPy reads as one) into one Ragged of `dtype`."""
+        arrays = [np.asarray(row, dtype) for row in rows]
+        offsets = np.zeros(len(arrays) + 1, np.int64)
+        np.cumsum([len(a) for a in arrays], out=offsets[1:])
+        return cls(np.concatenate(arrays) if arrays else np.empty(0, dtype), offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of rows, left < right, in lexicographic order, each once.
+
+    Parameters
+    ----------
+    left, right : arrays of int64, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If a pair is out of order, repeated or not left < right.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+
+    def __post_init__(self) -> None:
+        left, right = self.left, self.right
+        if left.dtype != np.int64 or right.dtype != np.int64 or left.shape != right.shape or left.ndim != 1:
+            raise ValueError("Pairs needs two int64 arrays of one length")
+        if np.any(left >= right) or (len(left) and left.min() < 0):
+            raise ValueError("Pairs needs 0 <= left < right")
+        rising = (left[1:] > left[:-1]) | ((left[1:] == left[:-1]) & (right[1:] > right[:-1]))
+        if not rising.all():
+            raise ValueError("Pairs must be sorted and unique; Pairs.from_unsorted does both")
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def __repr__(self) -> str:
+        return f"Pairs({len(self):,})"
+
+    @classmethod
+    def from_unsorted(cls, left: Any, right: Any) -> Pairs:
+        """Orient, sort and deduplicate pairs given in any order; pairs of a row with itself are dropped."""
+        a, b = np.asarray(left, np.int64), np.asarray(right, np.int64)
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        low, high = low[low != high], high[low != high]
+        order = np.lexsort((high, low))
+        low, high = low[order], high[order]
+        first = np.ones(len(low), bool)
+        first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+        return cls(low[first], high[first])
+
+    def where(self, mask: np.ndarray) -> Pairs:
+        """The pairs at which `mask` (bool, shape (n,)) holds."""
+        return Pairs(self.left[mask], self.right[mask])

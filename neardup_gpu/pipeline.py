@@ -1,0 +1,1002 @@
+"""The stages, in order: tokens, shingles, signatures, features, candidates, verified pairs, decisions.
+
+Each stage is a function that can be called alone; `dedup` is all of them over documents of any size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup_gpu.kernels import (
+    components,
+    minhash as minhash_kernel,
+    overlap,
+    pairtables,
+    resemblance as resemblance_kernel,
+    sequences,
+    shingles as shingles_kernel,
+    supershingles as supershingles_kernel,
+    tokens as tokens_kernel,
+)
+
+from . import __version__, theory
+from .artefacts import new_file, new_folder, read_table, write_result, write_table
+from .backend import kernel, resolve
+from .data import Pairs, Ragged
+from .documents import Documents, open_documents
+from .errors import InputError, ParameterError
+from .recipe import METADATA_KEY, Material, Recipe, material, recipe_of
+from .spool import Spool
+
+log = logging.getLogger("neardup_gpu")
+
+VERIFY_BYTES = 64 << 20
+"""Shingles held at a time while candidates are verified."""
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with a stage's name, what is done and, where it is known, of how much (documents or pairs)."""
+
+
+# ---------------------------------------------------------------------------------------------------- the stages
+
+
+def _material(recipe: Recipe) -> Material:
+    return material(recipe.seed, recipe.filter.samples, recipe.bits)
+
+
+def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> Ragged:
+    """Divide documents into tokens, as Rabin fingerprints.
+
+    Parameters
+    ----------
+    documents : Ragged of uint8, list of str, or pyarrow array of strings
+        UTF-8; nulls are empty documents.
+    recipe : Recipe
+    backend : "reference" or "cpu", optional
+
+    Returns
+    -------
+    Ragged of uint64, a row for each document
+        In text order. Cost: linear in the bytes. Source: see `kernels/tokens.py`.
+    """
+    return _tokenize(_as_text(documents), recipe, backend)[0]
+
+
+def _tokenize(text: Ragged, recipe: Recipe, backend: str | None) -> tuple[Ragged, int]:
+    run = kernel(tokens_kernel, backend)
+    values, offsets, invalid = run(text.values, text.offsets, _material(recipe).tokens)
+    return Ragged(values, offsets), invalid
+
+
+def _as_text(documents: Any) -> Ragged:
+    if isinstance(documents, Ragged):
+        return documents
+    if isinstance(documents, str):
+        raise ParameterError("documents: one string given; put it into a list")
+    column = documents if isinstance(documents, (pa.Array, pa.ChunkedArray)) else pa.array(documents, pa.large_string())
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    batches = list(open_documents(pa.table({"text": column})).batches(max_bytes=1 << 62))
+    return batches[0].text if batches else Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
+
+
+def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ragged:
+    """Fingerprint every `recipe.w` consecutive tokens.
+
+    Parameters
+    ----------
+    tokens : Ragged of uint64
+    recipe : Recipe
+    backend : "reference" or "cpu", optional
+
+    Returns
+    -------
+    Ragged of uint64, a row for each document
+        In text order with repeats. A document of fewer than w tokens has one shingle, one without tokens none.
+        Cost: linear. Source: Broder 2000, section 2.
+    """
+    run, drawn = kernel(shingles_kernel, backend), _material(recipe)
+    return Ragged(*run(tokens.values, tokens.offsets, recipe.w, recipe.shingling, drawn.shingles, drawn.bags))
+
+
+def minhash(shingles: Ragged, recipe: Recipe, *, backend: str | None = None) -> np.ndarray:
+    """Summarise each shingle set by `recipe.filter.samples` minima.
+
+    The share of equal positions in two rows estimates the resemblance r with standard error sqrt(r (1 - r) / samples).
+
+    Parameters
+    ----------
+    shingles : Ragged of uint64
+    recipe : Recipe
+    backend : "reference" or "cpu", optional
+
+    Returns
+    -------
+    array of uint32 or uint64, shape (documents, samples)
+        Rows of documents without shingles hold the greatest value. Cost: shingles times samples.
+        Source: Broder 2000, section 2.
+    """
+    run, drawn = kernel(minhash_kernel, backend), _material(recipe)
+    return run(shingles.values, shingles.offsets, drawn.a, drawn.b)
+
+
+def supershingles(signatures: np.ndarray, recipe: Recipe, *, backend: str | None = None) -> np.ndarray:
+    """Fingerprint each signature's k groups of s samples into k features.
+
+    Parameters
+    ----------
+    signatures : array of uint32 or uint64, shape (documents, samples)
+    recipe : Recipe
+    backend : "reference" or "cpu", optional
+
+    Returns
+    -------
+    array of uint64, shape (documents, k)
+        Two documents of resemblance x share a feature with probability x**s. Source: Broder 2000, section 3.
+    """
+    run, (k, s, _) = kernel(supershingles_kernel, backend), recipe.filter
+    return run(signatures, k, s, recipe.feature_bits, _material(recipe).supershingles)
+
+
+class Candidates(NamedTuple):
+    """Pairs that share r features, and what the bucket limit left out.
+
+    pairs : Pairs
+    large_buckets : int
+        Buckets of more than `recipe.bucket_limit` documents, over all tables.
+    uncompared_pairs : int
+        Pairs inside them that the limit left out, counted table by table.
+    """
+
+    pairs: Pairs
+    large_buckets: int
+    uncompared_pairs: int
+
+
+def collide(
+    features: np.ndarray, recipe: Recipe, *, present: np.ndarray | None = None, backend: str | None = None
+) -> Candidates:
+    """Find all pairs of documents that share at least r of their k features, by sorted pair tables.
+
+    Parameters
+    ----------
+    features : array of uint64, shape (documents, k)
+        Rows in priority order, the best first: a large bucket is compared with its first rows.
+    recipe : Recipe
+    present : array of bool, shape (documents,), optional
+        False for documents without shingles, which are nobody's candidates. All, unless given.
+    backend : "reference" or "cpu", optional
+
+    Returns
+    -------
+    Candidates
+        Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1; Broder 2000, section 3.
+    """
+    run = kernel(pairtables, backend)
+    if present is None:
+        present = np.ones(len(features), bool)
+    left, right, large, uncompared = run(
+        features, present, recipe.filter.r, _material(recipe).keys, recipe.bucket_limit, recipe.bucket_probe
+    )
+    return Candidates(Pairs(left, right), int(large), int(uncompared))
+
+
+class Verified(NamedTuple):
+    """Pairs at or above the threshold, and their exact resemblance: float64, shape (pairs,)."""
+
+    pairs: Pairs
+    resemblance: np.ndarray
+
+
+def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: str | None = None) -> Verified:
+    """Compute candidates' exact resemblance and drop those below the threshold.
+
+    Parameters
+    ----------
+    shingles : Ragged of uint64
+        Shingles of each document, in any order, repeats allowed.
+    candidates : Pairs
+    threshold : float
+    backend : "reference" or "cpu", optional
+
+    Returns
+    -------
+    Verified
+        Cost: a sort of each set, a merge for each pair. Source: Broder 1997, section 2.
+    """
+    found = _resemblances(shingles, candidates.left, candidates.right, threshold, backend)
+    passed = found >= threshold
+    return Verified(candidates.where(passed), found[passed])
+
+
+def _resemblances(
+    shingles: Ragged, left: np.ndarray, right: np.ndarray, threshold: float, backend: str | None
+) -> np.ndarray:
+    """Exact resemblance of pairs of rows; -1 where sizes alone put it below the threshold.
+
+    |A n B| / |A u B| <= min(|A|, |B|) / max(|A|, |B|), also after rounding, which is monotone.
+    """
+    sets = Ragged(*kernel(resemblance_kernel, backend, "unique_")(shingles.values, shingles.offsets))
+    smaller = np.minimum(sets.sizes[left], sets.sizes[right])
+    larger = np.maximum(sets.sizes[left], sets.sizes[right])
+    possible = np.flatnonzero(resemblance_kernel.resemblance(smaller, larger) >= threshold)
+    found = np.full(len(left), -1.0)
+    run = kernel(resemblance_kernel, backend)
+    found[possible] = resemblance_kernel.resemblance(*run(sets.values, sets.offsets, left[possible], right[possible]))
+    return found
+
+
+def keep(
+    num_documents: int,
+    verified: Verified,
+    recipe: Recipe,
+    *,
+    pinned: np.ndarray | None = None,
+    backend: str | None = None,
+) -> np.ndarray:
+    """Decide which documents stay.
+
+    Parameters
+    ----------
+    num_documents : int
+    verified : Verified
+        Rows in priority order.
+    recipe : Recipe
+        "greedy": a document goes exactly when it has a pair with one already kept. "components": each connected
+        component keeps its first document.
+    pinned : array of bool, shape (documents,), optional
+        Documents that stay whatever happens: the reference set of `--against`.
+    backend : "reference" or "cpu", optional
+
+    Returns
+    -------
+    array of int64, shape (documents,)
+        For each document itself if it stays, else the kept one that stands for it: under "greedy" the one it
+        resembles most, ties to the better priority. Source: Broder 1997, 4.4; Broder 2000, section 2.
+    """
+    if pinned is None:
+        pinned = np.zeros(num_documents, bool)
+    left, right = verified.pairs.left, verified.pairs.right
+    if recipe.cluster == "greedy":
+        return kernel(components, backend, "greedy_")(num_documents, left, right, verified.resemblance, pinned)
+    keeper = kernel(components, backend, "connected_")(num_documents, left, right)
+    return np.where(pinned, np.arange(num_documents), keeper)
+
+
+# ---------------------------------------------------------------------------------------------- all of it, streaming
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """What a run decided.
+
+    documents : pyarrow.Table
+        id, kept, duplicate_of, resemblance, group; in input order. `duplicate_of` and `resemblance` are null for kept
+        documents; `group` is the id of the document that was kept.
+    pairs : pyarrow.Table
+        id_a, id_b, resemblance: the verified pairs between representatives, and one pair with resemblance 1 from each
+        exact duplicate to its representative. id_a has the better priority.
+    report : dict
+        Recipe, counts, timings, recall, what limits left out: what report.json holds.
+    recipe : Recipe
+
+    Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set.
+    """
+
+    documents: pa.Table
+    pairs: pa.Table
+    report: dict[str, Any]
+    recipe: Recipe
+
+    @property
+    def kept(self) -> pa.ChunkedArray:
+        """Ids of the documents that stay, in input order."""
+        return self.documents.filter(self.documents["kept"])["id"]
+
+    @property
+    def removed(self) -> pa.Table:
+        """Rows of `documents` that go, in input order."""
+        return self.documents.filter(pc.invert(self.documents["kept"]))
+
+    def __repr__(self) -> str:
+        counts = self.report["counts"]
+        return f"Result({counts['documents']:,} documents: {counts['kept']:,} kept, {counts['removed']:,} removed)"
+
+    def _repr_html_(self) -> str:
+        from .report import html
+
+        return html(self.report)
+
+
+@dataclass
+class _Sketches:
+    """What stays in memory of documents that went by: a few hundred bytes each."""
+
+    ids: list[pa.Array] = field(default_factory=list)
+    features: list[np.ndarray] = field(default_factory=list)
+    signatures: list[np.ndarray] = field(default_factory=list)
+    fingerprints: list[np.ndarray] = field(default_factory=list)
+    num_tokens: list[np.ndarray] = field(default_factory=list)
+    column: list[pa.Array] = field(default_factory=list)
+    documents: int = 0
+    text_bytes: int = 0
+    tokens: int = 0
+    shingles: int = 0
+    null_text: int = 0
+    invalid_utf8: int = 0
+
+
+def _keep_column(recipe: Recipe) -> tuple[str | None, bool]:
+    """(column, descending?) of the keep rule; no column for "first" and "longest"."""
+    if recipe.keep in ("first", "longest"):
+        return None, False
+    name, colon, direction = recipe.keep.rpartition(":")
+    if colon and direction in ("asc", "desc"):
+        return name, direction == "desc"
+    return recipe.keep, False
+
+
+class _Clock:
+    """Seconds by stage, and progress as it is made."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._progress = progress
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        self.report(name, 0, None)
+        yield
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 4)
+
+    def report(self, name: str, done: int, total: int | None) -> None:
+        if self._progress is not None:
+            self._progress(name, done, total)
+
+
+def _sketch_documents(
+    documents: Documents,
+    recipe: Recipe,
+    clock: _Clock,
+    backend: str | None,
+    *,
+    column: str | None = None,
+    spool: Spool | None = None,
+    signatures: bool = False,
+    max_bytes: int | None = None,
+) -> _Sketches:
+    """Stream documents through the first four stages."""
+    kept = _Sketches()
+    polynomials = _material(recipe).documents
+    fingerprint = kernel(sequences, backend)
+    options = {} if max_bytes is None else {"max_bytes": max_bytes}
+    for batch in documents.batches(columns=() if column is None else (column,), **options):
+        tokens, invalid = _tokenize(batch.text, recipe, backend)
+        shingles = shingle(tokens, recipe, backend=backend)
+        signature = minhash(shingles, recipe, backend=backend)
+        kept.features.append(supershingles(signature, recipe, backend=backend))
+        kept.fingerprints.append(fingerprint(tokens.values, tokens.offsets, polynomials))
+        if spool is not None:
+            spool.append(shingles)
+        if signatures:
+            kept.signatures.append(signature)
+        if column is not None:
+            kept.column.append(batch.columns[column])
+        kept.ids.append(batch.ids)
+        kept.num_tokens.append(tokens.sizes)
+        kept.documents += batch.num_rows
+        kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
+        kept.tokens += len(tokens.values)
+        kept.shingles += len(shingles.values)
+        kept.null_text += batch.num_null
+        kept.invalid_utf8 += invalid
+        clock.report("sketch", kept.documents, None)
+    return kept
+
+
+def _joined(arrays: list[np.ndarray], dtype: Any, width: int = 0) -> np.ndarray:
+    if arrays:
+        return np.concatenate(arrays)
+    return np.empty((0, width) if width else 0, dtype)
+
+
+def _ids(sketches: _Sketches, where: str) -> pa.Array:
+    """All ids as one array.
+
+    Raises
+    ------
+    InputError
+        If two documents have the same id.
+    """
+    if not sketches.ids:
+        return pa.array([], pa.int64())
+    ids = pa.chunked_array(sketches.ids).combine_chunks()
+    if len(pc.unique(ids)) < len(ids):
+        counts = pc.value_counts(ids)
+        repeated = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
+        raise InputError(
+            f"{where}: id {repeated['values']!r} stands for {repeated['counts']:,} documents; "
+            "name a column of unique ids with --id-column, or leave it out to use row numbers"
+        )
+    return ids
+
+
+def _priority(recipe: Recipe, num_tokens: np.ndarray, column: pa.ChunkedArray | None) -> np.ndarray:
+    """Rows from the best to the worst: int64, shape (documents,). Ties fall to input order; nulls and NaN come last."""
+    rows = np.arange(len(num_tokens), dtype=np.int64)
+    if recipe.keep == "first":
+        return rows
+    if recipe.keep == "longest":
+        return np.argsort(-num_tokens, kind="stable")
+    assert column is not None
+    name, descending = _keep_column(recipe)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    if pa.types.is_floating(column.type):  # NaN becomes null, so that both come last in either direction
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    try:
+        order = pc.sort_indices(
+            pa.table({"value": column, "row": rows}),
+            sort_keys=[("value", "descending" if descending else "ascending"), ("row", "ascending")],
+            null_placement="at_end",
+        )
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
+        raise InputError(f"--keep {recipe.keep}: column {name!r} of type {column.type} has no order") from None
+    return order.to_numpy().astype(np.int64)
+
+
+def _first_by_fingerprint(fingerprints: np.ndarray) -> np.ndarray:
+    """For each row the first row with the same pair of fingerprints: int64, shape (rows,)."""
+    order = np.lexsort((fingerprints[:, 1], fingerprints[:, 0]))  # stable: rows ascend within equal fingerprints
+    ordered = fingerprints[order]
+    begins = np.ones(len(order), bool)
+    begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    first = np.empty(len(order), np.int64)
+    first[order] = order[np.flatnonzero(begins)[np.cumsum(begins) - 1]] if len(order) else order
+    return first
+
+
+def _verify_spooled(
+    spool: Spool, spool_rows: np.ndarray, candidates: Pairs, recipe: Recipe, clock: _Clock, backend: str | None
+) -> Verified:
+    """`verify` for shingles on disk, reading at most `VERIFY_BYTES` of them at a time (or one pair's, if larger).
+
+    Pairs are taken a connected component at a time, so that nearly every set is read and sorted once.
+    """
+    left, right = candidates.left, candidates.right
+    component = components.connected_cpu(len(spool_rows), left, right)
+    order = np.lexsort((left, right, component[right]))
+    sizes = np.diff(spool.offsets)[spool_rows]
+    found = np.empty(len(left))
+    bounds = components.blocks_of_pairs(left[order], right[order], sizes, VERIFY_BYTES // 8)
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        pairs = order[first:last]
+        rows, places = np.unique(np.concatenate([left[pairs], right[pairs]]), return_inverse=True)
+        in_file = np.argsort(spool_rows[rows], kind="stable")
+        place_of = np.empty(len(rows), np.int64)
+        place_of[in_file] = np.arange(len(rows))
+        shingles = spool.gather(spool_rows[rows][in_file])
+        a, b = place_of[places[: len(pairs)]], place_of[places[len(pairs) :]]
+        found[pairs] = _resemblances(shingles, a, b, recipe.threshold, backend)
+        clock.report("verify", int(last), len(left))
+    passed = found >= recipe.threshold
+    return Verified(candidates.where(passed), found[passed])
+
+
+def dedup(
+    source: Any,
+    *,
+    text_columns: str | list[str] | None = None,
+    id_column: str | None = None,
+    html: bool = False,
+    glob: str | None = None,
+    against: Any = None,
+    recipe: Recipe | None = None,
+    threshold: float = 0.8,
+    recall: float = 0.99,
+    filter: str | tuple[int, int, int] | None = None,
+    keep: str = "first",
+    cluster: str = "greedy",
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    backend: str | None = None,
+    threads: int | None = None,
+    temp_dir: str | Path | None = None,
+    batch_bytes: int | None = None,
+    check: int = 200,
+    progress: Progress | None = None,
+) -> Result:
+    """Find the near-duplicates among documents and decide which to keep.
+
+    Parameters
+    ----------
+    source : path, URI, glob, list of them, or any object with ``__arrow_c_stream__``
+        See `open_documents`.
+    text_columns, id_column, html, glob
+        How to read it; see `open_documents`. Without an id column, ids are row numbers or relative paths.
+    against : like `source`, optional
+        A reference set: what resembles it is removed, it is left untouched.
+    recipe : Recipe, optional
+        Instead of the next five.
+    threshold, recall, filter, keep, cluster
+        See `Recipe` and `Recipe.choose`.
+    output : path, optional
+        A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears whole or not at all.
+    overwrite : bool
+        Replace what is at `output`.
+    backend : "reference" or "cpu", optional
+    threads : int, optional
+        All processors unless given.
+    temp_dir : path, optional
+        Where shingles wait for verification, 8 bytes each; beside `output`, else the system's temporary folder.
+    batch_bytes : int, optional
+        Text read at a time. Changes no result.
+    check : int
+        Documents sampled for the check of recall; 0 for none.
+    progress : callable, optional
+        Called with (stage, done, total or None).
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    NeardupError
+        See `errors`: input that cannot be read, output that cannot be written, impossible settings.
+
+    Notes
+    -----
+    Memory: a few hundred bytes a document and some batches, whatever the length of the text. Time: two passes over
+    the input when `output` is given, else one.
+    """
+    if recipe is None:
+        recipe = Recipe.choose(threshold, recall, filter, keep=keep, cluster=cluster)
+    backend = resolve(backend)
+    if check < 0:
+        raise ParameterError(f"check {check} is negative; 0 turns the check of recall off")
+    documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
+    reference = None
+    if against is not None:
+        columns = None if documents.format == "text" else documents.text_columns
+        reference = open_documents(against, text_columns=columns, id_column=id_column, html=html, glob=glob)
+    clock = _Clock(progress)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_threads(threads))
+        folder = stack.enter_context(new_folder(output, overwrite)) if output is not None else None
+        if folder is not None and not documents.rewindable:
+            raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
+        spool = stack.enter_context(Spool(temp_dir or folder))
+        result = _decide(documents, reference, recipe, clock, backend, spool, batch_bytes, check)
+        if folder is not None:
+            with clock.stage("write"):
+                write_result(folder, result, documents, lambda done, total: clock.report("write", done, total))
+    return result
+
+
+@contextlib.contextmanager
+def _threads(threads: int | None) -> Iterator[None]:
+    before = numba.get_num_threads()
+    if threads is not None:
+        if not 1 <= threads <= numba.config.NUMBA_NUM_THREADS:
+            raise ParameterError(f"threads {threads} is outside 1 to {numba.config.NUMBA_NUM_THREADS}, this machine's")
+        numba.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def _decide(
+    documents: Documents,
+    reference: Documents | None,
+    recipe: Recipe,
+    clock: _Clock,
+    backend: str,
+    spool: Spool,
+    batch_bytes: int | None,
+    check: int,
+) -> Result:
+    """Everything but writing. Rows here are those of the reference set, if there is one, then those of the input."""
+    column, _ = _keep_column(recipe)
+    options: dict[str, Any] = {"spool": spool, "max_bytes": batch_bytes}
+    with clock.stage("sketch"):
+        known = _Sketches()
+        if reference is not None:
+            known = _sketch_documents(reference, recipe, clock, backend, **options)
+        sketches = _sketch_documents(documents, recipe, clock, backend, column=column, **options)
+
+    with clock.stage("collide"):
+        num_known, num = known.documents, known.documents + sketches.documents
+        ids, known_ids = _ids(sketches, "input"), _ids(known, "reference set")
+        if num_known and ids.type != known_ids.type and len(ids):
+            raise InputError(f"ids of the input are {ids.type}, those of the reference set {known_ids.type}; make them one type")
+        num_tokens = _joined(sketches.num_tokens, np.int64)
+        by_priority = _priority(recipe, num_tokens, pa.chunked_array(sketches.column) if sketches.column else None)
+        ranked = np.concatenate([np.arange(num_known), num_known + by_priority])  # rows from the best to the worst
+        present = np.concatenate([_joined(known.num_tokens, np.int64), num_tokens])[ranked] > 0
+        fingerprints = _joined(known.fingerprints + sketches.fingerprints, np.uint64, 2)[ranked]
+        # From here to the end of `keep`, rows are ranks: 0 is the document of the best priority.
+        stands_for = np.arange(num)
+        stands_for[present] = np.flatnonzero(present)[_first_by_fingerprint(fingerprints[present])]
+        representatives = np.flatnonzero(present & (stands_for == np.arange(num)))
+        features = _joined(known.features + sketches.features, np.uint64, recipe.filter.k)
+        candidates = collide(features[ranked[representatives]], recipe, backend=backend)
+        pinned = representatives < num_known
+        pairs = candidates.pairs.where(~(pinned[candidates.pairs.left] & pinned[candidates.pairs.right]))
+
+    with clock.stage("verify"):
+        verified = _verify_spooled(spool, ranked[representatives], pairs, recipe, clock, backend)
+
+    with clock.stage("decide"):
+        keeper, agreement = np.arange(num), np.ones(num)
+        chosen = globals()["keep"](len(representatives), verified, recipe, pinned=pinned, backend=backend)
+        keeper[representatives] = representatives[chosen]
+        agreement[representatives] = _resemblance_to(chosen, verified)
+        # Exact duplicates: to their representative if it stays, else where it goes, with its resemblance.
+        agreement, keeper = agreement[stands_for], keeper[stands_for]
+        keeper[:num_known] = np.arange(num_known)
+
+    sampled = None
+    if check:
+        with clock.stage("check"):
+            sampled = _check_recall(
+                spool, ranked[representatives], fingerprints[representatives], pinned, verified, recipe, check, clock
+            )
+
+    with clock.stage("decide"):
+        all_ids = pa.concat_arrays([known_ids, ids]) if num_known else ids
+        rank_of = np.empty(num, np.int64)
+        rank_of[ranked] = np.arange(num)
+        mine = rank_of[num_known:]  # ranks of the input's documents, in input order
+        kept = keeper[mine] == mine
+        keeper_rows = ranked[keeper[mine]]
+        removed = pa.array(kept)
+        table = {
+            "id": ids,
+            "kept": removed,
+            "duplicate_of": all_ids.take(pa.array(keeper_rows, mask=kept)),
+            "resemblance": pa.array(agreement[mine], mask=kept | np.isnan(agreement[mine])),
+            "group": all_ids.take(pa.array(keeper_rows)),
+        }
+        exact = np.flatnonzero((stands_for != np.arange(num)) & (np.arange(num) >= num_known))
+        a = np.concatenate([representatives[verified.pairs.left], stands_for[exact]])
+        b = np.concatenate([representatives[verified.pairs.right], exact])
+        found = np.concatenate([verified.resemblance, np.ones(len(exact))])
+        order = np.lexsort((b, a))
+        paired = {
+            "id_a": all_ids.take(pa.array(ranked[a[order]])),
+            "id_b": all_ids.take(pa.array(ranked[b[order]])),
+            "resemblance": pa.array(found[order]),
+        }
+        if reference is not None:
+            table["in_reference"] = pa.array(keeper_rows < num_known)
+            paired["a_in_reference"] = pa.array(a[order] < num_known)
+        sizes = np.bincount(keeper[mine][~kept], minlength=num)
+        sizes[sizes > 0] += 1
+        groups = np.flatnonzero(sizes)
+        largest = groups[np.argsort(-sizes[groups], kind="stable")[:5]]
+        group_sizes, how_many = np.unique(sizes[groups], return_counts=True)
+        exact_here = int(np.count_nonzero(~kept & (stands_for[mine] != mine)))
+
+    report: dict[str, Any] = {
+        "version": __version__,
+        "recipe": recipe.describe(),
+        "input": documents.describe(),
+        "against": None if reference is None else reference.describe(),
+        "backend": backend,
+        "threads": numba.get_num_threads(),
+        "counts": {
+            "documents": sketches.documents,
+            "kept": int(kept.sum()),
+            "removed": int((~kept).sum()),
+            "removed_exact": exact_here,
+            "removed_near": int((~kept).sum()) - exact_here,
+            "removed_unverified": int(np.count_nonzero(~kept & np.isnan(agreement[mine]))),
+            "reference_documents": num_known,
+            "empty": int(np.count_nonzero(num_tokens == 0)),
+            "null_text": sketches.null_text,
+            "invalid_utf8": sketches.invalid_utf8,
+            "text_bytes": sketches.text_bytes,
+            "tokens": sketches.tokens,
+            "shingles": sketches.shingles,
+            "representatives": len(representatives),
+            "candidate_pairs": len(pairs),
+            "verified_pairs": len(verified.pairs),
+            "groups": len(groups),
+        },
+        "group_sizes": [[int(size), int(count)] for size, count in zip(group_sizes, how_many, strict=True)],
+        "largest_groups": [{"id": all_ids[int(ranked[g])].as_py(), "size": int(sizes[g])} for g in largest],
+        "recall": {"expected": recipe.expected_recall, "sampled": sampled},
+        "limits": {
+            "bucket_limit": recipe.bucket_limit,
+            "bucket_probe": recipe.bucket_probe,
+            "large_buckets": candidates.large_buckets,
+            "uncompared_pairs": candidates.uncompared_pairs,
+        },
+        "timings": clock.seconds,
+    }
+    metadata = {METADATA_KEY: recipe.to_json().encode()}
+    return Result(
+        documents=pa.table(table).replace_schema_metadata(metadata),
+        pairs=pa.table(paired).replace_schema_metadata(metadata),
+        report=report,
+        recipe=recipe,
+    )
+
+
+def _resemblance_to(chosen: np.ndarray, verified: Verified) -> np.ndarray:
+    """Resemblance of each row to the row chosen for it: 1 to itself, NaN where that pair was not verified."""
+    rows = np.arange(len(chosen))
+    found = np.where(chosen == rows, 1.0, np.nan)
+    left, right = verified.pairs.left, verified.pairs.right
+    for row, other in ((left, right), (right, left)):
+        named = chosen[row] == other
+        found[row[named]] = verified.resemblance[named]
+    return found
+
+
+def _check_recall(
+    spool: Spool,
+    spool_rows: np.ndarray,
+    fingerprints: np.ndarray,
+    pinned: np.ndarray,
+    verified: Verified,
+    recipe: Recipe,
+    check: int,
+    clock: _Clock,
+) -> dict[str, Any]:
+    """Compare some documents with all others, without any filter, and see which of their pairs the filter found.
+
+    The sample is the `check` documents of smallest mixed fingerprint, so it depends on their contents alone. For each of
+    them that has near-duplicates, the share of those that were found; the mean of these shares is the estimate, and its
+    interval holds for the mean of values in [0, 1] sampled without replacement, with the confidence given.
+    """
+    confidence = 0.99
+    mine = np.flatnonzero(~pinned)
+    order = np.argsort(_mixed(fingerprints[mine, 0]), kind="stable")
+    sample = np.sort(mine[order[:check]])
+    in_file = np.argsort(spool_rows[sample], kind="stable")
+    sample = sample[in_file]
+    sampled = Ragged(*resemblance_kernel.unique_cpu(*_arrays(spool.gather(spool_rows[sample]))))
+    need = np.maximum(1, np.floor(recipe.threshold * sampled.sizes * (1 - 1e-9))).astype(np.int64)
+    rows_in_file = np.argsort(spool_rows, kind="stable")
+    sizes = np.diff(spool.offsets)[spool_rows[rows_in_file]]
+    left, right = [], []
+    chunk = np.cumsum(sizes) // (VERIFY_BYTES // 8)
+    for number in np.unique(chunk):
+        rows = rows_in_file[chunk == number]
+        shingles = spool.gather(spool_rows[rows])
+        shared = overlap.cpu(shingles.values, shingles.offsets, sampled.values, sampled.offsets)
+        near, which = np.nonzero(shared >= need)
+        left.append(sample[which])
+        right.append(rows[near])
+        clock.report("check", int(chunk.searchsorted(number, side="right")), len(chunk))
+    possible = Pairs.from_unsorted(_joined(left, np.int64), _joined(right, np.int64))
+    true = _verify_spooled(spool, spool_rows, possible, recipe, clock, None).pairs
+    num = len(spool_rows)
+    found = np.isin(true.left * num + true.right, verified.pairs.left * num + verified.pairs.right)
+    ends = np.concatenate([true.left, true.right])
+    weights = np.concatenate([found, found]).astype(np.float64)
+    pairs_of = np.bincount(ends, minlength=num)[sample]
+    found_of = np.bincount(ends, weights, minlength=num)[sample]
+    shares_found = (found_of[pairs_of > 0] / pairs_of[pairs_of > 0]).tolist()
+    mean = float(np.mean(shares_found)) if shares_found else None
+    low, high = (0.0, 1.0) if mean is None else theory.mean_interval(mean, len(shares_found), 1 - confidence)
+    return {
+        "documents": len(sample),
+        "with_duplicates": len(shares_found),
+        "pairs": len(true),
+        "recall": mean,
+        "low": low,
+        "high": high,
+        "confidence": confidence,
+    }
+
+
+def _mixed(z: np.ndarray) -> np.ndarray:
+    """SplitMix64's finaliser on an array of uint64."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def _arrays(rows: Ragged) -> tuple[np.ndarray, np.ndarray]:
+    return rows.values, rows.offsets
+
+
+def sketch(
+    source: Any,
+    output: str | Path,
+    *,
+    text_columns: str | list[str] | None = None,
+    id_column: str | None = None,
+    html: bool = False,
+    glob: str | None = None,
+    recipe: Recipe | None = None,
+    threshold: float = 0.8,
+    recall: float = 0.99,
+    filter: str | tuple[int, int, int] | None = None,
+    overwrite: bool = False,
+    backend: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Summarise documents in a Parquet file, from which `find_pairs` finds pairs without the text.
+
+    Columns: id; num_tokens int64; fingerprint, two uint64 of the whole token sequence; signature, `samples` uint32 or
+    uint64; features, k uint64. The last two are null for documents without tokens. Other parameters as in `dedup`.
+
+    Returns
+    -------
+    dict
+        Counts and timings.
+    """
+    if recipe is None:
+        recipe = Recipe.choose(threshold, recall, filter)
+    backend = resolve(backend)
+    documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
+    clock = _Clock(progress)
+    with _threads(threads), new_file(output, overwrite) as partial:
+        with clock.stage("sketch"):
+            sketches = _sketch_documents(documents, recipe, clock, backend, signatures=True)
+            ids = _ids(sketches, "input")
+        with clock.stage("write"):
+            num_tokens = _joined(sketches.num_tokens, np.int64)
+            filter_ = recipe.filter
+            rows = {
+                "fingerprint": _joined(sketches.fingerprints, np.uint64, 2),
+                "signature": _joined(sketches.signatures, _material(recipe).a.dtype, filter_.samples),
+                "features": _joined(sketches.features, np.uint64, filter_.k),
+            }
+            columns: dict[str, Any] = {"id": ids, "num_tokens": num_tokens}
+            for name, array in rows.items():
+                mask = None if name == "fingerprint" else pa.array(num_tokens == 0)
+                columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), array.shape[1], mask=mask)
+            table = pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
+            write_table(table, partial)
+    return {
+        "documents": sketches.documents,
+        "empty": int(np.count_nonzero(num_tokens == 0)),
+        "null_text": sketches.null_text,
+        "invalid_utf8": sketches.invalid_utf8,
+        "text_bytes": sketches.text_bytes,
+        "tokens": sketches.tokens,
+        "timings": clock.seconds,
+        "recipe": recipe.describe(),
+    }
+
+
+def find_pairs(
+    sketches: str | Path | list[str | Path],
+    output: str | Path | None = None,
+    *,
+    threshold: float | None = None,
+    r: int | None = None,
+    overwrite: bool = False,
+    backend: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> pa.Table:
+    """Find candidate pairs among sketched documents and estimate their resemblance.
+
+    Parameters
+    ----------
+    sketches : path or list of paths
+        What `sketch` wrote, all under one recipe.
+    output : path, optional
+        A Parquet file for the table.
+    threshold : float, optional
+        Drop pairs whose estimate is lower. All candidates, unless given.
+    r : int, optional
+        Features that must agree; the recipe's, unless given.
+    overwrite, backend, threads, progress
+        As in `dedup`.
+
+    Returns
+    -------
+    pyarrow.Table
+        id_a, id_b, estimate, low, high: the share of equal samples and its 99% interval (a pair's own, by
+        `theory.mean_interval`). Documents with the same token sequence are one representative and pairs of 1 to it.
+
+    Raises
+    ------
+    InputError, RecipeMismatchError
+        If a file cannot be read, or was made by another recipe than the first.
+    """
+    backend = resolve(backend)
+    clock = _Clock(progress)
+    paths = [sketches] if isinstance(sketches, (str, Path)) else list(sketches)
+    with _threads(threads), contextlib.ExitStack() as stack:
+        partial = stack.enter_context(new_file(output, overwrite)) if output is not None else None
+        with clock.stage("read"):
+            table, recipe = _read_sketches(paths)
+        if r is not None:
+            recipe = recipe.with_(filter=(recipe.filter.k, recipe.filter.s, r))
+        with clock.stage("collide"):
+            present = table["num_tokens"].to_numpy() > 0
+            rows = np.flatnonzero(present)
+            fingerprints = _matrix(table["fingerprint"])[rows]
+            stands_for = _first_by_fingerprint(fingerprints)
+            own = np.flatnonzero(stands_for == np.arange(len(rows)))
+            copies = np.flatnonzero(stands_for != np.arange(len(rows)))
+            # Nulls of a fixed-size list are in its values too, so rows without tokens stay in place until here.
+            features, signatures = _matrix(table["features"])[rows], _matrix(table["signature"])[rows]
+            candidates = collide(features[own], recipe, backend=backend)
+            left, right = own[candidates.pairs.left], own[candidates.pairs.right]
+        with clock.stage("estimate"):
+            equal = np.empty(len(left), np.int64)
+            for first in range(0, len(left), 1 << 16):
+                part = slice(first, first + (1 << 16))
+                equal[part] = np.count_nonzero(signatures[left[part]] == signatures[right[part]], axis=1)
+            samples = recipe.filter.samples
+            bounds = np.array([theory.mean_interval(m / samples, samples, 0.01) for m in range(samples + 1)])
+            a = np.concatenate([left, stands_for[copies]])
+            b = np.concatenate([right, copies])
+            estimate = np.concatenate([equal / samples, np.ones(len(copies))])
+            low = np.concatenate([bounds[equal, 0], np.ones(len(copies))])
+            high = np.concatenate([bounds[equal, 1], np.ones(len(copies))])
+            order = np.lexsort((b, a))
+            if threshold is not None:
+                order = order[estimate[order] >= threshold]
+            ids = table["id"].combine_chunks()
+            found = pa.table(
+                {
+                    "id_a": ids.take(pa.array(rows[a[order]])),
+                    "id_b": ids.take(pa.array(rows[b[order]])),
+                    "estimate": estimate[order],
+                    "low": low[order],
+                    "high": high[order],
+                }
+            ).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
+        if partial is not None:
+            with clock.stage("write"):
+                write_table(found, partial)
+    return found
+
+
+def _matrix(column: pa.ChunkedArray) -> np.ndarray:
+    """A column of fixed-size lists as a two-dimensional array."""
+    joined = column.combine_chunks()
+    width = joined.type.list_size
+    return joined.values.to_numpy(zero_copy_only=False)[joined.offset * width : (joined.offset + len(joined)) * width].reshape(
+        -1, width
+    )
+
+
+def _read_sketches(paths: list[str | Path]) -> tuple[pa.Table, Recipe]:
+    """Sketches of several files as one table, and their common recipe."""
+    if not paths:
+        raise InputError("no sketches given; name the Parquet files that `neardup sketch` wrote")
+    tables: list[pa.Table] = []
+    recipe: Recipe | None = None
+    for path in paths:
+        table = read_table(path)
+        for name in ("id", "num_tokens", "fingerprint", "signature", "features"):
+            if name not in table.column_names:
+                raise InputError(f"{path}: no column {name!r}; it was not written by `neardup sketch`")
+        stored = recipe_of(table.schema, str(path))
+        if recipe is None:
+            recipe = stored
+        else:
+            recipe.check_sketches(stored, str(path))
+        if tables and table["id"].type != tables[0]["id"].type:
+            raise InputError(f"{path}: ids are {table['id'].type}, those of {paths[0]} {tables[0]['id'].type}; make them one type")
+        tables.append(table)
+    assert recipe is not None
+    joined = pa.concat_tables([t.replace_schema_metadata(None) for t in tables])
+    if len(pc.unique(joined["id"])) < len(joined):
+        raise InputError("two sketches have the same id; sketch with --id-column, ids unique over all files")
+    return joined, recipe

@@ -1,0 +1,276 @@
+"""Recipes: everything that changes results, and the random material drawn from its seed."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import theory
+from .errors import InputError, ParameterError, RecipeMismatchError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+DEFINITIONS = 1
+"""Version of the definitions of token, shingle, sketch and decision; raised when any of them changes a result."""
+
+METADATA_KEY = b"neardup_gpu"
+
+SHINGLINGS = ("set", "bag", "circular")
+CLUSTERINGS = ("greedy", "components")
+
+
+class Filter(NamedTuple):
+    """[k, s, r]: two documents are candidates when at least r of their k features of s samples each agree."""
+
+    k: int
+    s: int
+    r: int
+
+    @property
+    def samples(self) -> int:
+        """Min-hash samples that the filter needs: k s."""
+        return self.k * self.s
+
+    @property
+    def tables(self) -> int:
+        """Pair tables: one for each r-subset of the k features."""
+        return math.comb(self.k, self.r)
+
+    def __str__(self) -> str:
+        return f"{self.k},{self.s},{self.r}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that changes results. Two runs with equal recipes over the same documents decide the same.
+
+    Parameters
+    ----------
+    filter : Filter
+        Which documents become candidates; `Recipe.choose` finds one for a threshold and a recall.
+    threshold : float, in (0, 1]
+        A document is removed for a resemblance of at least this.
+    w : int
+        Tokens in a shingle.
+    shingling : "set", "bag" or "circular"
+    bits : 32 or 64
+        Length L of a min-hash sample.
+    feature_bits : 64 or 16
+        Length of a supershingle.
+    seed : int, in [0, 2**64)
+        All random material is drawn from it.
+    keep : str
+        Priority: "first" (input order), "longest" (most tokens), or a column, as "date", "date:asc" or "date:desc".
+    cluster : "greedy" or "components"
+    bucket_limit, bucket_probe : int
+        In a bucket of a pair table with more than `bucket_limit` documents each is compared with the first
+        `bucket_probe` by priority only.
+
+    Raises
+    ------
+    ParameterError
+        If a value is out of its range.
+    """
+
+    filter: Filter
+    threshold: float = 0.8
+    w: int = 5
+    shingling: str = "set"
+    bits: int = 32
+    feature_bits: int = 64
+    seed: int = 1
+    keep: str = "first"
+    cluster: str = "greedy"
+    bucket_limit: int = 1000
+    bucket_probe: int = 32
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "filter", Filter(*self.filter))
+        theory.check_filter(*self.filter)
+        if self.filter.tables > 5000:
+            raise ParameterError(
+                f"filter {self.filter} needs {self.filter.tables:,} pair tables; choose k and r with at most 5,000 subsets"
+            )
+        if not 0 < self.threshold <= 1:
+            raise ParameterError(f"threshold {self.threshold} is outside (0, 1]; 0.8 is usual")
+        if not 1 <= self.w <= 1000:
+            raise ParameterError(f"shingle size {self.w} is outside 1 to 1000; 5 is usual")
+        if not 0 <= self.seed < 2**64:
+            raise ParameterError(f"seed {self.seed} is outside 0 to 2**64 - 1")
+        if self.bucket_limit < 2 or self.bucket_probe < 1:
+            raise ParameterError("bucket_limit must be at least 2 and bucket_probe at least 1")
+        for name, value, allowed in (
+            ("shingling", self.shingling, SHINGLINGS),
+            ("bits", self.bits, (32, 64)),
+            ("feature_bits", self.feature_bits, (64, 16)),
+            ("cluster", self.cluster, CLUSTERINGS),
+        ):
+            if value not in allowed:
+                raise ParameterError(f"{name} {value!r} is not one of {', '.join(map(str, allowed))}")
+
+    @classmethod
+    def choose(
+        cls, threshold: float = 0.8, recall: float = 0.99, filter: str | tuple[int, int, int] | None = None, **rest: Any
+    ) -> Recipe:
+        """A recipe for a threshold: the filter by name or "k,s,r", or else the cheapest that finds the share `recall`.
+
+        Raises
+        ------
+        ParameterError
+            If the threshold, the recall or the filter is impossible.
+        """
+        if filter is None:
+            if not 0 < threshold <= 1:
+                raise ParameterError(f"threshold {threshold} is outside (0, 1]; 0.8 is usual")
+            filter = theory.choose_filter(threshold, recall)
+        elif isinstance(filter, str):
+            filter = theory.parse_filter(filter)
+        return cls(Filter(*filter), threshold=threshold, **rest)
+
+    @property
+    def expected_recall(self) -> float:
+        """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there."""
+        return theory.pass_probability(self.threshold, *self.filter)
+
+    def to_json(self) -> str:
+        """All fields, the definitions' version and the Unicode table's hash, as JSON."""
+        return json.dumps(self.describe())
+
+    def describe(self) -> dict[str, Any]:
+        """All fields, the definitions' version and the Unicode table's hash."""
+        from neardup_gpu.kernels.unicode_table import DIGEST
+
+        return {**asdict(self), "filter": str(self.filter), "definitions": DEFINITIONS, "unicode_table": DIGEST}
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Recipe:
+        """The recipe that `to_json` wrote.
+
+        Raises
+        ------
+        RecipeMismatchError
+            If it was written under other definitions or another Unicode table.
+        """
+        stored = json.loads(text)
+        recipe = cls(
+            **{
+                field.name: Filter(*map(int, stored["filter"].split(","))) if field.name == "filter" else stored[field.name]
+                for field in fields(cls)
+            }
+        )
+        here = recipe.describe()
+        for name in ("definitions", "unicode_table"):
+            if stored[name] != here[name]:
+                raise RecipeMismatchError(
+                    f"made under {name} {stored[name]}, this version has {here[name]}; sketch the documents again"
+                )
+        return recipe
+
+    def sketching(self) -> dict[str, Any]:
+        """The part that sketches depend on: sketches of recipes that agree in it can be compared."""
+        described = self.describe()
+        names = ("w", "shingling", "bits", "feature_bits", "seed", "definitions", "unicode_table")
+        return {"k": self.filter.k, "s": self.filter.s, **{name: described[name] for name in names}}
+
+    def check_sketches(self, other: Recipe, name: str) -> None:
+        """Raise RecipeMismatchError, naming the first difference, unless `other`'s sketches can meet this recipe's."""
+        mine, theirs = self.sketching(), other.sketching()
+        for key, value in mine.items():
+            if theirs[key] != value:
+                raise RecipeMismatchError(f"{name}: made with {key} = {theirs[key]}, asked for {value}; sketch it again")
+
+    def with_(self, **changes: Any) -> Recipe:
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+
+def recipe_of(schema: pa.Schema, name: str) -> Recipe:
+    """The recipe in an artefact's schema metadata.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    stored = (schema.metadata or {}).get(METADATA_KEY)
+    if stored is None:
+        raise InputError(f"{name}: holds no recipe; it was not written by neardup")
+    return Recipe.from_json(stored)
+
+
+def mix64(z: int) -> int:
+    """SplitMix64's finaliser on Python integers."""
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+    return z ^ (z >> 31)
+
+
+def draw(seed: int, purpose: str, index: int) -> int:
+    """The random 64-bit integer of (seed, purpose, index): output `index` of SplitMix64 started from a key of the first two."""
+    key = mix64(seed)
+    for byte in purpose.encode():
+        key = mix64(key ^ byte)
+    return mix64((key + (index + 1) * 0x9E3779B97F4A7C15) % 2**64)
+
+
+@cache
+def polynomial(seed: int, purpose: str) -> int:
+    """q of the first primitive polynomial x**64 + q among the draws for a purpose; about one in 64 is."""
+    from neardup_gpu.kernels.scalar import first_primitive
+
+    index = 0
+    while True:
+        block = [draw(seed, f"polynomial {purpose}", index + i) | 1 << 63 for i in range(64)]
+        found = first_primitive(_uint64(block))
+        if found >= 0:
+            return block[found]
+        index += 64
+
+
+def _uint64(values: list[int]) -> np.ndarray:
+    import numpy as np
+
+    return np.array(values, np.uint64)
+
+
+class Material(NamedTuple):
+    """The random constants of a recipe, as kernels take them.
+
+    tokens, shingles, bags, supershingles, keys : uint64
+        Moduli of Rabin fingerprints, one for each use, as a fingerprint of fingerprints must not reuse one.
+    documents : array of uint64, shape (2,)
+    a, b : arrays of uint32 or uint64, shape (samples,)
+        The linear permutations a x + b, a odd.
+    """
+
+    tokens: np.uint64
+    shingles: np.uint64
+    bags: np.uint64
+    supershingles: np.uint64
+    keys: np.uint64
+    documents: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+
+
+@cache
+def material(seed: int, samples: int, bits: int) -> Material:
+    """Draw a recipe's constants."""
+    import numpy as np
+
+    dtype = np.uint32 if bits == 32 else np.uint64
+    top = 64 - bits
+    one_each = [
+        np.uint64(polynomial(seed, use)) for use in ("tokens", "shingles", "bags", "supershingles", "pair keys")
+    ]
+    return Material(
+        *one_each,
+        documents=_uint64([polynomial(seed, "documents 0"), polynomial(seed, "documents 1")]),
+        a=np.array([draw(seed, "permutation a", i) >> top | 1 for i in range(samples)], dtype),
+        b=np.array([draw(seed, "permutation b", i) >> top for i in range(samples)], dtype),
+    )

@@ -1,0 +1,594 @@
+"""Filter curves, the choice of a filter, and error bounds: mathematics only.
+
+A sketch of k*s independent min-hash samples is cut into k groups of s, and every group is fingerprinted into one
+feature. A group agrees between two documents of resemblance x with probability x**s, so at least r of the k features
+agree with
+
+    P(k,s,r)(x) = sum over r <= i <= k of C(k, i) * x**(s*i) * (1 - x**s)**(k - i)
+
+Sources: Broder 2000, sections 3 and 4 (the filter and the choice of its parameters); Broder 1997, sections 4.1 and 4.2
+(collisions of fingerprints, size of the sample); Hoeffding 1963, sections 4 and 6 (means of bounded values).
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from .errors import ParameterError
+
+PRESETS: dict[str, tuple[int, int, int]] = {
+    "altavista": (6, 14, 2),  # Broder 2000, section 1; Manasse 2.5: "clearly the same", half at 0.909
+    "bands": (20, 5, 1),  # banded LSH: Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, example 3.11
+    "bing": (6, 5, 4),  # Manasse 6.1: features of 16 bits instead of 64
+}
+
+MAX_FEATURES = 1000  # C(k, i) and the powers beside it stay inside a float64 up to here
+
+# The cost model of `choose_filter`, per document and core, for documents of Broder's typical size (1997, 4.1).
+SHINGLES = 1000
+SAMPLE_NS = 0.05  # one min-hash sample of one shingle
+TABLE_NS = 100.0  # one row of one pair table: key, sort, scan
+CANDIDATE_NS = 2000.0  # exact resemblance of one candidate pair
+NEIGHBOURS = 20.0  # scale of the prior of resemblance, see `false_candidates`
+COLLECTION = 10_000  # documents of the collections that the prior was measured on
+
+
+def check_filter(k: int, s: int, r: int) -> None:
+    """Raise ParameterError unless 1 <= r <= k <= 1000 and s >= 1 are whole numbers."""
+    for name, value in (("k", k), ("s", s), ("r", r)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ParameterError(f"filter: {name} = {value!r} is not a whole number; give k,s,r such as 6,14,2.")
+    if not (1 <= r <= k <= MAX_FEATURES and s >= 1):
+        raise ParameterError(
+            f"filter {k},{s},{r}: needs 1 <= r <= k <= {MAX_FEATURES} and s >= 1 "
+            "(r of k features, each of s samples); give k,s,r such as 6,14,2."
+        )
+
+
+def check_fraction(name: str, value: float, *, zero: bool = True, one: bool = True) -> None:
+    """Raise ParameterError unless `value` lies between 0 and 1; `zero` and `one` say whether the ends are allowed."""
+    if not 0 <= value <= 1 or (value == 0 and not zero) or (value == 1 and not one):
+        low, high = "[" if zero else "(", "]" if one else ")"
+        raise ParameterError(f"{name} = {value!r} is outside {low}0, 1{high}; give a number such as 0.8.")
+
+
+def parse_filter(text: str) -> tuple[int, int, int]:
+    """Read a filter from "k,s,r" or from the name of a preset.
+
+    Parameters
+    ----------
+    text : str
+        Three whole numbers divided by commas, or a key of PRESETS.
+
+    Returns
+    -------
+    tuple of int (k, s, r)
+
+    Raises
+    ------
+    ParameterError
+        For anything else; the message lists the presets.
+
+    Examples
+    --------
+    >>> parse_filter("altavista"), parse_filter("20, 5, 1")
+    ((6, 14, 2), (20, 5, 1))
+    """
+    name = text.strip().lower()
+    if name in PRESETS:
+        return PRESETS[name]
+    try:
+        k, s, r = (int(part) for part in name.split(","))
+    except ValueError:
+        raise ParameterError(
+            f"filter {text!r}: neither three whole numbers k,s,r nor one of {', '.join(PRESETS)}."
+        ) from None
+    check_filter(k, s, r)
+    return k, s, r
+
+
+# The filter curve
+
+
+def _agree(x: float, s: int) -> tuple[float, float]:
+    """Probability that a group of s samples agrees, x**s, and that it does not, each to full relative precision."""
+    check_fraction("resemblance", x)
+    if x == 0:
+        return 0.0, 1.0
+    return x**s, -math.expm1(s * math.log(x))
+
+
+def _binomial(p: float, q: float, k: int, first: int, last: int) -> float:
+    """Sum of C(k, i) * p**i * q**(k-i) over first <= i <= last: terms that are all positive, so no digit is lost."""
+    return min(1.0, math.fsum(math.comb(k, i) * p**i * q ** (k - i) for i in range(first, last + 1)))
+
+
+def pass_probability(x: float, k: int, s: int, r: int) -> float:
+    """Probability that two documents of resemblance x become candidates: P(k,s,r)(x).
+
+    Parameters
+    ----------
+    x : float
+        Resemblance, 0 to 1.
+    k, s, r : int
+        The filter: at least r of k features agree, each made of s samples.
+
+    Returns
+    -------
+    float
+        0 at x = 0 and 1 at x = 1; small values are exact to about 1e-13 of themselves. Near 1 use `miss_probability`.
+
+    Raises
+    ------
+    ParameterError
+        For x outside [0, 1] or an impossible filter.
+
+    Notes
+    -----
+    Cost: k - r terms. Source: Broder 2000, section 3. Collisions of fingerprints, 2**-64 a feature, are left out.
+
+    Examples
+    --------
+    >>> round(pass_probability(0.909, 6, 14, 2), 2)
+    0.5
+    """
+    check_filter(k, s, r)
+    return _binomial(*_agree(x, s), k, r, k)
+
+
+def miss_probability(x: float, k: int, s: int, r: int) -> float:
+    """Probability that two documents of resemblance x are missed, 1 - P(k,s,r)(x), summed directly.
+
+    Small values are exact to about 1e-13 of themselves, where 1 - `pass_probability` has no digits left. Arguments,
+    errors and source as in `pass_probability`; cost: r terms.
+    """
+    check_filter(k, s, r)
+    return _binomial(*_agree(x, s), k, 0, r - 1)
+
+
+def inverse(probability: float, k: int, s: int, r: int) -> float:
+    """Resemblance at which the filter passes with the given probability.
+
+    Parameters
+    ----------
+    probability : float
+        0 to 1.
+    k, s, r : int
+        The filter.
+
+    Returns
+    -------
+    float
+        The x with P(k,s,r)(x) = probability, to the last bits of a float64; 0 and 1 map to 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        For a probability outside [0, 1] or an impossible filter.
+
+    Notes
+    -----
+    P is strictly increasing in x, so bisection finds it; above one half it works on 1 - P, which keeps its digits
+    there.
+    """
+    check_fraction("probability", probability)
+    check_filter(k, s, r)
+    if probability in (0.0, 1.0):
+        return float(probability)
+    low, high = 0.0, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        if probability <= 0.5:
+            below = pass_probability(middle, k, s, r) < probability
+        else:
+            below = miss_probability(middle, k, s, r) > 1 - probability
+        low, high = (middle, high) if below else (low, middle)
+    return high
+
+
+# Choosing parameters
+
+
+def half_point(k: int, s: int, r: int) -> float:
+    """The threshold that a filter stands for: the resemblance that passes with probability one half.
+
+    It minimises the sum of the two areas of `error_areas` (Broder 2000, section 4, first way). [6, 14, 2] gives 0.909.
+    """
+    return inverse(0.5, k, s, r)
+
+
+def half_s(threshold: float, k: int, r: int) -> float:
+    """Samples a group, as a real number, for which [k, s, r] passes `threshold` with probability one half.
+
+    The first way of Broder 2000, section 4, solved for s: x**s has to be the p at which r or more of k happen half
+    the time.
+
+    Raises
+    ------
+    ParameterError
+        For a threshold outside (0, 1) or an impossible k, r.
+    """
+    check_fraction("threshold", threshold, zero=False, one=False)
+    return math.log(inverse(0.5, k, 1, r)) / math.log(threshold)
+
+
+def slope_s(threshold: float) -> float:
+    """Samples a group, as a real number, for which x**s is steepest at the threshold: s = 1 / ln(1 / threshold).
+
+    The second way of Broder 2000, section 4; s = 14 belongs to 0.931.
+
+    Raises
+    ------
+    ParameterError
+        For a threshold outside (0, 1).
+    """
+    check_fraction("threshold", threshold, zero=False, one=False)
+    return -1 / math.log(threshold)
+
+
+def slope_threshold(s: int) -> float:
+    """The threshold at which x**s is steepest, exp(-1 / s): the inverse of `slope_s`."""
+    check_filter(1, s, 1)
+    return math.exp(-1 / s)
+
+
+def _simpson(function: Callable[[float], float], start: float, stop: float, intervals: int) -> float:
+    """Integral of a smooth function by Simpson's rule over an even number of intervals."""
+    step = (stop - start) / intervals
+    inner = math.fsum((4 if i % 2 else 2) * function(start + i * step) for i in range(1, intervals))
+    return (function(start) + inner + function(stop)) * step / 3
+
+
+def error_areas(threshold: float, k: int, s: int, r: int) -> tuple[float, float]:
+    """Areas of false acceptance and of false rejection: the integrals of P below and of 1 - P above the threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        Resemblance, 0 to 1.
+    k, s, r : int
+        The filter.
+
+    Returns
+    -------
+    tuple of float
+        (accepted below, rejected above): the chances of either error for a pair whose resemblance is uniform on [0, 1],
+        to about 1e-8. Their sum is least where P(threshold) = 1/2.
+
+    Raises
+    ------
+    ParameterError
+        For a threshold outside [0, 1] or an impossible filter.
+
+    Notes
+    -----
+    Source: Broder 2000, section 4, who calls the uniform prior unrealistic; `choose_filter` uses a measured one.
+    """
+    check_fraction("threshold", threshold)
+    check_filter(k, s, r)
+    intervals = 32 * k * s + 512
+    below = _simpson(lambda x: pass_probability(x, k, s, r), 0.0, threshold, intervals)
+    above = _simpson(lambda x: miss_probability(min(x, 1.0), k, s, r), threshold, 1.0, intervals)
+    return below, above
+
+
+def false_candidates(threshold: float, k: int, s: int, r: int) -> float:
+    """Candidates below the threshold that one document is expected to have.
+
+    The prior: a document has NEIGHBOURS * (1 / x - 1) others that resemble it by more than x, up to the whole
+    collection. In five real collections of 3,000 to 20,000 documents (bills, manuals, three kinds of software
+    documentation; exact resemblance of random pairs, exact duplicates left out) that number is
+
+        x                  0.01   0.02   0.05    0.1    0.2    0.3    0.5
+        geometric mean      617    370    155     63     34     22      6
+        arithmetic mean    4473   3341   2400   1165    400    155      9
+        20/x - 20          1980    980    380    180     80     47     20
+
+    Almost all pairs lie below 0.1, as Manasse 3.1 reports, yet enough lie between 0.1 and 0.6 to drown a filter that
+    is not steep. 7/x - 7 would fit the geometric mean; the prior lies above it because the mistakes are lopsided.
+    Pages made from one template have sixty times as many neighbours as a typical collection; a filter chosen with 20
+    instead of 7 (threshold 0.8, recall 0.99) costs the typical one 12% more by this model, and those pages a third
+    less.
+
+    Parameters
+    ----------
+    threshold : float
+        Resemblance in (0, 1].
+    k, s, r : int
+        The filter.
+
+    Returns
+    -------
+    float
+        Expected number, to about 1e-4 of itself: the integral of P(x) * NEIGHBOURS / x**2 up to the threshold.
+
+    Raises
+    ------
+    ParameterError
+        For a threshold outside (0, 1] or an impossible filter.
+    """
+    check_fraction("threshold", threshold, zero=False)
+    check_filter(k, s, r)
+    # In u = ln(x): P falls as C(k, r) * exp(s * r * u), so what lies below the start is less than exp(-30) of it.
+    farthest = math.log(NEIGHBOURS / (COLLECTION + NEIGHBOURS))
+    stop = math.log(threshold)
+    start = max(farthest, min(stop, -math.log(math.comb(k, r)) / (s * r)) - 30 / (s * r))
+    if start >= stop:
+        return 0.0
+    return _simpson(
+        lambda u: NEIGHBOURS * math.exp(-u) * pass_probability(min(1.0, math.exp(u)), k, s, r), start, stop, 200
+    )
+
+
+def filter_cost(threshold: float, k: int, s: int, r: int) -> float:
+    """Estimated nanoseconds a document on one core, of a filter whose candidates are verified.
+
+        SHINGLES * SAMPLE_NS * k * s  +  TABLE_NS * C(k, r)  +  CANDIDATE_NS * false candidates
+
+    Reading, tokens and shingles cost every filter the same and true candidates are wanted: neither is counted.
+    Arguments and errors as in `false_candidates`.
+    """
+    return _fixed_cost(k, s, r) + CANDIDATE_NS * false_candidates(threshold, k, s, r)
+
+
+def _fixed_cost(k: int, s: int, r: int) -> float:
+    """The part of `filter_cost` that the resemblances have no say in."""
+    return SHINGLES * SAMPLE_NS * k * s + TABLE_NS * math.comb(k, r)
+
+
+@functools.cache
+def choose_filter(threshold: float, recall: float = 0.99, *, max_samples: int = 256) -> tuple[int, int, int]:
+    """The cheapest filter that lets at least `recall` of the pairs at the threshold pass.
+
+    Every [k, s, r] with k * s <= max_samples and P(k,s,r)(threshold) >= recall is considered, `filter_cost` decides,
+    ties go to fewer samples. For given s and r all three parts of the cost grow with k, so only the smallest
+    sufficient k counts.
+
+    Parameters
+    ----------
+    threshold : float
+        Resemblance in (0, 1]. Pairs above it pass with a greater probability than those at it.
+    recall : float
+        Wanted probability at the threshold, in (0, 1): no sketch is certain.
+    max_samples : int
+        Most min-hash samples a document.
+
+    Returns
+    -------
+    tuple of int (k, s, r)
+
+    Raises
+    ------
+    ParameterError
+        For values out of range, and where max_samples do not suffice: a low threshold with a high recall.
+
+    Notes
+    -----
+    Cost: a fraction of a second, once.
+    """
+    check_fraction("threshold", threshold, zero=False)
+    check_fraction("recall", recall, zero=False, one=False)
+    if max_samples < 1:
+        raise ParameterError(f"max_samples = {max_samples!r} leaves nothing to compare; give a number such as 256.")
+    best: tuple[float, int, tuple[int, int, int]] | None = None
+    most = min(max_samples, MAX_FEATURES)
+    for r in range(1, most + 1):
+        for s in range(1, max_samples // r + 1):
+            if best is not None and _fixed_cost(r, s, r) > best[0]:
+                break  # k >= r
+            k = _smallest_k(threshold, recall, s, r, min(most, max_samples // s))
+            if k is None:
+                break  # a longer group agrees less often
+            if best is not None and _fixed_cost(k, s, r) > best[0]:
+                continue
+            option = filter_cost(threshold, k, s, r), k * s, (k, s, r)
+            best = option if best is None else min(best, option)
+    if best is None:
+        raise ParameterError(
+            f"no filter of {max_samples} samples passes {recall!r} of the pairs at threshold {threshold!r}; "
+            "raise the threshold, lower the recall or allow more samples."
+        )
+    return best[2]
+
+
+def _smallest_k(threshold: float, recall: float, s: int, r: int, most: int) -> int | None:
+    """Smallest k, r <= k <= most, with P(k,s,r)(threshold) >= recall; None where there is none. P grows with k."""
+
+    def enough(k: int) -> bool:
+        return miss_probability(threshold, k, s, r) <= 1 - recall
+
+    if most < r or not enough(most):
+        return None
+    low, high = r - 1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+# Error bounds
+
+
+def expected_collisions(size: int, bits: int) -> float:
+    """Expected number of elements that a set loses when its elements become random ids of `bits` bits.
+
+    Parameters
+    ----------
+    size : int
+        Distinct shingles, 0 or more.
+    bits : int
+        Length of an id, 1 or more.
+
+    Returns
+    -------
+    float
+        size - 2**bits * (1 - (1 - 2**-bits)**size), close to size**2 / 2**(bits + 1) while that is small.
+
+    Raises
+    ------
+    ParameterError
+        For a negative size or fewer than one bit.
+
+    Notes
+    -----
+    Source: Broder 1997, section 4.1. Summed as the series C(n,2)/m - C(n,3)/m**2 + ... where n < m / 4, since the
+    difference of the closed form would lose every digit.
+    """
+    if size < 0 or bits < 1:
+        raise ParameterError(f"size = {size!r}, bits = {bits!r}: needs a size of 0 or more and at least one bit.")
+    ids = 2**bits
+    if size >= max(2, ids / 4):
+        return size + ids * math.expm1(size * math.log1p(-1 / ids))
+    total, term, i = 0.0, size * (size - 1) / 2 / ids, 2
+    while abs(term) > 1e-17 * abs(total):
+        total += term
+        term *= -(size - i) / ((i + 1) * ids)
+        i += 1
+    return total
+
+
+def collision_error(union_size: float, bits: int) -> float:
+    """Bound on the error of resemblance by collisions of `bits`-bit ids: |A u B| / 2**(bits - 11).
+
+    It holds with probability above 99.9% over the choice of the ids. Source: Broder 1997, section 4.1. For a million
+    shingles: 0.48 at 32 bits, 1.1e-10 at 64; for a thousand at 32 bits, 0.00048.
+    """
+    return union_size / 2.0 ** (bits - 11)
+
+
+def standard_error(resemblance: float, samples: int) -> float:
+    """Standard deviation of the share of equal samples: sqrt(x * (1 - x) / samples) (Broder 1997, section 4.2)."""
+    check_fraction("resemblance", resemblance)
+    _check_trials(samples, "samples")
+    return math.sqrt(resemblance * (1 - resemblance) / samples)
+
+
+def within_probability(samples: int, resemblance: float, error: float) -> float:
+    """Probability that the estimate of resemblance by independent samples is off by at most `error`.
+
+    Parameters
+    ----------
+    samples : int
+        Min-hash samples, 1 or more.
+    resemblance, error : float
+        0 to 1; both are read as the simplest fraction within 1e-9, so that 0.9 - 0.1 means 0.8 and not one bit more.
+
+    Returns
+    -------
+    float
+        p(s, r, e): the binomial chance of s*(r - e) <= equal samples <= s*(r + e).
+
+    Raises
+    ------
+    ParameterError
+        For a resemblance or an error outside [0, 1], or fewer than one sample.
+
+    Notes
+    -----
+    Source: Broder 1997, section 4.2, where the sum's upper end is misprinted as s*(r - e).
+    """
+    check_fraction("resemblance", resemblance)
+    check_fraction("error", error)
+    _check_trials(samples, "samples")
+    middle, margin = (Fraction(value).limit_denominator(10**9) for value in (resemblance, error))
+    first = max(0, math.ceil(samples * (middle - margin)))
+    last = min(samples, math.floor(samples * (middle + margin)))
+    return min(1.0, math.fsum(_binomial_terms(samples, resemblance, first, last)))
+
+
+def exceed_probability(samples: int, resemblance: float, estimate: float) -> float:
+    """Probability that a pair of true `resemblance` has more than the share `estimate` of independent samples equal.
+
+    Arguments, reading of decimals and errors as in `within_probability`. Broder 1997, section 4.2, uses it for the
+    whole web.
+    """
+    check_fraction("resemblance", resemblance)
+    check_fraction("estimate", estimate)
+    _check_trials(samples, "samples")
+    first = math.floor(samples * Fraction(estimate).limit_denominator(10**9)) + 1
+    return min(1.0, math.fsum(_binomial_terms(samples, resemblance, first, samples)))
+
+
+def _binomial_terms(trials: int, p: float, first: int, last: int) -> list[float]:
+    """C(n, i) * p**i * (1-p)**(n-i) for first <= i <= last, through logarithms: any number of trials."""
+    if p in (0.0, 1.0):
+        return [float(i == trials * p) for i in range(first, last + 1)]
+    top, log_p, log_q = math.lgamma(trials + 1), math.log(p), math.log1p(-p)
+    return [
+        math.exp(top - math.lgamma(i + 1) - math.lgamma(trials - i + 1) + i * log_p + (trials - i) * log_q)
+        for i in range(first, last + 1)
+    ]
+
+
+def _check_trials(trials: int, name: str = "trials") -> None:
+    if trials < 1:
+        raise ParameterError(f"{name} = {trials!r}: a bound needs at least one.")
+
+
+def hoeffding(trials: int, failure: float = 1e-9) -> float:
+    """Deviation of a mean of `trials` values in [0, 1] exceeded with probability <= failure.
+
+    sqrt(ln(2 / failure) / (2 * trials)), either side (Hoeffding 1963, theorem 1); with or without replacement
+    (section 6).
+
+    Raises
+    ------
+    ParameterError
+        For fewer than one trial or a failure outside (0, 1).
+    """
+    _check_trials(trials)
+    check_fraction("failure", failure, zero=False, one=False)
+    return math.sqrt(math.log(2 / failure) / (2 * trials))
+
+
+def mean_interval(mean: float, trials: int, failure: float) -> tuple[float, float]:
+    """Interval that holds the true mean of values in [0, 1], from the mean of a sample of them.
+
+    All m with trials * KL(mean, m) <= ln(2 / failure), where KL is the relative entropy of two coins,
+    KL(a, m) = a ln(a / m) + (1 - a) ln((1 - a) / (1 - m)).
+
+    Parameters
+    ----------
+    mean : float
+        Mean of the sampled values, 0 to 1.
+    trials : int
+        Number of sampled values; 0 gives (0, 1).
+    failure : float
+        Probability, in (0, 1), that the interval may miss the true mean; half of it on each side.
+
+    Returns
+    -------
+    tuple of float (low, high)
+        low <= mean <= high. At mean 0 exactly (0, 1 - (failure / 2)**(1 / trials)), at mean 1 the mirror image; never
+        wider than `hoeffding` on either side.
+
+    Raises
+    ------
+    ParameterError
+        For a mean outside [0, 1], negative trials or a failure outside (0, 1).
+
+    Notes
+    -----
+    The Chernoff bound in its sharpest form, Hoeffding 1963, theorem 1, (2.1); by section 6 it also holds for sampling
+    without replacement from a finite collection.
+    """
+    check_fraction("mean", mean)
+    check_fraction("failure", failure, zero=False, one=False)
+    if trials == 0:
+        return 0.0, 1.0
+    _check_trials(trials)
+    margin = math.log(2 / failure) / trials
+    return min(mean, 1 - _upper_mean(1 - mean, margin)), _upper_mean(mean, margin)
+
+
+def _upper_mean(mean: float, margin: float) -> float:
+    """Greatest m >= mean with KL(mean, m) <= margin, by bisection; the end points in closed form."""
+    if mean == 1:
+        return 1.0
+    if mean == 0:
+        return -math.expm1(-margin)
+    low, high = mean, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        entropy = mean * math.log(mean / middle) + (1 - mean) * math.log((1 - mean) / (1 - middle))
+        low, high = (middle, high) if entropy <= margin else (low, middle)
+    return high

@@ -1,0 +1,91 @@
+"""Who is kept: what the definition promises of any pairs, and examples small enough to check by eye."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import greedy, sorted_pairs
+
+from neardup_gpu.kernels import components
+
+GREEDY = [components.greedy_reference, components.greedy_cpu]
+CONNECTED = [components.connected_reference, components.connected_cpu]
+IDS = ["reference", "cpu"]
+
+
+def arrays(pairs):
+    return np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+
+
+def keep(function, rows, pairs, weights=None, pinned=()):
+    left, right = arrays(pairs)
+    weight = np.ones(len(left)) if weights is None else np.array(weights, np.float64)
+    return function(rows, left, right, weight, np.isin(np.arange(rows), pinned)).tolist()
+
+
+@pytest.mark.parametrize("function", GREEDY, ids=IDS)
+class TestGreedy:
+    def test_the_end_of_a_chain_survives(self, function):
+        assert keep(function, 4, [(0, 1), (1, 2)]) == [0, 0, 2, 3]
+
+    def test_the_keeper_is_the_kept_row_of_greatest_weight(self, function):
+        assert keep(function, 3, [(0, 2), (1, 2)], [0.8, 0.9]) == [0, 1, 1]
+
+    def test_ties_go_to_the_lowest_row(self, function):
+        assert keep(function, 3, [(0, 2), (1, 2)], [0.9, 0.9]) == [0, 1, 0]
+
+    def test_the_keeper_may_come_later(self, function):
+        assert keep(function, 3, [(0, 1), (1, 2)], [0.8, 0.9]) == [0, 2, 2]
+
+    def test_a_removed_row_is_no_keeper(self, function):
+        assert keep(function, 3, [(0, 1), (0, 2), (1, 2)], [0.8, 0.8, 1.0]) == [0, 0, 0]
+
+    def test_pinned_rows_stay_and_remove_others(self, function):
+        assert keep(function, 4, [(0, 1), (0, 3), (1, 2)], pinned=[0, 1]) == [0, 1, 1, 0]
+
+    def test_no_rows_and_no_pairs(self, function):
+        assert keep(function, 0, []) == []
+        assert keep(function, 2, []) == [0, 1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(greedy())
+def test_greedy_keeps_one_of_every_pair(arguments):
+    rows, left, right, weight, pinned = arguments
+    keeper = components.greedy_cpu(*arguments)
+    kept = keeper == np.arange(rows)
+    assert kept[pinned].all()
+    assert not (kept[left] & kept[right] & ~pinned[right]).any()
+    weights = dict(zip(zip(left.tolist(), right.tolist(), strict=True), weight.tolist(), strict=True))
+    weights |= {(b, a): w for (a, b), w in weights.items()}
+    for row in np.flatnonzero(~kept).tolist():
+        rivals = [other for other in range(rows) if kept[other] and (row, other) in weights]
+        assert keeper[row] in rivals
+        assert any(other < row for other in rivals)
+        assert weights[row, keeper[row]] == max(weights[row, other] for other in rivals)
+
+
+@pytest.mark.parametrize("function", CONNECTED, ids=IDS)
+def test_components_take_their_smallest_row(function):
+    left, right = arrays([(1, 4), (2, 3), (3, 4), (5, 6)])
+    assert function(8, left, right).tolist() == [0, 1, 1, 1, 1, 5, 5, 7]
+    assert function(2, left[:0], right[:0]).tolist() == [0, 1]
+    assert function(0, left[:0], right[:0]).tolist() == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(sorted_pairs())
+def test_greedy_groups_lie_within_components(arguments):
+    rows, left, right = arguments
+    label = components.connected_cpu(rows, left, right)
+    keeper = components.greedy_cpu(rows, left, right, np.ones(len(left)), np.zeros(rows, bool))
+    assert (label[left] == label[right]).all()
+    assert (label[keeper] == label).all()
+    assert (label <= np.arange(rows)).all() and (label[label] == label).all()
+    assert (keeper[label] == label).all()  # the smallest row of a component is kept
+
+
+def test_a_long_chain_is_one_component():
+    n = 300_000
+    order = np.random.default_rng(0).permutation(n)
+    a, b = order[:-1], order[1:]
+    assert not components.connected_cpu(n, np.minimum(a, b), np.maximum(a, b)).any()

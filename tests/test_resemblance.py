@@ -1,0 +1,87 @@
+"""Resemblance against sets of Python, Broder's own example, and rows that defeat a distribution by upper bits."""
+
+import numpy as np
+import pytest
+
+from neardup_gpu.data import Ragged
+from neardup_gpu.kernels import resemblance, shingles
+
+POLY, BAG_POLY = np.uint64(0xD800000000000000), np.uint64(0x8000000000000001)
+MERGES = [resemblance.reference, resemblance.cpu]
+UNIQUES = [resemblance.unique_reference, resemblance.unique_cpu]
+IDS = ["reference", "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "w", "ratio"),
+    [
+        ("bag", 1, 7 / 10),
+        ("bag", 2, 5 / 10),
+        ("bag", 3, 3 / 10),
+        ("set", 1, 3 / 5),
+        ("set", 2, 3 / 6),
+        ("set", 3, 3 / 7),
+    ],
+)
+def test_the_roses_of_broder_1997(mode, w, ratio):
+    """Section 2: 70%, 50%, 30% under option A (bags) and 60%, 50%, 42.85% under option B (sets)."""
+    words = {"a": 11, "rose": 12, "is": 13, "flower": 14, "which": 15}
+    texts = ["a rose is a rose is a rose", "a rose is a flower which is a rose"]
+    tokens = Ragged.from_rows([[words[word] for word in text.split()] for text in texts], np.uint64)
+    values, offsets = shingles.cpu(tokens.values, tokens.offsets, w, mode, POLY, BAG_POLY)
+    values, offsets = resemblance.unique_cpu(values, offsets)
+    sizes = resemblance.cpu(values, offsets, np.array([0]), np.array([1]))
+    assert resemblance.resemblance(*sizes).tolist() == [ratio]
+
+
+@pytest.mark.parametrize("merge", MERGES, ids=IDS)
+def test_sizes_by_eye(merge):
+    sets = Ragged.from_rows([[1, 2, 3, 2**64 - 1], [], [2, 3, 4], [2**64 - 1]], np.uint64)
+    left, right = np.array([0, 0, 0, 1, 2, 1]), np.array([2, 1, 3, 1, 2, 0])
+    intersection, union = merge(sets.values, sets.offsets, left, right)
+    assert intersection.tolist() == [2, 0, 1, 0, 3, 0]
+    assert union.tolist() == [5, 4, 4, 0, 3, 4]
+
+
+def test_ratios():
+    intersection, union, size = np.array([3, 0, 4]), np.array([4, 0, 5]), np.array([3, 0, 5])
+    assert resemblance.resemblance(intersection, union).tolist() == [0.75, 0.0, 0.8]
+    assert resemblance.containment(intersection, size).tolist() == [1.0, 0.0, 0.8]
+
+
+@pytest.mark.parametrize("unique", UNIQUES, ids=IDS)
+def test_unique_rows_by_eye(unique):
+    values, offsets = unique(np.array([9, 5, 3, 5, 7, 7], np.uint64), np.array([1, 1, 4, 6]))
+    assert values.tolist() == [3, 5, 7]
+    assert offsets.tolist() == [0, 0, 2, 3]
+
+
+def crowded_rows():
+    generator = np.random.default_rng(0)
+    uniform = generator.integers(0, 2**64, 50_000, np.uint64)
+    return {
+        "uniform": uniform,
+        "one value": uniform * np.uint64(0),
+        "equal upper bits": uniform >> np.uint64(32),
+        "few values": generator.choice(uniform[:10], len(uniform)),
+        "one value between others": np.where(np.arange(len(uniform)) % 2, uniform, uniform[0]),
+        "descending": np.sort(uniform)[::-1].copy(),
+    }
+
+
+@pytest.mark.parametrize("name", crowded_rows())
+def test_unique_agrees_with_numpy_on_long_rows(name):
+    row = crowded_rows()[name]
+    values, offsets = resemblance.unique_cpu(row, np.array([0, len(row)]))
+    np.testing.assert_array_equal(values, np.unique(row))
+    assert offsets.tolist() == [0, len(values)]
+
+
+def test_merge_agrees_with_numpy_on_long_rows():
+    generator = np.random.default_rng(1)
+    pool = generator.integers(0, 2**64, 30_000, np.uint64)
+    sets = Ragged.from_rows([np.unique(generator.choice(pool, n)) for n in (1, 100, 20_000, 60_000)], np.uint64)
+    left, right = np.triu_indices(4)
+    intersection, union = resemblance.cpu(sets.values, sets.offsets, left, right)
+    for a, b, i, u in zip(left.tolist(), right.tolist(), intersection, union, strict=True):
+        assert (i, u) == (len(np.intersect1d(sets[a], sets[b])), len(np.union1d(sets[a], sets[b])))
