@@ -20,14 +20,24 @@ import numba
 import numpy as np
 
 
-def _has_carryless_multiply() -> bool:
-    """Whether kernels may use the x86 instruction PCLMULQDQ; NEARDUP_CLMUL=0 says no."""
-    if os.environ.get("NEARDUP_CLMUL", "1") == "0" or platform.machine().lower() not in ("x86_64", "amd64"):
-        return False
-    return bool(llvmlite.binding.get_host_cpu_features().get("pclmul", False))
+def _carryless_width() -> int:
+    """Bits of the x86 vectors whose 64-bit lanes can be multiplied without carries: 512, 256, 128, or 0 for none.
+
+    The environment variable NEARDUP_CLMUL sets an upper bound, so that tests can take every path.
+    """
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return 0
+    has = llvmlite.binding.get_host_cpu_features().get
+    widths = {
+        512: has("vpclmulqdq", False) and has("avx512f", False),
+        256: has("vpclmulqdq", False) and has("avx2", False),
+        128: has("pclmul", False),
+    }
+    bound = int(os.environ.get("NEARDUP_CLMUL", "512"))
+    return max((width for width, usable in widths.items() if usable and width <= bound), default=0)
 
 
-CARRYLESS_MULTIPLY = _has_carryless_multiply()
+CARRYLESS_WIDTH = _carryless_width()
 
 
 def _source_key() -> str:
@@ -35,7 +45,7 @@ def _source_key() -> str:
     here = files(__package__)
     for source in sorted((f for f in here.iterdir() if f.name.endswith(".py")), key=lambda f: f.name):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    digest.update(f"{numba.__version__} {np.__version__} {sys.version_info[:2]} {CARRYLESS_MULTIPLY}".encode())
+    digest.update(f"{numba.__version__} {np.__version__} {sys.version_info[:2]} {CARRYLESS_WIDTH}".encode())
     return digest.hexdigest()[:16]
 
 

@@ -9,8 +9,9 @@ close to r. L = 32 adds an error by collisions below |A u B| / 2**21 with probab
 Source: Broder 2000, section 2; Broder, Charikar, Frieze and Mitzenmacher 1998 (linear permutations); mix64 comes first
 because Rabin fingerprints are linear over GF(2) and a linear permutation would keep some of that.
 
-Cost: one multiplication, addition and minimum for each shingle and sample. AltaVista's trick (Manasse 3.2: compare 8-bit
-prefixes first, settle ties later) needs permutations whose top bits come cheaper than the whole; for a x + b they do not.
+Cost: one multiplication, addition and minimum for each shingle and sample. AltaVista's trick (Manasse 3.2: compare
+8-bit prefixes first, settle ties later) needs permutations whose top bits come cheaper than the whole; for a x + b
+they do not.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def reference(shingles, offsets, a, b):
 
 
 def _minima(lanes, vectors):
-    """An intrinsic: minima[at + i] = min(itself, a[at + i] x[j] + b[at + i]) over j < count, for lanes * vectors samples.
+    """An intrinsic: minima[at + i] = min(itself, a[at + i] x[j] + b[at + i]) over j < count, for lanes * vectors
+    samples.
 
     The minima, a and b stay in registers while x is read once.
     """

@@ -1,12 +1,13 @@
-"""How many shingles a few sampled documents share with every document: the truth that a filter's recall is checked with.
+"""How many shingles a few sampled documents share with every document: the truth that a filter's recall is checked
+with.
 
     shared[d, i] = |A_i n B_d|    A_i the i-th sampled set, B_d the set of document d's shingles
 
-Whatever resembles A_i by t shares at least t |A_i| shingles with it, so no near-duplicate of a sampled document is missed
-and no filter is involved. Source: exhaustive counting; Broder 1997, section 2, for the sets.
+Whatever resembles A_i by t shares at least t |A_i| shingles with it, so no near-duplicate of a sampled document is
+missed and no filter is involved. Source: exhaustive counting; Broder 1997, section 2, for the sets.
 
-Cost: one look-up a shingle, most of which end at one bit of a table of 2**20; then one addition for each sampled document
-that holds the shingle.
+Cost: one look-up a shingle, nearly all of which end at a bit table of 32 to 64 bits a sampled shingle; then a binary
+search and one addition for each sampled document that holds the shingle.
 """
 
 from __future__ import annotations
@@ -39,21 +40,22 @@ def reference(values, offsets, sample_values, sample_offsets):
     return np.array(counts, np.int32).reshape(len(documents), len(sampled))
 
 
-_BITS = np.uint64(44)  # 64 - 20: a fingerprint's highest 20 bits choose the bit that says whether to look further
-
-
 @jit(parallel=True)
 def _shared(values, offsets, bounds, keys, first_holder, holders, samples):
-    maybe = np.zeros(1 << 14, np.uint64)
+    bits = 6
+    while (1 << bits) < 32 * len(keys):
+        bits += 1
+    shift = np.uint64(64 - bits)  # a fingerprint's highest bits choose the bit that says whether to look further
+    maybe = np.zeros(1 << (bits - 6), np.uint64)
     for key in keys:
-        at = key >> _BITS
+        at = key >> shift
         maybe[at >> np.uint64(6)] |= np.uint64(1) << (at & np.uint64(63))
     shared = np.zeros((len(offsets) - 1, samples), np.int32)
     for part in prange(len(bounds) - 1):
         seen_in = np.full(len(keys), -1, np.int64)
         for d in range(bounds[part], bounds[part + 1]):
             for i in range(offsets[d], offsets[d + 1]):
-                at = values[i] >> _BITS
+                at = values[i] >> shift
                 if not (maybe[at >> np.uint64(6)] >> (at & np.uint64(63))) & np.uint64(1):
                     continue
                 place = np.searchsorted(keys, values[i])

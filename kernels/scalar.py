@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .launch import CARRYLESS_MULTIPLY, jit
+from .launch import CARRYLESS_WIDTH, jit
 
 ONE = np.uint64(1 << 63)
 """The polynomial 1."""
@@ -107,7 +107,8 @@ def barrett(q):
 
 @jit()
 def _byte_tables(q):
-    """t[256 * i + v] = v * x**(64 + 8 * i) modulo p, for byte i counted from the highest: 16 kB, eight look-ups a word."""
+    """t[256 * i + v] = v * x**(64 + 8 * i) modulo p, for byte i counted from the highest: 16 kB, eight look-ups a
+    word."""
     tables = np.zeros(2048, np.uint64)
     power = q  # x**64
     for bit in range(64):
@@ -123,7 +124,100 @@ def _byte_tables(q):
     return tables
 
 
-if CARRYLESS_MULTIPLY:
+LANES = max(1, CARRYLESS_WIDTH // 64)
+"""Words that `advance_block` and `window_block` handle at once."""
+
+
+class _Lanes:
+    """Emits LLVM code for vectors of `LANES` words, on which carry-less products come in even and odd lanes."""
+
+    def __init__(self, builder):
+        self.builder = builder
+        self.vector = ir.VectorType(ir.IntType(64), LANES)
+        suffix = {2: "", 4: ".256", 8: ".512"}[LANES]
+        kind = ir.FunctionType(self.vector, [self.vector, self.vector, ir.IntType(8)])
+        self.multiply = builder.module.declare_intrinsic("llvm.x86.pclmulqdq" + suffix, (), kind)
+
+    def splat(self, word):
+        undefined = ir.Constant(self.vector, ir.Undefined)
+        one = self.builder.insert_element(undefined, word, ir.IntType(32)(0))
+        return self.builder.shuffle_vector(one, undefined, self._indices([0] * LANES))
+
+    def constant(self, value):
+        return ir.Constant(self.vector, [value] * LANES)
+
+    def load(self, context, kind, array, index):
+        return self.builder.load(self._pointer(context, kind, array, index), align=8)
+
+    def store(self, value, context, kind, array, index):
+        self.builder.store(value, self._pointer(context, kind, array, index), align=8)
+
+    def products(self, a, b):
+        """The products of even lanes, and those of odd lanes, two words each."""
+        call, byte = self.builder.call, ir.IntType(8)
+        return call(self.multiply, [a, b, byte(0x00)]), call(self.multiply, [a, b, byte(0x11)])
+
+    def words(self, products):
+        """Low words of all products, in lane order, and high words."""
+        even, odd = products
+        lows = [i + j for i in range(0, LANES, 2) for j in (0, LANES)]
+        highs = [i + 1 for i in lows]
+        shuffle = self.builder.shuffle_vector
+        return shuffle(even, odd, self._indices(lows)), shuffle(even, odd, self._indices(highs))
+
+    def advance(self, f, q, inverse):
+        """`advance` in every lane."""
+        b = self.builder
+        low, _ = self.words(self.products(f, inverse))
+        quotient = b.xor(f, b.shl(low, self.constant(1)))
+        low, high = self.words(self.products(quotient, q))
+        return b.or_(b.shl(high, self.constant(1)), b.lshr(low, self.constant(63)))
+
+    def _pointer(self, context, kind, array, index):
+        data = context.make_array(kind)(context, self.builder, array).data
+        return self.builder.bitcast(self.builder.gep(data, [index]), self.vector.as_pointer())
+
+    @staticmethod
+    def _indices(lanes):
+        return ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes)
+
+
+@intrinsic
+def _advance_lanes(typingctx, words, index, q, inverse):
+    """words[index:index + LANES] = each of them, advanced"""
+
+    def codegen(context, builder, signature, args):
+        lanes, kind = _Lanes(builder), signature.args[0]
+        f = lanes.load(context, kind, args[0], args[1])
+        lanes.store(lanes.advance(f, lanes.splat(args[2]), lanes.splat(args[3])), context, kind, args[0], args[1])
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, types.uint64, types.uint64), codegen
+
+
+@intrinsic
+def _window_lanes(typingctx, words, index, weights, q, inverse, out, place):
+    """out[place + i] = fingerprint of the len(weights) - 1 words from index + i on, for LANES values of i."""
+
+    def codegen(context, builder, signature, args):
+        lanes, kind = _Lanes(builder), signature.args[0]
+        even = odd = lanes.constant(0)
+        last = signature.args[2].count - 1
+        for j in range(last):
+            at = builder.add(args[1], ir.Constant(args[1].type, j))
+            weight = lanes.splat(builder.extract_value(args[2], j))
+            a, b = lanes.products(lanes.load(context, kind, args[0], at), weight)
+            even, odd = builder.xor(even, a), builder.xor(odd, b)
+        low, high = lanes.words((even, odd))
+        f = builder.xor(high, lanes.advance(low, lanes.splat(args[3]), lanes.splat(args[4])))
+        f = builder.xor(f, lanes.splat(builder.extract_value(args[2], last)))
+        lanes.store(f, context, signature.args[5], args[5], args[6])
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, weights, types.uint64, types.uint64, out, types.int64), codegen
+
+
+if CARRYLESS_WIDTH:
 
     @jit()
     def prepare(q):
@@ -142,6 +236,62 @@ if CARRYLESS_MULTIPLY:
         low, high = _clmul(quotient, q)
         return (high << np.uint64(1)) | (low >> np.uint64(63))
 
+    @jit()
+    def advance_block(words, count, modulus):
+        """`advance` each of words[:count], in place; up to LANES - 1 words after them are changed too."""
+        q, inverse = modulus
+        for i in range(0, count, LANES):
+            _advance_lanes(words, i, q, inverse)
+
+    @jit()
+    def window_weights(w, q):
+        """What `window` multiplies by: x**(64 (w - j) - 1) modulo p for word j, and the fingerprint of w zeros.
+
+        The -1 makes up for the place that a product of two reversed words is off by.
+        """
+        weights = np.empty(w + 1, np.uint64)
+        power = np.uint64(1)  # x**63
+        for j in range(w - 1, -1, -1):
+            weights[j] = power
+            power = multiply(power, q, q)
+        weights[w] = times_x(power, q)
+        return weights
+
+    @jit()
+    def extend(f, words, start, weights, modulus):
+        """Extend the fingerprint f by the len(weights) - 1 words from start on, with one reduction."""
+        low, high = _clmul(f ^ words[start], weights[0])
+        for j in range(1, len(weights) - 1):
+            a, b = _clmul(words[start + j], weights[j])
+            low ^= a
+            high ^= b
+        return high ^ advance(low, modulus)
+
+    @jit()
+    def window(words, start, weights, modulus):
+        """Fingerprint of the len(weights) - 1 words from start on: all products are added, then reduced once.
+
+        The length of `weights`, a tuple, is known to the compiler, which unrolls the loop.
+        """
+        low, high = np.uint64(0), weights[len(weights) - 1]
+        for j in range(len(weights) - 1):
+            a, b = _clmul(words[start + j], weights[j])
+            low ^= a
+            high ^= b
+        return high ^ advance(low, modulus)
+
+    @jit()
+    def windows(words, start, count, weights, modulus, out, place):
+        """out[place + i] = `window` from start + i on, for i < count; LANES windows at once."""
+        q, inverse = modulus
+        i = 0
+        while i + LANES <= count:
+            _window_lanes(words, start + i, weights, q, inverse, out, place + i)
+            i += LANES
+        while i < count:
+            out[place + i] = window(words, start + i, weights, modulus)
+            i += 1
+
 else:
 
     @jit()
@@ -157,6 +307,35 @@ else:
             shift = np.uint64(56 - 8 * byte)
             result ^= modulus[256 * byte + np.int64((f >> shift) & np.uint64(0xFF))]
         return result
+
+    @jit()
+    def advance_block(words, count, modulus):
+        """`advance` each of words[:count], in place."""
+        for i in range(count):
+            words[i] = advance(words[i], modulus)
+
+    @jit()
+    def window_weights(w, q):
+        """q, w + 1 times: only their number is used here."""
+        return np.full(w + 1, q, np.uint64)
+
+    @jit()
+    def extend(f, words, start, weights, modulus):
+        """Extend the fingerprint f by the len(weights) - 1 words from start on."""
+        for j in range(len(weights) - 1):
+            f = advance(f ^ words[start + j], modulus)
+        return f
+
+    @jit()
+    def window(words, start, weights, modulus):
+        """Fingerprint of the len(weights) - 1 words from start on, one reduction each."""
+        return extend(weights[0], words, start, weights, modulus)
+
+    @jit()
+    def windows(words, start, count, weights, modulus, out, place):
+        """out[place + i] = `window` from start + i on, for i < count."""
+        for i in range(count):
+            out[place + i] = window(words, start + i, weights, modulus)
 
 
 def rabin(data: bytes, q: int) -> int:

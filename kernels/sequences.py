@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from .launch import CARRYLESS_MULTIPLY, jit, shares
-from .scalar import _clmul, advance, prepare, rabin_words
-from .shingles import _weights
+from .launch import jit, shares
+from .scalar import advance, extend, prepare, rabin_words, window_weights
 
 
 def reference(values, offsets, polys):
@@ -34,59 +33,30 @@ def reference(values, offsets, polys):
     return np.array([[rabin_words(row, int(q)) for q in polys] for row in rows], np.uint64).reshape(-1, 2)
 
 
-@jit()
-def _extend_four(f, values, at, weights, modulus):
-    """Extend a fingerprint by four words with one reduction."""
-    low, high = _clmul(f ^ values[at], weights[0])
-    for j in range(1, 4):
-        a, b = _clmul(values[at + j], weights[j])
-        low ^= a
-        high ^= b
-    return high ^ advance(low, modulus)
-
-
-if CARRYLESS_MULTIPLY:
-
-    @jit(parallel=True)
-    def _fingerprints(values, offsets, bounds, polys):
-        q0, q1 = polys[0], polys[1]
-        modulus0, modulus1 = prepare(q0), prepare(q1)
-        weights0, weights1 = _weights(4, q0), _weights(4, q1)
-        result = np.empty((len(offsets) - 1, 2), np.uint64)
-        for part in prange(len(bounds) - 1):
-            for d in range(bounds[part], bounds[part + 1]):
-                i, stop = offsets[d], offsets[d + 1]
-                f0, f1 = q0, q1
-                while i + 4 <= stop:
-                    f0 = _extend_four(f0, values, i, weights0, modulus0)
-                    f1 = _extend_four(f1, values, i, weights1, modulus1)
-                    i += 4
-                while i < stop:
-                    f0 = advance(f0 ^ values[i], modulus0)
-                    f1 = advance(f1 ^ values[i], modulus1)
-                    i += 1
-                result[d, 0] = f0
-                result[d, 1] = f1
-        return result
-
-else:
-
-    @jit(parallel=True)
-    def _fingerprints(values, offsets, bounds, polys):
-        q0, q1 = polys[0], polys[1]
-        modulus0, modulus1 = prepare(q0), prepare(q1)
-        result = np.empty((len(offsets) - 1, 2), np.uint64)
-        for part in prange(len(bounds) - 1):
-            for d in range(bounds[part], bounds[part + 1]):
-                f0, f1 = q0, q1
-                for i in range(offsets[d], offsets[d + 1]):
-                    f0 = advance(f0 ^ values[i], modulus0)
-                    f1 = advance(f1 ^ values[i], modulus1)
-                result[d, 0] = f0
-                result[d, 1] = f1
-        return result
+@jit(parallel=True)
+def _fingerprints(values, offsets, bounds, q0, q1, weights0, weights1):
+    modulus0, modulus1 = prepare(q0), prepare(q1)
+    result = np.empty((len(offsets) - 1, 2), np.uint64)
+    for part in prange(len(bounds) - 1):
+        for d in range(bounds[part], bounds[part + 1]):
+            i, stop = offsets[d], offsets[d + 1]
+            f0, f1 = q0, q1
+            while i + 4 <= stop:
+                f0 = extend(f0, values, i, weights0, modulus0)
+                f1 = extend(f1, values, i, weights1, modulus1)
+                i += 4
+            while i < stop:
+                f0 = advance(f0 ^ values[i], modulus0)
+                f1 = advance(f1 ^ values[i], modulus1)
+                i += 1
+            result[d, 0] = f0
+            result[d, 1] = f1
+    return result
 
 
 def cpu(values, offsets, polys):
     """As `reference`; rows in parallel."""
-    return _fingerprints(values, offsets, shares(offsets), np.asarray(polys, np.uint64))
+    q0, q1 = np.asarray(polys, np.uint64)
+    return _fingerprints(
+        values, offsets, shares(offsets), q0, q1, tuple(window_weights(4, q0)), tuple(window_weights(4, q1))
+    )

@@ -8,7 +8,8 @@ Values are in text order with repeats; `resemblance.unique` makes the set. Sourc
 A); Manasse 2.1 (circular); Broder 2000, section 2. Shingles and bags have polynomials of their own, as a fingerprint of
 fingerprints must not reuse one (Manasse 2.2).
 
-Cost: w + 2 carry-less products a shingle, or 8 w table look-ups where the processor has none; bags add a sort a document.
+Cost: w + 2 carry-less products a shingle, or 8 w table look-ups where the processor has none; bags add a sort a
+document.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from .launch import CARRYLESS_MULTIPLY, jit, shares
-from .scalar import _clmul, advance, multiply, prepare, rabin_words, times_x
+from .launch import jit, shares
+from .scalar import advance, prepare, rabin_words, window_weights, windows
 
 MODES = ("set", "bag", "circular")
 
@@ -59,76 +60,19 @@ def reference(tokens, offsets, w, mode, poly, bag_poly):
     return np.array(values, np.uint64), np.array(new_offsets, np.int64)
 
 
-@jit()
-def _chain(tokens, start, count, length, q, modulus):
-    """Fingerprint of `count` tokens from start on, wrapping after `length`: one reduction a token."""
-    f = q
-    for j in range(count):
-        f = advance(f ^ tokens[start + j % length], modulus)
-    return f
-
-
-@jit()
-def _weights(w, q):
-    """What `_window` multiplies by: x**(64 (w - j) - 1) modulo p for token j, and the fingerprint of w zeros.
-
-    The -1 makes up for the place that a product of two reversed words is off by.
-    """
-    weights = np.empty(w + 1, np.uint64)
-    power = np.uint64(1)  # x**63
-    for j in range(w - 1, -1, -1):
-        weights[j] = power
-        power = multiply(power, q, q)
-    weights[w] = times_x(power, q)
-    return weights
-
-
-@jit()
-def _window(tokens, start, weights, modulus):
-    """Fingerprint of the len(weights) - 1 tokens from start on: all products are added, then reduced once.
-
-    The length of `weights`, a tuple, is known to the compiler, which unrolls the loop.
-    """
-    low, high = np.uint64(0), weights[len(weights) - 1]
-    for j in range(len(weights) - 1):
-        a, b = _clmul(tokens[start + j], weights[j])
-        low ^= a
-        high ^= b
-    return high ^ advance(low, modulus)
-
-
 @jit(parallel=True)
-def _fill_by_products(tokens, offsets, new_offsets, bounds, values, weights, circular, q):
+def _fill(tokens, offsets, new_offsets, bounds, values, weights, circular, q):
     modulus = prepare(q)
     w = len(weights) - 1
     for part in prange(len(bounds) - 1):
         for d in range(bounds[part], bounds[part + 1]):
             start, length, out = offsets[d], offsets[d + 1] - offsets[d], new_offsets[d]
             whole = max(0, length - w + 1)
-            for i in range(whole):
-                values[out + i] = _window(tokens, start + i, weights, modulus)
+            windows(tokens, start, whole, weights, modulus, values, out)
             for i in range(whole, new_offsets[d + 1] - out):  # windows that wrap, or the one of a short document
-                if circular:
-                    f = q
-                    for j in range(w):
-                        f = advance(f ^ tokens[start + (i + j) % length], modulus)
-                    values[out + i] = f
-                else:
-                    values[out + i] = _chain(tokens, start, length, length, q, modulus)
-
-
-@jit(parallel=True)
-def _fill_by_chains(tokens, offsets, new_offsets, bounds, values, w, circular, q):
-    modulus = prepare(q)
-    for part in prange(len(bounds) - 1):
-        for d in range(bounds[part], bounds[part + 1]):
-            start, length, out = offsets[d], offsets[d + 1] - offsets[d], new_offsets[d]
-            count = w if circular else min(w, length)
-            for i in range(new_offsets[d + 1] - out):
                 f = q
-                for j in range(count):
-                    at = i + j
-                    f = advance(f ^ tokens[start + (at if at < length else at % length)], modulus)
+                for j in range(i, i + (w if circular else length)):
+                    f = advance(f ^ tokens[start + (j if j < length else j % length)], modulus)
                 values[out + i] = f
 
 
@@ -157,12 +101,8 @@ def cpu(tokens, offsets, w, mode, poly, bag_poly):
     new_offsets = np.zeros(len(offsets), np.int64)
     np.cumsum(counts, out=new_offsets[1:])
     values = np.empty(new_offsets[-1], np.uint64)
-    bounds = shares(offsets)
-    if CARRYLESS_MULTIPLY and w <= 16:
-        weights = tuple(_weights(w, q))
-        _fill_by_products(tokens, offsets, new_offsets, bounds, values, weights, mode == "circular", q)
-    else:
-        _fill_by_chains(tokens, offsets, new_offsets, bounds, values, w, mode == "circular", q)
+    weights = tuple(window_weights(w, q))
+    _fill(tokens, offsets, new_offsets, shares(offsets), values, weights, mode == "circular", q)
     if mode == "bag":
         _label(values, new_offsets, shares(new_offsets), np.uint64(bag_poly))
     return values, new_offsets

@@ -20,8 +20,8 @@ from numba.extending import intrinsic
 
 from . import unicode_table
 from .launch import jit, shares
-from .scalar import advance, prepare, rabin
-from .unicode_table import DIVIDE, MARK, OWN_SINGLE, SINGLE, VANISH, WORD
+from .scalar import LANES, advance, advance_block, prepare, rabin
+from .unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
 
 SEPARATOR = np.uint8(0x20)
 
@@ -80,8 +80,6 @@ def reference(text, offsets, poly):
     return np.array(values, np.uint64), np.array(new_offsets, np.int64), invalid
 
 
-
-
 _BLOCK = ir.VectorType(ir.IntType(8), 64)
 
 
@@ -95,9 +93,7 @@ def _splat(value):
 
 def _emit_word_mask(builder, pointer):
     block = _load_block(builder, pointer)
-    letter = builder.icmp_unsigned(
-        "<", builder.sub(builder.or_(block, _splat(0x20)), _splat(ord("a"))), _splat(26)
-    )
+    letter = builder.icmp_unsigned("<", builder.sub(builder.or_(block, _splat(0x20)), _splat(ord("a"))), _splat(26))
     digit = builder.icmp_unsigned("<", builder.sub(block, _splat(ord("0"))), _splat(10))
     underscore = builder.icmp_unsigned("==", block, _splat(ord("_")))
     beyond = builder.icmp_signed("<", block, _splat(0))
@@ -189,8 +185,8 @@ def _population(typingctx, value):
 
 @jit()
 def _is_word(byte):
-    letter = (byte | np.uint8(0x20)) - np.uint8(97)
-    return letter < 26 and letter >= 0 or (byte >= 48 and byte <= 57) or byte == 95 or byte >= 128
+    letter = np.uint8((byte | 0x20) - 97)
+    return letter < 26 or (byte >= 48 and byte <= 57) or byte == 95 or byte >= 128
 
 
 @jit()
@@ -253,12 +249,13 @@ def _load(text, i):
 
 
 @jit()
-def _finish(f, word, length, modulus):
-    """Extend a fingerprint by the first `length` bytes of `word`, 1 to 8 of them, in lower case."""
+def _parts(f, word, length):
+    """A fingerprint extended by the first `length` bytes of `word`, 1 to 8 of them, in lower case, is one part,
+    advanced, plus the other."""
     bits = np.uint64(8 * length)
     rest = np.uint64(64) - bits
     f ^= _lower(word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> rest))
-    return ((f >> np.uint64(1)) >> (bits - np.uint64(1))) ^ advance(f << rest, modulus)
+    return f << rest, (f >> np.uint64(1)) >> (bits - np.uint64(1))
 
 
 @jit()
@@ -268,19 +265,31 @@ def _fingerprint(text, start, stop, q, modulus):
     while stop - start > 8:
         f = advance(f ^ _lower(_load(text, start)), modulus)
         start += 8
-    return _finish(f, _load(text, start), stop - start, modulus)
+    moving, staying = _parts(f, _load(text, start), stop - start)
+    return advance(moving, modulus) ^ staying
 
 
 _STRETCH = 4096
 
 
 @jit()
-def _split(text, start, stop, values, at, turns, later, q, modulus):
+def _scratch():
+    """Room for a stretch of text in `_split`: two arrays of places and two of runs, three of words."""
+    turns = np.empty(_STRETCH + 10, np.int64)
+    runs = np.empty((2, _STRETCH // 2 + 2), np.int64)
+    words = np.empty((3, _STRETCH // 2 + 1 + LANES), np.uint64)
+    return turns, runs[0], runs[1], words[0], words[1], words[2]
+
+
+@jit()
+def _split(text, start, stop, values, at, scratch, q, modulus):
     """Fingerprint the runs of word bytes into values[at:].
 
-    For a stretch of text at a time, first the places where runs begin and end, in turn; then their fingerprints. No branch
-    depends on the text: runs longer than 8 bytes (or too near the array's end to load 8) are noted and done afterwards.
+    For a stretch of text at a time: first the places where runs begin and end, in turn; then their first eight
+    bytes, with one reduction each, several at once. Runs longer than that follow together, eight bytes a round. So
+    no branch depends on the text, which the processor could not predict.
     """
+    turns, later, ended, moving, staying, ending = scratch
     before = np.uint64(0)
     pending = 0  # 1 when turns[0] is the beginning of a run that the last stretch left open
     reach = len(text) - 8
@@ -292,26 +301,59 @@ def _split(text, start, stop, values, at, turns, later, q, modulus):
             before = mask >> np.uint64(63)
             following = count + _population(bits)
             while count < following:
-                for ahead in range(4):  # what this writes beyond `following` is written over
-                    turns[count + ahead] = i + _trailing_zeros(bits)
+                for ahead in range(8):  # what this writes beyond `following` is written over
+                    turns[np.uintp(count + ahead)] = i + _trailing_zeros(bits)
                     bits &= bits - np.uint64(1)
-                count += 4
+                count += 8
             count = following
         if stretch + _STRETCH >= stop and count & 1:
             turns[count] = stop
             count += 1
+        runs = count >> 1
+        whole = runs  # runs that begin where eight bytes can be loaded
+        while whole > 0 and turns[2 * whole - 2] > reach:
+            whole -= 1
         num_later = 0
-        for run in range(count >> 1):
-            begin = turns[2 * run]
-            length = turns[2 * run + 1] - begin
-            later[num_later] = run
-            num_later += length > 8 or begin > reach
-            if reach >= 0:
-                values[at + run] = _finish(q, _word(text, min(begin, reach)), min(length, 8), modulus)
+        for run in range(whole):
+            begin = turns[np.uintp(2 * run)]
+            length = turns[np.uintp(2 * run + 1)] - begin
+            later[np.uintp(num_later)] = run
+            num_later += length > 8
+            a, b = _parts(q, _word(text, begin), min(length, 8))
+            moving[np.uintp(run)] = a
+            staying[np.uintp(run)] = b
+        advance_block(moving, whole, modulus)
+        for run in range(whole):
+            values[np.uintp(at + run)] = moving[np.uintp(run)] ^ staying[np.uintp(run)]
         for k in range(num_later):
-            run = later[k]
+            moving[np.uintp(k)] = q
+        while num_later > 0:
+            for k in range(num_later):
+                begin = turns[np.uintp(2 * later[np.uintp(k)])]
+                moving[np.uintp(k)] ^= _lower(_word(text, begin))
+            advance_block(moving, num_later, modulus)
+            still, num_ended = 0, 0
+            for k in range(num_later):
+                run = later[np.uintp(k)]
+                begin = turns[np.uintp(2 * run)] + 8
+                length = turns[np.uintp(2 * run + 1)] - begin
+                f = moving[np.uintp(k)]
+                a, b = _parts(f, _load(text, begin), min(length, 8))
+                ended[np.uintp(num_ended)] = run
+                ending[np.uintp(num_ended)] = a
+                staying[np.uintp(num_ended)] = b
+                num_ended += length <= 8
+                later[np.uintp(still)] = run
+                moving[np.uintp(still)] = f
+                turns[np.uintp(2 * run)] = begin
+                still += length > 8
+            advance_block(ending, num_ended, modulus)
+            for k in range(num_ended):
+                values[np.uintp(at + ended[np.uintp(k)])] = ending[np.uintp(k)] ^ staying[np.uintp(k)]
+            num_later = still
+        for run in range(whole, runs):
             values[at + run] = _fingerprint(text, turns[2 * run], turns[2 * run + 1], q, modulus)
-        at += count >> 1
+        at += runs
         pending = count & 1
         if pending:
             turns[0] = turns[count - 1]
@@ -319,7 +361,8 @@ def _split(text, start, stop, values, at, turns, later, q, modulus):
 
 @jit()
 def _decode(text, i, stop):
-    """(code point, bytes read, ill-formed?) at i; an ill-formed sequence reads as U+FFFD and ends where it goes wrong."""
+    """(code point, bytes read, ill-formed?) at i; an ill-formed sequence reads as U+FFFD and ends where it goes
+    wrong."""
     lead = text[i]
     if lead < 0x80:
         return np.int64(lead), 1, False
@@ -347,7 +390,7 @@ def _decode(text, i, stop):
 @jit()
 def _emit(kind, source, begin, end, out, at, state):
     """Append one item to the folded text; returns (new end, new state). A separator stands wherever tokens divide."""
-    if kind == DIVIDE or kind == VANISH or (kind == MARK and state == DIVIDE):
+    if kind in (DIVIDE, VANISH) or (kind == MARK and state == DIVIDE):
         if kind == DIVIDE and state != DIVIDE:
             out[at] = SEPARATOR
             return at + 1, DIVIDE
@@ -391,8 +434,9 @@ def _collect(text, i, item, stop, page, sequence, starts, combining, items):
 def _fold(text, start, stop, out, at, page, sequence, starts, combining, kinds, spelled, spelling):
     """Rewrite text[start:stop] into out[at:] so that its tokens are its runs of word bytes.
 
-    ASCII is copied, 64 bytes at a time; other code points are replaced by what the table says. Marks arrive in canonical
-    order nearly always; where a class falls below the one before it, the run is taken back, sorted and written again.
+    ASCII is copied, 64 bytes at a time; other code points are replaced by what the table says. Marks arrive in
+    canonical order nearly always; where a class falls below the one before it, the run is taken back, sorted and
+    written again.
     Returns the end of the folded text and the number of ill-formed sequences.
     """
     i, item, state, invalid = start, 0, DIVIDE, 0
@@ -511,13 +555,12 @@ def _fold_documents(text, offsets, bounds, widest, page, sequence, starts, combi
 def _fill(text, offsets, bounds, folded, begins, ends, new_offsets, values, q):
     modulus = prepare(q)
     for part in prange(len(bounds) - 1):
-        turns = np.empty(_STRETCH + 8, np.int64)
-        later = np.empty(_STRETCH // 2 + 2, np.int64)
+        scratch = _scratch()
         for d in range(bounds[part], bounds[part + 1]):
             if ends[d] < 0:
-                _split(text, offsets[d], offsets[d + 1], values, new_offsets[d], turns, later, q, modulus)
+                _split(text, offsets[d], offsets[d + 1], values, new_offsets[d], scratch, q, modulus)
             else:
-                _split(folded, begins[d], ends[d], values, new_offsets[d], turns, later, q, modulus)
+                _split(folded, begins[d], ends[d], values, new_offsets[d], scratch, q, modulus)
 
 
 def cpu(text, offsets, poly):

@@ -1,10 +1,11 @@
 """What each Unicode code point contributes to tokens: one table for every backend and every Python.
 
-    t = NFKD(text); each code point c of t becomes NFKD(casefold(c)); the result's categories decide where tokens divide.
+    t = NFKD(text); each code point c of t becomes NFKD(casefold(c)); the result's categories decide where tokens
+    divide.
 
-Decomposition and case folding work code point by code point, so a table holds them; only the canonical order of combining
-marks looks at neighbours, and for it each item keeps its combining class. The table is pinned to one Unicode version,
-that of the oldest Python supported, so that every Python can check it against its own unicodedata.
+Decomposition and case folding work code point by code point, so a table holds them; only the canonical order of
+combining marks looks at neighbours, and for it each item keeps its combining class. The table is pinned to one
+Unicode version, that of the oldest Python supported, so that every Python can check it against its own unicodedata.
 
 `python -m neardup_gpu.kernels.unicode_table` writes unicode_table.npz anew, on Python 3.11 (Unicode 14).
 """
@@ -21,10 +22,12 @@ from typing import NamedTuple
 import numpy as np
 
 DIVIDE, VANISH, WORD, SINGLE, MARK = range(5)
-"""Classes: divides tokens; as if absent; begins or continues a token; a token of its own; continues the token before it."""
+"""Classes: divides tokens; as if absent; begins or continues a token; a token of its own; continues the token before
+it."""
 
 OWN_WORD, OWN_SINGLE, OWN_MARK = 2, 3, 4
-"""Sequence numbers of code points that stand for themselves; 0 and 1 are DIVIDE and VANISH; the rest are spelled out."""
+"""Sequence numbers of code points that stand for themselves; 0 and 1 are DIVIDE and VANISH; the rest are spelled
+out."""
 
 UNICODE_VERSION = "14.0.0"
 
@@ -84,7 +87,8 @@ def classify(character: str) -> int:
 
 
 def _items(character: str) -> list[tuple[int, int, bytes]]:
-    """(combining class, class, folded UTF-8) of what one code point becomes, neighbours that always stand together joined."""
+    """(combining class, class, folded UTF-8) of what one code point becomes, neighbours that always stand together
+    joined."""
     items: list[tuple[int, int, bytes]] = []
     for part in unicodedata.normalize("NFKD", character):
         combining = unicodedata.combining(part)

@@ -16,7 +16,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 if importlib.util.find_spec("neardup_gpu.kernels") is None:
-    # A source checkout, or an install that points at one: kernels/ lies beside this folder. Make that one name importable.
+    # A source checkout, or an install that points at one: kernels/ lies beside this folder. Import that one name.
     _folder = Path(__file__).parent.parent / "kernels"
     _spec = importlib.util.spec_from_file_location(
         "neardup_gpu.kernels", _folder / "__init__.py", submodule_search_locations=[str(_folder)]

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .data import bools
 from .errors import InputError, OutputError
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def _beside(path: Path) -> Iterator[Path]:
 
 
 def _take_place(partial: Path, path: Path) -> None:
-    """Rename to the final name; what was there before is first moved aside, and deleted once the new one is in place."""
+    """Rename to the final name; what was there before is first moved aside, and deleted once the new one is in
+    place."""
     umask = os.umask(0)
     os.umask(umask)
     partial.chmod((0o777 if partial.is_dir() else 0o666) & ~umask)  # mkdtemp makes private folders
@@ -98,8 +99,8 @@ def write_result(
     """Write a finished run: documents.parquet, pairs.parquet, kept/ and, last, report.json."""
     write_table(result.documents, folder / "documents.parquet")
     write_table(result.pairs, folder / "pairs.parquet")
-    keep = result.documents["kept"].to_numpy()
-    documents.write_kept(folder / "kept", np.asarray(keep, bool))
+    keep = bools(result.documents["kept"].combine_chunks())
+    documents.write_kept(folder / "kept", keep)
     (folder / REPORT).write_text(json.dumps(result.report, indent=1, default=str) + "\n")
 
 

@@ -1,14 +1,14 @@
-"""Readers and writers: Parquet, JSON lines, Arrow, folders of text or HTML -> batches of documents, and the kept rows back.
+"""Readers and writers: Parquet, JSON lines, Arrow, text and HTML files -> batches of documents, and the kept rows back.
 
 Input order is (sorted path, row). Text flows through in batches bounded in bytes; a background thread decodes the next
-batch while the caller works on this one. Text leaves here as bytes, exactly as it was stored: nobody checks UTF-8 before
-the token kernel does.
+batch while the caller works on this one. Text leaves here as bytes, exactly as it was stored: nobody checks UTF-8
+before the token kernel does.
 
-JSON lines. A row is a line that is not blank. Blocks of whole lines are parsed by pyarrow.json (570 MB/s on bills_116_small,
-one core; json.loads with its copies gives 110 MB/s), and again by json.loads, line by line, only where that fails: to name
-the broken line, or to read what json.loads accepts (lone surrogates, which become U+FFFD). Kept lines are written as the
-bytes they were, with their own line endings; blank lines and a byte order mark are left out. Numbers in extra columns are
-read as float64.
+JSON lines. A row is a line that is not blank. Blocks of whole lines are parsed by pyarrow.json (570 MB/s on
+bills_116_small, one core; json.loads with its copies gives 110 MB/s), and again by json.loads, line by line, only where
+that fails: to name the broken line, or to read what json.loads accepts (lone surrogates, which become U+FFFD). Kept
+lines are written as the bytes they were, with their own line endings; blank lines and a byte order mark are left out.
+The columns are those of the first hundred lines; numbers in extra columns are read as float64.
 
 Parquet. Decoding goes row group by row group, in batches sized from the row group's own statistics.
 """
@@ -34,7 +34,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from .data import Ragged
+from .data import Ragged, arrow
 from .errors import InputError, OutputError
 from .html import visible_text
 
@@ -51,7 +51,7 @@ SUPPORTED = (
     "folders of .txt, .md, .rst, .html, .htm, .xhtml"
 )
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
-ROW_GROUP_BYTES = 32 << 20  # of kept rows, before compression, written as one row group
+ROW_GROUP_BYTES = 16 << 20  # of kept rows, before compression, written as one row group
 ROW_BYTES = 128  # what a row counts beside its text, so that a batch of tiny documents stays small too
 
 T = TypeVar("T")
@@ -66,7 +66,8 @@ class Batch:
     first_row : int
         Row number of the first document, in input order.
     ids : pyarrow.Array, length n
-        The id column (dictionaries decoded, views as large strings); relative paths for text files; else int64 row numbers.
+        The id column (dictionaries decoded, views as large strings); relative paths for text files; else int64 row
+        numbers.
     text : Ragged of uint8, n rows
         The documents' bytes; nulls are empty.
     num_null : int
@@ -100,18 +101,19 @@ def open_documents(
     Parameters
     ----------
     source : str, Path, list of them, or an object with ``__arrow_c_stream__``
-        A file (Parquet, JSON lines plain, .gz or .zst, Arrow IPC), a folder of such files of one kind or of text and HTML
-        files, a glob pattern, or a pyarrow.fs URI such as ``s3://bucket/x.parquet``. In folders, hidden files and those
-        whose name begins with ``_`` are left out. Or a table: pyarrow, Polars, DuckDB, pandas.
+        A file (Parquet, JSON lines plain, .gz or .zst, Arrow IPC), a folder of such files of one kind or of text and
+        HTML files, a glob pattern, or a pyarrow.fs URI such as ``s3://bucket/x.parquet``. In folders, hidden files and
+        those whose name begins with ``_`` are left out. Or a table: pyarrow, Polars, DuckDB, pandas.
     text_columns : str or sequence of str, optional
         Columns that hold the text, joined by a newline. Default: ``text``, else the only string column.
     id_column : str, optional
-        Column of integers or strings that names the documents. Default: relative paths for text files, else row numbers.
+        Column of integers or strings that names the documents. Default: relative paths for text files, else row
+        numbers.
     html : bool
         The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so.
     glob : str, optional
-        Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down). With it,
-        files of unknown extension are text. Without it, a folder gives all files of a known extension.
+        Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down).
+        With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.
 
     Returns
     -------
@@ -260,7 +262,7 @@ class Documents:
         types = {name: self._type(name) for name in names}
         if not self.rewindable and self._readers[0].spent:
             raise InputError("the stream has been read and gives its documents only once; pass a table instead.")
-        return self._batches(types, max_bytes)
+        return self._batches(types, max(1, max_bytes))
 
     def _batches(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[Batch]:
         first_row = 0
@@ -269,7 +271,7 @@ class Documents:
             if self.id_column is not None or self.format == "text":
                 ids = piece.column(1)
             else:
-                ids = pa.array(np.arange(first_row, first_row + piece.num_rows, dtype=np.int64))
+                ids = arrow(np.arange(first_row, first_row + piece.num_rows, dtype=np.int64))
             extra = {name: piece.column(2 + i) for i, name in enumerate(types)}
             yield Batch(first_row, ids, _ragged(text), num_null, extra)
             first_row += piece.num_rows
@@ -299,11 +301,14 @@ class Documents:
     def _text(self, batch: pa.RecordBatch) -> tuple[pa.Array, int]:
         arrays = [self._visible(batch.column(name)) for name in self.text_columns]
         if len(arrays) == 1:
-            text, num_null = arrays[0], arrays[0].null_count
-        else:
-            text = pc.binary_join_element_wise(*arrays, pa.scalar(b"\n", pa.large_binary()), null_handling="skip")
-            num_null = int(np.logical_and.reduce([np.asarray(a.is_null()) for a in arrays]).sum())
-        return (pc.fill_null(text, b"") if text.null_count else text), num_null
+            (text,) = arrays
+            return (pc.fill_null(text, b"") if text.null_count else text), text.null_count
+        empty = np.logical_and.reduce([np.asarray(array.is_null()) for array in arrays])
+        newline, nothing = pa.scalar(b"\n", pa.large_binary()), pa.scalar(b"", pa.large_binary())
+        # The join leaves out a row that is null in every column, so one column gets an empty string there.
+        first = pc.if_else(arrow(empty), nothing, arrays[0])
+        text = pc.binary_join_element_wise(first, *arrays[1:], newline, null_handling="skip")
+        return text, int(empty.sum())
 
     def _visible(self, column: pa.Array) -> pa.Array:
         text = _decoded(column, pa.large_binary())
@@ -311,17 +316,18 @@ class Documents:
             return text
         # Text columns are UTF-8 whatever their markup claims; bytes may declare their own charset.
         declared = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
-        pages = (
-            None if p is None else visible_text(p if declared else p.decode("utf-8", "replace"))
-            for p in text.to_pylist()
-        )
-        return pa.array([None if p is None else p.encode("utf-8", "replace") for p in pages], pa.large_binary())
+
+        def visible(page: bytes) -> bytes:
+            return visible_text(page if declared else page.decode("utf-8", "replace")).encode("utf-8")
+
+        return pa.array([None if page is None else visible(page) for page in text.to_pylist()], pa.large_binary())
 
     def write_kept(self, folder: Path, keep: np.ndarray) -> None:
         """Write the rows to keep, all their columns, in the input's format.
 
-        One part for each input file (``part-00000.parquet`` and so on), also where it keeps nothing; text files are copied
-        under their relative paths. Documents in memory become Parquet. The caller renames the folder once all is written.
+        One part for each input file (``part-00000.parquet`` and so on), also where it keeps nothing; text files are
+        copied under their relative paths. Documents in memory become Parquet. The caller renames the folder once all
+        is written.
 
         Parameters
         ----------
@@ -393,6 +399,8 @@ class Documents:
                 kind = _plain(reader.schema.field(name).type)
                 if self.format == "jsonl" and name != self.id_column and pa.types.is_integer(kind):
                     kind = pa.float64()
+                elif self.format == "jsonl" and pa.types.is_null(kind):
+                    kind = pa.string()
                 kinds.setdefault(kind, reader.name)
         if len(kinds) <= 1:
             return next(iter(kinds), pa.string())
@@ -512,7 +520,9 @@ def _one_kind(files: list[_File], sources: list[str]) -> str:
 
 
 def _suffix(file: _File) -> str:
-    return "".join(PurePosixPath(file.path).suffixes[-2:])
+    """The extension, with that of its compression."""
+    suffixes = PurePosixPath(file.path).suffixes
+    return "".join(suffixes[-2:] if suffixes[-1:] and suffixes[-1].lower() in COMPRESSIONS else suffixes[-1:])
 
 
 # Readers: each has name, schema, num_files, rewindable, read(schema, max_bytes) and write(stem, rows)
@@ -529,13 +539,13 @@ class _Parquet:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[pq.ParquetFile]:
-        with _named(self.name, "not a readable Parquet file"):
+        with (
+            _named(self.name, "not a readable Parquet file"),
+            self.file.system.open_input_file(self.file.path) as handle,
             # Without pre_buffer only one row group's columns are in memory.
-            with (
-                self.file.system.open_input_file(self.file.path) as handle,
-                pq.ParquetFile(handle, pre_buffer=False) as file,
-            ):
-                yield file
+            pq.ParquetFile(handle, pre_buffer=False) as file,
+        ):
+            yield file
 
     def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
         with self._open() as parquet:
@@ -621,14 +631,13 @@ class _JsonLines:
                 for row in range(min(block.num_rows, 100 - seen)):
                     for name, value in self._object(block, row).items():
                         kind = _json_type(value)
-                        if kinds.get(name, pa.null()) == pa.null() or (
-                            kind == pa.float64() and kinds[name] == pa.int64()
-                        ):
+                        before = kinds.get(name, pa.null())
+                        if before == pa.null() or (before == pa.int64() and kind == pa.float64()):
                             kinds[name] = kind
                 seen += block.num_rows
                 if seen >= 100:
                     break
-        return pa.schema([(name, kind) for name, kind in kinds.items()])
+        return pa.schema(list(kinds.items()))
 
     def _object(self, block: _Block, row: int) -> dict[str, Any]:
         where = f"{self.name} line {block.lines[row]}"
@@ -670,16 +679,16 @@ class _JsonLines:
             for column, field in zip(columns, schema, strict=True):
                 where = f"{self.name} line {block.lines[row]}: column {field.name!r}"
                 column.append(_json_value(value.get(field.name), field.type, where))
-        arrays = [
-            pa.array(column, pa.binary()).view(field.type)
-            if pa.types.is_string(field.type)
-            else pa.array(column, field.type)
-            for column, field in zip(columns, schema, strict=True)
-        ]
+        arrays = []
+        for column, kind in zip(columns, schema.types, strict=True):
+            # Strings as bytes first: they may hold what is not UTF-8.
+            arrays.append(
+                pa.array(column, pa.binary()).view(kind) if pa.types.is_string(kind) else pa.array(column, kind)
+            )
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def write(self, stem: Path, rows: _Rows) -> None:
-        path = Path(f"{stem}{_suffix(self.file) if self.compression else PurePosixPath(self.file.path).suffix}")
+        path = Path(f"{stem}{_suffix(self.file)}")
         with _writing(path), pa.output_stream(str(path), compression=self.compression) as stream:
             for block in _ahead(self._blocks()):
                 keep = rows.take(block.num_rows, self.name)
@@ -692,7 +701,7 @@ class _Block:
     """Whole lines of a JSON-lines file; a row is a line that is not blank."""
 
     data: bytes
-    starts: np.ndarray  # of each row, without its leading blanks
+    starts: np.ndarray  # of each row
     ends: np.ndarray  # without trailing blanks and line ending
     nexts: np.ndarray  # where the next line begins
     lines: np.ndarray  # line number, from 1
@@ -706,14 +715,13 @@ class _Block:
             nexts = np.append(nexts, len(data))
         starts = np.concatenate([[0], nexts[:-1]]).astype(np.int64)
         ends = nexts.copy()
-        # Blanks at the ends of a line are few: each round strips one from every line that still has some.
+        # The line ending is stripped from all lines at once, what blanks remain line by line: few lines have any.
         blank = np.zeros(256, bool)
         blank[[9, 10, 13, 32]] = True
-        while len(more := np.flatnonzero((ends > starts) & blank[values[ends - 1]])):
-            ends[more] -= 1
-            if len(more) < 8 and len(data) > 1 << 16:
-                for i in more:
-                    ends[i] = starts[i] + len(data[starts[i] : ends[i]].rstrip(b" \t\r\n"))
+        for _ in range(2):
+            ends -= (ends > starts) & blank[values[ends - 1]]
+        for i in np.flatnonzero((ends > starts) & blank[values[ends - 1]]):
+            ends[i] = starts[i] + len(data[starts[i] : ends[i]].rstrip(b" \t\r\n"))
         full = ends > starts
         return cls(data, starts[full], ends[full], nexts[full], line + np.flatnonzero(full), line + len(nexts))
 
@@ -733,11 +741,8 @@ class _Block:
         if len(starts) == 0:
             return
         breaks = np.flatnonzero(starts[1:] != stops[:-1])
-        yield from zip(
-            starts[np.concatenate([[0], breaks + 1])].tolist(),
-            stops[np.append(breaks, len(stops) - 1)].tolist(),
-            strict=True,
-        )
+        firsts, lasts = np.concatenate([[0], breaks + 1]), np.append(breaks, len(stops) - 1)
+        yield from zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True)
 
 
 def _json_type(value: Any) -> pa.DataType:
@@ -766,20 +771,10 @@ def _json_value(value: Any, kind: pa.DataType, where: str) -> Any:
             return value
         if pa.types.is_integer(kind) and isinstance(value, int) and -(2**63) <= value < 2**63:
             return value
-    words = {
-        dict: "an object",
-        list: "an array",
-        str: "a string",
-        bool: "true or false",
-        int: "a number",
-        float: "a number",
-    }
-    wanted = (
-        "text"
-        if pa.types.is_string(kind)
-        else {"double": "a number", "int64": "a 64-bit integer"}.get(str(kind), str(kind))
-    )
-    raise InputError(f"{where} holds {words[type(value)]}, not {wanted}; correct the line or name another column.")
+    words = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
+    names = {pa.string(): "text", pa.float64(): "a number", pa.int64(): "a 64-bit integer", pa.bool_(): "true or false"}
+    found, wanted = words.get(type(value), "a number"), names.get(kind, str(kind))
+    raise InputError(f"{where} holds {found}, not {wanted}; correct the line or name another column.")
 
 
 class _Ipc:
@@ -794,17 +789,19 @@ class _Ipc:
 
     @contextlib.contextmanager
     def _open(self, names: list[str] | None = None) -> Iterator[Any]:
-        with _named(self.name, "not a readable Arrow IPC file"):
-            with self.file.system.open_input_file(self.file.path) as handle:
-                magic = handle.read(6)
-                handle.seek(0)
-                if magic.startswith(b"FEA1"):
-                    raise InputError(f"{self.name}: Feather version 1 is not supported; write it again as version 2.")
-                fields = None if names is None else [self.schema.get_field_index(name) for name in names]
-                options = pa.ipc.IpcReadOptions(included_fields=fields)
-                opener = pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream
-                with opener(handle, options=options) as reader:
-                    yield reader
+        with (
+            _named(self.name, "not a readable Arrow IPC file"),
+            self.file.system.open_input_file(self.file.path) as handle,
+        ):
+            magic = handle.read(6)
+            handle.seek(0)
+            if magic.startswith(b"FEA1"):
+                raise InputError(f"{self.name}: Feather version 1 is not supported; write it again as version 2.")
+            fields = None if names is None else [self.schema.get_field_index(name) for name in names]
+            options = pa.ipc.IpcReadOptions(included_fields=fields)
+            opener = pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream
+            with opener(handle, options=options) as reader:
+                yield reader
 
     def _all(self, names: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         with self._open(names) as reader:
@@ -957,16 +954,32 @@ class _Rows:
     def finish(self) -> None:
         if self.position != len(self.keep):
             raise InputError(
-                f"{len(self.keep):,} documents were read first, and now {self.position:,}; run again on files that do not change."
+                f"{len(self.keep):,} documents were read first, and now {self.position:,}; "
+                "run again on files that do not change."
             )
 
 
 def _filtered(batch: pa.RecordBatch, keep: np.ndarray) -> pa.RecordBatch:
-    return batch if keep.all() else batch.filter(pa.array(keep))
+    if keep.all():
+        return batch
+    # Arrow cannot filter views.
+    columns = [column.cast(_plain(column.type)) if _is_view(column.type) else column for column in batch.columns]
+    kept = pa.RecordBatch.from_arrays(columns, batch.schema.names).filter(arrow(keep))
+    return pa.RecordBatch.from_arrays(
+        [
+            column.cast(kind) if _is_view(kind) else column
+            for column, kind in zip(kept.columns, batch.schema.types, strict=True)
+        ],
+        schema=batch.schema,
+    )
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)
 
 
 def _write_parquet(stem: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-    """One file, decoded in a second thread while this one encodes; row groups of about 32 MiB."""
+    """One file, decoded in a second thread while this one encodes; row groups of about 16 MiB."""
     path = Path(f"{stem}.parquet")
     with _writing(path), pq.ParquetWriter(str(path), schema, compression="zstd") as writer:
         pending: list[pa.RecordBatch] = []
@@ -985,14 +998,8 @@ def _write_parquet(stem: Path, schema: pa.Schema, batches: Iterator[pa.RecordBat
 def _sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool) -> Iterator[pa.RecordBatch]:
     """The batch in parts of 1,024 rows where its text has to be copied, else whole."""
     kinds = [batch.schema.field(name).type for name in text_columns]
-    whole = (
-        len(kinds) == 1
-        and not html
-        and any(
-            check(kinds[0])
-            for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-        )
-    )
+    contiguous = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    whole = len(kinds) == 1 and not html and any(check(kinds[0]) for check in contiguous)
     step = batch.num_rows if whole else 1024
     for start in range(0, batch.num_rows, max(1, step)):
         yield batch.slice(start, step)
@@ -1005,16 +1012,21 @@ def _coalesce(pieces: Iterator[tuple[pa.RecordBatch, int]], max_bytes: int) -> I
     for whole, num_null in pieces:
         for piece, piece_size in _cut(whole, max_bytes):
             if pending and size + piece_size > max_bytes:
-                yield pa.concat_batches(pending), nulls
+                yield _joined(pending), nulls
                 pending, size, nulls = [], 0, 0
             nulls, num_null = nulls + num_null, 0
             pending.append(piece)
             size += piece_size
             if size * 4 >= max_bytes:
-                yield pa.concat_batches(pending) if len(pending) > 1 else piece, nulls
+                yield _joined(pending), nulls
                 pending, size, nulls = [], 0, 0
     if pending:
-        yield pa.concat_batches(pending), nulls
+        yield _joined(pending), nulls
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch, copied only where there are several."""
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:

@@ -3,10 +3,11 @@
 selectolax (its Lexbor parser) was chosen over resiliparse. Both were compared with the texts that come with two
 corpora, by the resemblance of 5-shingles of lower-cased words, on one core:
 
-| corpus (sample) | selectolax, as below | resiliparse + title | selectolax, plain text() |
-|---|---|---|---|
-| installguide_html (1,500 pages) | @A | @B | @C |
-| openjdk_html (400 pages) | @D | @E | @F |
+| | installguide_html, 1,500 pages | openjdk_html, 400 pages |
+|---|---|---|
+| selectolax, as below | 1.0000, all identical, 46 MB/s | 1.0000, all identical, 29 MB/s |
+| resiliparse and its title | 1.0000, all identical, 53 MB/s | 0.9763, none identical, 63 MB/s |
+| selectolax, its text() alone | 1.0000, all identical, 148 MB/s | 0.9048, none identical, 161 MB/s |
 
 resiliparse 2.0.1 drops the text of <figure>, runs <summary>, <legend> and <option> into their neighbours, guesses
 charsets, and crashed when its tree was changed. selectolax follows the HTML Standard here, has no dependencies, and

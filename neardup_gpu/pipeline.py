@@ -20,20 +20,30 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels import (
     components,
-    minhash as minhash_kernel,
     overlap,
     pairtables,
-    resemblance as resemblance_kernel,
     sequences,
+)
+from neardup_gpu.kernels import (
+    minhash as minhash_kernel,
+)
+from neardup_gpu.kernels import (
+    resemblance as resemblance_kernel,
+)
+from neardup_gpu.kernels import (
     shingles as shingles_kernel,
+)
+from neardup_gpu.kernels import (
     supershingles as supershingles_kernel,
+)
+from neardup_gpu.kernels import (
     tokens as tokens_kernel,
 )
 
 from . import __version__, theory
 from .artefacts import new_file, new_folder, read_table, write_result, write_table
 from .backend import kernel, resolve
-from .data import Pairs, Ragged
+from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
 from .errors import InputError, ParameterError
 from .recipe import METADATA_KEY, Material, Recipe, material, recipe_of
@@ -41,7 +51,7 @@ from .spool import Spool
 
 log = logging.getLogger("neardup_gpu")
 
-VERIFY_BYTES = 64 << 20
+VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified."""
 
 Progress = Callable[[str, int, int | None], None]
@@ -421,7 +431,7 @@ def _ids(sketches: _Sketches, where: str) -> pa.Array:
         If two documents have the same id.
     """
     if not sketches.ids:
-        return pa.array([], pa.int64())
+        return pa.nulls(0, pa.int64())
     ids = pa.chunked_array(sketches.ids).combine_chunks()
     if len(pc.unique(ids)) < len(ids):
         counts = pc.value_counts(ids)
@@ -448,7 +458,7 @@ def _priority(recipe: Recipe, num_tokens: np.ndarray, column: pa.ChunkedArray | 
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     try:
         order = pc.sort_indices(
-            pa.table({"value": column, "row": rows}),
+            pa.table({"value": column, "row": arrow(rows)}),
             sort_keys=[("value", "descending" if descending else "ascending"), ("row", "ascending")],
             null_placement="at_end",
         )
@@ -618,11 +628,15 @@ def _decide(
             known = _sketch_documents(reference, recipe, clock, backend, **options)
         sketches = _sketch_documents(documents, recipe, clock, backend, column=column, **options)
 
+    if sketches.documents == 0:
+        raise InputError("the input holds no documents; nothing was written")
     with clock.stage("collide"):
         num_known, num = known.documents, known.documents + sketches.documents
         ids, known_ids = _ids(sketches, "input"), _ids(known, "reference set")
         if num_known and ids.type != known_ids.type and len(ids):
-            raise InputError(f"ids of the input are {ids.type}, those of the reference set {known_ids.type}; make them one type")
+            raise InputError(
+                f"ids of the input are {ids.type}, those of the reference set {known_ids.type}; make them one type"
+            )
         num_tokens = _joined(sketches.num_tokens, np.int64)
         by_priority = _priority(recipe, num_tokens, pa.chunked_array(sketches.column) if sketches.column else None)
         ranked = np.concatenate([np.arange(num_known), num_known + by_priority])  # rows from the best to the worst
@@ -663,13 +677,12 @@ def _decide(
         mine = rank_of[num_known:]  # ranks of the input's documents, in input order
         kept = keeper[mine] == mine
         keeper_rows = ranked[keeper[mine]]
-        removed = pa.array(kept)
         table = {
             "id": ids,
-            "kept": removed,
-            "duplicate_of": all_ids.take(pa.array(keeper_rows, mask=kept)),
-            "resemblance": pa.array(agreement[mine], mask=kept | np.isnan(agreement[mine])),
-            "group": all_ids.take(pa.array(keeper_rows)),
+            "kept": arrow(kept),
+            "duplicate_of": all_ids.take(arrow(keeper_rows, kept)),
+            "resemblance": arrow(agreement[mine], kept | np.isnan(agreement[mine])),
+            "group": all_ids.take(arrow(keeper_rows)),
         }
         exact = np.flatnonzero((stands_for != np.arange(num)) & (np.arange(num) >= num_known))
         a = np.concatenate([representatives[verified.pairs.left], stands_for[exact]])
@@ -677,13 +690,13 @@ def _decide(
         found = np.concatenate([verified.resemblance, np.ones(len(exact))])
         order = np.lexsort((b, a))
         paired = {
-            "id_a": all_ids.take(pa.array(ranked[a[order]])),
-            "id_b": all_ids.take(pa.array(ranked[b[order]])),
-            "resemblance": pa.array(found[order]),
+            "id_a": all_ids.take(arrow(ranked[a[order]])),
+            "id_b": all_ids.take(arrow(ranked[b[order]])),
+            "resemblance": arrow(found[order]),
         }
         if reference is not None:
-            table["in_reference"] = pa.array(keeper_rows < num_known)
-            paired["a_in_reference"] = pa.array(a[order] < num_known)
+            table["in_reference"] = arrow(keeper_rows < num_known)
+            paired["a_in_reference"] = arrow(a[order] < num_known)
         sizes = np.bincount(keeper[mine][~kept], minlength=num)
         sizes[sizes > 0] += 1
         groups = np.flatnonzero(sizes)
@@ -760,9 +773,10 @@ def _check_recall(
 ) -> dict[str, Any]:
     """Compare some documents with all others, without any filter, and see which of their pairs the filter found.
 
-    The sample is the `check` documents of smallest mixed fingerprint, so it depends on their contents alone. For each of
-    them that has near-duplicates, the share of those that were found; the mean of these shares is the estimate, and its
-    interval holds for the mean of values in [0, 1] sampled without replacement, with the confidence given.
+    The sample is the `check` documents of smallest mixed fingerprint, so it depends on their contents alone. For
+    each of them that has near-duplicates, the share of those that were found; the mean of these shares is the
+    estimate, and its interval holds for the mean of values in [0, 1] sampled without replacement, with the
+    confidence given.
     """
     confidence = 0.99
     mine = np.flatnonzero(~pinned)
@@ -852,6 +866,8 @@ def sketch(
     with _threads(threads), new_file(output, overwrite) as partial:
         with clock.stage("sketch"):
             sketches = _sketch_documents(documents, recipe, clock, backend, signatures=True)
+            if sketches.documents == 0:
+                raise InputError("the input holds no documents; nothing was written")
             ids = _ids(sketches, "input")
         with clock.stage("write"):
             num_tokens = _joined(sketches.num_tokens, np.int64)
@@ -861,10 +877,10 @@ def sketch(
                 "signature": _joined(sketches.signatures, _material(recipe).a.dtype, filter_.samples),
                 "features": _joined(sketches.features, np.uint64, filter_.k),
             }
-            columns: dict[str, Any] = {"id": ids, "num_tokens": num_tokens}
+            columns: dict[str, Any] = {"id": ids, "num_tokens": arrow(num_tokens)}
             for name, array in rows.items():
-                mask = None if name == "fingerprint" else pa.array(num_tokens == 0)
-                columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), array.shape[1], mask=mask)
+                mask = None if name == "fingerprint" else arrow(num_tokens == 0)
+                columns[name] = pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=mask)
             table = pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
             write_table(table, partial)
     return {
@@ -954,11 +970,11 @@ def find_pairs(
             ids = table["id"].combine_chunks()
             found = pa.table(
                 {
-                    "id_a": ids.take(pa.array(rows[a[order]])),
-                    "id_b": ids.take(pa.array(rows[b[order]])),
-                    "estimate": estimate[order],
-                    "low": low[order],
-                    "high": high[order],
+                    "id_a": ids.take(arrow(rows[a[order]])),
+                    "id_b": ids.take(arrow(rows[b[order]])),
+                    "estimate": arrow(estimate[order]),
+                    "low": arrow(low[order]),
+                    "high": arrow(high[order]),
                 }
             ).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
         if partial is not None:
@@ -971,9 +987,9 @@ def _matrix(column: pa.ChunkedArray) -> np.ndarray:
     """A column of fixed-size lists as a two-dimensional array."""
     joined = column.combine_chunks()
     width = joined.type.list_size
-    return joined.values.to_numpy(zero_copy_only=False)[joined.offset * width : (joined.offset + len(joined)) * width].reshape(
-        -1, width
-    )
+    return joined.values.fill_null(0).to_numpy(zero_copy_only=False)[
+        joined.offset * width : (joined.offset + len(joined)) * width
+    ].reshape(-1, width)
 
 
 def _read_sketches(paths: list[str | Path]) -> tuple[pa.Table, Recipe]:
@@ -993,7 +1009,9 @@ def _read_sketches(paths: list[str | Path]) -> tuple[pa.Table, Recipe]:
         else:
             recipe.check_sketches(stored, str(path))
         if tables and table["id"].type != tables[0]["id"].type:
-            raise InputError(f"{path}: ids are {table['id'].type}, those of {paths[0]} {tables[0]['id'].type}; make them one type")
+            raise InputError(
+                f"{path}: ids are {table['id'].type}, those of {paths[0]} {tables[0]['id'].type}; make them one type"
+            )
         tables.append(table)
     assert recipe is not None
     joined = pa.concat_tables([t.replace_schema_metadata(None) for t in tables])

@@ -94,7 +94,7 @@ class Recipe:
         theory.check_filter(*self.filter)
         if self.filter.tables > 5000:
             raise ParameterError(
-                f"filter {self.filter} needs {self.filter.tables:,} pair tables; choose k and r with at most 5,000 subsets"
+                f"filter {self.filter} needs {self.filter.tables:,} pair tables; choose k and r with at most 5,000"
             )
         if not 0 < self.threshold <= 1:
             raise ParameterError(f"threshold {self.threshold} is outside (0, 1]; 0.8 is usual")
@@ -159,7 +159,9 @@ class Recipe:
         stored = json.loads(text)
         recipe = cls(
             **{
-                field.name: Filter(*map(int, stored["filter"].split(","))) if field.name == "filter" else stored[field.name]
+                field.name: Filter(*map(int, stored["filter"].split(",")))
+                if field.name == "filter"
+                else stored[field.name]
                 for field in fields(cls)
             }
         )
@@ -182,7 +184,9 @@ class Recipe:
         mine, theirs = self.sketching(), other.sketching()
         for key, value in mine.items():
             if theirs[key] != value:
-                raise RecipeMismatchError(f"{name}: made with {key} = {theirs[key]}, asked for {value}; sketch it again")
+                raise RecipeMismatchError(
+                    f"{name}: made with {key} = {theirs[key]}, asked for {value}; sketch it again"
+                )
 
     def with_(self, **changes: Any) -> Recipe:
         """A copy with some fields changed."""
@@ -211,7 +215,8 @@ def mix64(z: int) -> int:
 
 
 def draw(seed: int, purpose: str, index: int) -> int:
-    """The random 64-bit integer of (seed, purpose, index): output `index` of SplitMix64 started from a key of the first two."""
+    """The random 64-bit integer of (seed, purpose, index): output `index` of SplitMix64 started from a key of the
+    first two."""
     key = mix64(seed)
     for byte in purpose.encode():
         key = mix64(key ^ byte)

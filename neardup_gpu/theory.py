@@ -374,8 +374,10 @@ def choose_filter(threshold: float, recall: float = 0.99, *, max_samples: int = 
     most = min(max_samples, MAX_FEATURES)
     for r in range(1, most + 1):
         for s in range(1, max_samples // r + 1):
-            if best is not None and _fixed_cost(r, s, r) > best[0]:
-                break  # k >= r
+            # By Markov's inequality P <= k x**s / r, which bounds k and so the cost from below.
+            fewest = max(r, math.ceil(recall * r / threshold**s * (1 - 1e-9)))
+            if fewest > most or (best is not None and _fixed_cost(fewest, s, r) > best[0]):
+                break
             k = _smallest_k(threshold, recall, s, r, min(most, max_samples // s))
             if k is None:
                 break  # a longer group agrees less often

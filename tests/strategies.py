@@ -160,11 +160,22 @@ def greedy(draw):
     return rows, left, right, weight, generator.random(rows) < draw(st.sampled_from([0.0, 0.3]))
 
 
+@st.composite
+def overlap(draw):
+    rows = draw(rows_of_words())
+    sampled = draw(st.lists(st.sampled_from(rows), max_size=4)) if rows else []
+    sampled += draw(st.lists(st.lists(WORDS, max_size=6), max_size=2))
+    values, offsets = ragged(draw, rows)
+    sample_values, sample_offsets = ragged(draw, [sorted(set(row)) for row in sampled])
+    return values, offsets, sample_values, sample_offsets
+
+
 STRATEGIES = {
     "tokens": tokens(),
     "shingles": shingles(),
     "sequences": sequences(),
     "minhash": minhash(),
+    "overlap": overlap(),
     "supershingles": supershingles(),
     "pairtables": pairtables(),
     "resemblance": resemblance(),

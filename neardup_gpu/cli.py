@@ -1,0 +1,662 @@
+"""The command `neardup`. Whatever is slow to import is imported where it is used, so that help is instant."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from . import __version__
+from .errors import InputError, NeardupError, OutputError, ParameterError
+from .report import Style, count, duration, percent, recipe_lines, shorten, size, summary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .recipe import Recipe
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ClickException: Any = typer.BadParameter.__mro__[2]
+"""Root of the usage errors, whether typer brings its own click or uses the installed one."""
+
+DOCUMENTS, MATCHING, DECIDING, OUTPUT, RUNNING = (
+    "Documents",
+    "What counts as a near-duplicate",
+    "Who is kept",
+    "Output",
+    "Running",
+)
+
+Inputs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="INPUT",
+        help="Parquet, JSON lines (.gz, .zst), Arrow IPC, a folder of these or of text or HTML files, a glob, a URI.",
+        show_default=False,
+    ),
+]
+TextColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text-column",
+        metavar="NAME",
+        help="Column of text; several are joined.",
+        show_default="text, else the only one",
+        rich_help_panel=DOCUMENTS,
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id-column",
+        metavar="NAME",
+        help="Column of ids, unique.",
+        show_default="paths of files, else row numbers",
+        rich_help_panel=DOCUMENTS,
+    ),
+]
+Html = Annotated[
+    bool, typer.Option("--html", help="The text is HTML: compare what is visible.", rich_help_panel=DOCUMENTS)
+]
+Glob = Annotated[
+    str | None,
+    typer.Option(
+        "--glob", metavar="PATTERN", help="Which files of a folder to read: '*.py'.", rich_help_panel=DOCUMENTS
+    ),
+]
+Threshold = Annotated[
+    float, typer.Option("--threshold", metavar="X", help="Least resemblance, above 0 to 1.", rich_help_panel=MATCHING)
+]
+Recall = Annotated[
+    float | None,
+    typer.Option(
+        "--recall",
+        metavar="X",
+        help="Share of the pairs at the threshold to find.",
+        show_default="0.99",
+        rich_help_panel=MATCHING,
+    ),
+]
+FilterText = Annotated[
+    str | None,
+    typer.Option(
+        "--filter",
+        metavar="K,S,R",
+        help="R of K features of S samples must agree; or altavista, bands.",
+        show_default="chosen for --recall",
+        rich_help_panel=MATCHING,
+    ),
+]
+ShingleSize = Annotated[
+    int, typer.Option("--shingle-size", metavar="W", help="Words in a shingle.", rich_help_panel=MATCHING)
+]
+Shingling = Annotated[
+    str, typer.Option("--shingling", metavar="KIND", help="set, bag or circular.", rich_help_panel=MATCHING)
+]
+Bits = Annotated[int, typer.Option("--bits", metavar="L", help="Bits of a sample: 32 or 64.", rich_help_panel=MATCHING)]
+Seed = Annotated[
+    int, typer.Option("--seed", metavar="N", help="Random constants are drawn from it.", rich_help_panel=MATCHING)
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.", rich_help_panel=OUTPUT)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.", rich_help_panel=OUTPUT)]
+Backend = Annotated[
+    str | None, typer.Option("--backend", metavar="NAME", help="cpu or reference.", rich_help_panel=RUNNING)
+]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all", rich_help_panel=RUNNING),
+]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Those of the process unless given.
+
+    Returns
+    -------
+    int
+        Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout.
+    """
+    status = 0
+    try:
+        # typer itself turns KeyboardInterrupt into 130, and gives the status of whatever left early.
+        status = app(args=arguments, prog_name="neardup", standalone_mode=False) or 0
+        sys.stdout.flush()
+    except ClickException as error:
+        _complain(f"{error.format_message().rstrip('.')}. See neardup --help.")
+        return 2
+    except NeardupError as error:
+        _complain(str(error))
+        return 2
+    except KeyboardInterrupt:
+        status = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing stdout cannot fail again
+        return 1
+    if status == 130:
+        _complain("interrupted; nothing was written")
+    return status
+
+
+def _complain(message: str) -> None:
+    print("neardup:", " ".join(message.split()), file=sys.stderr)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Find near-duplicate documents: which resemble each other, how much, which one stays and why the others go."""
+    if version:
+        typer.echo(f"neardup {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def dedup(
+    inputs: Inputs,
+    text_column: TextColumns = None,
+    id_column: IdColumn = None,
+    html: Html = False,
+    glob: Glob = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="REFERENCE",
+            help="Remove what resembles these documents too; they are left untouched.",
+            rich_help_panel=DOCUMENTS,
+        ),
+    ] = None,
+    threshold: Threshold = 0.8,
+    recall: Recall = None,
+    filter: FilterText = None,
+    shingle_size: ShingleSize = 5,
+    shingling: Shingling = "set",
+    bits: Bits = 32,
+    seed: Seed = 1,
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep", metavar="RULE", help="first, longest, or a column: date, date:desc.", rich_help_panel=DECIDING
+        ),
+    ] = "first",
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="RULE", help="greedy or components.", rich_help_panel=DECIDING)
+    ] = "greedy",
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Folder to write, whole or not at all.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Decide, but write nothing.", rich_help_panel=OUTPUT)
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Stages, pairs and recipe as well.", rich_help_panel=OUTPUT)
+    ] = False,
+    backend: Backend = None,
+    threads: Threads = None,
+    temp_dir: Annotated[
+        str | None,
+        typer.Option("--temp-dir", metavar="DIR", help="For a temporary file of shingles.", rich_help_panel=RUNNING),
+    ] = None,
+    check: Annotated[
+        int, typer.Option("--check", metavar="N", help="Documents sampled to estimate recall.", rich_help_panel=RUNNING)
+    ] = 200,
+) -> None:
+    """Remove near-duplicates: OUT gets the rows that stay, and for each other one what it duplicates and how much."""
+    if output is None and not dry_run:
+        raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
+    recipe = _recipe(
+        threshold, recall, filter, w=shingle_size, shingling=shingling, bits=bits, seed=seed, keep=keep, cluster=cluster
+    )
+    from . import pipeline
+
+    if verbose:
+        logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s: %(message)s")
+    with _progress(quiet) as progress:
+        result = pipeline.dedup(
+            _source(inputs),
+            text_columns=text_column or None,
+            id_column=id_column,
+            html=html,
+            glob=glob,
+            against=against,
+            recipe=recipe,
+            output=None if dry_run else output,
+            overwrite=overwrite,
+            backend=backend,
+            threads=threads,
+            temp_dir=temp_dir,
+            check=check,
+            progress=progress,
+        )
+    where = None if dry_run else output
+    if as_json:
+        _print_json({**result.report, "output": where})
+    elif not quiet:
+        example = None if where is None else _telling_example(result.documents)
+        typer.echo(summary(result.report, _style(sys.stdout), output=where, example=example, verbose=verbose))
+
+
+@app.command()
+def sketch(
+    inputs: Inputs,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where the sketches go.", rich_help_panel=OUTPUT)
+    ] = "sketches.parquet",
+    text_column: TextColumns = None,
+    id_column: IdColumn = None,
+    html: Html = False,
+    glob: Glob = None,
+    threshold: Threshold = 0.8,
+    recall: Recall = None,
+    filter: FilterText = None,
+    shingle_size: ShingleSize = 5,
+    shingling: Shingling = "set",
+    bits: Bits = 32,
+    seed: Seed = 1,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    backend: Backend = None,
+    threads: Threads = None,
+) -> None:
+    """Summarise documents by fixed-size sketches, to be compared by `neardup pairs`."""
+    recipe = _recipe(threshold, recall, filter, w=shingle_size, shingling=shingling, bits=bits, seed=seed)
+    from . import pipeline
+
+    with _progress(quiet) as progress:
+        counts = pipeline.sketch(
+            _source(inputs),
+            output,
+            text_columns=text_column or None,
+            id_column=id_column,
+            html=html,
+            glob=glob,
+            recipe=recipe,
+            overwrite=overwrite,
+            backend=backend,
+            threads=threads,
+            progress=progress,
+        )
+    _print_counts(counts, output, as_json, quiet, f"neardup pairs {shlex.quote(output)}")
+
+
+@app.command()
+def pairs(
+    sketches: Annotated[
+        list[str], typer.Argument(metavar="SKETCHES", help="What `neardup sketch` wrote.", show_default=False)
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where the pairs go.", rich_help_panel=OUTPUT)
+    ] = "pairs.parquet",
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            metavar="X",
+            help="Least estimated resemblance.",
+            show_default="all candidates",
+            rich_help_panel=MATCHING,
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    backend: Backend = None,
+    threads: Threads = None,
+) -> None:
+    """Find pairs among sketches: the estimated resemblance of each, with its interval."""
+    from . import pipeline
+
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise ParameterError(f"threshold {threshold} is outside 0 to 1; 0.8 is usual")
+    with _progress(quiet) as progress:
+        found = pipeline.find_pairs(
+            list(sketches),
+            output,
+            threshold=threshold,
+            overwrite=overwrite,
+            backend=backend,
+            threads=threads,
+            progress=progress,
+        )
+    _print_counts({"pairs": found.num_rows}, output, as_json, quiet, f"neardup info {shlex.quote(output)}")
+
+
+@app.command()
+def explain(
+    out: Annotated[str, typer.Argument(metavar="OUT", help="A folder that `neardup dedup` wrote.", show_default=False)],
+    id: Annotated[str, typer.Argument(metavar="ID", help="A document.", show_default=False)],
+    full: Annotated[bool, typer.Option("--full", help="Show all words, also those that agree.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
+    from . import explain as explaining
+
+    _announce_compilation()
+    found = explaining.explain(out, id, full=full)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        typer.echo(explaining.render(found, _style(sys.stdout)))
+
+
+@app.command()
+def curve(
+    filter: FilterText = None,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", metavar="X", help="Choose a filter for it.", show_default="0.8")
+    ] = None,
+    recall: Annotated[
+        float | None, typer.Option("--recall", metavar="X", help="Share to find at the threshold.", show_default="0.99")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Draw it: .svg, .png or .pdf.", rich_help_panel=OUTPUT),
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Show how likely a filter makes two documents candidates, by their resemblance."""
+    from . import theory
+
+    if filter is not None and threshold is None:
+        if recall is not None:
+            raise ParameterError("--filter and --recall: the filter decides the recall; leave one of them out")
+        k, s, r = theory.parse_filter(filter)
+    else:
+        threshold = 0.8 if threshold is None else threshold
+        theory.check_fraction("threshold", threshold, zero=False)
+        if filter is not None:
+            _only_filter(recall)
+            k, s, r = theory.parse_filter(filter)
+        else:
+            k, s, r = theory.choose_filter(threshold, 0.99 if recall is None else recall)
+    if output is not None:
+        _draw(Path(output), (k, s, r), threshold, overwrite)
+    levels = sorted({*(i / 20 for i in range(1, 21)), 0.975, 0.99, *([] if threshold is None else [threshold])})
+    passing = [(x, theory.pass_probability(x, k, s, r), theory.miss_probability(x, k, s, r)) for x in levels]
+    half = theory.half_point(k, s, r)
+    if as_json:
+        points = [{"resemblance": x, "pass": p, "miss": m} for x, p, m in passing]
+        shape = {"filter": f"{k},{s},{r}", "samples": k * s, "threshold": threshold, "half_point": half}
+        _print_json({**shape, "points": points, "output": output})
+        return
+    style = _style(sys.stdout)
+    meaning = f"{r} of {k} features agree, each of {count(s, 'sample')}; half at {half:.4f}"
+    lines = [f"{style.bold(f'filter {k},{s},{r}')}: {meaning}"]
+    if threshold is not None:
+        lines.append(f"recall at resemblance {threshold}: {percent(theory.pass_probability(threshold, k, s, r))}")
+    lines += ["", *_picture(lambda x: theory.pass_probability(x, k, s, r), threshold, style), ""]
+    lines.append(style.bold(f"{'resemblance':>11}  {'candidates':>12}  {'missed':>12}"))
+    for x, p, m in passing:
+        line = f"{x:>11.4g}  {percent(p):>12}  {f'{100 * m:.2g}%':>12}"
+        lines.append(style.bold(line) if x == threshold else line)
+    if output is not None:
+        lines += ["", f"{style.bold('written')}    {output}"]
+    typer.echo("\n".join(lines))
+
+
+@app.command()
+def info(
+    path: Annotated[
+        str, typer.Argument(metavar="FILE", help="Any file that neardup wrote, or a result folder.", show_default=False)
+    ],
+    as_json: Json = False,
+) -> None:
+    """Show the recipe and the counts of any artefact."""
+    found = _describe(Path(path))
+    if as_json:
+        _print_json(found)
+        return
+    style = _style(sys.stdout)
+    lines = [f"{style.bold(found['kind'])}  {shorten(str(path), style.width - len(found['kind']) - 2)}"]
+    if "report" in found:
+        lines += ["", summary(found["report"], style, output=found["folder"], verbose=True)]
+    else:
+        lines += [f"  {name.replace('_', ' '):14} {value:,}" for name, value in found["counts"].items()]
+        lines.append(f"  {'columns':14} {', '.join(found['columns'])}")
+        if found["recipe"]:
+            lines += ["", style.bold("recipe"), *recipe_lines(found["recipe"])]
+    typer.echo("\n".join(lines))
+
+
+def _recipe(threshold: float, recall: float | None, filter: str | None, **rest: Any) -> Recipe:
+    from .recipe import Recipe
+
+    if filter is not None:
+        _only_filter(recall)
+    return Recipe.choose(threshold, 0.99 if recall is None else recall, filter, **rest)
+
+
+def _only_filter(recall: float | None) -> None:
+    if recall is not None:
+        raise ParameterError("--filter and --recall: the filter decides the recall; leave one of them out")
+
+
+def _source(inputs: list[str]) -> str | list[str]:
+    return inputs[0] if len(inputs) == 1 else inputs
+
+
+def _style(stream: TextIO) -> Style:
+    terminal = stream.isatty()
+    colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    try:
+        "█▁…".encode(stream.encoding or "ascii")
+        blocks = True
+    except UnicodeEncodeError:
+        blocks = False
+    return Style(colour, blocks, max(40, min(100, shutil.get_terminal_size().columns)) if terminal else 80)
+
+
+def _announce_compilation() -> None:
+    from neardup_gpu.kernels.launch import CACHE_WARM
+
+    if not CACHE_WARM:
+        print("compiling kernels for this machine, once (about a minute)", file=sys.stderr)
+
+
+LABELS = {
+    "sketch": "sketching",
+    "read": "reading",
+    "collide": "finding candidates",
+    "estimate": "estimating",
+    "verify": "verifying",
+    "decide": "deciding",
+    "check": "checking recall",
+    "write": "writing",
+}
+
+
+@contextlib.contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | None]:
+    """A progress callback: bars on a terminal, else only the word that kernels are being compiled, where they are."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description:18}"),
+        BarColumn(),
+        TextColumn("{task.fields[amount]:>20}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(stage: str, done: int, total: int | None) -> None:
+            if not tasks:
+                _announce_compilation()
+            if stage not in tasks:
+                for task in tasks.values():
+                    bars.update(task, total=1, completed=1)
+                tasks[stage] = bars.add_task(LABELS.get(stage, stage), total=None, amount="")
+            amount = f"{done:,}" if total is None else f"{done:,} / {total:,}"
+            bars.update(tasks[stage], completed=done, total=total, amount=amount if done or total else "")
+
+        yield report
+
+
+def _telling_example(documents: pa.Table) -> str | None:
+    """Id of the removed document that resembles its kept one least, so that its diff is worth a look."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    removed = documents.select(["id", "kept", "resemblance"]).filter(pc.invert(documents["kept"]))
+    if removed.num_rows == 0:
+        return None
+    least = pc.min(removed["resemblance"])
+    row = 0 if not least.is_valid else pc.index(removed["resemblance"], least).as_py()
+    found = removed["id"][row]
+    if pa.types.is_binary(found.type) or pa.types.is_large_binary(found.type):
+        return found.as_py().decode("utf-8", "replace")
+    return str(found.as_py())
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _print_counts(counts: dict[str, Any], output: str, as_json: bool, quiet: bool, following: str) -> None:
+    if as_json:
+        _print_json({**counts, "output": output})
+    elif not quiet:
+        numbers = {name.replace("_", " "): value for name, value in counts.items() if isinstance(value, int)}
+        rows = [(name, size(value) if name == "text bytes" else f"{value:,}") for name, value in numbers.items()]
+        if "timings" in counts:
+            rows.append(("time", duration(sum(counts["timings"].values()))))
+        for label, text in (*rows, ("written", output), ("next", following)):
+            typer.echo(f"{_style(sys.stdout).bold(f'{label:12}')} {text}")
+
+
+def _picture(height_at: Callable[[float], float], threshold: float | None, style: Style) -> list[str]:
+    """The curve over 0 to 1, drawn with characters."""
+    rows, columns = 12, min(64, style.width - 8)
+    heights = [height_at((i + 0.5) / columns) for i in range(columns)]
+    marked = -1 if threshold is None else min(columns - 1, int(threshold * columns))
+    lines = []
+    for row in reversed(range(rows)):
+        label = {rows - 1: "100%", rows // 2 - 1: "50%", 0: "0%"}.get(row, "")
+        cells = []
+        for i, height in enumerate(heights):
+            eighths = min(8, max(0, round((height * rows - row) * 8)))
+            cell = (" ▁▂▃▄▅▆▇█" if style.blocks else "    #####")[eighths]
+            if i == marked and cell == " ":
+                cell = "|" if not style.blocks else "│"
+            cells.append(style.paint(cell, "33" if i == marked else "36") if cell != " " else cell)
+        lines.append(f"{label:>5} {''.join(cells)}".rstrip())
+    axis = [" "] * (columns + 4)
+    for tenth in range(0, 11, 2):
+        place = round(tenth / 10 * columns)
+        axis[place : place + 3] = f"{tenth / 10:.1f}"
+    lines.append(f"{'':5} {''.join(axis).rstrip()}")
+    return lines
+
+
+def _draw(path: Path, filter: tuple[int, int, int], threshold: float | None, overwrite: bool) -> None:
+    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise ParameterError(f"{path}: name a picture that ends in .svg, .png or .pdf")
+    if path.exists() and not overwrite:
+        raise OutputError(f"{path}: exists; replace it with --overwrite")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ParameterError(
+            f"{path}: drawing needs matplotlib; install it with: pip install 'neardup_gpu[notebook]'"
+        ) from None
+    from . import theory
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    levels = [i / 400 for i in range(401)]
+    axes.plot(levels, [theory.pass_probability(x, *filter) for x in levels])
+    if threshold is not None:
+        axes.axvline(threshold, linestyle=":", color="grey")
+    axes.set(
+        xlabel="resemblance",
+        ylabel="probability of becoming candidates",
+        title=f"filter {','.join(map(str, filter))}",
+        xlim=(0, 1),
+        ylim=(0, 1),
+    )
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise OutputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    """What an artefact is, its recipe and counts.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder")
+    if path.is_dir() or path.name == "report.json":
+        from .artefacts import read_report
+
+        folder = path if path.is_dir() else path.parent
+        return {"kind": "result", "folder": str(folder), "report": read_report(folder)}
+    if path.parent.name == "kept" and (path.parent.parent / "report.json").exists():
+        raise InputError(f"{path}: kept rows, in the input's own format; try neardup info {path.parent.parent}")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from .recipe import METADATA_KEY
+
+    try:
+        with pq.ParquetFile(path) as file:
+            schema, rows = file.schema_arrow, file.metadata.num_rows
+    except (pa.ArrowException, OSError):
+        raise InputError(f"{path}: not an artefact of neardup: neither Parquet nor a report.json") from None
+    stored = (schema.metadata or {}).get(METADATA_KEY)
+    if stored is None:
+        raise InputError(f"{path}: holds no recipe; it was not written by neardup")
+    names = set(schema.names)
+    telling = {"documents": "duplicate_of", "pairs": "id_a", "sketches": "signature"}
+    kind = next((kind for kind, column in telling.items() if column in names), "artefact")
+    return {
+        "kind": kind,
+        "columns": schema.names,
+        "counts": {"rows": rows, "file_bytes": path.stat().st_size},
+        "recipe": json.loads(stored),
+    }

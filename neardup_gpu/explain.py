@@ -1,0 +1,448 @@
+"""Why a document was removed: the kept one, their resemblance, and the words in which the two differ.
+
+The diff aligns words. What both texts begin and end with is cut off first; then runs of words that occur once in each
+text anchor the alignment (the patience diff of Bram Cohen), longer runs before shorter ones; only short stretches
+between anchors go to difflib, whose time grows with the square of their length. So time is near-linear, whatever the
+texts.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import pipeline
+from .artefacts import read_report, read_table
+from .documents import open_described
+from .errors import InputError
+from .recipe import recipe_of
+from .report import Style, count, printable, shorten
+
+MEMBERS = 20
+"""Members of a group that are listed."""
+
+COMPARED = 1_000_000
+"""Characters of each text that are compared, from the first difference on."""
+
+CONTEXT = 10
+"""Words shown on either side of a difference."""
+
+LONGEST = 60
+"""Words of one difference that are shown."""
+
+DIFFERENCES = 40
+"""Differences that are shown."""
+
+# Scripts that are written without spaces: each character is a word.
+_DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+_DIVIDES = re.compile(rf"[\s{_DENSE}]")
+_WORD = re.compile(rf"[{_DENSE}]\s*|[^\s{_DENSE}]+\s*")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why one document stays or goes.
+
+    Parameters
+    ----------
+    id : int or str
+    kept : bool
+    duplicate_of : int or str or None
+        The kept document that stands for it; None if it stays itself.
+    in_reference : bool
+        That one belongs to the reference set.
+    resemblance : float or None
+        Exact resemblance to it, as verified; None for a kept document, and where a chain of pairs led to it.
+    group : int or str
+        The kept document of its group.
+    members : list
+        For a kept document the others of its group, at most 20.
+    num_members : int
+        How many there are.
+    shared, united : int
+        Shingles of both texts, and of at least one.
+    words : list of (op, text)
+        From the kept text to this one: "equal", "removed" (only in the kept one), "added" (only in this one), "cut" (a
+        note in place of words that are left out). Empty if the texts are the same.
+    notes : list of str
+        What the diff leaves out, or says beside the words.
+    """
+
+    id: Any
+    kept: bool
+    duplicate_of: Any = None
+    in_reference: bool = False
+    resemblance: float | None = None
+    group: Any = None
+    members: list[Any] = field(default_factory=list)
+    num_members: int = 0
+    shared: int = 0
+    united: int = 0
+    words: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as a dict, for JSON."""
+        return asdict(self)
+
+
+def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
+    """Say why a document of a finished run stays or goes.
+
+    Parameters
+    ----------
+    folder : path
+        What `dedup` wrote; the input must still be where it was.
+    id : int or str
+        Read as the ids' own type.
+    full : bool
+        Leave no words out of the diff of the compared texts.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    OutputError
+        If the folder is not a finished result.
+    InputError
+        If it has no such document, or the input is gone or has changed since.
+    """
+    report = read_report(folder)
+    table = read_table(Path(folder) / "documents.parquet")
+    recipe = recipe_of(table.schema, f"{folder}/documents.parquet")
+    row = _row_of(table["id"], id, str(folder))
+    found = {name: table[name][row].as_py() for name in table.column_names}
+    if found["kept"]:
+        members = table.filter(pc.and_(pc.equal(table["group"], table["id"][row]), pc.invert(table["kept"])))
+        if "in_reference" in table.column_names:
+            members = members.filter(pc.invert(members["in_reference"]))
+        listed = members["id"].slice(0, MEMBERS).to_pylist()
+        return Explanation(found["id"], True, group=found["id"], members=listed, num_members=members.num_rows)
+
+    in_reference = bool(found.get("in_reference"))
+    target = table["duplicate_of"][row]
+    if in_reference:
+        kept_text = _text_of(report["against"], target, None)
+    else:
+        kept_text = _text_of(report["input"], target, _row_of(table["id"], target.as_py(), str(folder)))
+    text = _text_of(report["input"], table["id"][row], row)
+    tokens = pipeline.tokenize([kept_text, text], recipe)
+    ours = pipeline.shingle(tokens, recipe)
+    a, b = np.unique(ours[0]), np.unique(ours[1])
+    shared = len(np.intersect1d(a, b, assume_unique=True))
+    united = len(a) + len(b) - shared
+    if found["resemblance"] is not None and shared != round(found["resemblance"] * united):
+        raise InputError(
+            f"{report['input']['paths'][0]}: has changed since {folder} was made from it; run neardup dedup again"
+        )
+    words, notes = _diff(kept_text, text, full)
+    return Explanation(
+        found["id"],
+        False,
+        duplicate_of=found["duplicate_of"],
+        in_reference=in_reference,
+        resemblance=found["resemblance"],
+        group=found["group"],
+        shared=shared,
+        united=united,
+        words=words,
+        notes=notes,
+    )
+
+
+def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
+    """Row of a document, its id given as text or as it is."""
+    kind = ids.type
+    try:
+        wanted = pa.scalar(id, kind) if not isinstance(id, str) else pa.scalar(id).cast(kind)
+        row = pc.index(ids, wanted).as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        row = -1
+    if row >= 0:
+        return row
+    if pa.types.is_integer(kind):
+        span = pc.min_max(ids).as_py()
+        known = f"ids are integers from {span['min']} to {span['max']}" if len(ids) else "it holds no documents"
+    else:
+        text = ids.cast(pa.large_string()) if not pa.types.is_fixed_size_binary(kind) else ids.slice(0, 0)
+        similar = (
+            text.filter(pc.match_substring(text, str(id), ignore_case=True)).slice(0, 100).to_pylist() if id else []
+        )
+        pool = dict.fromkeys([*similar, *text.slice(0, 10_000).to_pylist()])
+        close = difflib.get_close_matches(str(id), list(pool), 3, 0.5) or similar[:3] or text.slice(0, 3).to_pylist()
+        known = f"it has {', '.join(shorten(c, 80) for c in close)}" if close else "it holds no documents"
+    raise InputError(f"{folder}: no document {id!r}; {known}")
+
+
+def _text_of(description: dict[str, Any], id: pa.Scalar, row: int | None) -> str:
+    """Text of the document in a row of the described input, or wherever its id is.
+
+    Raises
+    ------
+    InputError
+        If there is no such document there any more.
+    """
+    documents = open_described(description)
+    for batch in documents.batches():
+        if row is None:
+            place = pc.index(batch.ids, id.cast(batch.ids.type)).as_py()
+        else:
+            place = row - batch.first_row if row < batch.first_row + batch.num_rows else -1
+        if place >= 0:
+            if batch.ids[place].as_py() != id.as_py():
+                break
+            return batch.text[place].tobytes().decode("utf-8", "replace")
+    raise InputError(
+        f"{description['paths'][0]}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again"
+    )
+
+
+def _diff(kept: str, removed: str, full: bool) -> tuple[list[tuple[str, str]], list[str]]:
+    """Word diff from the kept text to the removed one, and what it leaves out."""
+    if kept == removed:
+        return [], ["the texts are the same, character by character"]
+    notes = []
+    begin = _common_prefix(kept, removed)
+    end = _common_suffix(kept[begin:], removed[begin:])
+    a_text, b_text = kept[begin : len(kept) - end], removed[begin : len(removed) - end]
+    is_cut = max(len(a_text), len(b_text)) > COMPARED
+    if is_cut:
+        whole = max(len(a_text), len(b_text))
+        notes.append(f"compared: the first {COMPARED:,} characters from the first difference on, of {whole:,}")
+        a_text, b_text, end = a_text[:COMPARED], b_text[:COMPARED], 0
+    a, b = _WORD.findall(a_text), _WORD.findall(b_text)
+    blocks = list(_blocks([w.strip() for w in a], [w.strip() for w in b]))
+    if is_cut and blocks:  # the texts are cut at different places, so what follows the last agreement says nothing
+        a, b = a[: blocks[-1][0] + blocks[-1][2]], b[: blocks[-1][1] + blocks[-1][2]]
+    before = _WORD.findall(kept[:begin] if full else kept[max(0, begin - 40 * CONTEXT) : begin])
+    after = _WORD.findall(kept[len(kept) - end :][: None if full else 40 * CONTEXT]) if end else []
+    ops: list[tuple[str, list[str]]] = [("equal", before)]
+    at_a = at_b = 0
+    for start_a, start_b, length in [*blocks, (len(a), len(b), 0)]:
+        ops.append(("removed", a[at_a:start_a]))
+        ops.append(("added", b[at_b:start_b]))
+        ops.append(("equal", a[start_a : start_a + length]))
+        at_a, at_b = start_a + length, start_b + length
+    ops[-1] = ("equal", [*ops[-1][1], *after])
+    ops = _merged(ops)
+    if all(op == "equal" for op, _ in ops):
+        return [], [*notes, "the words are the same; only the white space between them differs"]
+    if full:
+        return [(op, "".join(words)) for op, words in ops], notes
+    hidden_before = begin > 40 * CONTEXT
+    hidden_after = end > 40 * CONTEXT or is_cut
+    return _elided(ops, hidden_before, hidden_after, notes), notes
+
+
+def _merged(ops: list[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
+    """The same without empty runs, neighbours of one kind joined."""
+    merged: list[tuple[str, list[str]]] = []
+    for op, words in ops:
+        if words and merged and merged[-1][0] == op:
+            merged[-1][1].extend(words)
+        elif words:
+            merged.append((op, list(words)))
+    return merged
+
+
+def _elided(
+    ops: list[tuple[str, list[str]]], hidden_before: bool, hidden_after: bool, notes: list[str]
+) -> list[tuple[str, str]]:
+    """Long runs shortened, far differences left out."""
+    shown: list[tuple[str, str]] = []
+    differences = 0
+    for i, (op, words) in enumerate(ops):
+        if op != "equal":
+            differences += op == "removed" or ops[i - 1][0] != "removed"
+            if differences > DIFFERENCES:
+                continue
+            half = LONGEST // 2
+            shown += [(op, "".join(words))] if len(words) <= LONGEST else _middle_cut(op, words, half, half)
+        elif differences <= DIFFERENCES:
+            first, last = i == 0, i == len(ops) - 1
+            head, tail = 0 if first else CONTEXT, 0 if last else CONTEXT
+            if len(words) > head + tail + 5:
+                shown += _middle_cut(op, words, head, tail)
+            else:
+                shown += [("cut", "...")] if first and hidden_before else []
+                shown.append((op, "".join(words)))
+                shown += [("cut", "...")] if last and hidden_after else []
+    if differences > DIFFERENCES:
+        notes.append(f"shown: {DIFFERENCES} of {differences:,} differences; --full shows all")
+    return shown
+
+
+def _middle_cut(op: str, words: list[str], head: int, tail: int) -> list[tuple[str, str]]:
+    left_out = len(words) - head - tail
+    parts = [(op, "".join(words[:head])), ("cut", f"... {count(left_out, 'word')} ..." if head and tail else "...")]
+    parts.append((op, "".join(words[len(words) - tail :])))
+    return [part for part in parts if part[1]]
+
+
+def _common_prefix(a: str, b: str) -> int:
+    """Characters that both begin with, cut back to where a word begins."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:  # compares only what is not yet known to agree, so the whole search is linear
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return next((cut for cut in range(low, max(0, low - 1000), -1) if _DIVIDES.match(a[cut - 1])), max(0, low - 1000))
+
+
+def _common_suffix(a: str, b: str) -> int:
+    """Characters that both end with, cut back to where a word begins."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    start = len(a) - low
+    for cut in range(start + 1, min(len(a), start + 1000)):
+        if _DIVIDES.match(a[cut - 1]) and not a[cut].isspace():
+            return len(a) - cut
+    return max(0, low - 1000)
+
+
+def _blocks(
+    a: list[str], b: list[str], run: int = 5, first_a: int = 0, first_b: int = 0
+) -> Iterator[tuple[int, int, int]]:
+    """Stretches of equal words as (start in a, start in b, length), in order; outside them no words were aligned.
+
+    Parameters
+    ----------
+    a, b : list of str
+    run : int
+        Words in an anchor: 5, then 2, then 1 in the stretches between.
+    first_a, first_b : int
+        Added to every start.
+    """
+    if not a or not b:
+        return
+    if len(a) * len(b) <= 40_000:
+        matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+        yield from ((first_a + m.a, first_b + m.b, m.size) for m in matcher.get_matching_blocks() if m.size)
+        return
+    if run == 0:
+        return
+    shorter = {5: 2, 2: 1, 1: 0}[run]
+    at_a = at_b = 0
+    for start_a, start_b in [*_anchors(a, b, run), (len(a), len(b))]:
+        if start_a < at_a or start_b < at_b:  # inside the stretch that grew from an earlier anchor
+            continue
+        yield from _blocks(a[at_a:start_a], b[at_b:start_b], shorter, first_a + at_a, first_b + at_b)
+        length = 0
+        while start_a + length < len(a) and start_b + length < len(b) and a[start_a + length] == b[start_b + length]:
+            length += 1
+        if length:
+            yield first_a + start_a, first_b + start_b, length
+        at_a, at_b = start_a + length, start_b + length
+
+
+def _anchors(a: list[str], b: list[str], run: int) -> list[tuple[int, int]]:
+    """Places of runs of words that occur once in each list, the longest rising chain of them."""
+    once_a, once_b = _once(a, run), _once(b, run)
+    common = [(place, once_b[words]) for words, place in once_a.items() if words in once_b]
+    common.sort()
+    tops: list[int] = []  # smallest end in b of a chain of each length
+    ends: list[int] = []
+    previous = [-1] * len(common)
+    for i, (_, place) in enumerate(common):
+        length = bisect_left(tops, place)
+        if length:
+            previous[i] = ends[length - 1]
+        if length == len(tops):
+            tops.append(place)
+            ends.append(i)
+        else:
+            tops[length], ends[length] = place, i
+    chain = []
+    i = ends[-1] if ends else -1
+    while i >= 0:
+        chain.append(common[i])
+        i = previous[i]
+    return chain[::-1]
+
+
+def _once(words: list[str], run: int) -> dict[tuple[str, ...], int]:
+    """Place of each run of words that occurs once."""
+    places: dict[tuple[str, ...], int] = {}
+    for place, key in enumerate(zip(*(words[i:] for i in range(run)), strict=False)):
+        places[key] = -1 if key in places else place
+    return {key: place for key, place in places.items() if place >= 0}
+
+
+def render(found: Explanation, style: Style = Style()) -> str:  # noqa: B008 (immutable)
+    """An explanation as lines for a terminal; without colour, differences read [-removed-] and {+added+}."""
+    name = _readable(found.id)
+    if found.kept:
+        lines = [f"{style.bold(name)} was kept"]
+        if found.num_members:
+            lines[0] += f", and stands for {count(found.num_members, 'document')}:"
+            lines += [f"  {_readable(member)}" for member in found.members]
+            if found.num_members > len(found.members):
+                lines.append(f"  and {found.num_members - len(found.members):,} more")
+        else:
+            lines[0] += "; nothing was removed for it"
+        return "\n".join(lines)
+    where = " of the reference set" if found.in_reference else ""
+    lines = [
+        f"{style.bold(name)} was removed",
+        f"{'kept':12} {_readable(found.duplicate_of)}{where}",
+    ]
+    shingles = f"{found.shared:,} of {count(found.united, 'shingle')} shared"
+    if found.resemblance is None:
+        now = found.shared / found.united if found.united else 0.0
+        lines.append(f"{'resemblance':12} {now:.4f} ({shingles}), not verified: a chain of pairs joins them")
+    else:
+        lines.append(f"{'resemblance':12} {found.resemblance:.4f} ({shingles})")
+    if found.words:
+        legend = [style.paint("only in the kept one", "31"), style.paint("only in this one", "32")]
+        if not style.colour:
+            legend = ["[-only in the kept one-]", "{+only in this one+}"]
+        lines += [f"{'words':12} {legend[0]} {legend[1]}", "", *_wrapped(found.words, style)]
+    if found.notes:
+        lines += ["", *found.notes]
+    return "\n".join(lines)
+
+
+def _readable(id: Any) -> str:
+    return printable(id.decode("utf-8", "replace") if isinstance(id, bytes) else str(id))
+
+
+def _wrapped(words: list[tuple[str, str]], style: Style) -> Iterator[str]:
+    """The diff in lines of at most the width, where its words allow."""
+    marks = {"removed": ("31", "[-", "-]"), "added": ("32", "{+", "+}"), "cut": ("2", "", ""), "equal": ("", "", "")}
+    line, used = "", 0
+    gap = False
+    for op, text in words:
+        code, left, right = marks[op]
+        pieces = _WORD.findall(text)
+        for i, piece in enumerate(pieces):
+            word = printable(piece.strip())
+            if not style.colour:
+                word = (left if i == 0 else "") + word + (right if i == len(pieces) - 1 else "")
+            gap = gap or (op == "cut" and i == 0)
+            if used and used + gap + len(word) > style.width:
+                yield line
+                line, used, gap = "", 0, False
+            space = " " if gap and used else ""
+            line += space + (style.paint(word, code) if code else word)
+            used += len(space) + len(word)
+            gap = piece[-1].isspace() or op == "cut"
+    if line:
+        yield line

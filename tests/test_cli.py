@@ -1,0 +1,694 @@
+"""The command line: what it prints, what it leaves behind, and one line for everything that can be wrong."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup_gpu
+from neardup_gpu import cli, explain, report, theory
+
+WORDS = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in "aeiou" for c in ("", "n", "r", "st")]
+
+
+def texts() -> list[tuple[str, str]]:
+    """(id, text): twelve unlike documents of 120 words, a near-duplicate of each of a0 to a2, and two copies of a3."""
+    chance = random.Random(7)
+    rows = [(f"a{i}", " ".join(chance.choices(WORDS, k=120))) for i in range(12)]
+    for i in range(3):
+        changed = rows[i][1].split()
+        changed[60] = "CHANGED"
+        rows.append((f"near-{i}", " ".join(changed)))
+    return [*rows, ("copy-1", rows[3][1]), ("copy-2", rows[3][1].upper() + "!")]
+
+
+def write_lines(path: Path, rows: list[dict]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    return write_lines(folder / "docs.jsonl", [{"id": name, "text": text} for name, text in texts()])
+
+
+@pytest.fixture(scope="module")
+def result(corpus: Path) -> Path:
+    out = corpus.parent / "out"
+    assert cli.main(["dedup", str(corpus), "--id-column", "id", "-o", str(out), "--quiet"]) == 0
+    return out
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = cli.main([str(a) for a in arguments])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return call
+
+
+def python(code: str, *arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)  # type: ignore[call-overload]
+
+
+# Help and usage
+
+
+def test_help_imports_nothing_slow() -> None:
+    code = """
+import sys
+from neardup_gpu.cli import main
+assert main(["--help"]) == main(["dedup", "--help"]) == 0
+assert not {"numpy", "numba", "pyarrow", "neardup_gpu.pipeline"} & set(sys.modules)
+"""
+    done = python(code)
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("dedup", "explain", "curve", "--threshold", "--against", "--dry-run"):
+        assert word in done.stdout
+
+
+def test_version_and_bare_command(run: Run) -> None:
+    assert run("--version") == (0, f"neardup {neardup_gpu.__version__}\n", "")
+    status, out, _ = run()
+    assert status == 0
+    assert "Usage" in out
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["nosuch"], "nosuch"),
+        (["dedup"], "INPUT"),
+        (["dedup", "x.parquet", "--treshold", "1"], "--treshold"),
+        (["dedup", "x.parquet", "--threshold", "high"], "--threshold"),
+        (["explain", "out"], "ID"),
+    ],
+)
+def test_usage_errors_are_one_line(run: Run, arguments: list[str], says: str) -> None:
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("neardup: ")
+    assert err.count("\n") == 1
+    assert says in err
+
+
+# dedup
+
+
+def test_dedup_prints_a_summary_and_writes_a_result(run: Run, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    status, said, err = run("dedup", corpus, "--id-column", "id", "-o", out)
+    assert (status, err) == (0, "")
+    assert re.search(r"^documents +17, ", said, re.M)
+    assert re.search(r"^kept +12 \(70\.6%\)$", said, re.M)
+    assert re.search(r"^removed +5 \(29\.4%\): 2 exact, 3 near$", said, re.M)
+    assert re.search(r"^ +2 +3 +█", said, re.M)
+    assert re.search(r"^ +3 +1 +█", said, re.M)
+    assert "expected at resemblance 0.8" in said
+    assert "100.0% in a sample of 15 documents, 6 with duplicates" in said
+    assert "\x1b" not in said
+    assert all(len(line) <= 80 for line in said.splitlines() if str(tmp_path) not in line)
+    assert f"next       neardup explain {out} near-" in said
+    assert {p.name for p in out.iterdir()} == {"documents.parquet", "pairs.parquet", "kept", "report.json"}
+    table = {row["id"]: row for row in pq.read_table(out / "documents.parquet").to_pylist()}
+    assert table["near-1"]["duplicate_of"] == "a1"
+    assert table["near-1"]["resemblance"] == 111 / 121  # 116 shingles each, 5 of them with the changed word
+    assert table["copy-2"]["resemblance"] == 1
+    assert table["a3"]["kept"]
+    kept = b"".join(path.read_bytes() for path in (out / "kept").iterdir())
+    assert kept == b"".join(corpus.read_bytes().splitlines(keepends=True)[:12])
+
+
+def test_dedup_json(run: Run, corpus: Path, tmp_path: Path) -> None:
+    status, said, _ = run("dedup", corpus, "--id-column", "id", "-o", tmp_path / "out", "--json")
+    assert status == 0
+    stored = json.loads((tmp_path / "out" / "report.json").read_text())
+    printed = json.loads(said)
+    assert printed.pop("output") == str(tmp_path / "out")
+    assert printed["counts"] == stored["counts"]
+    assert printed["recipe"] == stored["recipe"]
+    assert stored["counts"]["removed"] == 5
+
+
+def test_dry_run_writes_nothing(run: Run, corpus: Path, tmp_path: Path) -> None:
+    before = sorted(corpus.parent.iterdir())
+    status, said, _ = run("dedup", corpus, "--dry-run", "--verbose", "--output", tmp_path / "out")
+    assert status == 0
+    assert "dry run" in said
+    assert "verified pairs" in said
+    assert sorted(corpus.parent.iterdir()) == before
+    assert not any(tmp_path.iterdir())
+
+
+def test_quiet(run: Run, corpus: Path) -> None:
+    assert run("dedup", corpus, "--dry-run", "--quiet") == (0, "", "")
+
+
+def test_several_inputs_and_columns(run: Run, tmp_path: Path) -> None:
+    rows = [{"title": text[:40], "body": text[40:], "n": i} for i, (_, text) in enumerate(texts())]
+    half = write_lines(tmp_path / "a.jsonl", rows[:9]), write_lines(tmp_path / "b.jsonl", rows[9:])
+    columns = ("--text-column", "title", "--text-column", "body", "--id-column", "n")
+    status, said, _ = run("dedup", *half, *columns, "--dry-run", "--json")
+    assert status == 0
+    assert json.loads(said)["counts"]["kept"] == 12
+
+
+def test_settings_reach_the_recipe(run: Run, corpus: Path) -> None:
+    options = "--threshold 0.7 --filter 6,5,1 --shingle-size 3 --shingling bag --bits 64 --seed 9 --keep longest"
+    status, said, _ = run("dedup", corpus, "--dry-run", "--json", *options.split(), "--cluster", "components")
+    assert status == 0
+    recipe = json.loads(said)["recipe"]
+    wanted = {"threshold": 0.7, "filter": "6,5,1", "w": 3, "shingling": "bag", "bits": 64, "seed": 9}
+    assert {name: recipe[name] for name in wanted} == wanted
+    assert (recipe["keep"], recipe["cluster"]) == ("longest", "components")
+
+
+def test_text_that_is_odd_is_counted(run: Run, tmp_path: Path) -> None:
+    text = pa.array([b"plain words here", b"caf\xe9 au lait", None, b"", b"one"], pa.binary())
+    pq.write_table(pa.table({"text": text.cast(pa.binary())}), tmp_path / "odd.parquet")
+    status, said, _ = run("dedup", tmp_path / "odd.parquet", "--dry-run")
+    assert status == 0
+    assert re.search(r"^odd text +2 without words, 1 null, 1 invalid UTF-8 sequences$", said, re.M)
+
+
+def test_no_documents_is_no_error(run: Run, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "none.parquet")
+    status, said, err = run("dedup", tmp_path / "none.parquet", "-o", tmp_path / "out")
+    assert (status, err) == (0, "")
+    assert re.search(r"^documents +0, ", said, re.M)
+    assert (tmp_path / "out" / "report.json").exists()
+
+
+# Bad input
+
+
+def parquet(path: Path, **columns: object) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def truncated(folder: Path) -> Path:
+    path = parquet(folder / "cut.parquet", text=["some words"] * 1000)
+    path.write_bytes(path.read_bytes()[:-100])
+    return path
+
+
+def broken_line(folder: Path, compressed: bool = False) -> Path:
+    lines = b'{"text": "one"}\n{"text": "two"}\n{"text": "three\n{"text": "four"}\n'
+    path = folder / ("broken.jsonl.gz" if compressed else "broken.jsonl")
+    path.write_bytes(gzip.compress(lines) if compressed else lines)
+    return path
+
+
+def good(folder: Path) -> Path:
+    return parquet(folder / "good.parquet", text=["a few words", "other words"], id=["a", "b"], n=[1, 2])
+
+
+def filled(folder: Path) -> list[object]:
+    (folder / "full").mkdir()
+    (folder / "full" / "mine.txt").write_text("precious")
+    return [good(folder), "--output", folder / "full"]
+
+
+BAD: dict[str, tuple[Callable[[Path], list[object]], str]] = {
+    "missing file": (lambda f: [f / "nosuch.parquet"], r"nosuch\.parquet"),
+    "empty folder": (lambda f: [(f / "bare").mkdir() or f / "bare"], "bare"),
+    "no such column": (lambda f: [good(f), "--text-column", "body"], r"good\.parquet.*'body'.*text.*--text-column"),
+    "not text": (lambda f: [good(f), "--text-column", "n"], r"good\.parquet.*'n'.*int64"),
+    "which column?": (lambda f: [parquet(f / "two.parquet", a=["x"], b=["y"])], r"two\.parquet.*a, b.*--text-column"),
+    "no id column": (lambda f: [good(f), "--id-column", "key"], r"good\.parquet.*'key'.*--id-column"),
+    "duplicate ids": (
+        lambda f: [parquet(f / "d.parquet", text=["x", "y"], id=[7, 7]), "--id-column", "id"],
+        r"id 7 .*2",
+    ),
+    "null id": (
+        lambda f: [parquet(f / "n.parquet", text=["x", "y"], id=[7, None]), "--id-column", "id"],
+        r"n\.parquet.*'id'",
+    ),
+    "truncated": (lambda f: [truncated(f)], r"cut\.parquet"),
+    "broken line": (lambda f: [broken_line(f)], r"broken\.jsonl.*\b3\b"),
+    "broken line, compressed": (lambda f: [broken_line(f, True)], r"broken\.jsonl\.gz.*\b3\b"),
+    "output taken": (filled, "full.*--overwrite"),
+    "output inside a file": (lambda f: [good(f), "--output", f / "good.parquet" / "out"], "out"),
+    "overwriting something else": (lambda f: [*filled(f), "--overwrite"], "full"),
+    "threshold": (lambda f: [good(f), "--threshold", 1.5], r"threshold.*1\.5"),
+    "threshold with filter": (lambda f: [good(f), "--threshold", 0, "--filter", "bands"], "threshold"),
+    "recall": (lambda f: [good(f), "--recall", 2], "recall.*2"),
+    "filter": (lambda f: [good(f), "--filter", "6,14"], "6,14.*altavista"),
+    "filter order": (lambda f: [good(f), "--filter", "2,14,6"], "2,14,6"),
+    "filter and recall": (lambda f: [good(f), "--filter", "bands", "--recall", 0.9], "--filter and --recall"),
+    "shingle size": (lambda f: [good(f), "--shingle-size", 0], "shingle size 0"),
+    "shingling": (lambda f: [good(f), "--shingling", "heap"], "heap.*set, bag, circular"),
+    "bits": (lambda f: [good(f), "--bits", 16], "bits 16"),
+    "seed": (lambda f: [good(f), "--seed", -1], "seed -1"),
+    "keep": (lambda f: [good(f), "--keep", "date:desc"], "'date'"),
+    "cluster": (lambda f: [good(f), "--cluster", "all"], "all.*greedy"),
+    "backend": (lambda f: [good(f), "--backend", "abacus"], "abacus.*cpu"),
+    "threads": (lambda f: [good(f), "--threads", 100_000], "threads 100000"),
+    "check": (lambda f: [good(f), "--check", -1], "check -1"),
+    "temporary folder": (lambda f: [good(f), "--temp-dir", f / "nowhere"], "nowhere.*--temp-dir"),
+    "reference": (lambda f: [good(f), "--against", f / "nosuch.parquet"], r"nosuch\.parquet"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_leaves_nothing(run: Run, tmp_path: Path, case: str) -> None:
+    build, says = BAD[case]
+    arguments = build(tmp_path)
+    if "--output" not in arguments:
+        arguments += ["--output", tmp_path / "out"]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    status, out, err = run("dedup", *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("neardup: ")
+    assert err.count("\n") == 1
+    assert re.search(says, err), err
+    left = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert left == before
+
+
+def test_dedup_needs_an_output(run: Run, tmp_path: Path) -> None:
+    status, _, err = run("dedup", good(tmp_path))
+    assert status == 2
+    assert "--output" in err
+    assert "--dry-run" in err
+
+
+# Being stopped
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_interrupt_leaves_nothing(corpus: Path, tmp_path: Path) -> None:
+    code = """
+import os, signal, sys, time
+from neardup_gpu import cli, pipeline
+write = pipeline.write_result
+def interrupted(*arguments):
+    write(*arguments)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+pipeline.write_result = interrupted
+sys.exit(cli.main(["dedup", sys.argv[1], "-o", sys.argv[2]]))
+"""
+    done = python(code, corpus, tmp_path / "out")
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1:] == ["neardup: interrupted; nothing was written"]
+    assert "Traceback" not in done.stderr
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+def test_nobody_reads_stdout(result: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.run(
+        [sys.executable, "-m", "neardup_gpu", "info", str(result)], stdout=write, stderr=subprocess.PIPE, timeout=60
+    )
+    os.close(write)
+    assert process.stderr == b""
+    assert process.returncode == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
+def test_progress_and_colour_only_on_a_terminal(corpus: Path) -> None:
+    import pty
+
+    main, terminal = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm-256color", "COLUMNS": "80"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "neardup_gpu", "dedup", str(corpus), "--dry-run"],
+        stdout=terminal,
+        stderr=terminal,
+        env=environment,
+    ) as process:
+        os.close(terminal)
+        seen = b""
+        while True:
+            try:
+                block = os.read(main, 4096)
+            except OSError:  # the terminal was closed
+                break
+            if not block:
+                break
+            seen += block
+    os.close(main)
+    assert process.returncode == 0
+    assert b"sketching" in seen
+    assert b"\x1b[1mkept" in seen
+
+
+def test_a_bug_is_a_traceback(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> None:
+    from neardup_gpu import pipeline
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(pipeline, "dedup", broken)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["dedup", str(corpus), "--dry-run"])
+
+
+def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch, run: Run, corpus: Path) -> None:
+    from neardup_gpu.kernels import launch
+
+    monkeypatch.setattr(launch, "CACHE_WARM", False)
+    status, _, err = run("dedup", corpus, "--dry-run")
+    assert (status, err) == (0, "compiling kernels for this machine, once (about a minute)\n")
+
+
+# explain
+
+
+def test_explain_removed(run: Run, result: Path) -> None:
+    status, said, err = run("explain", result, "near-1")
+    assert (status, err) == (0, "")
+    assert "near-1 was removed" in said
+    assert re.search(r"^kept +a1$", said, re.M)
+    assert re.search(r"^resemblance +0\.9174 \(111 of 121 shingles shared\)$", said, re.M)
+    old = texts()[1][1].split()[60]
+    assert f"[-{old}-] {{+CHANGED+}}" in " ".join(said.split())
+    assert "..." in said
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_explain_exact_duplicates(run: Run, result: Path) -> None:
+    assert "the same, character by character" in run("explain", result, "copy-1")[1]
+    assert "(116 of 116 shingles shared)" in run("explain", result, "copy-2")[1]
+
+
+def test_explain_kept(run: Run, result: Path) -> None:
+    status, said, _ = run("explain", result, "a3")
+    assert status == 0
+    assert said.split("\n") == ["a3 was kept, and stands for 2 documents:", "  copy-1", "  copy-2", ""]
+    assert run("explain", result, "a9")[1] == "a9 was kept; nothing was removed for it\n"
+
+
+def test_explain_json_and_full(run: Run, result: Path) -> None:
+    found = json.loads(run("explain", result, "near-0", "--json", "--full")[1])
+    assert (found["duplicate_of"], found["kept"], found["resemblance"]) == ("a0", False, 111 / 121)
+    both = dict(texts())
+    for name, op in (("a0", "removed"), ("near-0", "added")):
+        assert "".join(text for kind, text in found["words"] if kind in ("equal", op)).split() == both[name].split()
+
+
+def test_explain_unknown_id(run: Run, result: Path) -> None:
+    status, _, err = run("explain", result, "nera-1")
+    assert status == 2
+    assert str(result) in err
+    assert "'nera-1'" in err
+    assert "near-1" in err
+
+
+def test_explain_integer_ids(run: Run, tmp_path: Path) -> None:
+    rows = texts()
+    path = parquet(tmp_path / "n.parquet", text=[text for _, text in rows], key=list(range(-1, len(rows) - 1)))
+    assert run("dedup", path, "--id-column", "key", "-o", tmp_path / "out")[0] == 0
+    assert re.search(r"^kept +0$", run("explain", tmp_path / "out", "12")[1], re.M)
+    assert "-1 was kept" in run("explain", "--", tmp_path / "out", "-1")[1]
+    for wrong in ("99", "a1", "1" * 40):
+        status, _, err = run("explain", tmp_path / "out", wrong)
+        assert status == 2
+        assert "integers from -1 to 15" in err
+
+
+def test_explain_notices_that_the_input_changed(run: Run, tmp_path: Path) -> None:
+    rows = [{"id": name, "text": text} for name, text in texts()]
+    path = write_lines(tmp_path / "docs.jsonl", rows)
+    assert run("dedup", path, "--id-column", "id", "-o", tmp_path / "out")[0] == 0
+    write_lines(path, [{**row, "text": row["text"] + " and more than there was"} for row in rows[:12]] + rows[12:])
+    status, _, err = run("explain", tmp_path / "out", "near-1")
+    assert status == 2
+    assert "docs.jsonl" in err
+    assert "changed" in err
+    write_lines(path, rows[5:])
+    assert run("explain", tmp_path / "out", "near-1")[0] == 2
+    path.unlink()
+    assert run("explain", tmp_path / "out", "near-1")[0] == 2
+
+
+def test_against_a_reference(run: Run, tmp_path: Path) -> None:
+    rows = [{"id": name, "text": text} for name, text in texts()]
+    reference = write_lines(tmp_path / "reference.jsonl", rows[:3])
+    path = write_lines(tmp_path / "docs.jsonl", [{**row, "id": f"new-{row['id']}"} for row in rows[3:]])
+    out = tmp_path / "out"
+    status, said, _ = run("dedup", path, "--against", reference, "--id-column", "id", "-o", out)
+    assert status == 0
+    assert re.search(r"^reference +3 documents", said, re.M)
+    assert re.search(r"^kept +9 ", said, re.M)
+    said = run("explain", out, "new-near-2")[1]
+    assert re.search(r"^kept +a2 of the reference set$", said, re.M)
+    assert "{+CHANGED+}" in said
+    assert "stands for 2 documents" in run("explain", out, "new-a3")[1]
+
+
+def test_explain_folder_of_files(run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "pages"
+    (source / "deep").mkdir(parents=True)
+    for name, text in texts():
+        (source / "deep" / f"{name}.txt").write_text(text)
+    assert run("dedup", source, "-o", tmp_path / "out")[0] == 0
+    said = run("explain", tmp_path / "out", "deep/near-1.txt")[1]
+    assert re.search(r"^kept +deep/a1\.txt$", said, re.M)
+
+
+SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "the", "漢", "字\n", "x,"]), max_size=60).map(" ".join)
+
+
+@given(SENTENCES, SENTENCES)
+def test_a_full_diff_rebuilds_both_texts(kept: str, removed: str) -> None:
+    words, notes = explain._diff(kept, removed, full=True)
+    if not words:
+        assert notes
+        assert explain._WORD.findall(" ".join(kept.split())) == explain._WORD.findall(" ".join(removed.split()))
+        return
+    for text, op in ((kept, "removed"), (removed, "added")):
+        rebuilt = "".join(part for kind, part in words if kind in ("equal", op))
+        assert "".join(rebuilt.split()) == "".join(text.split())
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.integers(0, 40), min_size=250, max_size=600), st.lists(st.integers(0, 40), min_size=250, max_size=600)
+)
+def test_aligned_blocks_are_equal_and_in_order(left: list[int], right: list[int]) -> None:
+    a, b = [str(x) for x in left + right], [str(x) for x in right + left]
+    end_a = end_b = 0
+    for start_a, start_b, length in explain._blocks(a, b):
+        assert start_a >= end_a
+        assert start_b >= end_b
+        assert a[start_a : start_a + length] == b[start_b : start_b + length]
+        end_a, end_b = start_a + length, start_b + length
+    assert end_a <= len(a)
+    assert end_b <= len(b)
+
+
+def test_diff_of_huge_texts_is_cut_and_says_so() -> None:
+    many = "".join(f"w{i} " for i in range(400_000))
+    words, notes = explain._diff(f"p {many}x y", f"q {many}y", full=False)
+    assert words[:2] == [("removed", "p "), ("added", "q ")]
+    assert "1,000,000 characters" in notes[0]
+    words, notes = explain._diff(f"{many}x y", f"{many}y", full=False)
+    assert [part for part in words if part[0] not in ("equal", "cut")] == [("removed", "x ")]
+    assert notes == []
+
+
+def test_nothing_in_a_document_steers_the_terminal() -> None:
+    found = explain.Explanation("evil\x1b[2J", False, duplicate_of="b\n", words=[("added", "\x1b]0;title\x07 word")])
+    said = explain.render(found)
+    assert "\x1b" not in said
+    assert "\x07" not in said
+    assert "\\x1b[2J" in said
+
+
+# curve
+
+
+def test_curve(run: Run) -> None:
+    status, said, _ = run("curve", "--filter", "6,14,2")
+    assert status == 0
+    assert "2 of 6 features agree, each of 14 samples; half at 0.909" in said
+    assert re.search(r"^ +0\.5 +\S+%", said, re.M)
+    assert all(len(line) <= 80 for line in said.splitlines())
+    found = json.loads(run("curve", "--filter", "altavista", "--json")[1])
+    assert found["filter"] == "6,14,2"
+    for point in found["points"]:
+        assert point["pass"] == theory.pass_probability(point["resemblance"], 6, 14, 2)
+
+
+def test_curve_chooses_a_filter(run: Run) -> None:
+    found = json.loads(run("curve", "--threshold", "0.7", "--recall", "0.95", "--json")[1])
+    assert tuple(map(int, found["filter"].split(","))) == theory.choose_filter(0.7, 0.95)
+    at = {point["resemblance"]: point["pass"] for point in found["points"]}
+    assert at[0.7] >= 0.95
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--threshold", 1.5), ("--filter", "1,2"), ("--filter", "bands", "--recall", 0.9), ("-o", "x.doc")]
+)
+def test_curve_with_impossible_parameters(run: Run, arguments: tuple) -> None:
+    status, out, err = run("curve", *arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+
+
+def test_curve_drawn(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "curve.svg"
+    status, _, err = run("curve", "--filter", "bands", "-o", path)
+    if importlib.util.find_spec("matplotlib") is None:
+        assert status == 2
+        assert "neardup_gpu[notebook]" in err
+        assert not path.exists()
+    else:
+        assert (status, err) == (0, "")
+        assert "<svg" in path.read_text()
+        assert run("curve", "--filter", "bands", "-o", path)[0] == 2
+
+
+# sketch, pairs, info
+
+
+def test_sketch_then_pairs(run: Run, corpus: Path, tmp_path: Path) -> None:
+    sketches, pairs = tmp_path / "sketches.parquet", tmp_path / "pairs.parquet"
+    status, said, _ = run("sketch", corpus, "--id-column", "id", "-o", sketches)
+    assert status == 0
+    assert re.search(r"^documents +17$", said, re.M)
+    assert f"neardup pairs {sketches}" in said
+    assert run("sketch", corpus, "-o", sketches)[0] == 2
+    status, said, _ = run("pairs", sketches, "-o", pairs, "--json")
+    assert status == 0
+    table = pq.read_table(pairs)
+    assert json.loads(said) == {"pairs": table.num_rows, "output": str(pairs)}
+    found = {(row["id_a"], row["id_b"]) for row in table.to_pylist()}
+    assert {("a0", "near-0"), ("a1", "near-1"), ("a2", "near-2"), ("a3", "copy-1")} <= found
+
+    for path, kind, rows in ((sketches, "sketches", 17), (pairs, "pairs", table.num_rows)):
+        status, said, _ = run("info", path)
+        assert status == 0
+        assert said.startswith(kind)
+        assert re.search(rf"^ +rows +{rows}$", said, re.M)
+        stored = json.loads(run("info", path, "--json")[1])
+        assert stored["recipe"]["threshold"] == 0.8
+        assert stored["counts"]["rows"] == rows
+
+
+def test_sketches_of_different_recipes_refuse_to_meet(run: Run, corpus: Path, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        assert run("sketch", corpus, "--id-column", "id", "-o", tmp_path / f"{seed}.parquet", "--seed", seed)[0] == 0
+    status, _, err = run("pairs", tmp_path / "1.parquet", tmp_path / "2.parquet", "-o", tmp_path / "pairs.parquet")
+    assert status == 2
+    assert re.search(r"2\.parquet.*seed", err)
+    assert err.count("\n") == 1
+    assert not (tmp_path / "pairs.parquet").exists()
+
+
+def test_pairs_of_what_is_no_sketch(run: Run, result: Path, tmp_path: Path) -> None:
+    for path in (result / "pairs.parquet", tmp_path / "nosuch.parquet", good(tmp_path), truncated(tmp_path)):
+        status, _, err = run("pairs", path, "-o", tmp_path / "pairs.parquet")
+        assert (status, err.count("\n")) == (2, 1)
+        assert path.name in err
+
+
+def test_info(run: Run, result: Path) -> None:
+    for path in (result, result / "report.json"):
+        status, said, _ = run("info", path)
+        assert status == 0
+        assert re.search(r"^kept +12 ", said, re.M)
+        assert re.search(r"^ +threshold +0\.8$", said, re.M)
+    assert json.loads(run("info", result, "--json")[1])["report"]["counts"]["documents"] == 17
+    assert run("info", result / "documents.parquet")[1].startswith("documents")
+
+
+def test_info_of_other_files(run: Run, result: Path, tmp_path: Path) -> None:
+    (tmp_path / "bare").mkdir()
+    cases = {
+        tmp_path / "nosuch": "no such file",
+        tmp_path / "bare": "not a finished result",
+        good(tmp_path): "no recipe",
+        next((result / "kept").iterdir()): "kept rows",
+        Path(__file__): "not an artefact",
+    }
+    for path, says in cases.items():
+        status, out, err = run("info", path)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert says in err
+
+
+# How a report reads
+
+
+def test_numbers() -> None:
+    assert [report.percent(x) for x in (0, 0.5, 1, 0.99996, 1 - 1e-12, 1e-6)] == [
+        "0.0%", "50.0%", "100.0%", "99.996%", ">99.9999%", "0.0001%",
+    ]  # fmt: skip
+    assert [report.size(n) for n in (0, 999, 1000, 27_500_000, 3.2e12)] == [
+        "0 bytes", "999 bytes", "1.0 kB", "27.5 MB", "3.2 TB",
+    ]  # fmt: skip
+    assert [report.count(1, "group"), report.count(2, "copy"), report.count(0, "pair")] == [
+        "1 group",
+        "2 copies",
+        "0 pairs",
+    ]
+    assert report.duration(245) == "4 min 05 s"
+    assert report.shorten("x" * 100, 20) == "x" * 8 + "..." + "x" * 9
+    assert report.histogram([]) == []
+    assert report.histogram([[2, 9], [4, 1], [5, 2], [8, 1], [9, 1], [1025, 1]]) == [
+        ("2", 9), ("4", 1), ("5 to 8", 3), ("9 to 16", 1), ("1,025 to 2,048", 1),
+    ]  # fmt: skip
+
+
+def test_bars_in_ascii() -> None:
+    plain = report.Style(blocks=False)
+    assert plain.bar(1, 10) == "##########"
+    assert plain.bar(0.001, 10) == "#"
+    assert report.Style().bar(0.5, 1) == "▌"
+    assert report.Style().bar(0) == ""
+
+
+def test_html_escapes_ids(result: Path) -> None:
+    stored = json.loads((result / "report.json").read_text())
+    stored["largest_groups"][0]["id"] = "<script>alert(1)</script>"
+    page = report.html(stored)
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert page.count("<tr>") == page.count("</tr>")
+
+
+def test_style_follows_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(StringIO):
+        encoding = "ascii"  # type: ignore[assignment]
+
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", "70")
+    assert cli._style(Terminal()) == report.Style(colour=True, blocks=False, width=70)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not cli._style(Terminal()).colour
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert not cli._style(Terminal()).colour
+    assert cli._style(StringIO()).width == 80

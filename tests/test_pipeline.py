@@ -1,0 +1,790 @@
+"""The whole job on small corpora of seeded edits: its promises, checked by brute force over strings."""
+
+import itertools
+import json
+import math
+import random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from witnesses import greedy, jaccard, shingle_set, token_strings
+
+import neardup_gpu
+from neardup_gpu import Pairs, Recipe, Result, dedup, find_pairs, sketch, theory
+from neardup_gpu.errors import InputError, NeardupError, OutputError, ParameterError, RecipeMismatchError
+from neardup_gpu.recipe import METADATA_KEY, recipe_of
+
+WORDS = [f"{a}{b}{c}" for a in "bdfgklmnpr" for b in "aeiou" for c in ("", "st", "nd", "x", "m")] + [
+    "漢字",
+    "été",
+    "हिन्दी",
+]
+
+
+def edited(text, edits, generator):
+    """A text with some of its words replaced, dropped or doubled."""
+    words = text.split()
+    for _ in range(edits):
+        at = generator.randrange(len(words))
+        words[at : at + 1] = generator.choice([[generator.choice(WORDS)], [], [words[at], generator.choice(WORDS)]])
+        words = words or ["end"]
+    return " ".join(words)
+
+
+def families(num=40, seed=1, lengths=(1, 3, 8, 60, 150, 400)):
+    """Texts that come in families of 1 to 6 versions; some are exact copies, some differ in case and spaces only."""
+    generator = random.Random(seed)
+    texts = []
+    for _ in range(num):
+        text = " ".join(generator.choices(WORDS, k=generator.choice(lengths)))
+        versions = [text]
+        for _ in range(generator.randrange(6)):
+            kind = generator.random()
+            if kind < 0.15:
+                versions.append(versions[-1])
+            elif kind < 0.3:
+                versions.append(f" {versions[0].upper()} .")
+            else:
+                versions.append(edited(versions[-1], generator.randrange(1, 8), generator))
+        texts += versions
+    texts += ["", " ,. ", "", "one", "ONE!"]
+    generator.shuffle(texts)
+    return texts
+
+
+def corpus(texts=None, seed=1):
+    """A table with ids, texts and columns to rank by; every column has nulls."""
+    texts = families(seed=seed) if texts is None else texts
+    generator = random.Random(seed)
+    num = len(texts)
+    dates = [f"20{generator.randrange(10, 25)}-0{generator.randrange(1, 9)}" for _ in range(num)]
+    scores = [generator.choice([None, math.nan, 1.5, generator.random()]) for _ in range(num)]
+    return pa.table(
+        {
+            "id": [f"doc-{i}" for i in range(num)],
+            "text": texts,
+            "date": pa.array([None if generator.random() < 0.2 else date for date in dates]),
+            "score": pa.array(scores, pa.float64(), from_pandas=False),
+            "unique": generator.sample(range(10 * num), num),
+        }
+    )
+
+
+def decisions(result):
+    """What was decided, as plain rows, ids first."""
+    return result.documents.to_pylist(), result.pairs.to_pylist()
+
+
+def by_id(result):
+    documents, pairs = decisions(result)
+    return {row["id"]: row for row in documents}, sorted(tuple(row.values()) for row in pairs)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return corpus()
+
+
+@pytest.fixture(scope="module")
+def result(table):
+    return dedup(table, id_column="id")
+
+
+def check_greedy(table, result, order=None, threshold=0.8):
+    """Every promise of a greedy run, from the texts alone.
+
+    `order` gives row numbers from the best to the worst; input order unless given.
+    """
+    order = list(range(len(table))) if order is None else order
+    ids, texts = table["id"].to_pylist(), [text or "" for text in table["text"].to_pylist()]
+    rows = {row["id"]: row for row in result.documents.to_pylist()}
+    assert result.documents["id"].to_pylist() == ids
+    tokens = [tuple(token_strings(text)) for text in texts]
+    sets = {ids[row]: shingle_set(texts[row]) for row in order}
+    first = {}
+    for row in order:
+        if tokens[row]:
+            first.setdefault(tokens[row], row)
+    representatives = [row for row in order if tokens[row] and first[tokens[row]] == row]
+    rank = {ids[row]: number for number, row in enumerate(representatives)}
+
+    verified, copies = [], {}
+    for pair in result.pairs.to_pylist():
+        a, b = pair["id_a"], pair["id_b"]
+        assert pair["resemblance"] == jaccard(sets[a], sets[b]) >= threshold
+        assert order.index(ids.index(a)) < order.index(ids.index(b))
+        if b in rank:
+            verified.append((rank[a], rank[b]))
+        else:
+            copies[b] = a
+    assert len(verified) == len(set(verified))
+    assert copies == {ids[row]: ids[first[tokens[row]]] for row in order if tokens[row] and first[tokens[row]] != row}
+    stay = greedy(len(representatives), verified)
+    for row in order:
+        id_, mine = ids[row], rows[ids[row]]
+        if not tokens[row]:
+            assert mine == {"id": id_, "kept": True, "duplicate_of": None, "resemblance": None, "group": id_}
+            continue
+        representative = ids[first[tokens[row]]]
+        assert mine["kept"] == (representative == id_ and stay[rank[id_]])
+        if mine["kept"]:
+            assert (mine["duplicate_of"], mine["resemblance"], mine["group"]) == (None, None, id_)
+            continue
+        keeper = mine["duplicate_of"]
+        assert rows[keeper]["kept"]
+        assert mine["group"] == keeper
+        assert mine["resemblance"] == jaccard(sets[id_], sets[keeper]) >= threshold
+        if not stay[rank[representative]]:
+            mates = [b if a == rank[representative] else a for a, b in verified if rank[representative] in (a, b)]
+            kept_mates = [ids[representatives[m]] for m in mates if stay[m]]
+            best = min(kept_mates, key=lambda other: (-jaccard(sets[id_], sets[other]), rank[other]))
+            assert keeper == best
+        else:
+            assert (keeper, mine["resemblance"]) == (representative, 1)
+    return verified
+
+
+class TestPromises:
+    def test_greedy(self, table, result):
+        verified = check_greedy(table, result)
+        assert len(verified) > 30  # the corpus has something to say
+
+    def test_nothing_is_missed_here(self, table, result):
+        """All pairs of representatives at or above the threshold: the filter misses each with probability 0.01 at most."""
+        texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+        copies = {
+            row["id_b"]
+            for row in result.pairs.to_pylist()
+            if token_strings(texts[row["id_a"]]) == token_strings(texts[row["id_b"]])
+        }
+        sets = {i: shingle_set(t) for i, t in texts.items() if token_strings(t) and i not in copies}
+        expected = {(a, b) for a, b in itertools.combinations(sets, 2) if jaccard(sets[a], sets[b]) >= 0.8}
+        found = {
+            (a, b)
+            for a, b in zip(*[result.pairs[c].to_pylist() for c in ("id_a", "id_b")], strict=True)
+            if b not in copies
+        }
+        assert found <= expected
+        # Misses are at most Binomial(len(expected), 0.01) if independent: 12 or more of about 60 have probability < 1e-12.
+        assert len(expected - found) < 12
+
+    @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.95, 1.0])
+    def test_other_thresholds(self, table, threshold):
+        check_greedy(table, dedup(table, id_column="id", threshold=threshold), threshold=threshold)
+
+    def test_counts(self, table, result):
+        counts = result.report["counts"]
+        texts = table["text"].to_pylist()
+        assert counts["documents"] == len(table) == counts["kept"] + counts["removed"]
+        assert counts["removed"] == counts["removed_exact"] + counts["removed_near"]
+        assert counts["kept"] == sum(row["kept"] for row in result.documents.to_pylist())
+        assert counts["empty"] == sum(not token_strings(text) for text in texts)
+        assert counts["tokens"] == sum(len(token_strings(text)) for text in texts)
+        assert counts["text_bytes"] == sum(len(text.encode()) for text in texts)
+        assert counts["representatives"] == len({tuple(token_strings(t)) for t in texts} - {()})
+        assert counts["verified_pairs"] <= counts["candidate_pairs"]
+        assert counts["null_text"] == counts["invalid_utf8"] == 0
+        sizes = dict(result.report["group_sizes"])
+        assert sum((size - 1) * number for size, number in sizes.items()) == counts["removed"]
+        assert sum(sizes.values()) == counts["groups"]
+        assert result.report["limits"]["uncompared_pairs"] == 0
+
+    def test_the_result_shows_itself(self, table, result):
+        counts = result.report["counts"]
+        assert isinstance(result, Result)
+        assert repr(result) == f"Result({len(table)} documents: {counts['kept']} kept, {counts['removed']} removed)"
+        assert str(counts["kept"]) in result._repr_html_() and "<" in result._repr_html_()
+        assert len(result.kept) == counts["kept"] and len(result.removed) == counts["removed"]
+        assert json.loads(json.dumps(result.report)) == result.report
+
+    def test_tables_carry_the_recipe(self, result):
+        for artefact in (result.documents, result.pairs):
+            assert recipe_of(artefact.schema, "result") == result.recipe
+        assert METADATA_KEY == b"neardup_gpu"
+
+
+class TestTheSameBits:
+    """Results are a function of the documents and the recipe alone."""
+
+    @pytest.mark.parametrize("batch_bytes", [1, 700, 5000])
+    def test_batches(self, table, result, batch_bytes):
+        assert decisions(dedup(table, id_column="id", batch_bytes=batch_bytes)) == decisions(result)
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_threads(self, table, result, threads):
+        import numba
+
+        if threads > numba.config.NUMBA_NUM_THREADS:
+            pytest.skip("this machine has one processor")
+        before = numba.get_num_threads()
+        assert decisions(dedup(table, id_column="id", threads=threads)) == decisions(result)
+        assert numba.get_num_threads() == before
+
+    def test_blocks_of_verification(self, table, result, monkeypatch):
+        from neardup_gpu import pipeline
+
+        monkeypatch.setattr(pipeline, "VERIFY_BYTES", 8 * 500)
+        assert decisions(dedup(table, id_column="id")) == decisions(result)
+
+    @pytest.mark.parametrize("parts", [1, 4])
+    def test_files(self, table, result, parts, tmp_path):
+        bounds = np.linspace(0, len(table), parts + 1).astype(int)
+        for i, (a, b) in enumerate(itertools.pairwise(bounds.tolist())):
+            pq.write_table(table.slice(a, b - a), tmp_path / f"part-{i}.parquet", row_group_size=17)
+        assert decisions(dedup(tmp_path, id_column="id")) == decisions(result)
+        named = sorted(tmp_path.iterdir(), reverse=True)  # the order in which files are named changes nothing
+        assert decisions(dedup(named, id_column="id")) == decisions(result)
+
+    def test_output_changes_nothing(self, table, result, tmp_path):
+        written = dedup(table, id_column="id", output=tmp_path / "out", check=0)
+        assert decisions(written) == decisions(result)
+        stored = pq.read_table(tmp_path / "out" / "documents.parquet")
+        assert stored.to_pylist() == result.documents.to_pylist()
+        assert recipe_of(stored.schema, "") == result.recipe
+        assert pq.read_table(tmp_path / "out" / "pairs.parquet").to_pylist() == result.pairs.to_pylist()
+        kept = pq.read_table(tmp_path / "out" / "kept")
+        assert kept.to_pydict() == table.filter(result.documents["kept"]).to_pydict() or str(kept["score"]) == str(
+            table.filter(result.documents["kept"])["score"]
+        )
+        report = json.loads((tmp_path / "out" / "report.json").read_text())
+        assert report["counts"] == result.report["counts"]
+        assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+            "documents.parquet",
+            "kept",
+            "pairs.parquet",
+            "report.json",
+        ]
+
+    @pytest.mark.parametrize("filter_", ["2,3,1", "3,2,2"])
+    def test_backends(self, filter_):
+        small = corpus(families(6, seed=3, lengths=(3, 50, 90)))
+        options = {"id_column": "id", "filter": filter_, "threshold": 0.5}
+        runs = [dedup(small, backend=backend, **options) for backend in ("reference", "cpu")]
+        assert decisions(runs[0]) == decisions(runs[1])
+        assert [run.report["backend"] for run in runs] == ["reference", "cpu"]
+        assert runs[0].report["counts"] == runs[1].report["counts"]
+        assert runs[0].report["recall"] == runs[1].report["recall"]
+
+    @pytest.mark.parametrize("keep", ["unique", "unique:desc"])
+    @pytest.mark.parametrize("cluster", ["greedy", "components"])
+    def test_order_of_input_under_a_priority_without_ties(self, table, keep, cluster):
+        shuffled = table.take(pa.array(np.random.default_rng(0).permutation(len(table))))
+        runs = [dedup(t, id_column="id", keep=keep, cluster=cluster) for t in (table, shuffled)]
+        assert by_id(runs[0]) == by_id(runs[1])
+        assert runs[0].report["recall"] == runs[1].report["recall"]
+
+    def test_another_seed_draws_other_candidates_of_the_same_truth(self, table, result):
+        other = dedup(table, id_column="id", recipe=result.recipe.with_(seed=99))
+        check_greedy(table, other)
+        assert other.report["counts"]["candidate_pairs"] != result.report["counts"]["candidate_pairs"]
+
+
+def priority(table, keep):
+    """Row numbers from the best to the worst, by the definition in design.md."""
+    rows = range(len(table))
+    if keep == "longest":
+        return sorted(rows, key=lambda row: -len(token_strings(table["text"][row].as_py())))
+    name, _, direction = keep.partition(":")
+    values = [v.encode() if isinstance(v, str) else v for v in table[name].to_pylist()]
+    have = [row for row in rows if values[row] is not None and values[row] == values[row]]
+    have.sort(key=lambda row: values[row], reverse=False)
+    if direction == "desc":
+        have = sorted(have, key=lambda row: values[row], reverse=True)  # stable: ties stay in input order
+    return have + [row for row in rows if row not in set(have)]
+
+
+KEEP_RULES = ["longest", "date", "date:asc", "date:desc", "score", "score:desc", "unique:desc"]
+
+
+@pytest.mark.parametrize("keep", KEEP_RULES)
+def test_keep_rules(table, keep):
+    run = dedup(table, id_column="id", keep=keep)
+    check_greedy(table, run, priority(table, keep))
+    assert run.recipe.keep == keep
+
+
+def test_strings_sort_by_their_bytes():
+    text = " ".join(WORDS[:60])
+    table = pa.table({"id": [0, 1, 2, 3], "text": [text] * 4, "name": ["é", "z", "Z", "\U00010000"]})
+    assert dedup(table, id_column="id", keep="name").kept.to_pylist() == [2]
+    assert dedup(table, id_column="id", keep="name:desc").kept.to_pylist() == [3]
+    coded = table.set_column(2, "name", table["name"].dictionary_encode())
+    assert dedup(coded, id_column="id", keep="name:desc").kept.to_pylist() == [3]
+
+
+@pytest.mark.parametrize("value", [True, b"bytes", pa.scalar(2**63, pa.uint64()), pa.scalar(3, pa.timestamp("s"))])
+def test_other_columns_have_an_order(value):
+    text = " ".join(WORDS[:60])
+    table = pa.table({"text": [text] * 2, "rank": pa.array([None, value])})
+    assert dedup(table, keep="rank").kept.to_pylist() == [1]
+
+
+def test_components():
+    """A chain whose ends do not resemble each other: greedy keeps both ends, components one, its resemblance unknown."""
+    words = [f"w{i}" for i in range(140)]
+    texts = [" ".join(words[i : i + 100]) for i in (0, 8, 16)]  # neighbours 88 of 104 shingles, ends 80 of 112
+    table = pa.table({"id": ["a", "b", "c"], "text": texts})
+    chain = dedup(table, id_column="id", cluster="greedy", recall=0.999)
+    assert [row["kept"] for row in chain.documents.to_pylist()] == [True, False, True]
+    whole = dedup(table, id_column="id", cluster="components", recall=0.999)
+    assert whole.documents.to_pylist() == [
+        {"id": "a", "kept": True, "duplicate_of": None, "resemblance": None, "group": "a"},
+        {"id": "b", "kept": False, "duplicate_of": "a", "resemblance": 88 / 104, "group": "a"},
+        {"id": "c", "kept": False, "duplicate_of": "a", "resemblance": None, "group": "a"},
+    ]
+    assert whole.report["counts"]["removed_unverified"] == 1
+    assert chain.pairs.to_pylist() == whole.pairs.to_pylist()
+
+
+def test_components_keep_the_first_of_each_component(table):
+    run = dedup(table, id_column="id", cluster="components")
+    ids = table["id"].to_pylist()
+    group = {i: i for i in ids}
+
+    def root(i):
+        while group[i] != i:
+            i = group[i]
+        return i
+
+    for a, b in zip(run.pairs["id_a"].to_pylist(), run.pairs["id_b"].to_pylist(), strict=True):
+        first, second = sorted((root(a), root(b)), key=ids.index)
+        group[second] = first
+    assert run.documents["group"].to_pylist() == [root(i) for i in ids]
+    assert run.documents["kept"].to_pylist() == [root(i) == i for i in ids]
+
+
+class TestAgainst:
+    def test_what_resembles_the_reference_goes(self, table):
+        half = len(table) // 2
+        reference, rest = table.slice(0, half), table.slice(half)
+        run = dedup(rest, against=reference, id_column="id")
+        whole = dedup(pa.concat_tables([reference, rest]), id_column="id")
+        assert run.documents["id"].to_pylist() == rest["id"].to_pylist()
+        known = {i: shingle_set(t) for i, t in zip(*[reference[c].to_pylist() for c in ("id", "text")], strict=True)}
+        mine = {i: shingle_set(t) for i, t in zip(*[rest[c].to_pylist() for c in ("id", "text")], strict=True)}
+        for row in run.documents.to_pylist():
+            if row["in_reference"]:
+                assert not row["kept"]
+                assert row["resemblance"] == jaccard(mine[row["id"]], known[row["duplicate_of"]]) >= 0.8
+            elif not row["kept"]:
+                assert row["resemblance"] == jaccard(mine[row["id"]], mine[row["duplicate_of"]])
+        pairs = {(p["id_a"], p["id_b"]) for p in run.pairs.to_pylist() if p["a_in_reference"]}
+        assert pairs
+        assert all(a in known and b in mine for a, b in pairs)
+        # Documents of the input that resemble nothing in either set stay in both runs.
+        assert run.report["counts"]["kept"] <= whole.report["counts"]["kept"]
+        assert run.report["counts"]["reference_documents"] == half
+
+    def test_the_reference_is_not_compared_with_itself_nor_removed(self):
+        text = " ".join(WORDS[:80])
+        reference = pa.table({"id": ["r1", "r2", "r3"], "text": [text, text, text + " more"]})
+        run = dedup(pa.table({"id": ["r1", "x"], "text": [text + " more", "else"]}), against=reference, id_column="id")
+        assert run.documents.to_pylist() == [
+            {
+                "id": "r1",
+                "kept": False,
+                "duplicate_of": "r3",
+                "resemblance": 1.0,
+                "group": "r3",
+                "in_reference": True,
+            },
+            {"id": "x", "kept": True, "duplicate_of": None, "resemblance": None, "group": "x", "in_reference": False},
+        ]
+        assert {(p["id_a"], p["id_b"], p["a_in_reference"]) for p in run.pairs.to_pylist()} == {("r3", "r1", True)}
+
+    def test_the_reference_survives_components(self):
+        text = " ".join(WORDS[:80])
+        reference = pa.table({"id": ["r1", "r2"], "text": [text, text + " more"]})
+        run = dedup(
+            pa.table({"id": ["x"], "text": [text + " less"]}), against=reference, id_column="id", cluster="components"
+        )
+        assert run.report["counts"] | {"documents": 1, "kept": 0, "removed": 1} == run.report["counts"]
+
+    def test_empty_reference_and_empty_input(self, table, result):
+        empty = table.slice(0, 0)
+        run = dedup(table, against=empty, id_column="id")
+        assert run.documents.drop(["in_reference"]).to_pylist() == result.documents.to_pylist()
+        with pytest.raises(InputError, match="the input holds no documents"):
+            dedup(empty, against=table, id_column="id")
+
+    def test_ids_of_different_types(self, table):
+        other = table.set_column(0, "id", pa.array(range(len(table))))
+        with pytest.raises(InputError, match="ids of the input are string, those of the reference set int64"):
+            dedup(table, against=other, id_column="id")
+
+
+class TestInput:
+    @pytest.mark.parametrize(
+        "kind", [pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int32(), pa.string())]
+    )
+    def test_types_of_text(self, table, result, kind):
+        column = table["text"].dictionary_encode() if pa.types.is_dictionary(kind) else table["text"].cast(kind)
+        run = dedup(table.set_column(1, "text", column), id_column="id")
+        assert decisions(run) == decisions(result)
+
+    def test_slices_and_chunks(self, table, result):
+        padded = pa.concat_tables([table.slice(0, 3), table.slice(0, 10), table.slice(10), table.slice(5, 2)])
+        assert decisions(dedup(padded.slice(3, len(table)), id_column="id")) == decisions(result)
+
+    def test_nulls_are_empty_and_counted(self):
+        run = dedup(pa.table({"text": ["a b c", None, "", None, "a b c"]}))
+        assert run.documents["kept"].to_pylist() == [True, True, True, True, False]
+        counts = run.report["counts"]
+        assert (counts["null_text"], counts["empty"], counts["removed_exact"]) == (2, 3, 1)
+
+    def test_invalid_utf8_is_read_and_counted(self):
+        texts = pa.array([b"caf\xc3 \xff", b"caf", b"x"], pa.binary())
+        run = dedup(pa.table({"text": texts}))
+        assert run.documents["duplicate_of"].to_pylist() == [None, 0, None]
+        assert run.report["counts"]["invalid_utf8"] == 2
+
+    def test_no_documents(self, tmp_path):
+        empty = pa.table({"text": pa.array([], pa.string())})
+        for run in (dedup, sketch):
+            with pytest.raises(InputError, match="the input holds no documents; nothing was written"):
+                run(empty, output=tmp_path / "out")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_only_empty_documents(self):
+        run = dedup(pa.table({"text": ["", None, "..."]}))
+        assert run.documents["kept"].to_pylist() == [True] * 3
+        assert len(run.pairs) == 0
+
+    def test_ids_are_row_numbers_unless_named(self, table):
+        run = dedup(table, text_columns="text")
+        assert run.documents["id"].to_pylist() == list(range(len(table)))
+
+    def test_several_text_columns(self):
+        texts = [" ".join(WORDS[i : i + 40]) for i in (0, 50)]
+        table = pa.table({"title": ["first", "second", "first"], "body": [texts[0], texts[0], texts[0]]})
+        run = dedup(table, text_columns=["title", "body"], threshold=0.99)
+        assert run.documents["duplicate_of"].to_pylist() == [None, None, 0]
+
+    def test_a_million_one_word_documents(self):
+        """Not an error, and no quadratic time: a thousand words, so a million documents are a thousand representatives."""
+        words = pa.array([f"word{i}" for i in range(1000)])
+        column = pa.DictionaryArray.from_arrays(pa.array(np.tile(np.arange(1000, dtype=np.int32), 1000)), words)
+        run = dedup(pa.table({"text": column}), check=0)
+        assert run.report["counts"]["kept"] == run.report["counts"]["representatives"] == 1000
+        assert run.documents["duplicate_of"].to_pylist()[-1] == 999
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"id_column": "date"}, InputError, "null|stands for"),
+            ({"id_column": "missing"}, InputError, "no column 'missing'"),
+            ({"text_columns": "missing"}, InputError, "no column 'missing'; it has id, text, date"),
+            ({"text_columns": "score"}, InputError, "column 'score' holds double"),
+            ({"keep": "missing"}, InputError, "no column 'missing'"),
+            ({"keep": "missing:desc"}, InputError, "no column 'missing'"),
+            ({"keep": "list"}, InputError, "--keep list: column 'list' of type list<.*> has no order"),
+            ({"threshold": 1.5}, ParameterError, r"threshold 1.5 is outside"),
+            ({"filter": "6,x"}, ParameterError, "6,x"),
+            ({"cluster": "mean"}, ParameterError, "cluster 'mean'"),
+            ({"backend": "tpu"}, ParameterError, "backend 'tpu' is not one of reference, cpu, gpu"),
+            ({"threads": 0}, ParameterError, "threads 0"),
+            ({"threads": 10_000}, ParameterError, "threads 10000"),
+            ({"check": -1}, ParameterError, "check -1"),
+        ],
+    )
+    def test_what_cannot_be(self, table, options, error, message, tmp_path):
+        source = table.append_column("list", pa.array([[1]] * len(table)))
+        with pytest.raises(error, match=message) as caught:
+            dedup(source, output=tmp_path / "out", **{"id_column": "id"} | options)
+        assert isinstance(caught.value, NeardupError)
+        assert "\n" not in str(caught.value)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_repeated_ids(self, table):
+        twice = pa.concat_tables([table, table.slice(3, 1)])
+        with pytest.raises(InputError, match="input: id 'doc-3' stands for 2 documents; name a column of unique ids"):
+            dedup(twice, id_column="id")
+
+
+class TestStreams:
+    def test_without_output(self, table, result):
+        stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=7))
+        assert decisions(dedup(stream, id_column="id")) == decisions(result)
+
+    def test_with_output(self, table, tmp_path):
+        stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+        with pytest.raises(InputError, match="a stream cannot be read again to write the kept rows; pass a table"):
+            dedup(stream, id_column="id", output=tmp_path / "out")
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestOutput:
+    def test_a_run_that_dies_while_it_writes_leaves_nothing(self, table, tmp_path):
+        source, home = tmp_path / "in.parquet", tmp_path / "home"
+        pq.write_table(table, source)
+        home.mkdir()
+
+        def interrupt(stage, done, total):
+            if stage == "write":
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            dedup(source, id_column="id", output=home / "out", progress=interrupt)
+        assert list(home.iterdir()) == []
+
+    def test_an_input_that_fails_in_the_second_pass_leaves_nothing(self, table, tmp_path):
+        source, home = tmp_path / "in.parquet", tmp_path / "home"
+        pq.write_table(table, source)
+        home.mkdir()
+
+        def truncate(stage, done, total):
+            if stage == "write":
+                source.write_bytes(source.read_bytes()[:1000])
+
+        with pytest.raises((InputError, OutputError)) as error:
+            dedup(source, id_column="id", output=home / "out", progress=truncate)
+        assert "\n" not in str(error.value)
+        assert list(home.iterdir()) == []
+
+    def test_an_earlier_result_stays_when_a_run_dies(self, table, tmp_path):
+        dedup(table, id_column="id", output=tmp_path / "out")
+        before = (tmp_path / "out" / "report.json").read_bytes()
+
+        def interrupt(stage, done, total):
+            if stage == "write":
+                raise RuntimeError("stop")
+
+        with pytest.raises(RuntimeError, match="stop"):
+            dedup(table.slice(0, 5), id_column="id", output=tmp_path / "out", overwrite=True, progress=interrupt)
+        assert (tmp_path / "out" / "report.json").read_bytes() == before
+        assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+    def test_overwrite(self, table, tmp_path):
+        out = tmp_path / "out"
+        out.mkdir()  # an empty folder is free
+        dedup(table, id_column="id", output=out)
+        with pytest.raises(OutputError, match="exists already; name another output or add --overwrite"):
+            dedup(table, id_column="id", output=out)
+        dedup(table.slice(0, 5), id_column="id", output=out, overwrite=True)
+        assert len(pq.read_table(out / "documents.parquet")) == 5
+        assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+    def test_overwrite_spares_what_is_not_a_result(self, table, tmp_path):
+        (tmp_path / "precious.txt").write_text("x")
+        with pytest.raises(OutputError, match="holds other files than a result"):
+            dedup(table, id_column="id", output=tmp_path, overwrite=True)
+        assert (tmp_path / "precious.txt").read_text() == "x"
+
+    def test_an_output_that_cannot_be_made(self, table, tmp_path):
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(OutputError, match="name an output|name another output"):
+            dedup(table, id_column="id", output=tmp_path / "file" / "out")
+
+
+class TestGiantBuckets:
+    def test_identical_pages(self):
+        """One representative stands for 20,000: no pair is ever a candidate."""
+        page = " ".join(WORDS)
+        run = dedup(pa.table({"text": [page] * 20_000}), check=0)
+        counts = run.report["counts"]
+        assert (counts["kept"], counts["removed_exact"], counts["candidate_pairs"]) == (1, 19_999, 0)
+        assert counts["representatives"] == 1
+        assert len(run.pairs) == 19_999
+        assert run.report["largest_groups"] == [{"id": 0, "size": 20_000}]
+
+    def test_pages_of_one_template(self):
+        """5,000 pages that resemble each other by 0.95 or more have 12.5 million pairs; only a few a page are made."""
+        num = 5000
+        generator = random.Random(5)
+        words = generator.choices(WORDS, k=400)
+        texts = [" ".join([*words, f"page{i}"]) for i in range(num)]
+        run = dedup(pa.table({"text": texts}), check=20)
+        counts, limits, recipe = run.report["counts"], run.report["limits"], run.recipe
+        most = recipe.filter.tables * recipe.bucket_probe * num
+        assert counts["representatives"] == num
+        assert num - 1 <= counts["candidate_pairs"] <= most < num * (num - 1) // 2
+        assert limits["large_buckets"] > 0
+        # Every pair of a large bucket was compared or is counted: no bucket is larger than all pages.
+        assert 0 < limits["uncompared_pairs"] <= limits["large_buckets"] * num * (num - 1) // 2
+        # Page 0 is among every page's candidates, unless the filter misses it, as it does one in 1e15.
+        assert theory.miss_probability(396 / 398, *recipe.filter) * num < 1e-9
+        assert (counts["kept"], counts["removed_near"]) == (1, num - 1)
+        assert run.documents["duplicate_of"].to_pylist()[1:] == [0] * (num - 1)
+        sampled = run.report["recall"]["sampled"]
+        assert sampled["with_duplicates"] == 20
+        assert sampled["recall"] < 0.1  # pairs left out are not found, and the check says so
+
+    def test_what_the_limit_leaves_out_is_counted_exactly(self):
+        texts = [" ".join([*WORDS[:100], f"page{i}"]) for i in range(30)]
+        recipe = Recipe.choose(0.8, filter=(1, 1, 1), bucket_limit=10, bucket_probe=4)
+        run = dedup(pa.table({"text": texts}), recipe=recipe, check=0)
+        # One feature of one sample: nearly all pages in one bucket, from which 4 rows are compared with all.
+        limits, counts = run.report["limits"], run.report["counts"]
+        assert limits["large_buckets"] == 1
+        m = next(m for m in range(31) if m * (m - 1) // 2 == limits["uncompared_pairs"] + 4 * (2 * m - 5) // 2)
+        assert counts["candidate_pairs"] >= 4 * (2 * m - 5) // 2
+
+
+class TestCheckOfRecall:
+    def test_a_filter_that_finds_all(self, table):
+        run = dedup(table, id_column="id", filter="64,1,1", threshold=0.8, check=10_000)
+        sampled = run.report["recall"]["sampled"]
+        verified = run.report["counts"]["verified_pairs"]
+        assert sampled["documents"] == run.report["counts"]["representatives"]
+        assert (sampled["recall"], sampled["pairs"]) == (1.0, verified)
+
+    def test_a_filter_that_finds_little(self, table):
+        """Over all documents the check is no sample: it counts the share of each one's pairs that were found."""
+        run = dedup(table, id_column="id", filter="1,20,1", check=10_000)
+        texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+        first = {}
+        for i, text in texts.items():
+            first.setdefault(tuple(token_strings(text)), i)
+        sets = {i: shingle_set(texts[i]) for tokens, i in first.items() if tokens}
+        true = {(a, b) for a, b in itertools.combinations(sets, 2) if jaccard(sets[a], sets[b]) >= 0.8}
+        found = {(p["id_a"], p["id_b"]) for p in run.pairs.to_pylist()} & true
+        shares = []
+        for i in sets:
+            mine = {pair for pair in true if i in pair}
+            shares += [len(mine & found) / len(mine)] if mine else []
+        sampled = run.report["recall"]["sampled"]
+        assert 0 < len(found) < len(true)
+        assert sampled["pairs"] == len(true)
+        assert sampled["with_duplicates"] == len(shares)
+        assert sampled["recall"] == pytest.approx(sum(shares) / len(shares), abs=1e-12)  # one sum in another order
+        assert sampled["low"] <= sampled["recall"] <= sampled["high"]
+
+    def test_none(self, table, result):
+        run = dedup(table, id_column="id", check=0)
+        assert run.report["recall"]["sampled"] is None
+        assert decisions(run) == decisions(result)
+
+
+class TestSketches:
+    def test_round_trip(self, table, result, tmp_path):
+        counts = sketch(table, tmp_path / "s.parquet", id_column="id")
+        assert counts["documents"] == len(table)
+        found = find_pairs(tmp_path / "s.parquet", tmp_path / "p.parquet")
+        assert pq.read_table(tmp_path / "p.parquet").to_pylist() == found.to_pylist()
+        assert (
+            found.num_rows
+            == result.report["counts"]["candidate_pairs"]
+            + len(result.pairs)
+            - result.report["counts"]["verified_pairs"]
+        )
+        estimates = {(p["id_a"], p["id_b"]): p for p in found.to_pylist()}
+        for pair in result.pairs.to_pylist():
+            estimate = estimates[pair["id_a"], pair["id_b"]]
+            assert estimate["low"] <= estimate["estimate"] <= estimate["high"]
+            if pair["resemblance"] == 1:
+                assert estimate["estimate"] == 1
+        # Each estimate is the mean of `samples` values; the union bound over the pairs makes the failure 1e-9 in all.
+        bound = theory.hoeffding(result.recipe.filter.samples, 1e-9 / len(result.pairs))
+        assert all(
+            abs(estimates[p["id_a"], p["id_b"]]["estimate"] - p["resemblance"]) <= bound
+            for p in result.pairs.to_pylist()
+        )
+
+    def test_several_files_are_one(self, table, tmp_path):
+        half = len(table) // 2
+        sketch(table, tmp_path / "all.parquet", id_column="id")
+        sketch(table.slice(0, half), tmp_path / "a.parquet", id_column="id")
+        sketch(table.slice(half), tmp_path / "b.parquet", id_column="id")
+        together = find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+        assert together.to_pylist() == find_pairs(tmp_path / "all.parquet").to_pylist()
+
+    def test_threshold_and_r(self, table, tmp_path):
+        sketch(table, tmp_path / "s.parquet", id_column="id", filter="6,5,2")
+        every = find_pairs(tmp_path / "s.parquet")
+        high = find_pairs(tmp_path / "s.parquet", threshold=0.9)
+        assert high.to_pylist() == [p for p in every.to_pylist() if p["estimate"] >= 0.9]
+        strict = find_pairs(tmp_path / "s.parquet", r=5)
+        assert 0 < len(strict) < len(every)
+        assert {tuple(p.values()) for p in strict.to_pylist()} < {tuple(p.values()) for p in every.to_pylist()}
+
+    @pytest.mark.parametrize("change", [{"seed": 2}, {"w": 4}, {"bits": 64}, {"filter": (3, 4, 1)}])
+    def test_other_recipes(self, table, tmp_path, change):
+        recipe = Recipe.choose(0.8)
+        sketch(table.slice(0, 20), tmp_path / "a.parquet", id_column="id", recipe=recipe)
+        sketch(table.slice(20, 20), tmp_path / "b.parquet", id_column="id", recipe=recipe.with_(**change))
+        with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with .*; sketch it again"):
+            find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+
+    def test_repeated_ids(self, table, tmp_path):
+        sketch(table, tmp_path / "a.parquet", id_column="id")
+        with pytest.raises(InputError, match="two sketches have the same id"):
+            find_pairs([tmp_path / "a.parquet", tmp_path / "a.parquet"])
+
+    def test_what_is_no_sketch(self, table, tmp_path):
+        pq.write_table(table, tmp_path / "t.parquet")
+        (tmp_path / "x.parquet").write_bytes(b"PAR1")
+        for name, message in (("t", "no column 'num_tokens'"), ("x", "cannot be read"), ("missing", "no such file")):
+            with pytest.raises(InputError, match=message):
+                find_pairs(tmp_path / f"{name}.parquet")
+        with pytest.raises(InputError, match="no sketches given"):
+            find_pairs([])
+
+    def test_only_empty_documents(self, tmp_path):
+        sketch(pa.table({"text": ["", None]}), tmp_path / "s.parquet")
+        assert len(find_pairs(tmp_path / "s.parquet")) == 0
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_the_stages_alone_give_the_pairs_of_the_whole(backend):
+    """On documents without exact copies, which `dedup` collapses first."""
+    texts = list({" ".join(token_strings(text)): text for text in families(9, seed=4, lengths=(3, 50, 90))}.values())
+    table = pa.table({"text": texts})
+    whole = dedup(table, filter="4,3,1", threshold=0.6, backend=backend)
+    recipe = whole.recipe
+    options = {"backend": backend}
+    shingles = neardup_gpu.shingle(neardup_gpu.tokenize(texts, recipe, **options), recipe, **options)
+    signatures = neardup_gpu.minhash(shingles, recipe, **options)
+    features = neardup_gpu.supershingles(signatures, recipe, **options)
+    present = shingles.sizes > 0
+    candidates = neardup_gpu.collide(features, recipe, present=present, **options)
+    verified = neardup_gpu.verify(shingles, candidates.pairs, recipe.threshold, **options)
+    keeper = neardup_gpu.keep(len(texts), verified, recipe, **options)
+    assert isinstance(verified.pairs, Pairs) and len(verified.pairs)
+    rows = zip(verified.pairs.left.tolist(), verified.pairs.right.tolist(), verified.resemblance.tolist(), strict=True)
+    assert [tuple(p.values()) for p in whole.pairs.to_pylist()] == list(rows)
+    assert whole.documents["group"].to_pylist() == keeper.tolist()
+
+
+def test_tokenize_takes_lists_arrays_and_chunks():
+    recipe = Recipe.choose()
+    texts = ["one two", None, "three"]
+    chunked = pa.chunked_array([pa.array(texts[:1]), pa.array(texts[1:])])
+    for documents in (texts, pa.array(texts), chunked, pa.array(texts).dictionary_encode()):
+        assert neardup_gpu.tokenize(documents, recipe).sizes.tolist() == [2, 0, 1]
+    assert len(neardup_gpu.tokenize([], recipe)) == 0
+    with pytest.raises(ParameterError, match="one string given; put it into a list"):
+        neardup_gpu.tokenize("one two", recipe)
+
+
+def test_progress_is_reported(table):
+    calls = []
+    dedup(table, id_column="id", progress=lambda *call: calls.append(call))
+    stages = list(dict.fromkeys(call[0] for call in calls))
+    assert stages == ["sketch", "collide", "verify", "decide", "check"]
+    assert max(done for stage, done, _ in calls if stage == "sketch") == len(table)
+    assert all(total is None or 0 <= done <= total for _, done, total in calls)
+
+
+@pytest.mark.parametrize("shingling", ["bag", "circular"])
+@pytest.mark.parametrize("w", [1, 3])
+def test_other_shinglings_verify_by_their_own_sets(table, shingling, w):
+    recipe = Recipe.choose(0.8).with_(shingling=shingling, w=w)
+    run = dedup(table, id_column="id", recipe=recipe)
+
+    def shingles(text):
+        tokens = token_strings(text)
+        if shingling == "circular":
+            return {tuple(tokens[(i + j) % len(tokens)] for j in range(w)) for i in range(len(tokens))}
+        seen, found = {}, set()
+        for i in range(max(1, len(tokens) - w + 1)):
+            window = tuple(tokens[i : i + w])
+            seen[window] = seen.get(window, 0) + 1
+            found.add((window, seen[window]))
+        return found
+
+    texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    assert len(run.pairs) > 30
+    for pair in run.pairs.to_pylist():
+        assert pair["resemblance"] == jaccard(shingles(texts[pair["id_a"]]), shingles(texts[pair["id_b"]]))

@@ -1,0 +1,88 @@
+"""What README shows is what happens."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+README = (REPOSITORY / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+PYTHON = [
+    (code, output)
+    for (language, code), (following, output) in pairwise(BLOCKS)
+    if language == "python" and following == "text"
+]
+
+
+def test_every_python_block_has_its_output() -> None:
+    assert len(PYTHON) == sum(language == "python" for language, _ in BLOCKS) == 2
+
+
+@pytest.mark.parametrize(("code", "output"), PYTHON, ids=["dedup", "stages"])
+def test_python(code: str, output: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
+
+
+def test_two_commands_of_one_line() -> None:
+    main, tests = [code for language, code in BLOCKS if language == "sh"]
+    for command in (main, tests):
+        assert command.count("\n") == 1
+        assert command.startswith("python3 -m venv .venv && . .venv/bin/activate && pip install -q ")
+    assert "neardup dedup" in main
+    assert tests.endswith("&& pytest\n")
+    # .ci/run takes the line from README by this pattern.
+    assert [line for line in README.splitlines() if re.search(r"^python3 -m venv .* && pytest$", line)] == [
+        tests.strip()
+    ]
+    assert "grep '^python3 -m venv .* && pytest$' README.md" in (REPOSITORY / ".ci" / "run").read_text()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="README's commands are for a POSIX shell")
+def test_main_command(tmp_path: Path) -> None:
+    """The main command from its installation on, with this environment in place of a new one."""
+    main = next(code for language, code in BLOCKS if language == "sh")
+    after = main.partition("pip install -q . && ")[2]
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "lib").symlink_to(Path(sysconfig.get_path("purelib")).parent.parent)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", after], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True
+    )
+    shown = next(code for language, code in BLOCKS if language == "text")
+    for output in (shown, done.stdout):
+        for label in ("documents", "kept", "removed", "groups", "recall", "time", "groups by size", "largest groups"):
+            assert re.search(rf"^{label}\b", output, re.MULTILINE), label
+    for line in ("stdlib/encodings/cp1140.py was removed", "kept         stdlib/encodings/cp037.py"):
+        assert line in shown.splitlines()
+        assert line in done.stdout.splitlines()
+    assert all(
+        path.exists() for path in (tmp_path / "out" / name for name in ("documents.parquet", "kept", "report.json"))
+    )
+
+
+def test_every_option_exists() -> None:
+    commands = ("dedup", "sketch", "pairs", "explain", "curve", "info")
+    known = set()
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "neardup_gpu", command, "--help"],
+            env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        known |= set(re.findall(r"--[a-z][a-z-]*", done.stdout))
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", README)) <= known
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert "://" in target or (REPOSITORY / target).exists(), target

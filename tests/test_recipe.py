@@ -1,0 +1,176 @@
+"""Recipes: what is drawn from a seed is published here; what changes results is checked, stored and compared."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neardup_gpu import Filter, Recipe, minhash, recipe as recipes, shingle, supershingles, tokenize
+from neardup_gpu.errors import InputError, NeardupError, ParameterError, RecipeMismatchError
+
+GOLDEN_TEXT = "The quick brown fox jumps over the lazy dog. Ünïcode, 漢字 and 3.14!"
+
+GOLDEN_POLYNOMIALS = {
+    "tokens": "0xa21b33b22041349e",
+    "shingles": "0xf49fb87d3cff2c7e",
+    "bags": "0xa92e21936eda43cd",
+    "supershingles": "0xa12f39aebe0289d3",
+    "pair keys": "0x92285dad1c48e73a",
+    "documents 0": "0xcd0693f3fb435e1e",
+    "documents 1": "0xeb796f2e55134932",
+}
+GOLDEN_PERMUTATIONS = {
+    32: [["0x7d4928c9", "0xee5b5227", "0x4ae8603d"], ["0x2ca48d3d", "0x8aa4a9b0", "0x2afab7fa"]],
+    64: [
+        ["0x7d4928c953d395a1", "0xee5b522614f93b13", "0x4ae8603c3af87339"],
+        ["0x2ca48d3d23255434", "0x8aa4a9b09e3f523a", "0x2afab7fa0f892b92"],
+    ],
+}
+GOLDEN_SKETCH = {
+    "tokens": (15, "0xc291fe889176116a", "0xd330f680f3c811b9"),
+    "shingles": (11, "0xb92fca634243d4ce"),
+    "signature": ["0x3eee3e03", "0x3cfb1459", "0xa958c10", "0xf9235e4", "0xada7c3d", "0xe021783"],
+    "features": ["0x6667bb004d90aca0", "0xbe900180d5a2d7eb"],
+    "64": ["0x285519c450e5c29d", "0xdd35001f7668aae"],
+    "bag": "0xd8d9b795a3aa649e",
+}
+
+
+def test_splitmix64_s_published_outputs():
+    """Seed 0: Steele, Lea and Flood 2014, as in the vectors of Vigna's splitmix64.c."""
+    step = 0x9E3779B97F4A7C15
+    outputs = [recipes.mix64((i + 1) * step % 2**64) for i in range(3)]
+    assert outputs == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+
+
+def test_draws_are_splitmix64_outputs_from_one_key():
+    """draw(seed, purpose, i) - the counter's step from one index to the next is SplitMix64's, whatever the key."""
+    key = recipes.mix64(1)
+    for byte in b"permutation a":
+        key = recipes.mix64(key ^ byte)
+    assert recipes.draw(1, "permutation a", 2) == recipes.mix64((key + 3 * 0x9E3779B97F4A7C15) % 2**64)
+    drawn = {recipes.draw(s, p, i) for s in (0, 1, 2**64 - 1) for p in ("a", "b", "ab", "") for i in range(50)}
+    assert len(drawn) == 600
+
+
+class TestGolden:
+    """The recipe of seed 1. These numbers are published: a change to any is a change of DEFINITIONS."""
+
+    def test_polynomials(self):
+        assert {use: hex(recipes.polynomial(1, use)) for use in GOLDEN_POLYNOMIALS} == GOLDEN_POLYNOMIALS
+
+    @pytest.mark.parametrize("bits", [32, 64])
+    def test_permutations(self, bits):
+        drawn = recipes.material(1, 84, bits)
+        assert drawn.a.dtype == drawn.b.dtype == (np.uint32 if bits == 32 else np.uint64)
+        assert len(drawn.a) == len(drawn.b) == 84
+        assert (drawn.a % 2 == 1).all()
+        assert [[hex(int(x)) for x in c[:3]] for c in (drawn.a, drawn.b)] == GOLDEN_PERMUTATIONS[bits]
+
+    def test_permutations_of_fewer_samples_are_the_first(self):
+        assert (recipes.material(1, 10, 32).a == recipes.material(1, 84, 32).a[:10]).all()
+
+    @pytest.mark.parametrize("backend", ["reference", "cpu"])
+    def test_sketch_of_a_small_text(self, backend):
+        recipe = Recipe(Filter(2, 3, 1))
+        tokens = tokenize([GOLDEN_TEXT], recipe, backend=backend)
+        shingles = shingle(tokens, recipe, backend=backend)
+        signature = minhash(shingles, recipe, backend=backend)
+        features = supershingles(signature, recipe, backend=backend)
+        found = {
+            "tokens": (len(tokens.values), hex(tokens.values[0]), hex(tokens.values[-1])),
+            "shingles": (len(shingles.values), hex(shingles.values[0])),
+            "signature": [hex(x) for x in signature[0]],
+            "features": [hex(x) for x in features[0]],
+            "64": [hex(x) for x in minhash(shingles, recipe.with_(bits=64), backend=backend)[0][:2]],
+            "bag": hex(shingle(tokens, recipe.with_(shingling="bag"), backend=backend).values[0]),
+        }
+        assert found == GOLDEN_SKETCH
+
+
+class TestStored:
+    RECIPE = Recipe(
+        Filter(6, 14, 2), threshold=0.75, w=4, shingling="bag", bits=64, feature_bits=16, seed=7, keep="x:desc"
+    )
+
+    def test_round_trip(self):
+        assert Recipe.from_json(self.RECIPE.to_json()) == self.RECIPE
+        assert Recipe.from_json(self.RECIPE.to_json().encode()) == self.RECIPE
+
+    def test_json_says_everything(self):
+        stored = json.loads(self.RECIPE.to_json())
+        assert stored["filter"] == "6,14,2"
+        assert {"threshold", "w", "seed", "definitions", "unicode_table", "cluster", "bucket_limit"} <= stored.keys()
+
+    @pytest.mark.parametrize("name", ["definitions", "unicode_table"])
+    def test_other_definitions_do_not_load(self, name):
+        stored = json.loads(self.RECIPE.to_json()) | {name: "other"}
+        with pytest.raises(RecipeMismatchError, match=f"made under {name} other, this version has .*; sketch"):
+            Recipe.from_json(json.dumps(stored))
+
+    def test_from_an_artefact_s_schema(self):
+        schema = pa.schema([], metadata={recipes.METADATA_KEY: self.RECIPE.to_json().encode()})
+        assert recipes.recipe_of(schema, "x") == self.RECIPE
+        with pytest.raises(InputError, match="x.parquet: holds no recipe"):
+            recipes.recipe_of(pa.schema([]), "x.parquet")
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"w": 5}, {"shingling": "set"}, {"bits": 32}, {"feature_bits": 64}, {"seed": 8}, {"filter": (7, 12, 2)}],
+    )
+    def test_sketches_of_other_recipes_do_not_meet(self, change):
+        with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with \w+ = .*, asked for .*; sketch it again"):
+            self.RECIPE.check_sketches(self.RECIPE.with_(**change), "b.parquet")
+
+    @pytest.mark.parametrize(
+        "change", [{"threshold": 0.9}, {"filter": (6, 14, 3)}, {"keep": "first"}, {"cluster": "components"}]
+    )
+    def test_sketches_do_not_depend_on_the_decisions(self, change):
+        self.RECIPE.check_sketches(self.RECIPE.with_(**change), "b.parquet")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"threshold": 1.5}, r"threshold 1.5 is outside"),
+        ({"threshold": 0}, r"threshold 0 is outside"),
+        ({"threshold": float("nan")}, r"threshold nan is outside"),
+        ({"w": 0}, "shingle size 0"),
+        ({"seed": -1}, "seed -1"),
+        ({"seed": 2**64}, "seed 18446744073709551616"),
+        ({"bits": 16}, "bits 16 is not one of 32, 64"),
+        ({"feature_bits": 8}, "feature_bits 8 is not one of 64, 16"),
+        ({"shingling": "sets"}, "shingling 'sets' is not one of set, bag, circular"),
+        ({"cluster": "kmeans"}, "cluster 'kmeans' is not one of greedy, components"),
+        ({"bucket_limit": 1}, "bucket_limit"),
+        ({"bucket_probe": 0}, "bucket_probe"),
+        ({"filter": (3, 5, 4)}, "r|4"),
+        ({"filter": (0, 5, 1)}, "k|0"),
+        ({"filter": (40, 2, 20)}, "pair tables"),
+        ({"filter": "x,y"}, "x,y"),
+        ({"recall": 1.5}, "recall"),
+        ({"recall": 0.0}, "recall"),
+    ],
+)
+def test_impossible_parameters_get_one_line(settings, message):
+    with pytest.raises(ParameterError, match=message) as error:
+        Recipe.choose(**settings)
+    assert isinstance(error.value, NeardupError)
+    assert "\n" not in str(error.value)
+
+
+def test_the_chosen_filter_finds_what_was_asked():
+    for threshold in (0.5, 0.8, 0.95):
+        for recall in (0.9, 0.99):
+            assert Recipe.choose(threshold, recall).expected_recall >= recall
+    assert Recipe.choose(filter="altavista").filter == (6, 14, 2)
+    assert Recipe.choose(filter="6,5,4").filter == Filter(6, 5, 4)
+
+
+def test_a_recipe_is_a_value():
+    recipe = Recipe.choose()
+    assert recipe == Recipe.choose() and hash(recipe) == hash(Recipe.choose())
+    assert recipe.with_(seed=2) != recipe
+    with pytest.raises(AttributeError):
+        recipe.seed = 3

@@ -1,0 +1,55 @@
+"""The spool gives back what it was given, and says what to do when it cannot take more."""
+
+import os
+import resource
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup_gpu import Ragged
+from neardup_gpu.errors import OutputError
+from neardup_gpu.spool import Spool
+
+ROWS = st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=5), max_size=8)
+
+
+@settings(deadline=None)
+@given(st.lists(ROWS, max_size=4), st.data())
+def test_rows_come_back_in_any_order(parts, data):
+    rows = [row for part in parts for row in part]
+    with Spool() as spool:
+        for part in parts:
+            whole = Ragged.from_rows([[7], *part, [9]], np.uint64)
+            spool.append(Ragged(whole.values, whole.offsets[1:-1]))  # a slice that begins after 0
+        assert np.diff(spool.offsets).tolist() == [len(row) for row in rows]
+        assert spool.num_values == sum(map(len, rows))
+        wanted = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=12)) if rows else []
+        found = spool.gather(np.array(wanted, np.int64))
+        assert [found[i].tolist() for i in range(len(found))] == [rows[row] for row in wanted]
+        spool.append(Ragged.from_rows([[1, 2]], np.uint64))  # after reading, the end is still the end
+        assert spool.gather(np.array([len(rows)]))[0].tolist() == [1, 2]
+
+
+def test_the_file_vanishes(tmp_path):
+    with Spool(tmp_path) as spool:
+        spool.append(Ragged.from_rows([[1, 2, 3]], np.uint64))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(OutputError, match=r"missing: No such file or directory; name another folder with --temp-dir"):
+        Spool(tmp_path / "missing")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits on the size of files are POSIX's")
+def test_a_full_disk(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Spool(tmp_path) as spool:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        try:
+            with pytest.raises(OutputError, match=r"File too large; name a larger disk with --temp-dir"):
+                spool.append(Ragged.from_rows([np.arange(1000)], np.uint64))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -1,0 +1,233 @@
+"""Tokens against a second definition written on Python's own unicodedata, and what comes out for the world's scripts."""
+
+import sys
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import CHARACTERS
+from witnesses import kind, rabin_hasher, token_strings
+
+from neardup_gpu.kernels import scalar, tokens, unicode_table
+
+Q = np.uint64(0x9A3D1C2B4E5F6071 | 1 << 63)
+hashed = rabin_hasher(Q)
+BOTH = [tokens.reference, tokens.cpu]
+IDS = ["reference", "cpu"]
+SAME_UNICODE = unicodedata.unidata_version == unicode_table.UNICODE_VERSION
+
+
+def ragged(documents):
+    """UTF-8 of some documents, one after another, and their offsets."""
+    offsets = np.zeros(len(documents) + 1, np.int64)
+    np.cumsum([len(document) for document in documents], out=offsets[1:])
+    return np.frombuffer(b"".join(documents), np.uint8), offsets
+
+
+def run(function, documents):
+    """Fingerprints of each document's tokens as lists, and the number of ill-formed sequences."""
+    documents = [document.encode() if isinstance(document, str) else document for document in documents]
+    values, offsets, invalid = function(*ragged(documents), Q)
+    return [values[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:], strict=True)], invalid
+
+
+def fingerprints(strings):
+    return [hashed(string.encode()) for string in strings]
+
+
+def assert_tokens(documents, expected, function=tokens.cpu):
+    """Compare with expected token strings, and name the first document that differs."""
+    found, _ = run(function, documents)
+    for document, strings, values in zip(documents, expected, found, strict=True):
+        assert values == fingerprints(strings), f"{document!r} should give {strings}"
+
+
+def in_table(character):
+    """False for code points that this Python knows and Unicode 14 does not: there the two may differ."""
+    table = unicode_table.load()
+    unknown = table.sequence[table.page[ord(character) >> 8], ord(character) & 255] == unicode_table.DIVIDE
+    return SAME_UNICODE or not unknown or kind(character) == "divide"
+
+
+@pytest.fixture(scope="module")
+def every_character():
+    return [c for c in map(chr, range(0x110000)) if not 0xD800 <= ord(c) < 0xE000 and in_table(c)]
+
+
+@pytest.mark.parametrize("pattern", ["{}", "a{}b", "漢{}\u0301é"])
+def test_every_code_point(every_character, pattern):
+    before, after = pattern.split("{}")
+    documents = [before + c + after for c in every_character]
+    assert len(documents) > 1_100_000
+    found = tokens.cpu(*ragged([document.encode() for document in documents]), Q)
+    strings = [token_strings(document) for document in documents]
+    expected = np.array([hashed(string.encode()) for document in strings for string in document], np.uint64)
+    sizes = np.array([len(document) for document in strings])
+    wrong = np.flatnonzero(np.diff(found[1]) != sizes)
+    assert not len(wrong), f"{documents[wrong[0]]!r} should give {strings[wrong[0]]}"
+    wrong = np.flatnonzero(found[0] != expected)
+    assert not len(wrong), repr(documents[np.searchsorted(found[1], wrong[0], side="right") - 1])
+    assert found[2] == 0
+
+
+def test_listed_ranges_are_the_scripts_without_spaces(every_character):
+    for c in every_character:
+        if kind(c) in ("word", "single") and unicodedata.normalize("NFKD", c) == c:
+            listed = any(first <= ord(c) <= last for first, last, _ in unicode_table.SINGLE_RANGES)
+            assert listed == (kind(c) == "single"), f"U+{ord(c):04X} {unicodedata.name(c, '')}"
+
+
+SCRIPTS = st.one_of(st.sampled_from(CHARACTERS), st.characters(exclude_categories=["Cs"]).filter(in_table))
+MARKS = st.characters(categories=["M"]).filter(in_table)
+STRINGS = st.one_of(
+    st.text(SCRIPTS, max_size=40),
+    st.lists(st.one_of(st.text(MARKS, max_size=6), st.sampled_from(["a", "É", "漢", " ", "ก", "\u00ad"]))).map("".join),
+    st.text(st.sampled_from("\u0301\u0323\u0345\u05b0\u0651\u0344\u1dd9e "), max_size=90),  # long runs, out of order
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(STRINGS, max_size=6))
+def test_random_strings(documents):
+    assert_tokens(documents, [token_strings(document) for document in documents])
+
+
+@settings(max_examples=50, deadline=None)
+@given(STRINGS)
+def test_canonically_equivalent_texts_have_the_same_tokens(text):
+    forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")]
+    found, _ = run(tokens.cpu, [text, *forms])
+    assert all(row == found[0] for row in found)
+
+
+@pytest.mark.parametrize("function", BOTH, ids=IDS)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The quick_brown Fox's 3.14", ["the", "quick_brown", "fox", "s", "3", "14"]),
+        ("", []),
+        (" \t\n.,;!?-\0", []),
+        ("我们在北京。", ["我", "们", "在", "北", "京"]),
+        ("GPU加速100倍", ["gpu", "加", "速", "100", "倍"]),
+        ("日本語のテキスト", ["日", "本", "語", "の", "テ", "キ", "ス", "ト"]),
+        (
+            "ガ が ｶﾞ",
+            ["カ\u3099", "か\u3099", "カ\u3099"],
+        ),  # voicing marks stay with their kana, half-width kana are kana
+        ("人々は〇三〡", ["人", "々", "は", "〇", "三", "〡"]),
+        ("ที่นี่", ["ท\u0e35\u0e48", "น\u0e35\u0e48"]),
+        ("ກຳ", ["ກ\u0ecd", "າ"]),
+        ("មែ", ["ម\u17c2"]),
+        ("မြန်မာ", ["မ\u103c", "န\u103a", "မ\u102c"]),
+        ("العَرَبِيَّة", ["العَرَبِيَّة"]),  # vowel marks stay in the word
+        ("السلام عليكم ورحمة", ["السلام", "عليكم", "ورحمة"]),
+        ("ﷺ", ["صلى", "الله", "عليه", "وسلم"]),
+        ("١٢٣ ۱۲۳", ["١٢٣", "۱۲۳"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("שָׁלוֹם עולם", ["ש\u05b8\u05c1לו\u05b9ם", "עולם"]),
+        ("한국어 문서", ["\u1112\u1161\u11ab\u1100\u116e\u11a8\u110b\u1165", "\u1106\u116e\u11ab\u1109\u1165"]),
+        ("😀 ok👍🏽ok 👩\u200d👩\u200d👧", ["ok", "ok"]),  # symbols divide and are no tokens
+        ("1\ufe0f\u20e3", ["1\ufe0f\u20e3"]),
+        ("co\u00adoper\u00adate soft\u00ad", ["cooperate", "soft"]),
+        ("zero\u200bwidth\u200cjoin\u200der\u2060\ufeffs", ["zerowidthjoiners"]),
+        ("\u00ad \u200b", []),
+        ("漢\u200b\u0301字", ["漢\u0301", "字"]),
+        ("Straße STRASSE ſ", ["strasse", "strasse", "s"]),
+        ("ΣΊΣΥΦΟΣ σίσυφος", ["σι\u0301συφοσ"] * 2),
+        ("İstanbul ıI", ["i\u0307stanbul", "ıi"]),
+        ("café cafe\u0301 CAFÉ", ["cafe\u0301"] * 3),
+        ("ﬁne ½ m² Å", ["fine", "1", "2", "m2", "a\u030a"]),
+        ("ｆｕｌｌ　ｗｉｄｔｈ", ["full", "width"]),
+        ("\u0301a", ["a"]),  # a mark that follows no token character divides
+        ("a \u0301b", ["a", "b"]),
+        ("ᾳ\u0301 ᾴ", ["α\u0301ι", "α\u0301ι"]),  # iota subscript folds to a letter, after the accent
+        ("a\ufffdb", ["a", "b"]),
+    ],
+)
+def test_what_comes_out(function, text, expected):
+    assert token_strings(text) == expected
+    assert_tokens([text], [expected], function)
+
+
+@pytest.mark.parametrize("function", BOTH, ids=IDS)
+@pytest.mark.parametrize(
+    ("text", "expected", "invalid"),
+    [
+        (b"a\xffb", ["a", "b"], 1),
+        (b"\xc3", [], 1),
+        (b"caf\xc3", ["caf"], 1),
+        (b"\xe2\x82", [], 1),  # one maximal subpart
+        (b"\xe2\x82x", ["x"], 1),
+        (b"\xf0\x9f\x98\xf0\x9f\x98", [], 2),
+        (b"\xed\xa0\x80", [], 3),  # a surrogate
+        (b"\xc0\x80", [], 2),  # overlong
+        (b"\xf4\x90\x80\x80", [], 4),  # beyond U+10FFFF
+        (b"\xef\xbf\xbd", [], 0),  # U+FFFD itself
+        (b"\x80\x80", [], 2),
+    ],
+)
+def test_ill_formed_utf8_divides_and_is_counted(function, text, expected, invalid):
+    assert run(function, [text, b"end"]) == ([fingerprints(expected), fingerprints(["end"])], invalid)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.lists(
+            st.one_of(
+                st.binary(max_size=5),
+                st.text(SCRIPTS, max_size=3).map(str.encode),
+                st.text(SCRIPTS, min_size=1, max_size=1).map(lambda c: c.encode()[:-1]),
+            )
+        ).map(b"".join),
+        max_size=4,
+    )
+)
+def test_random_bytes_read_as_python_replaces_them(documents):
+    decoded = [document.decode("utf-8", "replace") for document in documents]
+    if not all(map(in_table, "".join(decoded))):
+        return
+    found, invalid = run(tokens.cpu, documents)
+    assert found == [fingerprints(token_strings(text)) for text in decoded]
+    replaced = sum(text.count("\ufffd") for text in decoded)
+    assert invalid == replaced - sum(document.count(b"\xef\xbf\xbd") for document in documents)
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 24, 25, 63, 64, 65, 127, 128, 4095, 4096, 4097, 10_000])
+@pytest.mark.parametrize("letters", ["a", "Z", "é", "я", "e\u0301"])
+def test_words_of_any_length_at_any_place(length, letters):
+    word = (letters * length)[:length]
+    texts = [" " * gap + word + "," * tail + "end" for gap in (0, 1, 5, 55, 56, 63, 64, 4090) for tail in (1, 9)]
+    assert_tokens([*texts, word], [*([*token_strings(word), "end"] for _ in texts), token_strings(word)])
+
+
+@pytest.mark.parametrize("width", [1, 2, 8, 9])
+def test_texts_much_longer_than_a_stretch(width):
+    strings = [f"{i:0{width}x}" for i in range(20_000)]
+    for space in (" ", "\u00a0", "—"):
+        assert_tokens([space.join(strings)], [strings])
+
+
+def test_no_documents_and_empty_documents():
+    assert run(tokens.cpu, []) == ([], 0)
+    assert run(tokens.cpu, ["", "a", ""]) == ([[], fingerprints(["a"]), []], 0)
+
+
+def test_the_witness_hashes_as_the_definition_does():
+    for word in ("", "a", "漢", "fingerprint of a longer word"):
+        assert hashed(word.encode()) == scalar.rabin(word.encode(), int(Q))
+
+
+def test_the_committed_table_is_the_one_in_every_recipe():
+    assert unicode_table.digest(unicode_table.load()) == unicode_table.DIGEST
+
+
+@pytest.mark.skipif(not SAME_UNICODE, reason=f"the table is made on Python 3.11, this is {sys.version_info[:2]}")
+def test_the_committed_table_is_what_unicodedata_gives():
+    for name, built, stored in zip(
+        unicode_table.Table._fields, unicode_table.build(), unicode_table.load(), strict=True
+    ):
+        assert built.dtype == stored.dtype, name
+        np.testing.assert_array_equal(built, stored, name)
