@@ -600,8 +600,9 @@ def dedup(
 def _threads(threads: int | None) -> Iterator[None]:
     before = numba.get_num_threads()
     if threads is not None:
-        if not 1 <= threads <= numba.config.NUMBA_NUM_THREADS:
-            raise ParameterError(f"threads {threads} is outside 1 to {numba.config.NUMBA_NUM_THREADS}, this machine's")
+        most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+        if not 1 <= threads <= most:
+            raise ParameterError(f"threads {threads} is outside 1 to {most}, this machine's")
         numba.set_num_threads(threads)
     try:
         yield
@@ -667,7 +668,15 @@ def _decide(
     if check:
         with clock.stage("check"):
             sampled = _check_recall(
-                spool, ranked[representatives], fingerprints[representatives], pinned, verified, recipe, check, clock
+                spool,
+                ranked[representatives],
+                fingerprints[representatives],
+                features[ranked[representatives]],
+                pinned,
+                verified,
+                recipe,
+                check,
+                clock,
             )
 
     with clock.stage("decide"):
@@ -761,58 +770,71 @@ def _resemblance_to(chosen: np.ndarray, verified: Verified) -> np.ndarray:
     return found
 
 
+CHECK_PARTNERS = 200
+"""Documents that one sampled document is compared with, at most, in the check of recall."""
+
+
 def _check_recall(
     spool: Spool,
     spool_rows: np.ndarray,
     fingerprints: np.ndarray,
+    features: np.ndarray,
     pinned: np.ndarray,
     verified: Verified,
     recipe: Recipe,
     check: int,
     clock: _Clock,
 ) -> dict[str, Any]:
-    """Compare some documents with all others, without any filter, and see which of their pairs the filter found.
+    """Compare some documents with all others, without any filter, and see which of their pairs were found.
 
-    The sample is the `check` documents of smallest mixed fingerprint, so it depends on their contents alone. For
-    each of them that has near-duplicates, the share of those that were found; the mean of these shares is the
-    estimate, and its interval holds for the mean of values in [0, 1] sampled without replacement, with the
-    confidence given.
+    The sample is the `check` documents of smallest mixed fingerprint, so it depends on their contents alone; of a
+    document's possible near-duplicates, `CHECK_PARTNERS` are taken in the same way. For each sampled document that has
+    near-duplicates, the share of them that were found, where pairs that agree in r features and were left out by the
+    bucket limit count neither way: they are reported by themselves. The mean of these shares is the estimate, and its
+    interval holds for the mean of values in [0, 1] sampled without replacement, with the confidence given.
     """
     confidence = 0.99
+    luck = _mixed(fingerprints[:, 0])
     mine = np.flatnonzero(~pinned)
-    order = np.argsort(_mixed(fingerprints[mine, 0]), kind="stable")
-    sample = np.sort(mine[order[:check]])
-    in_file = np.argsort(spool_rows[sample], kind="stable")
-    sample = sample[in_file]
-    sampled = Ragged(*resemblance_kernel.unique_cpu(*_arrays(spool.gather(spool_rows[sample]))))
-    need = np.maximum(1, np.floor(recipe.threshold * sampled.sizes * (1 - 1e-9))).astype(np.int64)
-    rows_in_file = np.argsort(spool_rows, kind="stable")
-    sizes = np.diff(spool.offsets)[spool_rows[rows_in_file]]
+    sample = mine[np.argsort(luck[mine], kind="stable")[:check]]
+    sample = sample[np.argsort(spool_rows[sample])]
+    read = spool.gather(spool_rows[sample])
+    sampled = Ragged(*resemblance_kernel.unique_cpu(read.values, read.offsets))
+    # Resemblance t needs t |A| shared shingles; one fewer makes up for rounding and is sorted out by `verify`.
+    need = np.maximum(1, np.ceil(recipe.threshold * sampled.sizes).astype(np.int64) - 1)
+    in_file = np.argsort(spool_rows)
+    sizes = np.diff(spool.offsets)[spool_rows[in_file]]
+    chunk_of = np.cumsum(sizes) // (VERIFY_BYTES // 8)
     left, right = [], []
-    chunk = np.cumsum(sizes) // (VERIFY_BYTES // 8)
-    for number in np.unique(chunk):
-        rows = rows_in_file[chunk == number]
+    for first, last in _runs(chunk_of):
+        rows = in_file[first:last]
         shingles = spool.gather(spool_rows[rows])
         shared = overlap.cpu(shingles.values, shingles.offsets, sampled.values, sampled.offsets)
         near, which = np.nonzero(shared >= need)
-        left.append(sample[which])
-        right.append(rows[near])
-        clock.report("check", int(chunk.searchsorted(number, side="right")), len(chunk))
-    possible = Pairs.from_unsorted(_joined(left, np.int64), _joined(right, np.int64))
+        others = sample[which] != rows[near]
+        left.append(which[others])
+        right.append(rows[near[others]])
+        if len(left) > 8:  # keep only the luckiest partners, so that memory is bounded
+            left, right = ([part] for part in _luckiest(left, right, luck))
+        clock.report("check", last, len(chunk_of))
+    which, partner = _luckiest(left, right, luck)
+    possible = Pairs.from_unsorted(sample[which], partner)
     true = _verify_spooled(spool, spool_rows, possible, recipe, clock, None).pairs
     num = len(spool_rows)
     found = np.isin(true.left * num + true.right, verified.pairs.left * num + verified.pairs.right)
-    ends = np.concatenate([true.left, true.right])
-    weights = np.concatenate([found, found]).astype(np.float64)
+    agree = np.count_nonzero(features[true.left] == features[true.right], axis=1) >= recipe.filter.r
+    counted = found | ~agree
+    ends = np.concatenate([true.left[counted], true.right[counted]])
     pairs_of = np.bincount(ends, minlength=num)[sample]
-    found_of = np.bincount(ends, weights, minlength=num)[sample]
-    shares_found = (found_of[pairs_of > 0] / pairs_of[pairs_of > 0]).tolist()
-    mean = float(np.mean(shares_found)) if shares_found else None
+    found_of = np.bincount(ends, np.tile(found[counted], 2).astype(np.float64), minlength=num)[sample]
+    shares_found = found_of[pairs_of > 0] / pairs_of[pairs_of > 0]
+    mean = float(shares_found.mean()) if len(shares_found) else None
     low, high = (0.0, 1.0) if mean is None else theory.mean_interval(mean, len(shares_found), 1 - confidence)
     return {
         "documents": len(sample),
         "with_duplicates": len(shares_found),
         "pairs": len(true),
+        "left_out_by_limit": int(np.count_nonzero(~counted)),
         "recall": mean,
         "low": low,
         "high": high,
@@ -820,15 +842,26 @@ def _check_recall(
     }
 
 
+def _runs(values: np.ndarray) -> list[tuple[int, int]]:
+    """(first, last + 1) of each run of equal values."""
+    breaks = np.flatnonzero(values[1:] != values[:-1]) + 1
+    return list(zip([0, *breaks.tolist()], [*breaks.tolist(), len(values)], strict=True)) if len(values) else []
+
+
+def _luckiest(left: list[np.ndarray], right: list[np.ndarray], luck: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each left row's right rows the `CHECK_PARTNERS` of smallest `luck`."""
+    a, b = _joined(left, np.int64), _joined(right, np.int64)
+    order = np.lexsort((luck[b], a))
+    a, b = a[order], b[order]
+    rank = np.arange(len(a)) - np.searchsorted(a, a)
+    return a[rank < CHECK_PARTNERS], b[rank < CHECK_PARTNERS]
+
+
 def _mixed(z: np.ndarray) -> np.ndarray:
     """SplitMix64's finaliser on an array of uint64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
-
-
-def _arrays(rows: Ragged) -> tuple[np.ndarray, np.ndarray]:
-    return rows.values, rows.offsets
 
 
 def sketch(
@@ -987,9 +1020,11 @@ def _matrix(column: pa.ChunkedArray) -> np.ndarray:
     """A column of fixed-size lists as a two-dimensional array."""
     joined = column.combine_chunks()
     width = joined.type.list_size
-    return joined.values.fill_null(0).to_numpy(zero_copy_only=False)[
-        joined.offset * width : (joined.offset + len(joined)) * width
-    ].reshape(-1, width)
+    return (
+        joined.values.fill_null(0)
+        .to_numpy(zero_copy_only=False)[joined.offset * width : (joined.offset + len(joined)) * width]
+        .reshape(-1, width)
+    )
 
 
 def _read_sketches(paths: list[str | Path]) -> tuple[pa.Table, Recipe]:

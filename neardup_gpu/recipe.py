@@ -86,8 +86,8 @@ class Recipe:
     seed: int = 1
     keep: str = "first"
     cluster: str = "greedy"
-    bucket_limit: int = 1000
-    bucket_probe: int = 32
+    bucket_limit: int = 64
+    bucket_probe: int = 16
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "filter", Filter(*self.filter))
@@ -157,14 +157,9 @@ class Recipe:
             If it was written under other definitions or another Unicode table.
         """
         stored = json.loads(text)
-        recipe = cls(
-            **{
-                field.name: Filter(*map(int, stored["filter"].split(",")))
-                if field.name == "filter"
-                else stored[field.name]
-                for field in fields(cls)
-            }
-        )
+        values: dict[str, Any] = {field.name: stored[field.name] for field in fields(cls)}
+        values["filter"] = Filter(*map(int, stored["filter"].split(",")))
+        recipe = cls(**values)
         here = recipe.describe()
         for name in ("definitions", "unicode_table"):
             if stored[name] != here[name]:
@@ -270,11 +265,12 @@ def material(seed: int, samples: int, bits: int) -> Material:
 
     dtype = np.uint32 if bits == 32 else np.uint64
     top = 64 - bits
-    one_each = [
-        np.uint64(polynomial(seed, use)) for use in ("tokens", "shingles", "bags", "supershingles", "pair keys")
-    ]
     return Material(
-        *one_each,
+        tokens=np.uint64(polynomial(seed, "tokens")),
+        shingles=np.uint64(polynomial(seed, "shingles")),
+        bags=np.uint64(polynomial(seed, "bags")),
+        supershingles=np.uint64(polynomial(seed, "supershingles")),
+        keys=np.uint64(polynomial(seed, "pair keys")),
         documents=_uint64([polynomial(seed, "documents 0"), polynomial(seed, "documents 1")]),
         a=np.array([draw(seed, "permutation a", i) >> top | 1 for i in range(samples)], dtype),
         b=np.array([draw(seed, "permutation b", i) >> top for i in range(samples)], dtype),

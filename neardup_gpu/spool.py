@@ -44,7 +44,7 @@ class Spool:
     def append(self, rows: Ragged) -> None:
         """Add rows after those already there."""
         first, last = rows.offsets[0], rows.offsets[-1]
-        view = memoryview(np.ascontiguousarray(rows.values[first:last])).cast("B")
+        view = memoryview(np.ascontiguousarray(rows.values[first:last]).data).cast("B")
         try:
             while view:
                 view = view[self._file.write(view) :]
@@ -66,7 +66,7 @@ class Spool:
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(stops - starts, out=offsets[1:])
         values = np.empty(offsets[-1], np.uint64)
-        view = memoryview(values).cast("B")
+        view = memoryview(values.data).cast("B")
         breaks = np.flatnonzero(starts[1:] != stops[:-1]) + 1
         for first, last in zip(np.append(0, breaks), np.append(breaks, len(rows)), strict=True):
             if first < last:

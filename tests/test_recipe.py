@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup_gpu import Filter, Recipe, minhash, recipe as recipes, shingle, supershingles, tokenize
+from neardup_gpu import Filter, Recipe, minhash, shingle, supershingles, tokenize
+from neardup_gpu import recipe as recipes
 from neardup_gpu.errors import InputError, NeardupError, ParameterError, RecipeMismatchError
 
 GOLDEN_TEXT = "The quick brown fox jumps over the lazy dog. Ünïcode, 漢字 and 3.14!"
@@ -112,7 +113,7 @@ class TestStored:
     def test_from_an_artefact_s_schema(self):
         schema = pa.schema([], metadata={recipes.METADATA_KEY: self.RECIPE.to_json().encode()})
         assert recipes.recipe_of(schema, "x") == self.RECIPE
-        with pytest.raises(InputError, match="x.parquet: holds no recipe"):
+        with pytest.raises(InputError, match=r"x\.parquet: holds no recipe"):
             recipes.recipe_of(pa.schema([]), "x.parquet")
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tokens against a second definition written on Python's own unicodedata, and what comes out for the world's scripts."""
+"""Tokens against a second definition on Python's own unicodedata, and what comes out for the world's scripts."""
 
 import sys
 import unicodedata

@@ -55,9 +55,7 @@ def token_strings(text: str) -> list[str]:
         this = kind(character)
         if this == "vanish":
             continue
-        if this == "mark" and before != "divide":
-            tokens[-1] += character
-        elif this == "word" and before == "word":
+        if (this == "mark" and before != "divide") or (this == "word" and before == "word"):
             tokens[-1] += character
         elif this in ("word", "single"):
             tokens.append(character)
@@ -122,7 +120,7 @@ def power(a: int, exponent: int, p: int) -> int:
 
 
 def rabin(bits: str, p: int) -> int:
-    """Rabin fingerprint of a string of bits, highest power first: a leading 1, the bits, as many zeros as p's degree."""
+    """Rabin fingerprint of bits, highest power first: a leading 1, the bits, as many zeros as p's degree."""
     return remainder(int("1" + bits, 2) << (p.bit_length() - 1), p)
 
 
