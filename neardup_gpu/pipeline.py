@@ -773,6 +773,9 @@ def _resemblance_to(chosen: np.ndarray, verified: Verified) -> np.ndarray:
 CHECK_PARTNERS = 200
 """Documents that one sampled document is compared with, at most, in the check of recall."""
 
+CHECK_SHINGLES = 1 << 15
+"""Longest document that the check of recall samples, so that its sample fits in 50 MB."""
+
 
 def _check_recall(
     spool: Spool,
@@ -795,7 +798,8 @@ def _check_recall(
     """
     confidence = 0.99
     luck = _mixed(fingerprints[:, 0])
-    mine = np.flatnonzero(~pinned)
+    sizes = np.diff(spool.offsets)[spool_rows]
+    mine = np.flatnonzero(~pinned & (sizes <= CHECK_SHINGLES))
     sample = mine[np.argsort(luck[mine], kind="stable")[:check]]
     sample = sample[np.argsort(spool_rows[sample])]
     read = spool.gather(spool_rows[sample])
@@ -803,21 +807,17 @@ def _check_recall(
     # Resemblance t needs t |A| shared shingles; one fewer makes up for rounding and is sorted out by `verify`.
     need = np.maximum(1, np.ceil(recipe.threshold * sampled.sizes).astype(np.int64) - 1)
     in_file = np.argsort(spool_rows)
-    sizes = np.diff(spool.offsets)[spool_rows[in_file]]
-    chunk_of = np.cumsum(sizes) // (VERIFY_BYTES // 8)
-    left, right = [], []
-    for first, last in _runs(chunk_of):
+    which = partner = np.empty(0, np.int64)
+    bar = np.full(len(sample), np.iinfo(np.uint64).max)  # only luckier partners are still wanted
+    for first, last in _runs(np.cumsum(sizes[in_file]) // (VERIFY_BYTES // 8)):
         rows = in_file[first:last]
         shingles = spool.gather(spool_rows[rows])
         shared = overlap.cpu(shingles.values, shingles.offsets, sampled.values, sampled.offsets)
-        near, which = np.nonzero(shared >= need)
-        others = sample[which] != rows[near]
-        left.append(which[others])
-        right.append(rows[near[others]])
-        if len(left) > 8:  # keep only the luckiest partners, so that memory is bounded
-            left, right = ([part] for part in _luckiest(left, right, luck))
-        clock.report("check", last, len(chunk_of))
-    which, partner = _luckiest(left, right, luck)
+        near, of = np.nonzero((shared >= need) & (luck[rows][:, None] <= bar) & (rows[:, None] != sample))
+        which, partner = _luckiest(np.append(which, of), np.append(partner, rows[near]), luck)
+        full = np.flatnonzero(np.bincount(which, minlength=len(sample)) == CHECK_PARTNERS)
+        bar[full] = luck[partner[np.searchsorted(which, full, side="right") - 1]]
+        clock.report("check", last, len(in_file))
     possible = Pairs.from_unsorted(sample[which], partner)
     true = _verify_spooled(spool, spool_rows, possible, recipe, clock, None).pairs
     num = len(spool_rows)
@@ -848,13 +848,12 @@ def _runs(values: np.ndarray) -> list[tuple[int, int]]:
     return list(zip([0, *breaks.tolist()], [*breaks.tolist(), len(values)], strict=True)) if len(values) else []
 
 
-def _luckiest(left: list[np.ndarray], right: list[np.ndarray], luck: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each left row's right rows the `CHECK_PARTNERS` of smallest `luck`."""
-    a, b = _joined(left, np.int64), _joined(right, np.int64)
-    order = np.lexsort((luck[b], a))
-    a, b = a[order], b[order]
-    rank = np.arange(len(a)) - np.searchsorted(a, a)
-    return a[rank < CHECK_PARTNERS], b[rank < CHECK_PARTNERS]
+def _luckiest(left: np.ndarray, right: np.ndarray, luck: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each left row's right rows the `CHECK_PARTNERS` of smallest `luck`, sorted by it within each left row."""
+    order = np.lexsort((luck[right], left))
+    left, right = left[order], right[order]
+    rank = np.arange(len(left)) - np.searchsorted(left, left)
+    return left[rank < CHECK_PARTNERS], right[rank < CHECK_PARTNERS]
 
 
 def _mixed(z: np.ndarray) -> np.ndarray:
