@@ -139,9 +139,7 @@ def chain(batches: list[Ragged], watch: Stopwatch) -> Iterator[tuple[int, Ragged
         values, offsets, _ = watch("tokens", tokens.cpu, text, places, drawn.tokens)
         num_tokens = len(values)
         watch("sequences", sequences.cpu, values, offsets, drawn.documents)
-        values, offsets = watch(
-            "shingles", shingles.cpu, values, offsets, WIDTH, "set", drawn.shingles, drawn.bags
-        )
+        values, offsets = watch("shingles", shingles.cpu, values, offsets, WIDTH, "set", drawn.shingles, drawn.bags)
         signature = watch("minhash 84 L=32", minhash.cpu, values, offsets, drawn.a, drawn.b)
         watch("minhash 140 L=32", minhash.cpu, values, offsets, longer.a, longer.b)
         watch("minhash 84 L=64", minhash.cpu, values, offsets, wide.a, wide.b)
@@ -212,7 +210,11 @@ def main() -> None:
     args = parser.parse_args()
     table = shuffled(args.corpus, ["id", "text"])
     batches = load(table)
-    context = {"corpus": args.corpus.stem, "clmul_bits": CARRYLESS_WIDTH, "agreed_on_documents": check_agreement(batches[0])}
+    context = {
+        "corpus": args.corpus.stem,
+        "clmul_bits": CARRYLESS_WIDTH,
+        "agreed_on_documents": check_agreement(batches[0]),
+    }
     gold, pairs = args.corpus.with_name(f"{args.corpus.stem}.gold.parquet"), np.empty((0, 2), np.int64)
     if gold.exists():
         row = {name: i for i, name in enumerate(table["id"].to_pylist())}

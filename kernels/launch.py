@@ -70,7 +70,7 @@ def _usable(folder: Path) -> bool:
 CACHE = _cache_home() / _source_key()
 """Folder of this version's compiled kernels."""
 
-CACHE_USABLE = _usable(CACHE)
+CACHE_USABLE = Path(__file__).is_file() and _usable(CACHE)  # Numba caches no function that lies in a zip
 CACHE_WARM = CACHE_USABLE and any(CACHE.iterdir())
 """Whether an earlier run left compiled kernels there."""
 

@@ -10,8 +10,8 @@ Source: Broder 2000, section 2; Broder, Charikar, Frieze and Mitzenmacher 1998 (
 because Rabin fingerprints are linear over GF(2) and a linear permutation would keep some of that.
 
 Cost: one multiplication, addition and minimum for each shingle and sample. AltaVista's trick (Manasse 3.2: compare
-8-bit prefixes first, settle ties later) needs permutations whose top bits come cheaper than the whole; for a x + b
-they do not.
+8-bit prefixes first, settle ties later) does not pay here: the upper half of a x + b takes three 16-bit multiplications
+where the whole takes one of 32 bits, in vectors with only twice the lanes, and the ties would come on top.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ FilterText = Annotated[
     typer.Option(
         "--filter",
         metavar="K,S,R",
-        help="R of K features of S samples must agree; or altavista, bands.",
+        help="R of K features of S samples must agree; or altavista, bands, bing.",
         show_default="chosen for --recall",
         rich_help_panel=MATCHING,
     ),
@@ -108,6 +108,16 @@ Shingling = Annotated[
     str, typer.Option("--shingling", metavar="KIND", help="set, bag or circular.", rich_help_panel=MATCHING)
 ]
 Bits = Annotated[int, typer.Option("--bits", metavar="L", help="Bits of a sample: 32 or 64.", rich_help_panel=MATCHING)]
+FeatureBits = Annotated[
+    int | None,
+    typer.Option(
+        "--feature-bits",
+        metavar="B",
+        help="Bits of a feature: 64 or 16.",
+        show_default="64; 16 for bing",
+        rich_help_panel=MATCHING,
+    ),
+]
 Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Random constants are drawn from it.", rich_help_panel=MATCHING)
 ]
@@ -195,6 +205,7 @@ def dedup(
     shingle_size: ShingleSize = 5,
     shingling: Shingling = "set",
     bits: Bits = 32,
+    feature_bits: FeatureBits = None,
     seed: Seed = 1,
     keep: Annotated[
         str,
@@ -205,6 +216,24 @@ def dedup(
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="RULE", help="greedy or components.", rich_help_panel=DECIDING)
     ] = "greedy",
+    bucket_limit: Annotated[
+        int,
+        typer.Option(
+            "--bucket-limit",
+            metavar="N",
+            help="Compare all with all in buckets of up to N documents.",
+            rich_help_panel=MATCHING,
+        ),
+    ] = 64,
+    bucket_probe: Annotated[
+        int,
+        typer.Option(
+            "--bucket-probe",
+            metavar="N",
+            help="In larger ones, compare each with the first N.",
+            rich_help_panel=MATCHING,
+        ),
+    ] = 16,
     output: Annotated[
         str | None,
         typer.Option(
@@ -234,7 +263,18 @@ def dedup(
     if output is None and not dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
     recipe = _recipe(
-        threshold, recall, filter, w=shingle_size, shingling=shingling, bits=bits, seed=seed, keep=keep, cluster=cluster
+        threshold,
+        recall,
+        filter,
+        feature_bits,
+        w=shingle_size,
+        shingling=shingling,
+        bits=bits,
+        seed=seed,
+        keep=keep,
+        cluster=cluster,
+        bucket_limit=bucket_limit,
+        bucket_probe=bucket_probe,
     )
     from . import pipeline
 
@@ -281,6 +321,7 @@ def sketch(
     shingle_size: ShingleSize = 5,
     shingling: Shingling = "set",
     bits: Bits = 32,
+    feature_bits: FeatureBits = None,
     seed: Seed = 1,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -289,7 +330,7 @@ def sketch(
     threads: Threads = None,
 ) -> None:
     """Summarise documents by fixed-size sketches, to be compared by `neardup pairs`."""
-    recipe = _recipe(threshold, recall, filter, w=shingle_size, shingling=shingling, bits=bits, seed=seed)
+    recipe = _recipe(threshold, recall, filter, feature_bits, w=shingle_size, shingling=shingling, bits=bits, seed=seed)
     from . import pipeline
 
     with _progress(quiet) as progress:
@@ -449,9 +490,13 @@ def info(
     typer.echo("\n".join(lines))
 
 
-def _recipe(threshold: float, recall: float | None, filter: str | None, **rest: Any) -> Recipe:
+def _recipe(
+    threshold: float, recall: float | None, filter: str | None, feature_bits: int | None, **rest: Any
+) -> Recipe:
     from .recipe import Recipe
 
+    if feature_bits is not None:
+        rest["feature_bits"] = feature_bits
     if filter is not None:
         _only_filter(recall)
     return Recipe.choose(threshold, 0.99 if recall is None else recall, filter, **rest)

@@ -432,7 +432,10 @@ def _ids(sketches: _Sketches, where: str) -> pa.Array:
     """
     if not sketches.ids:
         return pa.nulls(0, pa.int64())
-    ids = pa.chunked_array(sketches.ids).combine_chunks()
+    chunks = pa.chunked_array(sketches.ids)
+    if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
+        chunks = chunks.cast(pa.large_string())
+    ids = chunks.combine_chunks()
     if len(pc.unique(ids)) < len(ids):
         counts = pc.value_counts(ids)
         repeated = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
@@ -460,7 +463,6 @@ def _priority(recipe: Recipe, num_tokens: np.ndarray, column: pa.ChunkedArray | 
         order = pc.sort_indices(
             pa.table({"value": column, "row": arrow(rows)}),
             sort_keys=[("value", "descending" if descending else "ascending"), ("row", "ascending")],
-            null_placement="at_end",
         )
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
         raise InputError(f"--keep {recipe.keep}: column {name!r} of type {column.type} has no order") from None
@@ -657,7 +659,7 @@ def _decide(
 
     with clock.stage("decide"):
         keeper, agreement = np.arange(num), np.ones(num)
-        chosen = globals()["keep"](len(representatives), verified, recipe, pinned=pinned, backend=backend)
+        chosen = keep(len(representatives), verified, recipe, pinned=pinned, backend=backend)
         keeper[representatives] = representatives[chosen]
         agreement[representatives] = _resemblance_to(chosen, verified)
         # Exact duplicates: to their representative if it stays, else where it goes, with its resemblance.
@@ -1016,14 +1018,13 @@ def find_pairs(
 
 
 def _matrix(column: pa.ChunkedArray) -> np.ndarray:
-    """A column of fixed-size lists as a two-dimensional array."""
+    """A column of fixed-size lists of unsigned integers as a two-dimensional array; null lists become zeros."""
     joined = column.combine_chunks()
     width = joined.type.list_size
-    return (
-        joined.values.fill_null(0)
-        .to_numpy(zero_copy_only=False)[joined.offset * width : (joined.offset + len(joined)) * width]
-        .reshape(-1, width)
-    )
+    values = joined.values.slice(joined.offset * width, len(joined) * width)
+    if values.null_count:  # Parquet gives a null list null values, which NumPy would turn into floats
+        values = pc.fill_null(values, 0)
+    return values.to_numpy(zero_copy_only=False).reshape(-1, width)
 
 
 def _read_sketches(paths: list[str | Path]) -> tuple[pa.Table, Recipe]:

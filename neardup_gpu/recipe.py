@@ -129,6 +129,8 @@ class Recipe:
                 raise ParameterError(f"threshold {threshold} is outside (0, 1]; 0.8 is usual")
             filter = theory.choose_filter(threshold, recall)
         elif isinstance(filter, str):
+            if filter.strip().lower() == "bing":  # features of 16 bits are part of what Bing does (Manasse 6.1)
+                rest.setdefault("feature_bits", 16)
             filter = theory.parse_filter(filter)
         return cls(Filter(*filter), threshold=threshold, **rest)
 
