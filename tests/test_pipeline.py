@@ -751,6 +751,14 @@ def test_the_stages_alone_give_the_pairs_of_the_whole(backend):
     assert whole.documents["group"].to_pylist() == keeper.tolist()
 
 
+@pytest.mark.parametrize("cluster", ["greedy", "components"])
+def test_pinned_documents_stay_though_others_join_them(cluster):
+    pairs = Pairs(np.array([0, 1]), np.array([2, 2]))
+    verified = neardup_gpu.pipeline.Verified(pairs, np.array([0.9, 0.9]))
+    recipe = Recipe.choose(cluster=cluster)
+    assert neardup_gpu.keep(3, verified, recipe, pinned=np.array([True, True, False])).tolist() == [0, 1, 0]
+
+
 def test_tokenize_takes_lists_arrays_and_chunks():
     recipe = Recipe.choose()
     texts = ["one two", None, "three"]
