@@ -38,7 +38,7 @@ from neardup_gpu.data import Ragged
 from neardup_gpu.documents import open_documents
 from neardup_gpu.kernels import components
 from neardup_gpu.kernels.launch import CARRYLESS_WIDTH
-from neardup_gpu.recipe import Recipe
+from neardup_gpu.recipe import Filter, Recipe
 from neardup_gpu.spool import Spool
 
 THRESHOLD = 0.8
@@ -193,8 +193,10 @@ def kernels_part(bench: Bench) -> list[dict]:
 def signature_rates(bench: Bench, path: Path, rounds: int, names: tuple[str, ...]) -> list[dict]:
     """Text in memory -> signatures, MB/s: ours and the peers' by turns, and ours over theirs."""
     corpus = path.stem
-    batches = load(pq.read_table(path, columns=["text"]))
+    table = pq.read_table(path, columns=["id", "text"])
+    batches = load(table)
     size = num_bytes(batches)
+    gold = peers.gold_pairs(path.with_name(f"{path.stem}.gold.parquet"), table["id"].to_pylist())
     ours: dict[int, list[float]] = {84: [], 128: []}
     theirs: dict[str, list[dict]] = {name: [] for name in names}
     for samples in ours:
@@ -208,10 +210,15 @@ def signature_rates(bench: Bench, path: Path, rounds: int, names: tuple[str, ...
                 raise Skip(f"{name} did not run: {answer['failed']}")
             theirs[name].append(answer)
     threads = numba.get_num_threads()
-    figures = [
-        figure(f"neardup_gpu, {samples} samples", rates, "MB/s", corpus=corpus, threads=threads, text_bytes=size)
-        for samples, rates in ours.items()
-    ]
+    figures = []
+    for samples, rates in ours.items():
+        known = {
+            "corpus": corpus,
+            "threads": threads,
+            "text_bytes": size,
+            "error": estimate_error(batches, samples, gold),
+        }
+        figures.append(figure(f"neardup_gpu, {samples} samples", rates, "MB/s", **known))
     for place, name in enumerate(names):
         answers = theirs[name]
         rates = [answer["mb_per_second"] for answer in answers]
@@ -221,6 +228,17 @@ def signature_rates(bench: Bench, path: Path, rounds: int, names: tuple[str, ...
             what = f"neardup_gpu with {samples} samples over {name}"
             figures.append(ratio(what, own[place :: len(names)], rates, corpus=corpus))
     return figures
+
+
+def estimate_error(batches: list[Ragged], samples: int, gold: list[tuple[int, int, float]]) -> float | None:
+    """Mean absolute error of the resemblance that signatures estimate, on the gold pairs that peers are checked on."""
+    if not gold:
+        return None
+    recipe = Recipe(Filter(samples, 1, 1))
+    rows = [pipeline.minhash(pipeline.shingle(pipeline.tokenize(b, recipe), recipe), recipe) for b in batches]
+    signatures, some = np.concatenate(rows), gold[:: max(1, len(gold) // peers.ERROR_PAIRS)]
+    left, right, true = (np.array(column) for column in zip(*some, strict=True))
+    return round(float(np.abs((signatures[left] == signatures[right]).mean(axis=1) - true).mean()), 5)
 
 
 def peers_part(bench: Bench) -> list[dict]:
@@ -524,6 +542,7 @@ def machine() -> dict[str, Any]:
         "carryless_multiplication_bits": CARRYLESS_WIDTH,
         "load_at_start": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
+        "omp_wait_policy": os.environ.get("OMP_WAIT_POLICY"),
         "packages": {name: version(name) for name in ("neardup_gpu", "numpy", "numba", "llvmlite", "pyarrow")},
     }
 
@@ -582,6 +601,7 @@ def main() -> None:
     for row in bench.targets:
         print(f"  {'met   ' if row['met'] else 'missed'} {row['target']}: {row['value']:g} {row['wanted']}")
     results |= {"targets": bench.targets, "skipped": bench.skipped, "figures": bench.figures}
+    results["machine"]["load_at_end"] = round(os.getloadavg()[0], 2)
     results["seconds"] = round(time.perf_counter() - start)
     print(f"\n{results['seconds']} s in all")
     if args.output:

@@ -38,6 +38,7 @@ SINGLE_RANGES = (
     (0x2E80, 0x2FDF, "Han radicals"),
     (0x3005, 0x3007, "Han iteration mark, closing mark and zero"),
     (0x3021, 0x3029, "Hangzhou numerals"),
+    (0x3031, 0x3035, "vertical kana repeat marks"),
     (0x3038, 0x303C, "Hangzhou numerals, vertical iteration mark, masu mark"),
     (0x3040, 0x30FF, "Hiragana and Katakana"),
     (0x31F0, 0x31FF, "Katakana phonetic extensions"),
@@ -157,7 +158,7 @@ def digest(table: Table) -> str:
     return state.hexdigest()[:16]
 
 
-DIGEST = "dfc55afc9902fc9e"
+DIGEST = "29e0ced90490d580"
 """`digest` of the committed table, written down so that recipes need not read it; a test compares the two."""
 
 

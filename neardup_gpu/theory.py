@@ -25,12 +25,14 @@ PRESETS: dict[str, tuple[int, int, int]] = {
 
 MAX_FEATURES = 1000  # C(k, i) and the powers beside it stay inside a float64 up to here
 
-# The cost model of `choose_filter`, per document and core, for documents of Broder's typical size (1997, 4.1).
+# The cost model of `choose_filter`, per document and core, for documents of Broder's typical size (1997, 4.1). The times
+# were measured on one core of an AMD EPYC (Zen 4, AVX-512), as differences between whole runs on bills and on pages made
+# from templates.
 SHINGLES = 1000
-SAMPLE_NS = 0.05  # one min-hash sample of one shingle
-TABLE_NS = 100.0  # one row of one pair table: key, sort, scan
-CANDIDATE_NS = 2000.0  # exact resemblance of one candidate pair
-NEIGHBOURS = 20.0  # scale of the prior of resemblance, see `false_candidates`
+SAMPLE_NS = 0.057  # one min-hash sample of one shingle
+TABLE_NS = 80.0  # one row of one pair table, of a million rows or more: key, sort, scan
+CANDIDATE_NS = 4500.0  # exact resemblance of one candidate pair
+NEIGHBOURS = 14.0  # scale of the prior of resemblance, see `false_candidates`
 COLLECTION = 10_000  # documents of the collections that the prior was measured on
 
 
@@ -282,13 +284,12 @@ def false_candidates(threshold: float, k: int, s: int, r: int) -> float:
         x                  0.01   0.02   0.05    0.1    0.2    0.3    0.5
         geometric mean      617    370    155     63     34     22      6
         arithmetic mean    4473   3341   2400   1165    400    155      9
-        20/x - 20          1980    980    380    180     80     47     20
+        14/x - 14          1386    686    266    126     56     33     14
 
     Almost all pairs lie below 0.1, as Manasse 3.1 reports, yet enough lie between 0.1 and 0.6 to drown a filter that
-    is not steep. 7/x - 7 would fit the geometric mean; the prior lies above it because the mistakes are lopsided.
-    Pages made from one template have sixty times as many neighbours as a typical collection; a filter chosen with 20
-    instead of 7 (threshold 0.8, recall 0.99) costs the typical one 12% more by this model, and those pages a third
-    less.
+    is not steep. 7/x - 7 would fit the geometric mean; the prior is twice that, because the mistakes are lopsided: pages
+    made from one template have sixty times as many neighbours as a typical collection, and a filter that is too steep
+    for the others costs them little.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ WITHOUT_SPACES = (
     "IDEOGRAPHIC NUMBER ZERO",
     "VERTICAL IDEOGRAPHIC ITERATION MARK",
     "MASU MARK",
+    "VERTICAL KANA REPEAT",
 )
 """How the names of letters and numbers begin in the scripts of design.md that are written without spaces."""
 
