@@ -15,6 +15,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+# OpenMP threads that wait for work by spinning take the processor from those that have work whenever the machine is
+# shared: two threads were then seen three times slower than one. The choice has to be made before OpenMP is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import llvmlite.binding
 import numba
 import numpy as np

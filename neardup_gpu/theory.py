@@ -25,9 +25,9 @@ PRESETS: dict[str, tuple[int, int, int]] = {
 
 MAX_FEATURES = 1000  # C(k, i) and the powers beside it stay inside a float64 up to here
 
-# The cost model of `choose_filter`, per document and core, for documents of Broder's typical size (1997, 4.1). The times
-# were measured on one core of an AMD EPYC (Zen 4, AVX-512), as differences between whole runs on bills and on pages made
-# from templates.
+# The cost model of `choose_filter`, per document and core, for documents of Broder's typical size (1997, 4.1). The
+# times were measured on an AMD EPYC (Zen 4, AVX-512), as differences between whole runs on bills and on pages made from
+# templates.
 SHINGLES = 1000
 SAMPLE_NS = 0.057  # one min-hash sample of one shingle
 TABLE_NS = 80.0  # one row of one pair table, of a million rows or more: key, sort, scan
@@ -287,9 +287,9 @@ def false_candidates(threshold: float, k: int, s: int, r: int) -> float:
         14/x - 14          1386    686    266    126     56     33     14
 
     Almost all pairs lie below 0.1, as Manasse 3.1 reports, yet enough lie between 0.1 and 0.6 to drown a filter that
-    is not steep. 7/x - 7 would fit the geometric mean; the prior is twice that, because the mistakes are lopsided: pages
-    made from one template have sixty times as many neighbours as a typical collection, and a filter that is too steep
-    for the others costs them little.
+    is not steep. 7/x - 7 would fit the geometric mean; the prior is twice that, because the mistakes are lopsided:
+    pages made from one template have sixty times as many neighbours as a typical collection, and a filter that is too
+    steep for the others costs them little.
 
     Parameters
     ----------

@@ -194,12 +194,11 @@ def test_text_that_is_odd_is_counted(run: Run, tmp_path: Path) -> None:
     assert re.search(r"^odd text +2 without words, 1 null, 1 invalid UTF-8 sequences$", said, re.M)
 
 
-def test_no_documents_is_no_error(run: Run, tmp_path: Path) -> None:
+def test_no_documents(run: Run, tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "none.parquet")
     status, said, err = run("dedup", tmp_path / "none.parquet", "-o", tmp_path / "out")
-    assert (status, err) == (0, "")
-    assert re.search(r"^documents +0, ", said, re.M)
-    assert (tmp_path / "out" / "report.json").exists()
+    assert (status, said, err) == (2, "", "neardup: the input holds no documents; nothing was written\n")
+    assert not (tmp_path / "out").exists()
 
 
 # Bad input
