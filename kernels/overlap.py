@@ -1,13 +1,12 @@
-"""How many shingles a few sampled documents share with every document: the truth that a filter's recall is checked
-with.
+"""How many shingles a few sampled documents share with every document: the truth that recall is checked with.
 
     shared[d, i] = |A_i n B_d|    A_i the i-th sampled set, B_d the set of document d's shingles
 
 Whatever resembles A_i by t shares at least t |A_i| shingles with it, so no near-duplicate of a sampled document is
 missed and no filter is involved. Source: exhaustive counting; Broder 1997, section 2, for the sets.
 
-Cost: one look-up a shingle, nearly all of which end at a bit table of 32 to 64 bits a sampled shingle; then a binary
-search and one addition for each sampled document that holds the shingle.
+Cost: one look-up a shingle, nearly all of which end at a table of 32 to 64 bits a sampled shingle; then one addition
+for each sampled document that holds the shingle.
 """
 
 from __future__ import annotations
@@ -18,7 +17,31 @@ from numba import prange
 from .launch import jit, shares
 
 
-def reference(values, offsets, sample_values, sample_offsets):
+def invert(sample_values, sample_offsets):
+    """The sampled sets turned inside out: each distinct shingle and the documents that hold it.
+
+    Parameters
+    ----------
+    sample_values : array of uint64
+        Sampled sets, each without repeats.
+    sample_offsets : array of int64, shape (samples + 1,)
+
+    Returns
+    -------
+    keys : array of uint64, shape (n,)
+        All sampled shingles, sorted, each once.
+    first_holder : array of int64, shape (n + 1,)
+    holders : array of int64
+        Samples that hold key i are ``holders[first_holder[i]:first_holder[i + 1]]``.
+    """
+    first, last = sample_offsets[0], sample_offsets[-1]
+    owners = np.repeat(np.arange(len(sample_offsets) - 1), np.diff(sample_offsets))
+    order = np.argsort(sample_values[first:last], kind="stable")
+    keys, first_holder = np.unique(sample_values[first:last][order], return_index=True)
+    return keys, np.append(first_holder, len(order)).astype(np.int64), owners[order]
+
+
+def reference(values, offsets, keys, first_holder, holders, samples):
     """Sizes of intersections, straight from the definition.
 
     Parameters
@@ -26,52 +49,66 @@ def reference(values, offsets, sample_values, sample_offsets):
     values : array of uint64
         Shingles of each document, in any order, repeats allowed.
     offsets : array of int64, shape (documents + 1,)
-    sample_values : array of uint64
-        Sampled sets: each sorted and without repeats.
-    sample_offsets : array of int64, shape (samples + 1,)
+    keys, first_holder, holders : arrays
+        The sampled sets, from `invert`.
+    samples : int
+        How many there are.
 
     Returns
     -------
     array of int32, shape (documents, samples)
     """
-    sampled = [set(sample_values[a:b].tolist()) for a, b in zip(sample_offsets[:-1], sample_offsets[1:], strict=True)]
-    documents = [set(values[a:b].tolist()) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
-    counts = [[len(document & sample) for sample in sampled] for document in documents]
-    return np.array(counts, np.int32).reshape(len(documents), len(sampled))
+    place = {int(key): i for i, key in enumerate(keys)}
+    shared = np.zeros((len(offsets) - 1, samples), np.int32)
+    for d, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        for i in {place[f] for f in values[start:stop].tolist() if f in place}:
+            for holder in holders[first_holder[i] : first_holder[i + 1]]:
+                shared[d, holder] += 1
+    return shared
+
+
+@jit()
+def _look_up_tables(keys):
+    """(shift, bits that say whether a key begins like that, where such keys begin), by a shingle's highest bits."""
+    bits = 6
+    while (1 << bits) < 32 * len(keys):
+        bits += 1
+    shift = np.uint64(64 - bits)
+    maybe = np.zeros(1 << (bits - 6), np.uint64)
+    begins = np.zeros((1 << (bits - 6)) + 1, np.int64)
+    for key in keys:
+        at = key >> shift
+        maybe[at >> np.uint64(6)] |= np.uint64(1) << (at & np.uint64(63))
+        begins[(at >> np.uint64(6)) + np.uint64(1)] += 1
+    for i in range(1, len(begins)):
+        begins[i] += begins[i - 1]
+    return shift, maybe, begins
 
 
 @jit(parallel=True)
 def _shared(values, offsets, bounds, keys, first_holder, holders, samples):
-    bits = 6
-    while (1 << bits) < 32 * len(keys):
-        bits += 1
-    shift = np.uint64(64 - bits)  # a fingerprint's highest bits choose the bit that says whether to look further
-    maybe = np.zeros(1 << (bits - 6), np.uint64)
-    for key in keys:
-        at = key >> shift
-        maybe[at >> np.uint64(6)] |= np.uint64(1) << (at & np.uint64(63))
+    shift, maybe, begins = _look_up_tables(keys)
     shared = np.zeros((len(offsets) - 1, samples), np.int32)
     for part in prange(len(bounds) - 1):
         seen_in = np.full(len(keys), -1, np.int64)
         for d in range(bounds[part], bounds[part + 1]):
             for i in range(offsets[d], offsets[d + 1]):
-                at = values[i] >> shift
-                if not (maybe[at >> np.uint64(6)] >> (at & np.uint64(63))) & np.uint64(1):
+                value = values[i]
+                at = value >> shift
+                word = at >> np.uint64(6)
+                if not (maybe[word] >> (at & np.uint64(63))) & np.uint64(1):
                     continue
-                place = np.searchsorted(keys, values[i])
-                if place == len(keys) or keys[place] != values[i] or seen_in[place] == d:
+                place, stop = begins[word], begins[word + np.uint64(1)]
+                while place < stop and keys[place] != value:
+                    place += 1
+                if place == stop or seen_in[place] == d:
                     continue
                 seen_in[place] = d
                 for holder in range(first_holder[place], first_holder[place + 1]):
-                    shared[d, holders[holder]] += 1
+                    shared[d, np.uintp(holders[np.uintp(holder)])] += np.int32(1)
     return shared
 
 
-def cpu(values, offsets, sample_values, sample_offsets):
-    """As `reference`; documents in parallel, against one sorted list of all sampled shingles and their holders."""
-    first, last = sample_offsets[0], sample_offsets[-1]
-    owners = np.repeat(np.arange(len(sample_offsets) - 1), np.diff(sample_offsets))
-    order = np.argsort(sample_values[first:last], kind="stable")
-    keys, first_holder = np.unique(sample_values[first:last][order], return_index=True)
-    first_holder = np.append(first_holder, len(order)).astype(np.int64)
-    return _shared(values, offsets, shares(offsets), keys, first_holder, owners[order], len(sample_offsets) - 1)
+def cpu(values, offsets, keys, first_holder, holders, samples):
+    """As `reference`; documents in parallel."""
+    return _shared(values, offsets, shares(offsets, per_thread=2), keys, first_holder, holders, samples)

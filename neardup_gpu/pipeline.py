@@ -233,18 +233,22 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
 def _resemblances(
     shingles: Ragged, left: np.ndarray, right: np.ndarray, threshold: float, backend: str | None
 ) -> np.ndarray:
-    """Exact resemblance of pairs of rows; -1 where sizes alone put it below the threshold.
-
-    |A n B| / |A u B| <= min(|A|, |B|) / max(|A|, |B|), also after rounding, which is monotone.
-    """
+    """Exact resemblance of pairs of rows; -1 where sizes alone put it below the threshold."""
     sets = Ragged(*kernel(resemblance_kernel, backend, "unique_")(shingles.values, shingles.offsets))
-    smaller = np.minimum(sets.sizes[left], sets.sizes[right])
-    larger = np.maximum(sets.sizes[left], sets.sizes[right])
-    possible = np.flatnonzero(resemblance_kernel.resemblance(smaller, larger) >= threshold)
+    possible = _possible(sets.sizes, left, right, threshold)
     found = np.full(len(left), -1.0)
     run = kernel(resemblance_kernel, backend)
     found[possible] = resemblance_kernel.resemblance(*run(sets.values, sets.offsets, left[possible], right[possible]))
     return found
+
+
+def _possible(sizes: np.ndarray, left: np.ndarray, right: np.ndarray, threshold: float) -> np.ndarray:
+    """Numbers of the pairs whose sizes allow a resemblance of `threshold`.
+
+    |A n B| / |A u B| <= min(|A|, |B|) / max(|A|, |B|), also after rounding, which is monotone.
+    """
+    smaller, larger = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
+    return np.flatnonzero(resemblance_kernel.resemblance(smaller, larger) >= threshold)
 
 
 def keep(
@@ -483,28 +487,47 @@ def _first_by_fingerprint(fingerprints: np.ndarray) -> np.ndarray:
 def _verify_spooled(
     spool: Spool, spool_rows: np.ndarray, candidates: Pairs, recipe: Recipe, clock: _Clock, backend: str | None
 ) -> Verified:
-    """`verify` for shingles on disk, reading at most `VERIFY_BYTES` of them at a time (or one pair's, if larger).
+    """`verify` for shingles on disk, holding at most `VERIFY_BYTES` of them at a time (or one pair's, if larger).
 
-    Pairs are taken a connected component at a time, so that nearly every set is read and sorted once.
+    The sets of all candidates are sorted once, into a file of their own; then pairs are compared a connected component
+    at a time, so that most sets are read back once.
     """
-    left, right = candidates.left, candidates.right
-    component = components.connected_cpu(len(spool_rows), left, right)
-    order = np.lexsort((left, right, component[right]))
-    sizes = np.diff(spool.offsets)[spool_rows]
-    found = np.empty(len(left))
-    bounds = components.blocks_of_pairs(left[order], right[order], sizes, VERIFY_BYTES // 8)
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
-        pairs = order[first:last]
-        rows, places = np.unique(np.concatenate([left[pairs], right[pairs]]), return_inverse=True)
-        in_file = np.argsort(spool_rows[rows], kind="stable")
-        place_of = np.empty(len(rows), np.int64)
-        place_of[in_file] = np.arange(len(rows))
-        shingles = spool.gather(spool_rows[rows][in_file])
-        a, b = place_of[places[: len(pairs)]], place_of[places[len(pairs) :]]
-        found[pairs] = _resemblances(shingles, a, b, recipe.threshold, backend)
-        clock.report("verify", int(last), len(left))
+    rows = np.unique(np.concatenate([candidates.left, candidates.right]))
+    rows = rows[np.argsort(spool_rows[rows])]
+    place = np.empty(len(spool_rows), np.int64)
+    place[rows] = np.arange(len(rows))
+    with Spool(spool.folder) as sets:
+        unique = kernel(resemblance_kernel, backend, "unique_")
+        sizes = np.diff(spool.offsets)[spool_rows[rows]]
+        for first, last in _runs(np.cumsum(sizes) // (VERIFY_BYTES // 8)):
+            shingles = spool.gather(spool_rows[rows[first:last]])
+            sets.append(Ragged(*unique(shingles.values, shingles.offsets)))
+        found = _compare_spooled(
+            sets, place[candidates.left], place[candidates.right], recipe.threshold, clock, backend
+        )
     passed = found >= recipe.threshold
     return Verified(candidates.where(passed), found[passed])
+
+
+def _compare_spooled(
+    sets: Spool, left: np.ndarray, right: np.ndarray, threshold: float, clock: _Clock, backend: str | None
+) -> np.ndarray:
+    """`_resemblances` of sets on disk."""
+    found = np.full(len(left), -1.0)
+    sizes = np.diff(sets.offsets)
+    pairs = _possible(sizes, left, right, threshold)
+    component = components.connected_cpu(len(sizes), left[pairs], right[pairs])
+    pairs = pairs[np.lexsort((left[pairs], right[pairs], component[right[pairs]]))]
+    bounds = components.blocks_of_pairs(left[pairs], right[pairs], sizes, VERIFY_BYTES // 8)
+    run = kernel(resemblance_kernel, backend)
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        block = pairs[first:last]
+        rows, at = np.unique(np.concatenate([left[block], right[block]]), return_inverse=True)
+        held = sets.gather(rows)
+        shared, united = run(held.values, held.offsets, at[: len(block)], at[len(block) :])
+        found[block] = resemblance_kernel.resemblance(shared, united)
+        clock.report("verify", int(last), len(pairs))
+    return found
 
 
 def dedup(
@@ -775,6 +798,9 @@ def _resemblance_to(chosen: np.ndarray, verified: Verified) -> np.ndarray:
 CHECK_PARTNERS = 200
 """Documents that one sampled document is compared with, at most, in the check of recall."""
 
+CHECK_ADDITIONS = 20_000
+"""Shingles that a document may share with all sampled ones together, on average; beyond it, fewer are sampled."""
+
 CHECK_SHINGLES = 1 << 15
 """Longest document that the check of recall samples, so that its sample fits in 50 MB."""
 
@@ -793,7 +819,8 @@ def _check_recall(
     """Compare some documents with all others, without any filter, and see which of their pairs were found.
 
     The sample is the `check` documents of smallest mixed fingerprint, so it depends on their contents alone; of a
-    document's possible near-duplicates, `CHECK_PARTNERS` are taken in the same way. For each sampled document that has
+    document's possible near-duplicates, `CHECK_PARTNERS` are taken in the same way, and fewer documents are sampled
+    where they share too much (`CHECK_ADDITIONS`). For each sampled document that has
     near-duplicates, the share of them that were found, where pairs that agree in r features and were left out by the
     bucket limit count neither way: they are reported by themselves. The mean of these shares is the estimate, and its
     interval holds for the mean of values in [0, 1] sampled without replacement, with the confidence given.
@@ -803,9 +830,12 @@ def _check_recall(
     sizes = np.diff(spool.offsets)[spool_rows]
     mine = np.flatnonzero(~pinned & (sizes <= CHECK_SHINGLES))
     sample = mine[np.argsort(luck[mine], kind="stable")[:check]]
-    sample = sample[np.argsort(spool_rows[sample])]
-    read = spool.gather(spool_rows[sample])
-    sampled = Ragged(*resemblance_kernel.unique_cpu(read.values, read.offsets))
+    sampled, inverted = _sampled_sets(spool, spool_rows[sample])
+    # What the sample shares with itself says what one document costs: too much where all pages are of one template.
+    additions = float(np.square(np.diff(inverted[1])).sum()) / max(1, len(sample))
+    if additions > CHECK_ADDITIONS:
+        sample = sample[: max(10, int(len(sample) * CHECK_ADDITIONS / additions))]
+        sampled, inverted = _sampled_sets(spool, spool_rows[sample])
     # Resemblance t needs t |A| shared shingles; one fewer makes up for rounding and is sorted out by `verify`.
     need = np.maximum(1, np.ceil(recipe.threshold * sampled.sizes).astype(np.int64) - 1)
     in_file = np.argsort(spool_rows)
@@ -814,7 +844,7 @@ def _check_recall(
     for first, last in _runs(np.cumsum(sizes[in_file]) // (VERIFY_BYTES // 8)):
         rows = in_file[first:last]
         shingles = spool.gather(spool_rows[rows])
-        shared = overlap.cpu(shingles.values, shingles.offsets, sampled.values, sampled.offsets)
+        shared = overlap.cpu(shingles.values, shingles.offsets, *inverted, len(sample))
         near, of = np.nonzero((shared >= need) & (luck[rows][:, None] <= bar) & (rows[:, None] != sample))
         which, partner = _luckiest(np.append(which, of), np.append(partner, rows[near]), luck)
         full = np.flatnonzero(np.bincount(which, minlength=len(sample)) == CHECK_PARTNERS)
@@ -848,6 +878,13 @@ def _runs(values: np.ndarray) -> list[tuple[int, int]]:
     """(first, last + 1) of each run of equal values."""
     breaks = np.flatnonzero(values[1:] != values[:-1]) + 1
     return list(zip([0, *breaks.tolist()], [*breaks.tolist(), len(values)], strict=True)) if len(values) else []
+
+
+def _sampled_sets(spool: Spool, rows: np.ndarray) -> tuple[Ragged, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Shingle sets of some rows of a spool, and the same inside out."""
+    read = spool.gather(rows)
+    sets = Ragged(*resemblance_kernel.unique_cpu(read.values, read.offsets))
+    return sets, overlap.invert(sets.values, sets.offsets)
 
 
 def _luckiest(left: np.ndarray, right: np.ndarray, luck: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from neardup_gpu.kernels.overlap import invert
+
 EXTREMES = [0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
 WORDS = st.one_of(st.sampled_from(EXTREMES), st.integers(0, 3), st.integers(0, 2**64 - 1))
 SEEDS = st.integers(0, 2**32 - 1)
@@ -167,7 +169,7 @@ def overlap(draw):
     sampled += draw(st.lists(st.lists(WORDS, max_size=6), max_size=2))
     values, offsets = ragged(draw, rows)
     sample_values, sample_offsets = ragged(draw, [sorted(set(row)) for row in sampled])
-    return values, offsets, sample_values, sample_offsets
+    return values, offsets, *invert(sample_values, sample_offsets), len(sampled)
 
 
 STRATEGIES = {
