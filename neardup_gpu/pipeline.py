@@ -698,6 +698,7 @@ def _decide(
                 fingerprints[representatives],
                 features[ranked[representatives]],
                 pinned,
+                candidates,
                 verified,
                 recipe,
                 check,
@@ -811,6 +812,7 @@ def _check_recall(
     fingerprints: np.ndarray,
     features: np.ndarray,
     pinned: np.ndarray,
+    candidates: Candidates,
     verified: Verified,
     recipe: Recipe,
     check: int,
@@ -820,10 +822,10 @@ def _check_recall(
 
     The sample is the `check` documents of smallest mixed fingerprint, so it depends on their contents alone; of a
     document's possible near-duplicates, `CHECK_PARTNERS` are taken in the same way, and fewer documents are sampled
-    where they share too much (`CHECK_ADDITIONS`). For each sampled document that has
-    near-duplicates, the share of them that were found, where pairs that agree in r features and were left out by the
-    bucket limit count neither way: they are reported by themselves. The mean of these shares is the estimate, and its
-    interval holds for the mean of values in [0, 1] sampled without replacement, with the confidence given.
+    where they share too much (`CHECK_ADDITIONS`). For each sampled document that has near-duplicates, the share of them
+    that passed the filter: that were found, or agree in r features and were left out by the bucket limit, which are
+    counted by themselves. The mean of these shares is the estimate, and its interval holds for the mean of values in
+    [0, 1] sampled without replacement, with the confidence given.
     """
     confidence = 0.99
     luck = _mixed(fingerprints[:, 0])
@@ -852,13 +854,15 @@ def _check_recall(
         clock.report("check", last, len(in_file))
     possible = Pairs.from_unsorted(sample[which], partner)
     true = _verify_spooled(spool, spool_rows, possible, recipe, clock, None).pairs
-    num = len(spool_rows)
-    found = np.isin(true.left * num + true.right, verified.pairs.left * num + verified.pairs.right)
-    agree = np.count_nonzero(features[true.left] == features[true.right], axis=1) >= recipe.filter.r
-    counted = found | ~agree
-    ends = np.concatenate([true.left[counted], true.right[counted]])
-    pairs_of = np.bincount(ends, minlength=num)[sample]
-    found_of = np.bincount(ends, np.tile(found[counted], 2).astype(np.float64), minlength=num)[sample]
+    found = _contains(verified.pairs, true, len(spool_rows))
+    left_out = ~found
+    if candidates.large_buckets:
+        left_out &= np.count_nonzero(features[true.left] == features[true.right], axis=1) >= recipe.filter.r
+    else:
+        left_out[:] = False
+    ends, passed = np.concatenate([true.left, true.right]), np.tile(found | left_out, 2)
+    pairs_of = np.bincount(ends, minlength=len(spool_rows))[sample]
+    found_of = np.bincount(ends, passed.astype(np.float64), minlength=len(spool_rows))[sample]
     shares_found = found_of[pairs_of > 0] / pairs_of[pairs_of > 0]
     mean = float(shares_found.mean()) if len(shares_found) else None
     low, high = (0.0, 1.0) if mean is None else theory.mean_interval(mean, len(shares_found), 1 - confidence)
@@ -866,12 +870,21 @@ def _check_recall(
         "documents": len(sample),
         "with_duplicates": len(shares_found),
         "pairs": len(true),
-        "left_out_by_limit": int(np.count_nonzero(~counted)),
+        "left_out_by_limit": int(np.count_nonzero(left_out)),
         "recall": mean,
         "low": low,
         "high": high,
         "confidence": confidence,
     }
+
+
+def _contains(pairs: Pairs, wanted: Pairs, num_rows: int) -> np.ndarray:
+    """Which of the wanted pairs are among `pairs`: bool, shape (wanted,)."""
+    packed, asked = pairs.left * num_rows + pairs.right, wanted.left * num_rows + wanted.right  # sorted, as pairs are
+    place = np.searchsorted(packed, asked)
+    found = place < len(packed)
+    found[found] = packed[place[found]] == asked[found]
+    return found
 
 
 def _runs(values: np.ndarray) -> list[tuple[int, int]]:
