@@ -37,7 +37,8 @@ def _carryless_width() -> int:
         256: has("vpclmulqdq", False) and has("avx2", False),
         128: has("pclmul", False),
     }
-    bound = int(os.environ.get("NEARDUP_CLMUL", "512"))
+    asked = os.environ.get("NEARDUP_CLMUL", "")
+    bound = int(asked) if asked.isdecimal() else 512
     return max((width for width, usable in widths.items() if usable and width <= bound), default=0)
 
 
@@ -54,28 +55,33 @@ def _source_key() -> str:
 
 
 def _cache_home() -> Path:
-    if "NEARDUP_CACHE_DIR" in os.environ:
-        return Path(os.environ["NEARDUP_CACHE_DIR"])
+    """Where compiled kernels go: NEARDUP_CACHE_DIR, else the user's folder of caches."""
+    get = os.environ.get
+    if named := get("NEARDUP_CACHE_DIR"):
+        return Path(named)
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "neardup_gpu" / "cache"
+        return Path(get("LOCALAPPDATA") or Path.home()) / "neardup_gpu" / "cache"
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "neardup_gpu"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "neardup_gpu"
+    return Path(get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup_gpu"
 
 
-def _usable(folder: Path) -> bool:
+def _cache() -> Path | None:
+    """This version's folder of compiled kernels, made and writable; None where there is none."""
+    if not Path(__file__).is_file():  # Numba caches no function that lies in a zip
+        return None
     try:
+        folder = _cache_home() / _source_key()
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(folder, os.W_OK)
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return None
+    return folder if os.access(folder, os.W_OK) else None
 
 
-CACHE = _cache_home() / _source_key()
-"""Folder of this version's compiled kernels."""
+CACHE = _cache()
+"""Folder of this version's compiled kernels; None where nothing can be kept, and every run compiles."""
 
-CACHE_USABLE = Path(__file__).is_file() and _usable(CACHE)  # Numba caches no function that lies in a zip
-CACHE_WARM = CACHE_USABLE and any(CACHE.iterdir())
+CACHE_WARM = CACHE is not None and any(CACHE.iterdir())
 """Whether an earlier run left compiled kernels there."""
 
 
@@ -84,9 +90,9 @@ def jit(**options: Any) -> Callable[[Callable], Callable]:
 
     def decorate(function: Callable) -> Callable:
         before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(CACHE)  # read while the decorator runs, so that only our functions are kept there
+        numba.config.CACHE_DIR = str(CACHE or "")  # read while the decorator runs: only our functions are kept there
         try:
-            return numba.njit(nogil=True, cache=CACHE_USABLE, **options)(function)
+            return numba.njit(nogil=True, cache=CACHE is not None, **options)(function)
         finally:
             numba.config.CACHE_DIR = before
 

@@ -27,6 +27,15 @@ def mix64(z):
 
 
 @jit()
+def mix64_all(values):
+    """`mix64` of each element of an array of uint64."""
+    mixed = np.empty_like(values)
+    for i in range(len(values)):
+        mixed[i] = mix64(values[i])
+    return mixed
+
+
+@jit()
 def times_x(a, q):
     """a * x modulo x**64 + q."""
     return (a >> np.uint64(1)) ^ (q if a & np.uint64(1) else np.uint64(0))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 from .data import bools
 from .errors import InputError, OutputError
+from .recipe import METADATA_KEY
 
 if TYPE_CHECKING:
     from .documents import Documents
@@ -25,82 +27,122 @@ REPORT = "report.json"
 
 
 @contextlib.contextmanager
-def new_folder(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(path: str | Path, overwrite: bool = False, inputs: Iterable[str] = ()) -> Iterator[Path]:
     """A temporary folder beside `path` that takes its name when the block ends well, and vanishes when it does not.
+
+    Parameters
+    ----------
+    path : path
+        Links are followed.
+    overwrite : bool
+        Replace an earlier result, and nothing else.
+    inputs : iterable of str
+        Paths and globs that are being read: none of them may lie in what is replaced.
 
     Raises
     ------
     OutputError
-        If `path` exists and is not an empty folder (unless `overwrite`), or cannot be written.
+        If `path` is taken, holds an input, or cannot be written.
     """
-    path = Path(path)
-    _check_free(path, overwrite)
-    with _beside(path) as partial:
+    asked, path = path, Path(os.path.realpath(path))
+    with _named(asked):
+        if path.exists() and not path.is_dir():
+            raise OutputError(f"{asked}: is a file; name a folder")
+        taken = path.is_dir() and any(path.iterdir())
+    if Path.cwd().is_relative_to(path):
+        raise OutputError(f"{asked}: is where you are; name a folder of its own")
+    if taken and not overwrite:
+        raise OutputError(f"{asked}: exists already; name another output or add --overwrite")
+    if taken and not (path / REPORT).exists():
+        raise OutputError(f"{asked}: holds other files than a result; --overwrite replaces only earlier results")
+    for name in inputs:
+        if "://" not in name and Path(os.path.realpath(_GLOB.split(name)[0])).is_relative_to(path):
+            raise OutputError(f"{asked}: holds the input {name}, which would be lost; name another output")
+    with _beside(path, asked) as partial:
         yield partial
         _take_place(partial, path)
 
 
 @contextlib.contextmanager
 def new_file(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
-    """Like `new_folder`, for one file."""
-    path = Path(path)
-    _check_free(path, overwrite)
-    with _beside(path) as partial:
+    """Like `new_folder`, for one Parquet file; only one that carries a recipe is replaced."""
+    asked, path = path, Path(os.path.realpath(path))
+    with _named(asked):
+        if path.is_dir():
+            raise OutputError(f"{asked}: is a folder; name a file")
+        taken = path.exists()
+    if taken and not overwrite:
+        raise OutputError(f"{asked}: exists already; name another output or add --overwrite")
+    if taken and not _is_artefact(path):
+        raise OutputError(f"{asked}: was not written by neardup; --overwrite replaces only what was")
+    with _beside(path, asked) as partial:
         yield partial / path.name
         _take_place(partial / path.name, path)
 
 
-def _check_free(path: Path, overwrite: bool) -> None:
-    try:
-        taken = path.exists() and not (path.is_dir() and not any(path.iterdir()))
-    except OSError as error:
-        raise OutputError(f"{path}: {error.strerror}; name another output") from None
-    if taken and not overwrite:
-        raise OutputError(f"{path}: exists already; name another output or add --overwrite")
-    if taken and path.is_dir() and not (path / REPORT).exists():
-        raise OutputError(f"{path}: holds other files than a result; --overwrite replaces only earlier results")
+_GLOB = re.compile(r"[^/\\]*[*?\[]")  # what a glob's fixed part ends before
 
 
 @contextlib.contextmanager
-def _beside(path: Path) -> Iterator[Path]:
+def _named(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror}; name another output") from None
+
+
+def _is_artefact(path: Path) -> bool:
+    try:
+        return METADATA_KEY in (pq.read_schema(path).metadata or {})
+    except (OSError, pa.ArrowException):
+        return False
+
+
+@contextlib.contextmanager
+def _beside(path: Path, asked: str | Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.partial-"))
     except OSError as error:
-        raise OutputError(f"{path}: {error.strerror}; name an output that can be written") from None
+        raise OutputError(f"{asked}: {error.strerror}; name an output that can be written") from None
     try:
         yield partial
     except OSError as error:
         if isinstance(error, OutputError) or error.errno is None:
             raise
-        raise OutputError(f"{path}: {error.strerror}; nothing was written") from error
+        raise OutputError(f"{asked}: {error.strerror}; nothing was written") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
 def _take_place(partial: Path, path: Path) -> None:
-    """Rename to the final name; what was there before is first moved aside, and deleted once the new one is in
+    """Rename to the final name. An earlier folder is moved aside first, and comes back if the new one cannot take its
     place."""
     umask = os.umask(0)
     os.umask(umask)
     partial.chmod((0o777 if partial.is_dir() else 0o666) & ~umask)  # mkdtemp makes private folders
-    if path.exists() and partial.is_dir():
-        aside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old-"))
-        path.rename(aside / path.name)
-        partial.rename(path)
-        shutil.rmtree(aside, ignore_errors=True)
-    else:
+    if not path.is_dir():
         partial.replace(path)
+        return
+    aside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old-"))
+    try:
+        path.rename(aside / path.name)
+        try:
+            partial.rename(path)
+        except BaseException:
+            (aside / path.name).rename(path)
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
-def write_result(
-    folder: Path, result: Result, documents: Documents, progress: Callable[[int, int], None] = lambda done, total: None
-) -> None:
+def write_result(folder: Path, result: Result, documents: Documents) -> None:
     """Write a finished run: documents.parquet, pairs.parquet, kept/ and, last, report.json."""
     write_table(result.documents, folder / "documents.parquet")
     write_table(result.pairs, folder / "pairs.parquet")
-    keep = bools(result.documents["kept"].combine_chunks())
-    documents.write_kept(folder / "kept", keep)
+    documents.write_kept(folder / "kept", bools(result.documents["kept"].combine_chunks()))
     (folder / REPORT).write_text(json.dumps(result.report, indent=1, default=str) + "\n")
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -147,6 +148,8 @@ def main(arguments: list[str] | None = None) -> int:
         Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout.
     """
     status = 0
+    with contextlib.suppress(ValueError):  # signals can only be handled in the main thread
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         # typer itself turns KeyboardInterrupt into 130, and gives the status of whatever left early.
         status = app(args=arguments, prog_name="neardup", standalone_mode=False) or 0
@@ -523,9 +526,11 @@ def _style(stream: TextIO) -> Style:
 
 
 def _announce_compilation() -> None:
-    from neardup_gpu.kernels.launch import CACHE_WARM
+    from neardup_gpu.kernels.launch import CACHE, CACHE_WARM
 
-    if not CACHE_WARM:
+    if CACHE is None:
+        print("compiling kernels (about a minute); NEARDUP_CACHE_DIR=DIR would keep them", file=sys.stderr)
+    elif not CACHE_WARM:
         print("compiling kernels for this machine, once (about a minute)", file=sys.stderr)
 
 

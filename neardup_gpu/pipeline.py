@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,33 +21,25 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels import (
     components,
+    minhash as minhash_kernel,
     overlap,
     pairtables,
-    sequences,
-)
-from neardup_gpu.kernels import (
-    minhash as minhash_kernel,
-)
-from neardup_gpu.kernels import (
     resemblance as resemblance_kernel,
-)
-from neardup_gpu.kernels import (
+    sequences,
     shingles as shingles_kernel,
-)
-from neardup_gpu.kernels import (
     supershingles as supershingles_kernel,
-)
-from neardup_gpu.kernels import (
     tokens as tokens_kernel,
 )
+from neardup_gpu.kernels.scalar import mix64_all
 
 from . import __version__, theory
 from .artefacts import new_file, new_folder, read_table, write_result, write_table
 from .backend import kernel, resolve
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
-from .errors import InputError, ParameterError
+from .errors import InputError, ParameterError, RecipeMismatchError
 from .recipe import METADATA_KEY, Material, Recipe, material, recipe_of
+from .report import shorten
 from .spool import Spool
 
 log = logging.getLogger("neardup_gpu")
@@ -444,10 +437,33 @@ def _ids(sketches: _Sketches, where: str) -> pa.Array:
         counts = pc.value_counts(ids)
         repeated = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
         raise InputError(
-            f"{where}: id {repeated['values']!r} stands for {repeated['counts']:,} documents; "
+            f"{where}: id {shorten(repr(repeated['values']), 60)} stands for {repeated['counts']:,} documents; "
             "name a column of unique ids with --id-column, or leave it out to use row numbers"
         )
     return ids
+
+
+def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:
+    """Ids of the input and of the reference set as one type; a reference's row numbers may become strings.
+
+    Raises
+    ------
+    InputError
+        If one has integers and the other strings.
+    """
+    families = (
+        (pa.int64(), pa.types.is_integer),
+        (pa.large_string(), lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind)),
+        (pa.large_binary(), lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind)),
+    )
+    if len(known) == 0 or ids.type == known.type:
+        return ids, known if len(known) else pa.nulls(0, ids.type)
+    for common, belongs in families:
+        if belongs(ids.type) and belongs(known.type):
+            return ids.cast(common), known.cast(common)
+    if rows_only and pa.types.is_integer(known.type) and families[1][1](ids.type):
+        return ids, known.cast(ids.type)
+    raise InputError(f"ids of the input are {ids.type}, those of the reference set {known.type}; make them one type")
 
 
 def _priority(recipe: Recipe, num_tokens: np.ndarray, column: pa.ChunkedArray | None) -> np.ndarray:
@@ -461,6 +477,8 @@ def _priority(recipe: Recipe, num_tokens: np.ndarray, column: pa.ChunkedArray | 
     name, descending = _keep_column(recipe)
     if pa.types.is_string_view(column.type):
         column = column.cast(pa.large_string())
+    if pa.types.is_float16(column.type):
+        column = column.cast(pa.float32())
     if pa.types.is_floating(column.type):  # NaN becomes null, so that both come last in either direction
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     try:
@@ -516,7 +534,7 @@ def _compare_spooled(
     found = np.full(len(left), -1.0)
     sizes = np.diff(sets.offsets)
     pairs = _possible(sizes, left, right, threshold)
-    component = components.connected_cpu(len(sizes), left[pairs], right[pairs])
+    component = kernel(components, backend, "connected_")(len(sizes), left[pairs], right[pairs])
     pairs = pairs[np.lexsort((left[pairs], right[pairs], component[right[pairs]]))]
     bounds = components.blocks_of_pairs(left[pairs], right[pairs], sizes, VERIFY_BYTES // 8)
     run = kernel(resemblance_kernel, backend)
@@ -599,40 +617,64 @@ def dedup(
     """
     if recipe is None:
         recipe = Recipe.choose(threshold, recall, filter, keep=keep, cluster=cluster)
+    elif (threshold, recall, filter, keep, cluster) != (0.8, 0.99, None, "first", "greedy"):
+        raise ParameterError("recipe and threshold, recall, filter, keep or cluster: the recipe holds them; give one")
     backend = resolve(backend)
     if check < 0:
         raise ParameterError(f"check {check} is negative; 0 turns the check of recall off")
     documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
-    reference = None
-    if against is not None:
-        columns = None if documents.format == "text" else documents.text_columns
-        reference = open_documents(against, text_columns=columns, id_column=id_column, html=html, glob=glob)
+    reference = None if against is None else _open_reference(against, text_columns, id_column, html, glob)
     clock = _Clock(progress)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_threads(threads))
-        folder = stack.enter_context(new_folder(output, overwrite)) if output is not None else None
+        folder = None
+        if output is not None:
+            folder = stack.enter_context(new_folder(output, overwrite, _paths(documents, reference)))
         if folder is not None and not documents.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
         spool = stack.enter_context(Spool(temp_dir or folder))
         result = _decide(documents, reference, recipe, clock, backend, spool, batch_bytes, check)
         if folder is not None:
             with clock.stage("write"):
-                write_result(folder, result, documents, lambda done, total: clock.report("write", done, total))
+                write_result(folder, result, documents)
     return result
+
+
+_ONE_AT_A_TIME = threading.RLock()  # Numba's workqueue layer, the last resort, aborts when two threads call kernels
+
+
+def _paths(*sources: Documents | None) -> list[str]:
+    """Paths and globs of all sources that have any."""
+    return [path for source in sources if source is not None for path in source.describe()["paths"] or []]
+
+
+def _open_reference(
+    against: Any, text_columns: str | list[str] | None, id_column: str | None, html: bool, glob: str | None
+) -> Documents:
+    """A reference set, read like the input; where it is text files, which have no columns, those are left out."""
+    try:
+        return open_documents(against, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
+    except InputError:
+        files = open_documents(against, html=html, glob=glob)
+        if files.format != "text":
+            raise
+        return files
 
 
 @contextlib.contextmanager
 def _threads(threads: int | None) -> Iterator[None]:
+    """One job at a time, on so many threads."""
     before = numba.get_num_threads()
     if threads is not None:
         most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
         if not 1 <= threads <= most:
             raise ParameterError(f"threads {threads} is outside 1 to {most}, this machine's")
-        numba.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+    with _ONE_AT_A_TIME:
+        try:
+            numba.set_num_threads(threads or before)
+            yield
+        finally:
+            numba.set_num_threads(before)
 
 
 def _decide(
@@ -659,10 +701,8 @@ def _decide(
     with clock.stage("collide"):
         num_known, num = known.documents, known.documents + sketches.documents
         ids, known_ids = _ids(sketches, "input"), _ids(known, "reference set")
-        if num_known and ids.type != known_ids.type and len(ids):
-            raise InputError(
-                f"ids of the input are {ids.type}, those of the reference set {known_ids.type}; make them one type"
-            )
+        if reference is not None:
+            ids, known_ids = _one_type(ids, known_ids, rows_only=reference.id_column is None)
         num_tokens = _joined(sketches.num_tokens, np.int64)
         by_priority = _priority(recipe, num_tokens, pa.chunked_array(sketches.column) if sketches.column else None)
         ranked = np.concatenate([np.arange(num_known), num_known + by_priority])  # rows from the best to the worst
@@ -703,6 +743,7 @@ def _decide(
                 recipe,
                 check,
                 clock,
+                backend,
             )
 
     with clock.stage("decide"):
@@ -766,7 +807,7 @@ def _decide(
             "groups": len(groups),
         },
         "group_sizes": [[int(size), int(count)] for size, count in zip(group_sizes, how_many, strict=True)],
-        "largest_groups": [{"id": all_ids[int(ranked[g])].as_py(), "size": int(sizes[g])} for g in largest],
+        "largest_groups": [{"id": _shown(all_ids[int(ranked[g])]), "size": int(sizes[g])} for g in largest],
         "recall": {"expected": recipe.expected_recall, "sampled": sampled},
         "limits": {
             "bucket_limit": recipe.bucket_limit,
@@ -783,6 +824,12 @@ def _decide(
         report=report,
         recipe=recipe,
     )
+
+
+def _shown(id: pa.Scalar) -> int | str:
+    """An id as JSON can hold it."""
+    value = id.as_py()
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _resemblance_to(chosen: np.ndarray, verified: Verified) -> np.ndarray:
@@ -817,6 +864,7 @@ def _check_recall(
     recipe: Recipe,
     check: int,
     clock: _Clock,
+    backend: str,
 ) -> dict[str, Any]:
     """Compare some documents with all others, without any filter, and see which of their pairs were found.
 
@@ -828,32 +876,33 @@ def _check_recall(
     [0, 1] sampled without replacement, with the confidence given.
     """
     confidence = 0.99
-    luck = _mixed(fingerprints[:, 0])
+    luck = mix64_all(fingerprints[:, 0])
     sizes = np.diff(spool.offsets)[spool_rows]
     mine = np.flatnonzero(~pinned & (sizes <= CHECK_SHINGLES))
     sample = mine[np.argsort(luck[mine], kind="stable")[:check]]
-    sampled, inverted = _sampled_sets(spool, spool_rows[sample])
+    sampled, inverted = _sampled_sets(spool, spool_rows[sample], backend)
     # What the sample shares with itself says what one document costs: too much where all pages are of one template.
     additions = float(np.square(np.diff(inverted[1])).sum()) / max(1, len(sample))
     if additions > CHECK_ADDITIONS:
         sample = sample[: max(10, int(len(sample) * CHECK_ADDITIONS / additions))]
-        sampled, inverted = _sampled_sets(spool, spool_rows[sample])
+        sampled, inverted = _sampled_sets(spool, spool_rows[sample], backend)
     # Resemblance t needs t |A| shared shingles; one fewer makes up for rounding and is sorted out by `verify`.
     need = np.maximum(1, np.ceil(recipe.threshold * sampled.sizes).astype(np.int64) - 1)
     in_file = np.argsort(spool_rows)
     which = partner = np.empty(0, np.int64)
     bar = np.full(len(sample), np.iinfo(np.uint64).max)  # only luckier partners are still wanted
-    for first, last in _runs(np.cumsum(sizes[in_file]) // (VERIFY_BYTES // 8)):
+    # A document counts its shingles and a row of `shared`.
+    for first, last in _runs(np.cumsum(sizes[in_file] + len(sample)) // (VERIFY_BYTES // 8)):
         rows = in_file[first:last]
         shingles = spool.gather(spool_rows[rows])
-        shared = overlap.cpu(shingles.values, shingles.offsets, *inverted, len(sample))
+        shared = kernel(overlap, backend)(shingles.values, shingles.offsets, *inverted, len(sample))
         near, of = np.nonzero((shared >= need) & (luck[rows][:, None] <= bar) & (rows[:, None] != sample))
         which, partner = _luckiest(np.append(which, of), np.append(partner, rows[near]), luck)
         full = np.flatnonzero(np.bincount(which, minlength=len(sample)) == CHECK_PARTNERS)
         bar[full] = luck[partner[np.searchsorted(which, full, side="right") - 1]]
         clock.report("check", last, len(in_file))
     possible = Pairs.from_unsorted(sample[which], partner)
-    true = _verify_spooled(spool, spool_rows, possible, recipe, clock, None).pairs
+    true = _verify_spooled(spool, spool_rows, possible, recipe, clock, backend).pairs
     found = _contains(verified.pairs, true, len(spool_rows))
     left_out = ~found
     if candidates.large_buckets:
@@ -893,10 +942,12 @@ def _runs(values: np.ndarray) -> list[tuple[int, int]]:
     return list(zip([0, *breaks.tolist()], [*breaks.tolist(), len(values)], strict=True)) if len(values) else []
 
 
-def _sampled_sets(spool: Spool, rows: np.ndarray) -> tuple[Ragged, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def _sampled_sets(
+    spool: Spool, rows: np.ndarray, backend: str
+) -> tuple[Ragged, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Shingle sets of some rows of a spool, and the same inside out."""
     read = spool.gather(rows)
-    sets = Ragged(*resemblance_kernel.unique_cpu(read.values, read.offsets))
+    sets = Ragged(*kernel(resemblance_kernel, backend, "unique_")(read.values, read.offsets))
     return sets, overlap.invert(sets.values, sets.offsets)
 
 
@@ -906,13 +957,6 @@ def _luckiest(left: np.ndarray, right: np.ndarray, luck: np.ndarray) -> tuple[np
     left, right = left[order], right[order]
     rank = np.arange(len(left)) - np.searchsorted(left, left)
     return left[rank < CHECK_PARTNERS], right[rank < CHECK_PARTNERS]
-
-
-def _mixed(z: np.ndarray) -> np.ndarray:
-    """SplitMix64's finaliser on an array of uint64."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 def sketch(
@@ -1022,7 +1066,7 @@ def find_pairs(
     with _threads(threads), contextlib.ExitStack() as stack:
         partial = stack.enter_context(new_file(output, overwrite)) if output is not None else None
         with clock.stage("read"):
-            table, recipe = _read_sketches(paths)
+            table, recipe = _read_sketches(paths, r)
         if r is not None:
             recipe = recipe.with_(filter=(recipe.filter.k, recipe.filter.s, r))
         with clock.stage("collide"):
@@ -1077,7 +1121,7 @@ def _matrix(column: pa.ChunkedArray) -> np.ndarray:
     return values.to_numpy(zero_copy_only=False).reshape(-1, width)
 
 
-def _read_sketches(paths: list[str | Path]) -> tuple[pa.Table, Recipe]:
+def _read_sketches(paths: list[str | Path], r: int | None) -> tuple[pa.Table, Recipe]:
     """Sketches of several files as one table, and their common recipe."""
     if not paths:
         raise InputError("no sketches given; name the Parquet files that `neardup sketch` wrote")
@@ -1093,6 +1137,12 @@ def _read_sketches(paths: list[str | Path]) -> tuple[pa.Table, Recipe]:
             recipe = stored
         else:
             recipe.check_sketches(stored, str(path))
+            for name in ("bucket_limit", "bucket_probe", *(["filter"] if r is None else [])):
+                if getattr(stored, name) != getattr(recipe, name):
+                    raise RecipeMismatchError(
+                        f"{path}: made with {name} = {getattr(stored, name)}, {paths[0]} with {getattr(recipe, name)}; "
+                        "sketch them alike"
+                    )
         if tables and table["id"].type != tables[0]["id"].type:
             raise InputError(
                 f"{path}: ids are {table['id'].type}, those of {paths[0]} {tables[0]['id'].type}; make them one type"

@@ -98,12 +98,15 @@ class Recipe:
             )
         if not 0 < self.threshold <= 1:
             raise ParameterError(f"threshold {self.threshold} is outside (0, 1]; 0.8 is usual")
-        if not 1 <= self.w <= 1000:
-            raise ParameterError(f"shingle size {self.w} is outside 1 to 1000; 5 is usual")
+        if not 1 <= self.w <= 64:
+            raise ParameterError(f"shingle size {self.w} is outside 1 to 64; 5 is usual")
         if not 0 <= self.seed < 2**64:
             raise ParameterError(f"seed {self.seed} is outside 0 to 2**64 - 1")
-        if self.bucket_limit < 2 or self.bucket_probe < 1:
-            raise ParameterError("bucket_limit must be at least 2 and bucket_probe at least 1")
+        if not 2 <= self.bucket_limit < 2**31 or not 1 <= self.bucket_probe < 2**31:
+            raise ParameterError(
+                f"bucket_limit {self.bucket_limit} and bucket_probe {self.bucket_probe}: "
+                "the limit is at least 2, the probe at least 1, both below 2**31"
+            )
         for name, value, allowed in (
             ("shingling", self.shingling, SHINGLINGS),
             ("bits", self.bits, (32, 64)),
@@ -150,25 +153,30 @@ class Recipe:
         return {**asdict(self), "filter": str(self.filter), "definitions": DEFINITIONS, "unicode_table": DIGEST}
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Recipe:
-        """The recipe that `to_json` wrote.
+    def from_json(cls, text: str | bytes, name: str = "recipe") -> Recipe:
+        """The recipe that `to_json` wrote; `name` says in errors where it was read.
 
         Raises
         ------
         RecipeMismatchError
-            If it was written under other definitions or another Unicode table.
+            If it was written under other definitions or another Unicode table, or is no recipe.
         """
-        stored = json.loads(text)
-        values: dict[str, Any] = {field.name: stored[field.name] for field in fields(cls)}
-        values["filter"] = Filter(*map(int, stored["filter"].split(",")))
-        recipe = cls(**values)
-        here = recipe.describe()
-        for name in ("definitions", "unicode_table"):
-            if stored[name] != here[name]:
-                raise RecipeMismatchError(
-                    f"made under {name} {stored[name]}, this version has {here[name]}; sketch the documents again"
-                )
-        return recipe
+        from neardup_gpu.kernels.unicode_table import DIGEST
+
+        try:
+            stored = json.loads(text)
+            for key, here in (("definitions", DEFINITIONS), ("unicode_table", DIGEST)):
+                if stored[key] != here:
+                    raise RecipeMismatchError(
+                        f"{name}: made under {key} {stored[key]}, this version has {here}; make it again"
+                    )
+            values: dict[str, Any] = {field.name: stored[field.name] for field in fields(cls)}
+            values["filter"] = Filter(*map(int, stored["filter"].split(",")))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, RecipeMismatchError):
+                raise
+            raise RecipeMismatchError(f"{name}: its recipe cannot be read; make it again") from None
+        return cls(**values)
 
     def sketching(self) -> dict[str, Any]:
         """The part that sketches depend on: sketches of recipes that agree in it can be compared."""
@@ -201,7 +209,7 @@ def recipe_of(schema: pa.Schema, name: str) -> Recipe:
     stored = (schema.metadata or {}).get(METADATA_KEY)
     if stored is None:
         raise InputError(f"{name}: holds no recipe; it was not written by neardup")
-    return Recipe.from_json(stored)
+    return Recipe.from_json(stored, name)
 
 
 def mix64(z: int) -> int:

@@ -78,6 +78,6 @@ class Spool:
         while view:
             count = self._file.readinto(view)  # type: ignore[attr-defined]
             if not count:
-                raise OSError(f"{self.folder}: the temporary file of shingles ended early")
+                raise OutputError(f"{self.folder}: the temporary file of shingles ended early; was it cut?")
             view = view[count:]
         self._file.seek(0, os.SEEK_END)

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neardup_gpu.documents import open_described, open_documents
 from neardup_gpu.errors import InputError, OutputError

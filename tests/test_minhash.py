@@ -12,8 +12,7 @@ import pytest
 
 from neardup_gpu import Filter, Recipe, minhash, supershingles, theory
 from neardup_gpu.data import Ragged
-from neardup_gpu.kernels import minhash as kernel
-from neardup_gpu.kernels import pairtables
+from neardup_gpu.kernels import minhash as kernel, pairtables
 
 FAILURE = 1e-9
 

@@ -1,8 +1,7 @@
 """Shared shingles, against Python's own sets."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from neardup_gpu.data import Ragged
 from neardup_gpu.kernels import overlap

@@ -6,8 +6,7 @@ Numbers in brackets are sections of Manasse's book.
 import numpy as np
 import pytest
 import witnesses
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from witnesses import bits_of, fingerprint, minimal_polynomial, modulus, power, product, remainder, reverse
 
 from neardup_gpu import recipe

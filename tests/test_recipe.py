@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup_gpu import Filter, Recipe, minhash, shingle, supershingles, tokenize
-from neardup_gpu import recipe as recipes
+from neardup_gpu import Filter, Recipe, minhash, recipe as recipes, shingle, supershingles, tokenize
 from neardup_gpu.errors import InputError, NeardupError, ParameterError, RecipeMismatchError
 
 GOLDEN_TEXT = "The quick brown fox jumps over the lazy dog. Ünïcode, 漢字 and 3.14!"
@@ -107,7 +106,7 @@ class TestStored:
     @pytest.mark.parametrize("name", ["definitions", "unicode_table"])
     def test_other_definitions_do_not_load(self, name):
         stored = json.loads(self.RECIPE.to_json()) | {name: "other"}
-        with pytest.raises(RecipeMismatchError, match=f"made under {name} other, this version has .*; sketch"):
+        with pytest.raises(RecipeMismatchError, match=f"made under {name} other, this version has .*; make it again"):
             Recipe.from_json(json.dumps(stored))
 
     def test_from_an_artefact_s_schema(self):

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from witnesses import fingerprint, token_strings
 
 from neardup_gpu import Ragged, Recipe, shingle, tokenize

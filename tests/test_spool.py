@@ -5,8 +5,7 @@ import resource
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Ragged
 from neardup_gpu.errors import OutputError

@@ -15,8 +15,7 @@ import random
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from neardup_gpu import theory
 from neardup_gpu.errors import ParameterError

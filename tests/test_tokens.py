@@ -5,8 +5,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from strategies import CHARACTERS
 from witnesses import kind, rabin_hasher, token_strings
 
