@@ -8,7 +8,9 @@ JSON lines. A row is a line that is not blank. Blocks of whole lines are parsed 
 bills_116_small, one core; json.loads with its copies gives 110 MB/s), and again by json.loads, line by line, only where
 that fails: to name the broken line, or to read what json.loads accepts (lone surrogates, which become U+FFFD). Kept
 lines are written as the bytes they were, with their own line endings; blank lines and a byte order mark are left out.
-The columns are those of the first hundred lines; numbers in extra columns are read as float64.
+The columns are those of the first hundred lines. Integers stay integers: int64, or uint64 where the first hundred lines
+hold one above 2**63 - 1. An extra column of integers becomes float64 only if the file holds a number in it with a
+fraction or an exponent, or beyond 64 bits.
 
 Parquet. Decoding goes row group by row group, in batches sized from the row group's own statistics.
 """
@@ -73,7 +75,8 @@ class Batch:
     num_null : int
         Documents whose text is null.
     columns : dict of str to pyarrow.Array, each of length n
-        The extra columns that were asked for, dictionaries decoded.
+        The extra columns that were asked for, dictionaries decoded. Like the ids, they do not hold on to the text's
+        memory.
     """
 
     first_row: int
@@ -103,7 +106,8 @@ def open_documents(
     source : str, Path, list of them, or an object with ``__arrow_c_stream__``
         A file (Parquet, JSON lines plain, .gz or .zst, Arrow IPC), a folder of such files of one kind or of text and
         HTML files, a glob pattern, or a pyarrow.fs URI such as ``s3://bucket/x.parquet``. In folders, hidden files and
-        those whose name begins with ``_`` are left out. Or a table: pyarrow, Polars, DuckDB, pandas.
+        those whose name begins with ``_`` are left out, and finished results of dedup inside the folder. Or a table:
+        pyarrow, Polars, DuckDB, pandas.
     text_columns : str or sequence of str, optional
         Columns that hold the text, joined by a newline. Default: ``text``, else the only string column.
     id_column : str, optional
@@ -137,8 +141,11 @@ def open_documents(
         raise InputError("no input: the list of paths is empty.")
     found: dict[str, _File] = {}
     for name in names:
+        if _shown(name) != name:
+            raise InputError(f"{_shown(name)}: the name is not UTF-8; rename it.")
         for file in _find(name, glob):
-            found.setdefault(file.path, file)
+            # Under several roots, the same whatever their order: the shorter root gives the longer id.
+            found[file.path] = min(found.get(file.path, file), file, key=lambda f: len(f.root))
     files = [found[path] for path in sorted(found)]
     kind = _one_kind(files, names)
     readers: list[Any]
@@ -258,7 +265,8 @@ class Documents:
         """
         names = list(dict.fromkeys(columns))
         for name in names:
-            self._check(name, lambda _: True, "", "another column")
+            # What arrays and objects in JSON hold is not known.
+            self._check(name, lambda kind: self.format != "jsonl" or not pa.types.is_nested(kind), "a value", "--keep")
         types = {name: self._type(name) for name in names}
         if not self.rewindable and self._readers[0].spent:
             raise InputError("the stream has been read and gives its documents only once; pass a table instead.")
@@ -269,10 +277,10 @@ class Documents:
         for piece, num_null in _ahead(_coalesce(self._pieces(types, max_bytes), max_bytes)):
             text = piece.column(0)
             if self.id_column is not None or self.format == "text":
-                ids = piece.column(1)
+                ids = _copied(piece.column(1))
             else:
                 ids = arrow(np.arange(first_row, first_row + piece.num_rows, dtype=np.int64))
-            extra = {name: piece.column(2 + i) for i, name in enumerate(types)}
+            extra = {name: _copied(piece.column(2 + i)) for i, name in enumerate(types)}
             yield Batch(first_row, ids, _ragged(text), num_null, extra)
             first_row += piece.num_rows
 
@@ -326,8 +334,9 @@ class Documents:
         """Write the rows to keep, all their columns, in the input's format.
 
         One part for each input file (``part-00000.parquet`` and so on), also where it keeps nothing; text files are
-        copied under their relative paths. Documents in memory become Parquet. The caller renames the folder once all
-        is written.
+        copied under their relative paths. Parts stay in their ``key=value`` folders, such as
+        ``year=2020/part-00000.parquet``, which hold a column's value where data is partitioned. Documents in memory
+        become Parquet. The caller renames the folder around `folder` once all is written.
 
         Parameters
         ----------
@@ -339,17 +348,18 @@ class Documents:
         Raises
         ------
         InputError
-            If the source is a stream, which gives its rows only once, or no longer holds as many documents.
+            If the source is a stream, which gives its rows only once, or no longer holds as many documents, or is in
+            memory and has a column of a type that Parquet lacks.
         OutputError
-            If the folder cannot be written.
+            If the folder cannot be written. Files are named from `folder` on: the folder around it is temporary.
         """
         if not self.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
         rows = _Rows(np.asarray(keep, bool))
-        with _writing(folder):
+        with _writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
         for number, reader in enumerate(self._readers):
-            reader.write(folder / f"part-{number:05d}", rows)
+            reader.write(folder, f"part-{number:05d}", rows)
         rows.finish()
 
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
@@ -384,12 +394,17 @@ class Documents:
             count = schema.names.count(name)
             if count != 1:
                 problem = "no column" if count == 0 else f"{count} columns named"
+                extent = " (the first 100 lines are looked at)" if self.format == "jsonl" else ""
                 raise InputError(
-                    f"{reader.name}: {problem} {name!r}; it has {_listed(schema.names)}. Name one with {option}."
+                    f"{reader.name}: {problem} {name!r}; it has {_listed(schema.names)}{extent}. "
+                    f"Name one with {option}."
                 )
             kind = schema.field(name).type
             if not fits(kind):
-                raise InputError(f"{reader.name}: column {name!r} holds {kind}, not {what}. Name one with {option}.")
+                where, holds = reader.name, str(kind)
+                if self.format == "jsonl":
+                    where, holds = f"{where} line {reader.decided[name]}", _json_words(kind)
+                raise InputError(f"{where}: column {name!r} holds {holds}, not {what}. Name one with {option}.")
 
     def _type(self, name: str) -> pa.DataType:
         """The type that the column is given in: one for all files."""
@@ -398,7 +413,7 @@ class Documents:
             if name in reader.schema.names:
                 kind = _plain(reader.schema.field(name).type)
                 if self.format == "jsonl" and name != self.id_column and pa.types.is_integer(kind):
-                    kind = pa.float64()
+                    kind = pa.float64() if reader.has_float(name) else kind
                 elif self.format == "jsonl" and pa.types.is_null(kind):
                     kind = pa.string()
                 kinds.setdefault(kind, reader.name)
@@ -407,7 +422,8 @@ class Documents:
         if all(_is_text(kind) for kind in kinds):
             return pa.large_string() if all(_is_string(kind) for kind in kinds) else pa.large_binary()
         if all(pa.types.is_integer(kind) for kind in kinds):
-            return pa.int64()
+            unsigned = all(pa.types.is_unsigned_integer(kind) for kind in kinds)
+            return pa.uint64() if unsigned or self.format == "jsonl" else pa.int64()
         if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds) and name != self.id_column:
             return pa.float64()
         (kind_a, file_a), (kind_b, file_b) = list(kinds.items())[:2]
@@ -450,10 +466,11 @@ def _find(source: str, glob: str | None) -> list[_File]:
         recursive = not pattern or "/" in pattern
         infos = system.get_file_info(fs.FileSelector(path, recursive=recursive))
     root = path.rstrip("/")
+    found = {_path(info)[len(root) + 1 :]: _path(info) for info in infos if info.type == fs.FileType.File}
+    results = _results(found)
     files = []
-    for info in infos:
-        inside = info.path[len(root) + 1 :]
-        if info.type != fs.FileType.File:
+    for inside, path in found.items():
+        if inside.startswith(results):
             continue
         if any(part.startswith((".", "_")) for part in inside.split("/")):
             continue
@@ -464,12 +481,42 @@ def _find(source: str, glob: str | None) -> list[_File]:
         if not pattern and glob is None and _kind(inside) is None:
             continue
         shown = inside if base == "." else f"{base.rstrip('/')}/{inside}"
-        files.append(_File(system, info.path, shown, root))
+        if _shown(shown) != shown:
+            raise InputError(f"{_shown(shown)}: the file's name is not UTF-8; rename it.")
+        files.append(_File(system, path, shown, root))
     if not files:
         if pattern or glob is not None:
             raise InputError(f"{source}: no file matches {pattern or glob!r}.")
         raise InputError(f"{source}: no file to read in this folder; it may hold {SUPPORTED}. Other files: --glob.")
     return files
+
+
+def _path(info: fs.FileInfo) -> str:
+    try:
+        return info.path
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "surrogateescape")
+
+
+def _shown(name: str) -> str:
+    """The name as it can be printed: bytes that are not UTF-8 as escapes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _results(paths: dict[str, str]) -> tuple[str, ...]:
+    """Sub-folders that hold a finished result of dedup; they are not input."""
+    folders = [path.removesuffix("report.json") for path in paths if path.endswith("/report.json")]
+    return tuple(folder for folder in folders if f"{folder}documents.parquet" in paths)
+
+
+def _partition(path: str) -> str:
+    """The ``key=value`` folders that the file lies in, as ``key=value/.../``; else nothing."""
+    partition = ""
+    for folder in reversed(path.split("/")[:-1]):
+        if not re.fullmatch("[^=]+=.*", folder, re.DOTALL):
+            break
+        partition = f"{folder}/{partition}"
+    return partition
 
 
 def _matches(pattern: str, path: str) -> bool:
@@ -525,7 +572,7 @@ def _suffix(file: _File) -> str:
     return "".join(suffixes[-2:] if suffixes[-1:] and suffixes[-1].lower() in COMPRESSIONS else suffixes[-1:])
 
 
-# Readers: each has name, schema, num_files, rewindable, read(schema, max_bytes) and write(stem, rows)
+# Readers: each has name, schema, num_files, rewindable, read(schema, max_bytes) and write(folder, part, rows)
 
 
 class _Parquet:
@@ -552,8 +599,8 @@ class _Parquet:
             for group in range(parquet.num_row_groups):
                 yield from _row_group(parquet, group, schema.names, max_bytes)
 
-    def write(self, stem: Path, rows: _Rows) -> None:
-        _write_parquet(stem, self.schema, self._kept(rows))
+    def write(self, folder: Path, part: str, rows: _Rows) -> None:
+        _write_parquet(folder, _partition(self.file.path) + part, self.schema, self._kept(rows))
 
     def _kept(self, rows: _Rows) -> Iterator[pa.RecordBatch]:
         with self._open() as parquet:
@@ -562,24 +609,27 @@ class _Parquet:
                 if not keep.any():
                     continue
                 start = 0
-                for batch in _row_group(parquet, group, self.schema.names, ROW_GROUP_BYTES // 2):
+                for batch in _row_group(parquet, group, None, ROW_GROUP_BYTES // 2):
                     yield _filtered(batch, keep[start : start + batch.num_rows])
                     start += batch.num_rows
 
 
-def _row_group(parquet: pq.ParquetFile, group: int, names: list[str], max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """A row group in batches of about `max_bytes`, by the mean size of its rows."""
+def _row_group(
+    parquet: pq.ParquetFile, group: int, names: list[str] | None, max_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """A row group in batches of about `max_bytes`, by the mean size of its rows; all columns without `names`."""
     metadata = parquet.metadata.row_group(group)
     if metadata.num_rows == 0:
         return
     size = 0
     for i in range(metadata.num_columns):
         column = metadata.column(i)
-        if column.path_in_schema.split(".")[0] in names:
+        # A path has dots between levels; names may have dots too.
+        if names is None or any(f"{column.path_in_schema}.".startswith(f"{name}.") for name in names):
             size += column.total_uncompressed_size
     rows = max(16, min(65_536, max_bytes * metadata.num_rows // max(1, size)))
     for batch in parquet.iter_batches(rows, row_groups=[group], columns=names):
-        yield batch.select(names)
+        yield batch if names is None else batch.select(names)
 
 
 class _JsonLines:
@@ -590,6 +640,7 @@ class _JsonLines:
         self.file, self.name = file, file.name
         packed = PurePosixPath(file.path).suffix.lower()
         self.compression = {".gz": "gzip", ".zst": "zstd"}.get(packed)
+        self.decided: dict[str, int] = {}  # line that decided a column's type
         self.schema: pa.Schema = self._sample()
 
     def _blocks(self, size: int = BLOCK_BYTES) -> Iterator[_Block]:
@@ -632,8 +683,9 @@ class _JsonLines:
                     for name, value in self._object(block, row).items():
                         kind = _json_type(value)
                         before = kinds.get(name, pa.null())
-                        if before == pa.null() or (before == pa.int64() and kind == pa.float64()):
+                        if name not in kinds or before == pa.null() != kind or kind in _WIDER.get(before, ()):
                             kinds[name] = kind
+                            self.decided[name] = int(block.lines[row])
                 seen += block.num_rows
                 if seen >= 100:
                     break
@@ -653,6 +705,14 @@ class _JsonLines:
         if not isinstance(value, dict):
             raise InputError(f'{where}: not a JSON object; each line must be one, such as {{"text": ...}}.')
         return value
+
+    def has_float(self, name: str) -> bool:
+        """Whether a column of integers may hold, further down, a number that is none, or one beyond 64 bits."""
+        digits = 21 if self.schema.field(name).type == pa.uint64() else 20
+        keys = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode("utf-8", "replace")}
+        key = b"|".join(re.escape(key) for key in sorted(keys))
+        number = re.compile(rb"(?:%s)\s*:\s*-?(?:\d+[.eE]|\d{%d})" % (key, digits))
+        return any(number.search(block.data) for block in self._blocks())
 
     def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
         parse = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
@@ -687,9 +747,9 @@ class _JsonLines:
             )
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def write(self, stem: Path, rows: _Rows) -> None:
-        path = Path(f"{stem}{_suffix(self.file)}")
-        with _writing(path), pa.output_stream(str(path), compression=self.compression) as stream:
+    def write(self, folder: Path, part: str, rows: _Rows) -> None:
+        path = folder / f"{_partition(self.file.path)}{part}{_suffix(self.file)}"
+        with _writing(path, folder), pa.output_stream(str(path), compression=self.compression) as stream:
             for block in _ahead(self._blocks()):
                 keep = rows.take(block.num_rows, self.name)
                 for start, stop in block.runs(keep):
@@ -745,6 +805,9 @@ class _Block:
         yield from zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True)
 
 
+_WIDER = {pa.int64(): (pa.uint64(), pa.float64()), pa.uint64(): (pa.float64(),)}
+
+
 def _json_type(value: Any) -> pa.DataType:
     if value is None:
         return pa.null()
@@ -752,9 +815,22 @@ def _json_type(value: Any) -> pa.DataType:
         return pa.string()
     if isinstance(value, bool):
         return pa.bool_()
-    if isinstance(value, int):
-        return pa.int64()
-    return pa.float64() if isinstance(value, float) else pa.struct([])
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        return pa.int64() if value < 2**63 else pa.uint64()
+    if isinstance(value, list):
+        return pa.list_(pa.null())
+    return pa.struct([]) if isinstance(value, dict) else pa.float64()
+
+
+def _json_words(kind: pa.DataType) -> str:
+    """What a JSON column of this type holds, for messages."""
+    if pa.types.is_list(kind):
+        return "an array"
+    if pa.types.is_struct(kind):
+        return "an object"
+    if pa.types.is_boolean(kind):
+        return "true or false"
+    return "an integer" if pa.types.is_integer(kind) else "a number with a fraction or beyond 64 bits"
 
 
 def _json_value(value: Any, kind: pa.DataType, where: str) -> Any:
@@ -769,11 +845,15 @@ def _json_value(value: Any, kind: pa.DataType, where: str) -> Any:
     if isinstance(value, bool) == pa.types.is_boolean(kind):
         if pa.types.is_boolean(kind) or (pa.types.is_floating(kind) and isinstance(value, (int, float))):
             return value
-        if pa.types.is_integer(kind) and isinstance(value, int) and -(2**63) <= value < 2**63:
+        low, high = (0, 2**64) if kind == pa.uint64() else (-(2**63), 2**63)
+        if pa.types.is_integer(kind) and isinstance(value, int) and low <= value < high:
             return value
     words = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
     names = {pa.string(): "text", pa.float64(): "a number", pa.int64(): "a 64-bit integer", pa.bool_(): "true or false"}
+    names[pa.uint64()] = "an unsigned 64-bit integer"
     found, wanted = words.get(type(value), "a number"), names.get(kind, str(kind))
+    if found == "a number" and pa.types.is_integer(kind):
+        found = f"the number {value}"
     raise InputError(f"{where} holds {found}, not {wanted}; correct the line or name another column.")
 
 
@@ -815,9 +895,9 @@ class _Ipc:
         for batch in self._all(schema.names):
             yield batch.select(schema.names)
 
-    def write(self, stem: Path, rows: _Rows) -> None:
+    def write(self, folder: Path, part: str, rows: _Rows) -> None:
         extension = PurePosixPath(self.file.path).suffix.lower()
-        path = Path(f"{stem}{extension}")
+        path = folder / f"{_partition(self.file.path)}{part}{extension}"
         # As pyarrow does by itself: Feather files are compressed, other Arrow files are not.
         options = pa.ipc.IpcWriteOptions(
             compression="lz4" if extension == ".feather" else None,
@@ -826,7 +906,7 @@ class _Ipc:
         )
         kept = (_filtered(batch, rows.take(batch.num_rows, self.name)) for batch in self._all())
         opener = pa.ipc.new_file if self.is_file else pa.ipc.new_stream
-        with _writing(path), opener(str(path), self.schema, options=options) as writer:
+        with _writing(path, folder), opener(str(path), self.schema, options=options) as writer:
             for batch in _ahead(kept):
                 writer.write_batch(batch)
 
@@ -864,18 +944,15 @@ class _TextFiles:
         yield self._batch(paths, texts, schema)
 
     def _batch(self, paths: list[str], texts: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
-        names = pa.array([os.fsencode(path).decode("utf-8", "replace") for path in paths], pa.string())
-        return pa.RecordBatch.from_arrays([names, pa.array(texts, pa.large_binary())], schema=self.schema).select(
-            schema.names
-        )
+        arrays = [pa.array(paths, pa.string()), pa.array(texts, pa.large_binary())]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
 
-    def write(self, stem: Path, rows: _Rows) -> None:
+    def write(self, folder: Path, part: str, rows: _Rows) -> None:
         for path, file in zip(self.ids, self.files, strict=True):
             if not rows.take(1, file.name)[0]:
                 continue
-            target = stem.parent / path
-            with _writing(target):
-                target.parent.mkdir(parents=True, exist_ok=True)
+            target = folder / path
+            with _writing(target, folder):
                 with _named(file.name):
                     source = file.system.open_input_stream(file.path, compression=None)
                 with source, open(target, "wb") as output:
@@ -923,7 +1000,16 @@ class _Memory:
         for batch in self._all():
             yield batch.select(schema.names)
 
-    def write(self, stem: Path, rows: _Rows) -> None:
+    def write(self, folder: Path, part: str, rows: _Rows) -> None:
+        for field in self.schema:
+            try:
+                pq.write_table(pa.schema([field]).empty_table(), pa.BufferOutputStream())
+            except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+                raise InputError(
+                    f"{self.name}: column {field.name!r} of type {field.type} cannot be written as Parquet; "
+                    "cast it or leave it out."
+                ) from None
+
         def kept() -> Iterator[pa.RecordBatch]:
             for whole in self._all():
                 step = max(1, min(65_536, ROW_GROUP_BYTES * whole.num_rows // max(1, whole.nbytes)))
@@ -931,7 +1017,7 @@ class _Memory:
                     batch = whole.slice(start, step)
                     yield _filtered(batch, rows.take(batch.num_rows, self.name))
 
-        _write_parquet(stem, self.schema, kept())
+        _write_parquet(folder, part, self.schema, kept())
 
 
 # Streams of record batches
@@ -962,26 +1048,51 @@ class _Rows:
 def _filtered(batch: pa.RecordBatch, keep: np.ndarray) -> pa.RecordBatch:
     if keep.all():
         return batch
-    # Arrow cannot filter views.
-    columns = [column.cast(_plain(column.type)) if _is_view(column.type) else column for column in batch.columns]
-    kept = pa.RecordBatch.from_arrays(columns, batch.schema.names).filter(arrow(keep))
-    return pa.RecordBatch.from_arrays(
-        [
-            column.cast(kind) if _is_view(kind) else column
-            for column, kind in zip(kept.columns, batch.schema.types, strict=True)
-        ],
-        schema=batch.schema,
-    )
+    mask = arrow(keep)
+    columns = [_filtered_column(column, keep, mask) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _filtered_column(column: pa.Array, keep: np.ndarray, mask: pa.Array) -> pa.Array:
+    if _is_view(column.type):  # which Arrow cannot filter
+        return column.cast(_plain(column.type)).filter(mask).cast(column.type)
+    with contextlib.suppress(pa.ArrowNotImplementedError):
+        return column.filter(mask)
+    with contextlib.suppress(pa.ArrowNotImplementedError):  # views inside lists and structs
+        return column.cast(_without_views(column.type)).filter(mask).cast(column.type)
+    # Run-end encoded: the kept runs, one after another.
+    edges = np.flatnonzero(np.diff(keep.astype(np.int8), prepend=0, append=0))
+    runs = [column.slice(start, stop - start) for start, stop in edges.reshape(-1, 2).tolist()]
+    return pa.concat_arrays(runs or [column.slice(0, 0)])
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type with strings and bytes in place of views, also inside lists, structs and maps."""
+
+    def plain(field: pa.Field) -> pa.Field:
+        return field.with_type(_without_views(field.type))
+
+    if pa.types.is_struct(kind):
+        return pa.struct([plain(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(plain(kind.key_field), plain(kind.item_field), kind.keys_sorted)
+    if pa.types.is_list(kind):
+        return pa.list_(plain(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(plain(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain(kind.value_field), kind.list_size)
+    return _plain(kind) if _is_view(kind) else kind
 
 
 def _is_view(kind: pa.DataType) -> bool:
     return pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)
 
 
-def _write_parquet(stem: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+def _write_parquet(folder: Path, part: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """One file, decoded in a second thread while this one encodes; row groups of about 16 MiB."""
-    path = Path(f"{stem}.parquet")
-    with _writing(path), pq.ParquetWriter(str(path), schema, compression="zstd") as writer:
+    path = folder / f"{part}.parquet"
+    with _writing(path, folder), pq.ParquetWriter(str(path), schema, compression="zstd") as writer:
         pending: list[pa.RecordBatch] = []
         size = 0
         for batch in _ahead(batches):
@@ -1125,6 +1236,11 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def _copied(column: pa.Array) -> pa.Array:
+    """In memory of its own: a column of Arrow data may share one allocation with all others."""
+    return pa.concat_arrays([column])
+
+
 def _decoded(column: pa.Array, kind: pa.DataType | None) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         values = column.dictionary
@@ -1161,7 +1277,7 @@ def _listed(names: list[str]) -> str:
     return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown
 
 
-def _brief(error: BaseException) -> str:
+def _brief(error: BaseException | str) -> str:
     text = " ".join(str(error).split())
     return text if len(text) <= 200 else f"{text[:200]}..."
 
@@ -1180,11 +1296,16 @@ def _named(name: str, problem: str = "cannot be read") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Turn what fails while writing into one line that names the file."""
+def _writing(path: Path, folder: Path) -> Iterator[None]:
+    """Make the file's folder; turn what fails into one line that names the file from `folder` on."""
     try:
+        if path != folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
         yield
     except (InputError, OutputError):
         raise
     except (OSError, pa.ArrowException) as error:
-        raise OutputError(f"{path}: cannot be written ({_brief(error)}); choose another output folder.") from error
+        name = (folder.name / path.relative_to(folder)).as_posix()
+        # What is around the folder has a temporary name until all is written.
+        why = _brief(str(error).replace(str(folder), folder.name or "."))
+        raise OutputError(f"{name}: cannot be written ({why}); choose another output folder.") from error

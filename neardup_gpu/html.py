@@ -33,7 +33,8 @@ BREAKS = "br,hr,option,td,th,tr"
 
 MAX_DEPTH = 512  # as in browsers
 FEW_TAGS = 4096  # cannot take long, however they nest
-_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)[^>]*>")
+# A tag that nothing closes runs to the end, as for a parser: so nothing is looked at twice.
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)[^>]*+>?")
 # Tags that nest no deeper by themselves: void, closed by their next sibling, or with text only inside.
 _SHALLOW = re.compile(
     "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|html|head|body|p|li|dd|dt|option|optgroup|thead|"

@@ -149,6 +149,77 @@ def test_types_survive_parquet(tmp_path, kind):
     assert pq.ParquetFile(part).metadata.row_group(0).column(0).compression == "ZSTD"
 
 
+ODD = [
+    pa.array([["a"], None, ["b", "c"]], pa.list_(pa.string_view())),
+    pa.array([["a"], None, ["b"]], pa.list_(pa.string_view(), 1)),
+    pa.array([{"a": "x"}, None, {"a": None}], pa.struct([pa.field("a", pa.binary_view())])),
+    pa.array([[("k", ["v"])], None, []], pa.map_(pa.string(), pa.large_list(pa.string_view()))),
+    pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([5, None])),
+]
+
+
+@pytest.mark.parametrize("column", ODD, ids=lambda column: str(column.type))
+def test_types_that_arrow_cannot_filter(tmp_path, column):
+    data = pa.table({"text": ["x", "y", "z"], "odd": column})
+    write(tmp_path / "x.arrow", data)
+    sources = [tmp_path / "x.arrow"]
+    if pa.types.is_run_end_encoded(column.type):
+        with one_line(InputError, "'odd'", "run_end_encoded", "Parquet"):
+            open_documents(data).write_kept(tmp_path / "no", np.ones(3, bool))
+    else:
+        sources.append(data)
+    for source in sources:
+        for mask in range(8):
+            keep = np.array([bool(mask >> i & 1) for i in range(3)])
+            open_documents(source).write_kept(tmp_path / "kept", keep)
+            path = tmp_path / "kept/part-00000.parquet"
+            kept = pq.read_table(path) if source is data else pa.ipc.open_file(path.with_suffix(".arrow")).read_all()
+            kept.validate(full=True)
+            assert kept.schema == data.schema
+            assert kept.to_pylist() == [row for row, k in zip(data.to_pylist(), keep, strict=True) if k]
+
+
+def test_two_columns_of_one_name(tmp_path):
+    arrays = [pa.array(["x", "y", "z"]), pa.array([1, 2, 3]), pa.array([4, 5, 6])]
+    data = pa.Table.from_arrays(arrays, names=["text", "n", "n"])
+    for name in ("x.parquet", "x.arrow"):
+        documents = open_documents(write(tmp_path / name, data))
+        assert read(documents)[1] == [b"x", b"y", b"z"]
+        with one_line(InputError, name, "2 columns named 'n'", "--keep"):
+            documents.batches(["n"])
+        documents.write_kept(tmp_path / "kept", np.array([True, False, True]))
+        path = tmp_path / "kept" / f"part-00000{name[1:]}"
+        kept = pq.ParquetFile(path).read() if name == "x.parquet" else pa.ipc.open_file(path).read_all()
+        assert kept.schema == data.schema
+        assert [column.to_pylist() for column in kept.columns] == [["x", "z"], [1, 3], [4, 6]]
+
+
+def test_dots_in_names(tmp_path):
+    data = pa.table({"a.b": ["x" * 1000] * 200, "a": [{"b": 1}] * 200})
+    pq.write_table(data, tmp_path / "x.parquet", use_dictionary=False)
+    batches = list(open_documents(tmp_path / "x.parquet", text_columns="a.b").batches(max_bytes=20_000))
+    assert sum(batch.num_rows for batch in batches) == 200
+    assert max(batch.text.values.size for batch in batches) <= 50_000
+
+
+@pytest.mark.parametrize("name", ["x.arrow", "x.arrows", "stream"])
+def test_ids_and_columns_do_not_hold_the_text(tmp_path, name):
+    rows = 2000
+    data = pa.table({"id": pa.array(range(rows)), "text": ["x" * 8000] * rows, "key": [str(i) for i in range(rows)]})
+    opener = pa.ipc.new_file if name == "x.arrow" else pa.ipc.new_stream
+    with opener(str(tmp_path / name), data.schema) as writer:
+        writer.write_table(data, max_chunksize=500)
+    del data
+    source = pa.ipc.open_stream(str(tmp_path / name)) if name == "stream" else tmp_path / name
+    before = pa.total_allocated_bytes()
+    held = []
+    for batch in open_documents(source, id_column="id", text_columns="text").batches(["key"], max_bytes=1 << 20):
+        held += [batch.ids, batch.columns["key"]]
+    del batch, source
+    assert sum(map(len, held)) == 2 * rows
+    assert pa.total_allocated_bytes() - before < 1 << 20
+
+
 @pytest.mark.parametrize(
     "kind",
     [pa.int8(), pa.uint64(), pa.int64(), pa.string(), pa.large_string(), pa.binary(), pa.binary(1)],
@@ -288,6 +359,46 @@ def test_folder_order_and_parts(tmp_path):
     assert read(open_documents(folder, id_column="id", glob="sub/*.parquet"))[0] == IDS[4:]
 
 
+@pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.arrow"])
+def test_partition_folders_are_kept(tmp_path, name):
+    for year in (2020, 2021):
+        (tmp_path / f"in/year={year}/lang=en").mkdir(parents=True)
+        write(tmp_path / f"in/year={year}/lang=en/{name}", table())
+    (tmp_path / "in/other").mkdir()
+    write(tmp_path / "in/other" / name, table())
+    parts = ["other", "year=2020/lang=en", "year=2021/lang=en"]
+    files = [str(tmp_path / "in" / part / name) for part in parts]
+    for number, source in enumerate((tmp_path / "in", files)):
+        out = tmp_path / f"out{number}"
+        open_documents(source).write_kept(out, np.ones(21, bool))
+        found = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
+        suffix = Path(name).suffix
+        assert found == [
+            *(f"part-00000{suffix}", f"year=2020/lang=en/part-00001{suffix}", f"year=2021/lang=en/part-00002{suffix}"),
+        ]
+
+
+@pytest.mark.parametrize("glob", [None, "*.txt", "*.parquet"])
+def test_results_inside_the_folder_are_not_input(tmp_path, glob):
+    name = "x.parquet" if glob == "*.parquet" else "x.txt"
+    for folder in ("", "out/kept", "deep/out/kept", "half/kept"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        write(tmp_path / folder / name, table()) if glob == "*.parquet" else (tmp_path / folder / name).write_text("a")
+    for folder in ("out", "deep/out"):
+        (tmp_path / folder / "report.json").write_text("{}")
+        write(tmp_path / folder / "documents.parquet", table())
+    (tmp_path / "half/report.json").write_text("{}")
+    if glob is None:
+        (tmp_path / "half/report.json").unlink()
+    assert open_documents(tmp_path, glob=glob).num_files == 2
+    assert open_documents(str(tmp_path / f"**/{name}")).num_files == 2
+    # Named, or with the result around it, it is input.
+    assert open_documents(tmp_path / "out/kept", glob=glob).num_files == 1
+    assert open_documents(tmp_path / "out", glob=f"kept/{name}").num_files == 1
+    with one_line(InputError, "deep", "no file"):
+        open_documents(tmp_path / "deep", glob=glob)
+
+
 def test_split_into_files_changes_nothing(tmp_path):
     whole = write(tmp_path / "whole.jsonl", table())
     (tmp_path / "split").mkdir()
@@ -371,6 +482,31 @@ def test_text_folder(tmp_path):
     assert read(open_described(documents.describe())) == read(documents)
 
 
+def test_ids_do_not_depend_on_the_order_of_folders(tmp_path):
+    (tmp_path / "in/sub").mkdir(parents=True)
+    (tmp_path / "in/sub/a.txt").write_text("a")
+    for sources in (["in", "in/sub"], ["in/sub", "in"], ["in/sub/a.txt", "in", "in/sub"]):
+        assert read(open_documents([tmp_path / source for source in sources]))[0] == ["sub/a.txt"]
+
+
+def test_names_that_are_not_utf8(tmp_path):
+    folder = os.fsencode(tmp_path)
+    try:
+        (tmp_path / "good.txt").write_text("a")
+        for name in (b"\xff.unknown", b".\xff.txt"):
+            with open(folder + b"/" + name, "w"):
+                pass
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+    assert read(open_documents(tmp_path))[0] == ["good.txt"]
+    with open(folder + b"/\xff.txt", "w"):
+        pass
+    with one_line(InputError, "\\xff.txt", "UTF-8", "rename"):
+        open_documents(tmp_path)
+    with one_line(InputError, "\\xff.txt", "UTF-8", "rename"):
+        open_documents(os.fsdecode(folder + b"/\xff.txt"))
+
+
 def test_gone_files_are_noticed(tmp_path):
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text(name)
@@ -441,6 +577,56 @@ def test_both_json_parsers_agree(tmp_path):
     assert fast[3]["n"] == slow[3]["n"][:-1] == [row["n"] for row in rows]
 
 
+def test_json_integers_stay_integers(tmp_path):
+    path = tmp_path / "x.jsonl"
+    big = [2**53 + 1, 2**53, -(2**63), 2**63 - 1, None]
+    lines = [json.dumps({"text": "a", "n": n}) + "\n" for n in big * 30]
+    path.write_text("".join(lines))
+    batches = list(open_documents(path).batches(["n"]))
+    assert {batch.columns["n"].type for batch in batches} == {pa.int64()}
+    assert read(open_documents(path), ["n"])[3]["n"] == big * 30
+    for number in ("0.5", "1e3", "99999999999999999999"):
+        path.write_text("".join(lines) + f'{{"text": "a", "n" : {number}}}\n')
+        values = read(open_documents(path), ["n"])[3]["n"]
+        assert values == [None if n is None else float(n) for n in big * 30] + [float(number)]
+    path.write_text("".join(lines[:5]) + '{"text": "a", "n": 0.5}\n')
+    assert read(open_documents(path), ["n"])[3]["n"][-1] == 0.5
+    path.write_text(json.dumps({"text": "a", "n": 2**64 - 1}) + "\n" + json.dumps({"text": "a", "n": 7}) + "\n")
+    assert read(open_documents(path), ["n"])[3]["n"] == [2**64 - 1, 7]
+
+
+def test_json_ids_of_64_bits(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a", "id": 5}\n{"text": "b", "id": 18446744073709551615}\n')
+    (tmp_path / "b.jsonl").write_text('{"text": "a", "id": 6}\n')
+    batches = list(open_documents(tmp_path, id_column="id").batches())
+    assert {batch.ids.type for batch in batches} == {pa.uint64()}
+    assert [i for batch in batches for i in batch.ids.to_pylist()] == [5, 2**64 - 1, 6]
+    with open(tmp_path / "b.jsonl", "a") as file:
+        file.write('{"text": "b", "id": -1}\n')
+    with one_line(InputError, "b.jsonl line 2", "'id'", "the number -1, not an unsigned 64-bit integer"):
+        read(open_documents(tmp_path, id_column="id"))
+
+
+def test_json_lines_that_decide_types_are_named(tmp_path):
+    path = tmp_path / "x.jsonl"
+    rows = ['{"id": 1, "text": "a", "tags": []}', '{"id": 2.0, "text": "b"}']
+    path.write_text("\n".join(rows))
+    with one_line(InputError, "x.jsonl line 2", "'id'", "a number with a fraction", "--id-column"):
+        open_documents(path, id_column="id")
+    with one_line(InputError, "x.jsonl line 1", "'tags'", "an array", "--keep"):
+        open_documents(path).batches(["tags"])
+    with one_line(InputError, "x.jsonl", "'nope'", "id, text, tags", "first 100 lines", "--keep"):
+        open_documents(path).batches(["nope"])
+    path.write_text('{"text": ["a"], "more": {}}\n')
+    with one_line(InputError, "x.jsonl line 1", "'text'", "an array, not text", "--text-column"):
+        open_documents(path)
+    with one_line(InputError, "x.jsonl line 1", "'more'", "an object, not text", "--text-column"):
+        open_documents(path, text_columns="more")
+    path.write_text("".join('{"id": 1, "text": "a"}\n' for _ in range(100)) + '{"id": 2.0, "text": "a"}\n')
+    with one_line(InputError, "x.jsonl line 101", "the number 2.0, not a 64-bit integer"):
+        read(open_documents(path, id_column="id"))
+
+
 def test_objects_that_run_over_lines_do_not_shift_rows(tmp_path):
     (tmp_path / "x.jsonl").write_bytes(b'{"text": "a"}{"text": "b"}\n{"text":\n"c"}\n')
     with one_line(InputError, "x.jsonl line 1"):
@@ -468,8 +654,8 @@ def test_empty_sources(tmp_path):
 class one_line:
     """Expect an error whose message is one line that holds these words."""
 
-    def __init__(self, kind, *words):
-        self.kind, self.words = kind, words
+    def __init__(self, kind, *words, without=None):
+        self.kind, self.words, self.without = kind, words, without
 
     def __enter__(self):
         return self
@@ -480,6 +666,7 @@ class one_line:
         assert "\n" not in message
         for word in self.words:
             assert word in message, message
+        assert self.without is None or self.without not in message, message
         return True
 
 
@@ -518,7 +705,7 @@ def test_columns(tmp_path, name):
         open_documents(path, text_columns="n")
     with one_line(InputError, name, "'key'", "id, text, n", "--id-column"):
         open_documents(path, id_column="key")
-    with one_line(InputError, name, "'other'", "id, text, n"):
+    with one_line(InputError, name, "'other'", "id, text, n", "--keep"):
         open_documents(path).batches(["other"])
     other = table().rename_columns(["id", "body", "n"])
     with one_line(InputError, name, "several columns of text", "id, body, n", "--text-column"):
@@ -630,8 +817,24 @@ def test_unwritable_output(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/x.txt").write_text("a")
     for source, rows in ((table(), 7), (write(tmp_path / "x.jsonl", table()), 7), (tmp_path / "in", 1)):
-        with one_line(OutputError, str(tmp_path / "file")):
+        with one_line(OutputError, "kept: cannot be written", "Not a directory", without=str(tmp_path)):
             open_documents(source).write_kept(tmp_path / "file/kept", np.ones(rows, bool))
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.arrow", "x.txt"])
+def test_output_errors_do_not_show_the_temporary_folder(tmp_path, name):
+    source = tmp_path / "in" / name
+    source.parent.mkdir()
+    if name == "x.txt":
+        source.write_text("a")
+    else:
+        write(source, table())
+    part = name if name == "x.txt" else f"part-00000{source.suffix}"
+    (tmp_path / ".out.partial-abc/kept" / part).mkdir(parents=True)
+    with one_line(OutputError, f"kept/{part}: cannot be written", without="partial-"):
+        open_documents(source.parent).write_kept(
+            tmp_path / ".out.partial-abc/kept", np.ones(1 if name == "x.txt" else 7, bool)
+        )
 
 
 def test_changed_input(tmp_path):

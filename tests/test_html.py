@@ -72,6 +72,18 @@ def test_deep_nesting_stays_quick(tag):
     assert text.split() == ["end"]
 
 
+@pytest.mark.parametrize("part", ["<a", "<a ", "<a<", "<!", "</a", "<a b='", "<a x=<"])
+def test_tags_that_nothing_closes_stay_quick(part):
+    # Looking for the end anew from each "<" takes hours for a megabyte.
+    assert visible_text("one" + part * ((1 << 20) // len(part))).split() == ["one"]
+
+
+def test_an_attribute_cannot_hide_a_tag_from_the_limit():
+    start = time.perf_counter()
+    assert visible_text("<div a=<>" * 100_000 + "end").split() == ["end"]
+    assert time.perf_counter() - start < 10
+
+
 def test_flattening_keeps_words_and_charset():
     page = "<meta charset=windows-1251>" + "<div>слово" * 6000 + "</div>" * 6000 + "конец<script>нет</script>"
     words = visible_text(page.encode("cp1251")).split()
