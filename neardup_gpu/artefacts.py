@@ -112,7 +112,8 @@ def _beside(path: Path, asked: str | Path) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, OutputError) or error.errno is None:
             raise
-        raise OutputError(f"{asked}: {error.strerror}; nothing was written") from error
+        # Not `strerror`: pyarrow's names the temporary file.
+        raise OutputError(f"{asked}: {os.strerror(error.errno)}; nothing was written") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

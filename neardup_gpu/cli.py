@@ -686,8 +686,9 @@ def _describe(path: Path) -> dict[str, Any]:
 
         folder = path if path.is_dir() else path.parent
         return {"kind": "result", "folder": str(folder), "report": read_report(folder)}
-    if path.parent.name == "kept" and (path.parent.parent / "report.json").exists():
-        raise InputError(f"{path}: kept rows, in the input's own format; try neardup info {path.parent.parent}")
+    for kept in path.parents:
+        if kept.name == "kept" and (kept.parent / "report.json").exists():
+            raise InputError(f"{path}: kept rows, in the input's own format; try neardup info {kept.parent}")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

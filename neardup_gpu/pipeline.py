@@ -535,7 +535,10 @@ def _compare_spooled(
     sizes = np.diff(sets.offsets)
     pairs = _possible(sizes, left, right, threshold)
     component = kernel(components, backend, "connected_")(len(sizes), left[pairs], right[pairs])
-    pairs = pairs[np.lexsort((left[pairs], right[pairs], component[right[pairs]]))]
+    # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
+    # read one after another.
+    tile = np.cumsum(sizes) // (VERIFY_BYTES // 16)
+    pairs = pairs[np.lexsort((right[pairs], left[pairs], tile[right[pairs]], component[right[pairs]]))]
     bounds = components.blocks_of_pairs(left[pairs], right[pairs], sizes, VERIFY_BYTES // 8)
     run = kernel(resemblance_kernel, backend)
     for first, last in zip(bounds[:-1], bounds[1:], strict=True):
