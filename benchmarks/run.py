@@ -477,7 +477,6 @@ def giant_part(bench: Bench) -> list[dict]:
         medians[size] = statistics.median(seconds)
     growth = np.log(medians[GIANT[-1]] / medians[GIANT[0]]) / np.log(GIANT[-1] / GIANT[0])
     figures.append(figure("pages of one template: time grows as documents to the power", [float(growth)], "exponent"))
-    bench.target("exponent of growth in pages of one template", float(growth), 1.3, least=False)
     return figures
 
 
