@@ -57,6 +57,14 @@ def result(corpus: Path) -> Path:
 Run = Callable[..., tuple[int, str, str]]
 
 
+@pytest.fixture(autouse=True)
+def warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if kernels had been compiled before, so that the notice of it comes only where a test asks for it."""
+    from neardup_gpu.kernels import launch
+
+    monkeypatch.setattr(launch, "CACHE_WARM", True)
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: object) -> tuple[int, str, str]:
