@@ -13,9 +13,6 @@ from numba.extending import intrinsic
 
 from .launch import CARRYLESS_WIDTH, jit
 
-ONE = np.uint64(1 << 63)
-"""The polynomial 1."""
-
 
 @jit()
 def mix64(z):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import shlex
 import shutil
@@ -281,8 +280,6 @@ def dedup(
     )
     from . import pipeline
 
-    if verbose:
-        logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(name)s: %(message)s")
     with _progress(quiet) as progress:
         result = pipeline.dedup(
             _source(inputs),

@@ -6,7 +6,6 @@ Each stage is a function that can be called alone; `dedup` is all of them over d
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -41,8 +40,6 @@ from .errors import InputError, ParameterError, RecipeMismatchError
 from .recipe import METADATA_KEY, Material, Recipe, material, recipe_of
 from .report import shorten
 from .spool import Spool
-
-log = logging.getLogger("neardup_gpu")
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified."""
@@ -711,12 +708,12 @@ def _decide(
         ranked = np.concatenate([np.arange(num_known), num_known + by_priority])  # rows from the best to the worst
         present = np.concatenate([_joined(known.num_tokens, np.int64), num_tokens])[ranked] > 0
         fingerprints = _joined(known.fingerprints + sketches.fingerprints, np.uint64, 2)[ranked]
-        # From here to the end of `keep`, rows are ranks: 0 is the document of the best priority.
+        # From here on rows are ranks, 0 the document of the best priority; `ranked` leads back.
         stands_for = np.arange(num)
         stands_for[present] = np.flatnonzero(present)[_first_by_fingerprint(fingerprints[present])]
         representatives = np.flatnonzero(present & (stands_for == np.arange(num)))
-        features = _joined(known.features + sketches.features, np.uint64, recipe.filter.k)
-        candidates = collide(features[ranked[representatives]], recipe, backend=backend)
+        features = _joined(known.features + sketches.features, np.uint64, recipe.filter.k)[ranked[representatives]]
+        candidates = collide(features, recipe, backend=backend)
         pinned = representatives < num_known
         pairs = candidates.pairs.where(~(pinned[candidates.pairs.left] & pinned[candidates.pairs.right]))
 
@@ -739,7 +736,7 @@ def _decide(
                 spool,
                 ranked[representatives],
                 fingerprints[representatives],
-                features[ranked[representatives]],
+                features,
                 pinned,
                 candidates,
                 verified,

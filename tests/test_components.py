@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, settings, strategies as st
 from strategies import greedy, sorted_pairs
 
 from neardup_gpu.kernels import components
@@ -89,3 +89,18 @@ def test_a_long_chain_is_one_component():
     order = np.random.default_rng(0).permutation(n)
     a, b = order[:-1], order[1:]
     assert not components.connected_cpu(n, np.minimum(a, b), np.maximum(a, b)).any()
+
+
+@given(
+    pairs=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40),
+    sizes=st.lists(st.integers(0, 20), min_size=10, max_size=10),
+    budget=st.integers(1, 60),
+)
+def test_blocks_of_pairs_hold_what_fits(pairs, sizes, budget):
+    bounds = components.blocks_of_pairs(*arrays(pairs), np.array(sizes, np.int64), budget).tolist()
+    assert bounds[0] == 0 and bounds[-1] == len(pairs)
+    assert all(first < last for first, last in zip(bounds[:-1], bounds[1:], strict=True))
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        largest = max(sum(sizes[row] for row in set(pair)) for pair in pairs[first:last])
+        held = sum(sizes[row] for row in {row for pair in pairs[first:last] for row in pair})
+        assert held <= max(budget, largest)
