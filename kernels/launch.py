@@ -1,4 +1,4 @@
-"""How kernels are compiled, cached and divided among threads.
+"""How kernels are compiled, cached, divided among threads and launched on a GPU.
 
 Compiled code is cached in a folder whose name is a hash of all kernel sources. Numba's own check looks at one file at a
 time, so it would go on using a kernel whose callee in another file has changed.
@@ -11,8 +11,10 @@ import os
 import platform
 import sys
 from collections.abc import Callable
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 # OpenMP threads that wait for work by spinning take the processor from those that have work whenever the machine is
@@ -112,3 +114,158 @@ def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
     bounds = np.searchsorted(offsets, targets, side="left").astype(np.int64)
     bounds[0], bounds[-1] = 0, len(offsets) - 1
     return np.minimum(bounds, len(offsets) - 1)
+
+
+# ---------------------------------------------------------------------------------------------------------- on a GPU
+
+
+class _Cuda:
+    """`numba.cuda`, imported when a kernel is first launched: it takes 0.3 s, and most runs never need it."""
+
+    def __getattr__(self, name: str) -> Any:
+        from numba import cuda as module
+
+        return getattr(module, name)
+
+
+cuda: Any = _Cuda()
+"""What kernels and device functions name; `Kernel` puts the module itself in its place."""
+
+
+def simulated() -> bool:
+    """Whether kernels run in Numba's simulator, on NumPy arrays (NUMBA_ENABLE_CUDASIM=1 before Numba is imported)."""
+    return bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
+
+
+@cache
+def namespace() -> ModuleType:
+    """The module of array functions for `gpu`: CuPy, whose arrays lie on the device; NumPy under the simulator."""
+    if simulated():
+        return np
+    import cupy
+
+    return cupy
+
+
+def to_host(array: Any) -> np.ndarray:
+    """A device array (or a NumPy array, as it is) as a NumPy array. Waits for the device."""
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+def _linked(function: Callable) -> Callable:
+    """The function with `cuda` and the device functions that it names put into its globals."""
+    from numba import cuda as module
+
+    linked = {"cuda": module}
+    for name in function.__code__.co_names:
+        if isinstance(value := function.__globals__.get(name), Device):
+            linked[name] = value.compiled
+    return FunctionType(
+        function.__code__, {**function.__globals__, **linked}, function.__name__, None, function.__closure__
+    )
+
+
+class Device:
+    """Decorator: a function that kernels call, of arrays; those of scalars alone are `jit`, for the CPU as well."""
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+
+    @cached_property
+    def compiled(self) -> Any:
+        from numba import cuda as module
+
+        return module.jit(device=True)(_linked(self.function))
+
+
+class Kernel:
+    """A CUDA kernel of one signature, compiled when first launched and then kept in `CACHE`.
+
+    Parameters
+    ----------
+    function : callable
+        It indexes by ``cuda.grid(1)``, or by block and thread; it may rely on blocks of whole warps, but not on their
+        size, which is 32 in the simulator.
+    signature : str
+        In Numba's notation, such as "void(uint64[::1], int64)".
+    block : int
+        Threads in a block, a multiple of 32.
+    """
+
+    def __init__(self, function: Callable, signature: str, block: int) -> None:
+        self.function, self.signature, self.block = function, signature, block
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    @cached_property
+    def compiled(self) -> Any:
+        from numba import cuda as module
+
+        function = _linked(self.function)
+        if simulated():
+            return module.jit(function)
+        from numba.cuda.core import config
+
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(CACHE or "")
+        try:
+            return module.jit(self.signature, cache=CACHE is not None)(function)
+        finally:
+            config.CACHE_DIR = before
+
+    def threads(self, count: int, *arguments: Any) -> None:
+        """Launch at least `count` threads; none for 0."""
+        block = 32 if simulated() else self.block
+        self.blocks(-(-count // block), *arguments)
+
+    def blocks(self, count: int, *arguments: Any) -> None:
+        """Launch `count` blocks, on CuPy's current stream; none for 0."""
+        if count > 0:
+            self._launch(count, *arguments)
+
+    def _launch(self, count: int, *arguments: Any) -> None:
+        if simulated():
+            self.compiled[count, 32](*arguments)
+            return
+        import cupy
+        from numba import cuda as module
+
+        stream = module.external_stream(cupy.cuda.get_current_stream().ptr)
+        arguments = tuple(
+            # No waiting: what wrote the array was launched on the same stream, or ordered before it by an event.
+            module.as_cuda_array(argument, sync=False) if isinstance(argument, cupy.ndarray) else argument
+            for argument in arguments
+        )
+        self.compiled[count, self.block, stream](*arguments)
+
+
+def kernel(signature: str, block: int = 256) -> Callable[[Callable], Kernel]:
+    """Decorator: a `Kernel` of that signature and block size."""
+    return lambda function: Kernel(function, signature, block)
+
+
+TABLES = 2048
+"""Entries of `scalar.byte_tables`: 16 kB, which a block keeps in its shared memory."""
+
+
+@Device
+def load(source, target):
+    """Copy an array into one in shared memory, by all threads of the block."""
+    for i in range(cuda.threadIdx.x, len(target), cuda.blockDim.x):
+        target[i] = source[i]
+    cuda.syncthreads()
+
+
+@Device
+def row_of(offsets, at):
+    """The row that holds position `at` of a ragged array: the last that begins there or before, so never an empty one.
+
+    By bisection; neighbouring threads mostly read the same offsets.
+    """
+    low, high = 0, len(offsets) - 1
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if offsets[middle] <= at:
+            low = middle
+        else:
+            high = middle
+    return low

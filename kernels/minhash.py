@@ -16,12 +16,14 @@ where the whole takes one of 32 bits, in vectors with only twice the lanes, and 
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from llvmlite import ir
 from numba import prange, types
 from numba.extending import intrinsic
 
-from .launch import jit, shares
+from .launch import Kernel, cuda, jit, kernel, namespace, row_of, shares
 from .scalar import mix64
 
 
@@ -158,4 +160,92 @@ def cpu(shingles, offsets, a, b):
     signature = np.empty((len(offsets) - 1, samples), a.dtype)
     shift = np.uint64(64 - 8 * a.itemsize)
     _signatures(shingles, offsets, shares(offsets), padded[0], padded[1], samples, shift, signature)
+    return signature
+
+
+_STAGED = 2048  # shingles that a block mixes at a time and keeps in shared memory: 8 or 16 kB
+_MOST = {32: 5, 64: 2}  # samples a lane, for L: with more, their a, b and minima leave registers for too few warps
+
+
+@cache
+def _signature_kernel(bits: int, per_lane: int) -> Kernel:
+    """The kernel for L = `bits` and up to 32 * `per_lane` samples, which the compiler unrolls."""
+    word, kind = (np.uint32, types.uint32) if bits == 32 else (np.uint64, types.uint64)
+    shift = np.uint64(64 - bits)
+    greatest = word(2**bits - 1)
+    unrolled = np.uint64(8)
+
+    def signatures(shingles, offsets, a, b, first_sample, signature):
+        """Every block takes `_STAGED` shingles, every warp an equal share of them, whatever documents they are of.
+
+        Each lane keeps `per_lane` samples in registers; a shingle is read once for the whole warp, by broadcast. So
+        a long document has many warps, and a warp many short documents. Those that lie within a share are stored; of
+        others the minima are merged by atomics.
+        """
+        staged = cuda.shared.array(_STAGED, kind)
+        base = np.int64(cuda.blockIdx.x) * _STAGED + offsets[0]
+        count = min(offsets[-1] - base, _STAGED)
+        for i in range(cuda.threadIdx.x, count, cuda.blockDim.x):
+            staged[i] = word(mix64(shingles[base + i]) >> shift)
+        cuda.syncthreads()
+        lane, share = cuda.threadIdx.x & 31, _STAGED // (cuda.blockDim.x >> 5)
+        begin = (cuda.threadIdx.x >> 5) * share
+        stop = min(begin + share, count)
+        if begin >= stop:
+            return
+        factors = cuda.local.array(per_lane, kind)
+        terms = cuda.local.array(per_lane, kind)
+        minima = cuda.local.array(per_lane, kind)
+        for s in range(per_lane):
+            i = first_sample + 32 * s + lane
+            factors[s] = a[i] if i < len(a) else word(0)
+            terms[s] = b[i] if i < len(a) else word(0)
+        d = row_of(offsets, base + begin)
+        while begin < stop:
+            end = min(offsets[d + 1] - base, stop)
+            for s in range(per_lane):
+                minima[s] = greatest
+            j, last = np.uint64(begin), np.uint64(end)
+            while j + unrolled <= last:
+                for ahead in range(unrolled):
+                    x = staged[j + np.uint64(ahead)]
+                    for s in range(per_lane):
+                        image = word(factors[s] * x + terms[s])
+                        minima[s] = image if image < minima[s] else minima[s]
+                j += unrolled
+            while j < last:
+                x = staged[j]
+                for s in range(per_lane):
+                    image = word(factors[s] * x + terms[s])
+                    minima[s] = image if image < minima[s] else minima[s]
+                j += np.uint64(1)
+            whole = base + begin == offsets[d] and base + end == offsets[d + 1]
+            for s in range(per_lane):
+                i = first_sample + 32 * s + lane
+                if i < len(a):
+                    if whole:
+                        signature[d, i] = minima[s]
+                    else:
+                        cuda.atomic.min(signature, (d, i), minima[s])
+            begin = end
+            d += 1
+
+    return kernel(f"void(uint64[::1], int64[::1], {kind}[::1], {kind}[::1], int64, {kind}[:,::1])")(signatures)
+
+
+def gpu(shingles, offsets, a, b):
+    """As `reference`; equal runs of shingles in parallel, whatever their documents, 32 lanes to a shingle.
+
+    The inner loop is a multiplication with addition and a minimum for each shingle and sample, and one shared load for
+    all of a lane's samples of a shingle.
+    """
+    xp = namespace()
+    shingles, offsets, a, b = (xp.asarray(array) for array in (shingles, offsets, a, b))
+    samples, bits = len(a), 8 * a.dtype.itemsize
+    signature = xp.full((len(offsets) - 1, samples), np.iinfo(a.dtype).max, a.dtype)
+    columns = -(-samples // (32 * _MOST[bits]))
+    per_lane = -(-samples // (32 * columns))
+    for first in range(0, samples, 32 * per_lane):
+        count = int(offsets[-1] - offsets[0])
+        _signature_kernel(bits, per_lane).blocks(-(-count // _STAGED), shingles, offsets, a, b, first, signature)
     return signature

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numba import prange
 
-from .launch import jit, shares
+from .launch import cuda, jit, kernel, namespace, row_of, shares
 
 
 def resemblance(intersection, union):
@@ -135,6 +135,45 @@ def unique_cpu(values, offsets):
     packed = np.empty(packed_offsets[-1], np.uint64)
     _close_gaps(out, offsets, bounds, packed_offsets, packed)
     return packed, packed_offsets
+
+
+@kernel("void(int64[::1], uint32[::1])")
+def _rows(offsets, rows):
+    """One thread a value: the row that it is of."""
+    at = cuda.grid(1)
+    if at < len(rows):
+        rows[at] = row_of(offsets, offsets[0] + at)
+
+
+def ordered(values, offsets):
+    """For `gpu` kernels: values sorted within their rows, by two stable radix sorts, by value and then by row.
+
+    Returns
+    -------
+    order : array of int64, shape (n,)
+        ``values[offsets[0]:][order]`` is row by row, ascending.
+    begins : array of bool, shape (n,)
+        Where, in that order, a value differs from the one before it or begins a row.
+    """
+    xp = namespace()
+    values = values[int(offsets[0]) : int(offsets[-1])]
+    rows = xp.empty(len(values), np.uint32)
+    _rows.threads(len(rows), offsets, rows)
+    order = xp.argsort(values, kind="stable")
+    order = order[xp.argsort(rows[order], kind="stable")]
+    begins = xp.ones(len(values), bool)
+    begins[1:] = (values[order[1:]] != values[order[:-1]]) | (rows[1:] != rows[:-1])  # rows ascend already
+    return order, begins
+
+
+def unique_gpu(values, offsets):
+    """As `unique_reference`; all rows sorted together."""
+    xp = namespace()
+    values, offsets = xp.asarray(values), xp.asarray(offsets)
+    order, begins = ordered(values, offsets)
+    before = xp.zeros(len(begins) + 1, np.int64)
+    before[1:] = xp.cumsum(begins)
+    return values[int(offsets[0]) :][order[begins]], before[offsets - offsets[0]]
 
 
 def reference(values, offsets, left, right):

@@ -112,7 +112,7 @@ def barrett(q):
 
 
 @jit()
-def _byte_tables(q):
+def byte_tables(q):
     """t[256 * i + v] = v * x**(64 + 8 * i) modulo p, for byte i counted from the highest: 16 kB, eight look-ups a
     word."""
     tables = np.zeros(2048, np.uint64)
@@ -128,6 +128,23 @@ def _byte_tables(q):
             if v != low:
                 tables[256 * byte + v] = tables[256 * byte + low] ^ tables[256 * byte + (v ^ low)]
     return tables
+
+
+@jit()
+def advance_by_tables(f, tables):
+    """f * x**64 modulo p: by eight look-ups in `byte_tables`, none of which waits for another."""
+    f, result = np.uint64(f), np.uint64(0)
+    for byte in range(8):
+        shift = np.uint64(56 - 8 * byte)
+        result ^= tables[np.uint64(256 * byte) + ((f >> shift) & np.uint64(0xFF))]
+    return result
+
+
+@jit()
+def append_byte(f, byte, tables):
+    """The fingerprint f of some bytes, extended by one more: one look-up, in the first 256 of `byte_tables`."""
+    f = np.uint64(f)
+    return (f >> np.uint64(8)) ^ tables[(f ^ np.uint64(byte)) & np.uint64(0xFF)]
 
 
 LANES = max(1, CARRYLESS_WIDTH // 64)
@@ -299,20 +316,7 @@ if CARRYLESS_WIDTH:
             i += 1
 
 else:
-
-    @jit()
-    def prepare(q):
-        """What `advance` needs to know of the modulus x**64 + q."""
-        return _byte_tables(q)
-
-    @jit()
-    def advance(f, modulus):
-        """f * x**64 modulo p: by eight look-ups."""
-        result = np.uint64(0)
-        for byte in range(8):
-            shift = np.uint64(56 - 8 * byte)
-            result ^= modulus[256 * byte + np.int64((f >> shift) & np.uint64(0xFF))]
-        return result
+    prepare, advance = byte_tables, advance_by_tables
 
     @jit()
     def advance_block(words, count, modulus):

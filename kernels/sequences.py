@@ -9,10 +9,20 @@ Cost: linear; four tokens a reduction, so that the chain of dependent products i
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
+from numba import prange, types
 
-from .launch import jit, shares
-from .scalar import advance, extend, prepare, rabin_words, window_weights
+from .launch import TABLES, cuda, jit, kernel, load, namespace, row_of, shares
+from .scalar import (
+    advance,
+    advance_by_tables,
+    byte_tables,
+    extend,
+    multiply,
+    power_of_x,
+    prepare,
+    rabin_words,
+    window_weights,
+)
 
 
 def reference(values, offsets, polys):
@@ -60,3 +70,73 @@ def cpu(values, offsets, polys):
     return _fingerprints(
         values, offsets, shares(offsets), q0, q1, tuple(window_weights(4, q0)), tuple(window_weights(4, q1))
     )
+
+
+_RUN = 64  # values that a thread takes
+
+
+@jit()
+def power_tables(q):
+    """x**(64 m) modulo p for m = v * 256**i at [256 * i + v], i < 5: any distance below 2**40 in five products."""
+    tables = np.empty(1280, np.uint64)
+    for i in range(5):
+        base = power_of_x(np.uint64(64) << np.uint64(8 * i), q)
+        tables[256 * i] = np.uint64(1 << 63)
+        for v in range(1, 256):
+            tables[256 * i + v] = multiply(tables[256 * i + v - 1], base, q)
+    return tables
+
+
+@jit()
+def shifted(f, distance, powers, q):
+    """f * x**(64 distance) modulo p, by `power_tables`."""
+    f, distance, place = np.uint64(f), np.uint64(distance), np.uint64(0)
+    while distance != np.uint64(0):
+        digit = distance & np.uint64(0xFF)
+        if digit != np.uint64(0):
+            f = multiply(f, powers[place + digit], q)
+        place += np.uint64(256)
+        distance >>= np.uint64(8)
+    return f
+
+
+@kernel("void(uint64[::1], int64[::1], uint64, uint64[::1], uint64[::1], int64, uint64[:,::1])")
+def _accumulate(values, offsets, q, tables, powers, which, result):
+    """One thread a run of `_RUN` values, whatever their rows.
+
+    A fingerprint is the sum of its parts, each shifted by what follows it in its row: so parts of a long row meet by
+    atomic exclusive-or, and only they need to be shifted.
+    """
+    modulus = cuda.shared.array(TABLES, types.uint64)
+    load(tables, modulus)
+    shifts = cuda.shared.array(1280, types.uint64)
+    load(powers, shifts)
+    i = offsets[0] + np.int64(cuda.grid(1)) * _RUN
+    stop = min(i + _RUN, offsets[-1])
+    if i >= stop:
+        return
+    d = row_of(offsets, i)
+    while i < stop:
+        while offsets[d + 1] == i:  # empty rows
+            d += 1
+        end = min(offsets[d + 1], stop)
+        f = q if i == offsets[d] else np.uint64(0)
+        while i < end:
+            f = advance_by_tables(f ^ values[i], modulus)
+            i += 1
+        cuda.atomic.xor(result, (d, which), np.uint64(shifted(np.uint64(f), offsets[d + 1] - end, shifts, q)))
+        d += 1
+
+
+def gpu(values, offsets, polys):
+    """As `reference`; runs of values in parallel, their fingerprints shifted and added."""
+    xp = namespace()
+    values, offsets = xp.asarray(values), xp.asarray(offsets)
+    polys = np.asarray(polys, np.uint64)
+    empty = (offsets[1:] == offsets[:-1])[:, None]
+    result = xp.where(empty, xp.asarray(polys), np.uint64(0))
+    runs = -(-int(offsets[-1] - offsets[0]) // _RUN)
+    for which, q in enumerate(polys):
+        tables, powers = xp.asarray(byte_tables(q)), xp.asarray(power_tables(q))
+        _accumulate.threads(runs, values, offsets, q, tables, powers, which, result)
+    return result

@@ -12,10 +12,10 @@ Cost: k (s + 1) reductions a document.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
+from numba import prange, types
 
-from .launch import jit
-from .scalar import advance, mix64, prepare, rabin_words
+from .launch import TABLES, Kernel, cuda, jit, kernel, load, namespace
+from .scalar import advance, advance_by_tables, byte_tables, mix64, prepare, rabin_words
 
 
 def reference(signatures, k, s, bits, poly):
@@ -61,3 +61,33 @@ def _features(signatures, k, s, bits, q):
 def cpu(signatures, k, s, bits, poly):
     """As `reference`; documents in parallel."""
     return _features(signatures, k, s, bits, np.uint64(poly))
+
+
+def _feature_kernel(kind: str) -> Kernel:
+    def compute(signatures, k, s, shortened, q, tables, features):
+        """One thread a feature."""
+        modulus = cuda.shared.array(TABLES, types.uint64)
+        load(tables, modulus)
+        at = cuda.grid(1)
+        if at >= len(signatures) * k:
+            return
+        d, j = at // k, at % k
+        f = advance_by_tables(q ^ np.uint64(j), modulus)
+        for i in range(j * s, (j + 1) * s):
+            f = advance_by_tables(f ^ np.uint64(signatures[d, i]), modulus)
+        features[d, j] = mix64(np.uint64(f)) >> np.uint64(48) if shortened else f
+
+    return kernel(f"void({kind}[:,::1], int64, int64, boolean, uint64, uint64[::1], uint64[:,::1])")(compute)
+
+
+_FEATURES = {kind: _feature_kernel(kind) for kind in ("uint32", "uint64")}
+
+
+def gpu(signatures, k, s, bits, poly):
+    """As `reference`; features in parallel, eight look-ups in shared memory for each sample."""
+    xp = namespace()
+    signatures, tables = xp.asarray(signatures), xp.asarray(byte_tables(np.uint64(poly)))
+    features = xp.empty((len(signatures), k), np.uint64)
+    run = _FEATURES[signatures.dtype.name]
+    run.threads(len(signatures) * k, signatures, k, s, bits == 16, np.uint64(poly), tables, features)
+    return features

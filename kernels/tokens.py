@@ -7,8 +7,9 @@
 Source: Manasse 2.1 (canonical characters, one delimiter, folded case) and 3.3 (fingerprints); Unicode's canonical
 ordering of combining marks (The Unicode Standard 3.11). The tables are those of `unicode_table`.
 
-Cost: time linear in the bytes of text. ASCII is classified 64 bytes at a time and fingerprinted 8 bytes at a time, a
-modular reduction each; other characters are first rewritten, one at a time, in a scratch copy of their document.
+Cost: time linear in the bytes of text. On the CPU, ASCII is classified 64 bytes at a time and fingerprinted 8 bytes at
+a time, a modular reduction each; other characters are first rewritten, one at a time, in a scratch copy of their
+document. On a GPU, tokens' beginnings are found 32 bytes a thread, then tokens are read one a thread, a look-up a byte.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from numba import prange, types
 from numba.extending import intrinsic
 
 from . import unicode_table
-from .launch import jit, shares
-from .scalar import LANES, advance, advance_block, prepare, rabin
+from .launch import Device, cuda, jit, kernel, load, namespace, shares
+from .scalar import LANES, advance, advance_block, append_byte, byte_tables, prepare, rabin
 from .unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
 
 SEPARATOR = np.uint8(0x20)
@@ -572,3 +573,360 @@ def cpu(text, offsets, poly):
     values = np.empty(new_offsets[-1], np.uint64)
     _fill(text, offsets, bounds, folded, begins, ends, new_offsets, values, np.uint64(poly))
     return values, new_offsets, int(invalid)
+
+
+# On a GPU every byte must say by itself whether a token begins there. It can, because of what comes before it only the
+# last item that is neither a mark nor vanishing matters: a word character begins a token unless that was one too. Only
+# marks are ever reordered, with one exception: U+0345 folds to the letter iota, but has a combining class, the greatest
+# of all. It stays a word character that comes after all marks of its run.
+
+_GROUP = 32  # bytes of text whose token beginnings one thread finds
+_UNKNOWN = -1  # state before a group, until something depends on it
+
+
+def _packed_table():
+    """(page, sequence, starts, items, spelling): `unicode_table`, an item being one word of class, kind, length and
+    place of its spelling."""
+    table = unicode_table.load()
+    lengths = np.diff(table.spelled.astype(np.int64))
+    items = (
+        table.combining.astype(np.int64)
+        | table.kinds.astype(np.int64) << 8
+        | lengths << 16
+        | table.spelled[:-1].astype(np.int64) << 32
+    )
+    return table.page, table.sequence, table.starts, items, table.spelling
+
+
+_TABLE = "uint16[::1], uint16[:,::1], uint32[::1], int64[::1], uint8[::1]"
+_decode_on_device = Device(_decode.py_func)
+
+
+@jit()
+def _lower_byte(byte):
+    """An ASCII byte in lower case."""
+    return byte | 0x20 if byte >= 65 and byte <= 90 else byte
+
+
+@jit()
+def _word_bytes(word):
+    """Bit i: byte i of eight ASCII bytes is a letter, a digit or `_`. Sums set a byte's high bit from a bound on."""
+    word = np.uint64(word)
+    small = word | np.uint64(0x2020202020202020)
+    letters = (small + np.uint64(0x1F1F1F1F1F1F1F1F)) & ~(small + np.uint64(0x0505050505050505))
+    digits = (word + np.uint64(0x5050505050505050)) & ~(word + np.uint64(0x4646464646464646))
+    others = (word ^ np.uint64(0x5F5F5F5F5F5F5F5F)) + np.uint64(0x7F7F7F7F7F7F7F7F)
+    mask = (letters | digits | ~others) & np.uint64(0x8080808080808080)
+    return ((mask >> np.uint64(7)) * np.uint64(0x0102040810204080)) >> np.uint64(56)  # gathers the eight bits
+
+
+@jit()
+def _begun(words, before, begins):
+    """Bit i: a token begins at byte i, where bit i of `words` says that byte i is of a word, and bit i of `begins`
+    that a document begins there; `before` is 1 when the byte before is of a word."""
+    words, before, begins = np.uint64(words), np.uint64(before), np.uint64(begins)
+    return words & (~((words << np.uint64(1)) | before) | begins)
+
+
+@jit()
+def _count_bits(mask):
+    return _population(np.uint64(mask))
+
+
+@Device
+def _begins_at(begins, i):
+    """Whether a document begins at byte i."""
+    return (np.int64(begins[i >> 5]) >> (i & 31)) & 1 != 0
+
+
+@Device
+def _decode_at(text, begins, n, i):
+    """`_decode` of the sequence at i, which ends with its document."""
+    stop = i + 1
+    while stop < n and stop < i + 4 and not _begins_at(begins, stop):
+        stop += 1
+    return _decode_on_device(text, i, stop)
+
+
+@Device
+def _continues(text, begins, n, i):
+    """Whether byte i belongs to a sequence that began before it."""
+    j = i
+    while j > i - 3 and text[j] & 0xC0 == 0x80 and not _begins_at(begins, j):
+        j -= 1
+    if j == i or text[j] & 0xC0 == 0x80:
+        return False
+    _, length, _ = _decode_at(text, begins, n, j)
+    return j + length > i
+
+
+@Device
+def _state_before(text, begins, n, i, page, sequence, starts, items):
+    """Kind of the last item before byte i that is neither a mark nor vanishing; DIVIDE where the document begins."""
+    while not _begins_at(begins, i):
+        i -= 1
+        while _continues(text, begins, n, i):
+            i -= 1
+        code, _, _ = _decode_at(text, begins, n, i)
+        number = np.int64(sequence[page[code >> 8], code & 255])
+        if number in (WORD, SINGLE):
+            return number
+        item = np.int64(starts[number + 1])
+        while item > starts[number]:
+            item -= 1
+            kind = (items[item] >> 8) & 255
+            if kind != MARK and kind != VANISH:
+                return kind
+    return DIVIDE
+
+
+@Device
+def _find(text, begins, n, i, end, page, sequence, starts, items, found, at, wanted):
+    """Find the items at which tokens begin, of code points that begin in text[i:end], one after another.
+
+    If `wanted`, their places go to found[at:]: byte times 8 plus the number of the item in its code point, below 7.
+    Returns their number and that of ill-formed sequences. The state before i is looked for only when a word character
+    comes before anything that settles it; so no byte is gone back over by more than one thread.
+    """
+    while i < end and _continues(text, begins, n, i):
+        i += 1
+    count, invalid, state = 0, 0, _UNKNOWN
+    while i < end:
+        if _begins_at(begins, i):
+            state = DIVIDE
+        code, length, wrong = _decode_at(text, begins, n, i)
+        if wrong:
+            invalid += 1
+        number = np.int64(sequence[page[code >> 8], code & 255])
+        first = np.int64(starts[number])
+        num_items = max(np.int64(starts[number + 1]) - first, 1)
+        for item in range(num_items):
+            kind = number if number in (WORD, SINGLE, MARK) else (items[first + item] >> 8) & 255
+            if kind == WORD and state == _UNKNOWN:
+                state = _state_before(text, begins, n, i, page, sequence, starts, items)
+            if kind == SINGLE or (kind == WORD and state != WORD):
+                if wanted:
+                    found[at + count] = np.uint64((i << 3) | item)
+                count += 1
+            if kind != MARK and kind != VANISH:
+                state = kind
+        i += length
+    return count, invalid
+
+
+@Device
+def _ascii_beginnings(text, words, begins, group):
+    """(whether a group and the byte before it are ASCII, bits of the bytes at which its tokens begin)."""
+    first = 4 * group
+    every = words[first] | words[first + 1] | words[first + 2] | words[first + 3]
+    last = text[32 * group - 1] if group > 0 else np.uint8(0)
+    if every & np.uint64(0x8080808080808080) != np.uint64(0) or last >= 128:
+        return False, np.uint64(0)
+    mask = np.uint64(0)
+    for i in range(4):
+        mask |= np.uint64(_word_bytes(words[first + i])) << np.uint64(8 * i)
+    return True, np.uint64(_begun(mask, np.uint64(1) if _is_word(last) else np.uint64(0), begins[group]))
+
+
+@kernel("void(int64[::1], uint32[::1])")
+def _mark_documents(offsets, begins):
+    """One thread a document: set the bit of its first byte, if it has one."""
+    d = cuda.grid(1)
+    if d < len(offsets) - 1 and offsets[d] < offsets[d + 1]:
+        i = offsets[d]
+        cuda.atomic.or_(begins, i >> 5, np.uint32(1 << (i & 31)))
+
+
+@kernel(f"void(uint8[::1], uint64[::1], uint32[::1], int64, {_TABLE}, uint8[::1], int64[::1])")
+def _count_beginnings(text, words, begins, n, page, sequence, starts, items, spelling, counts, invalid):
+    """One thread a group: how many tokens begin there, at most 80."""
+    group = cuda.grid(1)
+    if group >= len(counts):
+        return
+    ascii, mask = _ascii_beginnings(text, words, begins, group)
+    if ascii:
+        counts[group] = np.uint8(_count_bits(mask))
+        return
+    i, end = _GROUP * group, min(_GROUP * (group + 1), n)
+    found = cuda.local.array(1, types.uint64)
+    count, wrong = _find(text, begins, n, i, end, page, sequence, starts, items, found, 0, False)
+    counts[group] = np.uint8(count)
+    if wrong:
+        cuda.atomic.add(invalid, 0, wrong)
+
+
+@kernel(f"void(uint8[::1], uint64[::1], uint32[::1], int64, {_TABLE}, int64[::1], uint64[::1])")
+def _fill_beginnings(text, words, begins, n, page, sequence, starts, items, spelling, ends, places):
+    """One thread a group: where its tokens begin, as `_find` writes it; `ends` counts tokens to the end of each
+    group."""
+    group = cuda.grid(1)
+    if group >= len(ends):
+        return
+    at = ends[group - 1] if group > 0 else 0
+    ascii, mask = _ascii_beginnings(text, words, begins, group)
+    if not ascii:
+        i, end = _GROUP * group, min(_GROUP * (group + 1), n)
+        _find(text, begins, n, i, end, page, sequence, starts, items, places, at, True)
+        return
+    while mask != np.uint64(0):
+        lowest = mask & (~mask + np.uint64(1))
+        i = _GROUP * group + np.int64(_count_bits(lowest - np.uint64(1)))
+        places[at] = np.uint64(i << 3)
+        at += 1
+        mask ^= lowest
+
+
+@kernel(f"void(uint8[::1], uint64[::1], uint32[::1], int64, {_TABLE}, int64[::1], int64[::1], int64[::1])")
+def _count_before(text, words, begins, n, page, sequence, starts, items, spelling, ends, offsets, new_offsets):
+    """One thread a document, and one for the end: how many tokens begin before it."""
+    d = cuda.grid(1)
+    if d >= len(offsets):
+        return
+    group = offsets[d] >> 5
+    before = ends[group - 1] if group > 0 else 0
+    i = _GROUP * group
+    if i < offsets[d]:
+        ascii, mask = _ascii_beginnings(text, words, begins, group)
+        if ascii:
+            below = (np.uint64(1) << np.uint64(offsets[d] - i)) - np.uint64(1)
+            before += np.int64(_count_bits(mask & below))
+        else:
+            found = cuda.local.array(1, types.uint64)
+            count, _ = _find(text, begins, n, i, offsets[d], page, sequence, starts, items, found, 0, False)
+            before += count
+    new_offsets[d] = before
+
+
+@Device
+def _item(text, begins, n, i, k, page, sequence, starts, items):
+    """Item k of the code point at i: (class, kind, length and place of its spelling, next code point, next item).
+
+    The place is -1 where the code point stands for itself.
+    """
+    code, length, _ = _decode_at(text, begins, n, i)
+    number = np.int64(sequence[page[code >> 8], code & 255])
+    first, end = np.int64(starts[number]), np.int64(starts[number + 1])
+    if first == end:
+        return 0, number, length, -1, i + length, 0
+    item = items[first + k]
+    if first + k + 1 == end:
+        i, k = i + length, 0
+    else:
+        k += 1
+    return item & 255, (item >> 8) & 255, (item >> 16) & 0xFFFF, item >> 32, i, k
+
+
+@Device
+def _append(f, source, place, length, tables):
+    """The fingerprint f, extended by source[place:place + length]."""
+    for j in range(place, place + length):
+        f = np.uint64(append_byte(f, source[j], tables))
+    return f
+
+
+@Device
+def _append_run(
+    text, begins, n, i, k, page, sequence, starts, items, spelling, f, state, letters_only, tables
+):  # fmt: skip
+    """Extend a token by the run of items of non-zero class at item k of the code point at i, in canonical order.
+
+    Classes are taken from the lowest up, each by a pass over the run: no room is needed for runs of any length.
+    Returns (fingerprint, state, code point and item where the run ends, whether the token ends in it).
+    """
+    rank, ended = 0, False
+    j, m = i, k
+    while rank < 256 and not ended:
+        following = 256
+        j, m = i, k
+        while j < n and (j == i or m > 0 or not _begins_at(begins, j)):
+            combining, kind, length, place, next_j, next_m = _item(
+                text, begins, n, j, m, page, sequence, starts, items
+            )  # fmt: skip
+            if combining == 0:
+                break
+            if combining == rank:
+                if kind == WORD and state == SINGLE:
+                    ended = True
+                elif kind == WORD or not letters_only:
+                    f = _append(f, spelling, place, length, tables)
+                if kind == WORD and not ended:
+                    state = WORD
+            elif combining > rank:
+                following = min(following, combining)
+            j, m = next_j, next_m
+        rank = following
+    return f, state, j, m, ended
+
+
+@kernel(f"void(uint8[::1], uint32[::1], int64, {_TABLE}, uint64, uint64[::1], uint64[::1])")
+def _fingerprint_tokens(text, begins, n, page, sequence, starts, items, spelling, q, tables, values):
+    """One thread a token: read it from where it begins, which stands in `values`, and put its fingerprint there.
+
+    Neighbouring threads read neighbouring text, from the first-level cache; a byte is one look-up in 2 kB of shared
+    memory, where about three of the 16 lanes served at a time meet in a bank.
+    """
+    modulus = cuda.shared.array(256, types.uint64)
+    load(tables, modulus)
+    token = cuda.grid(1)
+    if token >= len(values):
+        return
+    begin = np.int64(values[token] >> np.uint64(3))
+    i, k = begin, np.int64(values[token] & np.uint64(7))
+    f, state = q, DIVIDE
+    while i < n and (i == begin or k > 0 or not _begins_at(begins, i)):
+        byte = text[i]
+        if byte < 128:
+            if state == SINGLE or not _is_word(byte):
+                break
+            f, state = np.uint64(append_byte(f, _lower_byte(byte), modulus)), WORD
+            i += 1
+            continue
+        combining, kind, length, place, next_i, next_k = _item(
+            text, begins, n, i, k, page, sequence, starts, items
+        )  # fmt: skip
+        if combining > 0:
+            f, state, i, k, ended = _append_run(
+                text, begins, n, i, k, page, sequence, starts, items, spelling, f, state, state == DIVIDE, modulus
+            )  # fmt: skip
+            if ended:
+                break
+            continue
+        if kind == DIVIDE or (kind == WORD and state == SINGLE) or (kind == SINGLE and state != DIVIDE):
+            break
+        if kind != VANISH:
+            if place < 0:
+                f = _append(f, text, i, length, modulus)
+            else:
+                f = _append(f, spelling, place, length, modulus)
+            if kind != MARK:
+                state = kind
+        i, k = next_i, next_k
+    values[token] = f
+
+
+def gpu(text, offsets, poly):
+    """As `reference`; beginnings of tokens found by groups of bytes in parallel, then tokens in parallel.
+
+    One token is one thread's work, byte after byte: a megabyte without a space keeps all others waiting.
+    """
+    xp = namespace()
+    text, offsets = xp.asarray(text), xp.asarray(offsets)
+    first, n = int(offsets[0]), int(offsets[-1] - offsets[0])
+    groups = -(-n // _GROUP)
+    padded = xp.zeros(_GROUP * groups, np.uint8)
+    padded[:n] = text[first : first + n]
+    words, begins, offsets = padded.view(np.uint64), xp.zeros(groups, np.uint32), offsets - first
+    _mark_documents.threads(len(offsets) - 1, offsets, begins)
+    table = [xp.asarray(array) for array in _packed_table()]
+    counts, invalid = xp.empty(groups, np.uint8), xp.zeros(1, np.int64)
+    _count_beginnings.threads(groups, padded, words, begins, n, *table, counts, invalid)
+    ends = xp.cumsum(counts, dtype=np.int64)
+    new_offsets = xp.zeros(len(offsets), np.int64)
+    if groups == 0:
+        return xp.empty(0, np.uint64), new_offsets, 0
+    _count_before.threads(len(offsets), padded, words, begins, n, *table, ends, offsets, new_offsets)
+    values = xp.empty(int(ends[-1]), np.uint64)
+    _fill_beginnings.threads(groups, padded, words, begins, n, *table, ends, values)
+    tables = xp.asarray(byte_tables(np.uint64(poly)))
+    _fingerprint_tokens.threads(len(values), padded, begins, n, *table, np.uint64(poly), tables, values)
+    return values, new_offsets, int(invalid[0])
