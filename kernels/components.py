@@ -7,15 +7,16 @@ drift. A removed row names its keeper: the kept row that it resembles most, ties
 Connected: rows joined by a path of pairs share a label, the smallest row among them.
 
 Source: Broder 1997, section 4.4 (greedy); Broder 2000, section 2 (connected components).
-Cost: O(pairs + rows) for greedy; nearly that (union-find with path halving) for connected. One thread: both are bound
-by the order of their steps and by cache misses, about 20 ns a pair on a million rows.
+Cost: O(pairs + rows) for greedy; nearly that (union-find with path halving) for connected. One thread on the CPU: both
+are bound by the order of their steps and by cache misses, about 20 ns a pair on a million rows. On a GPU pairs go in
+any order and the answer is the same; `greedy_gpu` and `connected_gpu` say why.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .launch import jit
+from .launch import Device, cuda, jit, kernel, namespace, to_host
 
 
 def greedy_reference(num_rows, left, right, weight, pinned):
@@ -28,7 +29,7 @@ def greedy_reference(num_rows, left, right, weight, pinned):
     left, right : arrays of int64, shape (pairs,)
         left < right, in lexicographic order, each pair once, as in `Pairs`.
     weight : array of float64, shape (pairs,)
-        Resemblance of each pair; not NaN.
+        Resemblance of each pair, from 0 to 1.
     pinned : array of bool, shape (num_rows,)
         Rows that are always kept.
 
@@ -53,8 +54,8 @@ def greedy_reference(num_rows, left, right, weight, pinned):
 
 
 @jit()
-def greedy_cpu(num_rows, left, right, weight, pinned):
-    """As `greedy_reference`, in two passes over the pairs.
+def _covered(num_rows, left, right, pinned):
+    """Whether each row has a pair with an earlier row that is kept.
 
     Pairs are sorted by their left row, so when a row comes up as left, all its pairs with earlier rows have been seen.
     """
@@ -62,6 +63,13 @@ def greedy_cpu(num_rows, left, right, weight, pinned):
     for p in range(len(left)):
         if pinned[left[p]] or not covered[left[p]]:
             covered[right[p]] = True
+    return covered
+
+
+@jit()
+def greedy_cpu(num_rows, left, right, weight, pinned):
+    """As `greedy_reference`, in two passes over the pairs."""
+    covered = _covered(num_rows, left, right, pinned)
     keeper, best = np.full(num_rows, -1, np.int64), np.empty(num_rows, np.float64)
     for row in range(num_rows):
         if pinned[row] or not covered[row]:
@@ -75,6 +83,103 @@ def greedy_cpu(num_rows, left, right, weight, pinned):
         w = weight[p]
         if keeper[row] < 0 or w > best[row] or (w == best[row] and other < keeper[row]):
             keeper[row], best[row] = other, w
+    return keeper
+
+
+_UNDECIDED, _KEPT, _REMOVED = np.int8(0), np.int8(1), np.int8(2)
+_ROUNDS = 64  # after which the host finishes: priorities so ordered along a path that each row waits for the one before
+
+
+@kernel("void(int64[::1], int8, int8[::1])")
+def _wait(right, step, waits):
+    """One thread an undecided pair: its right row waits in this round, which `step` stamps on it."""
+    at = cuda.grid(1)
+    if at < len(right):
+        waits[right[at]] = step
+
+
+@kernel("void(int64[::1], int64[::1], int8, int8[::1], int8[::1])")
+def _choose(left, right, step, waits, state):
+    """One thread an undecided pair: a left row that does not wait is kept, so its right row is removed.
+
+    Rows that are kept do not wait and rows that are removed do: threads that write the same row write the same.
+    """
+    at = cuda.grid(1)
+    if at < len(left) and waits[left[at]] != step:
+        state[left[at]] = _KEPT
+        state[right[at]] = _REMOVED
+
+
+@kernel("void(int64[::1], int64[::1], uint64[::1], boolean[::1], uint64[::1])")
+def _heaviest(left, right, weight, kept, best):
+    """One thread a pair of a kept and a removed row: the removed row's greatest weight."""
+    at = cuda.grid(1)
+    if at >= len(left):
+        return
+    a, b = left[at], right[at]
+    if kept[a] != kept[b]:
+        cuda.atomic.max(best, b if kept[a] else a, weight[at])
+
+
+@kernel("void(int64[::1], int64[::1], uint64[::1], boolean[::1], uint64[::1], int64[::1])")
+def _lowest_of_heaviest(left, right, weight, kept, best, keeper):
+    """One thread a pair of a kept and a removed row: the lowest of the kept rows of greatest weight."""
+    at = cuda.grid(1)
+    if at >= len(left):
+        return
+    a, b = left[at], right[at]
+    if kept[a] != kept[b]:
+        row, other = (b, a) if kept[a] else (a, b)
+        if weight[at] == best[row]:
+            cuda.atomic.min(keeper, row, other)
+
+
+def _undecided(xp, left, right, state):
+    """The pairs of which neither row is decided, in the order given."""
+    pairs = xp.flatnonzero((state[left] | state[right]) == _UNDECIDED)
+    return left[pairs], right[pairs]
+
+
+def greedy_gpu(num_rows, left, right, weight, pinned):
+    """As `greedy_reference`, in rounds: whichever rows wait for no earlier row are decided together.
+
+    A pair is undecided while both its rows are, and a row waits while it is the right one of an undecided pair. Pinned
+    rows are kept and the rows after them that they have pairs with removed; then, in each round, every row that waits
+    for none is kept and the later rows of its pairs are removed.
+
+    That is the sequential answer, by induction over the decisions: if all made so far are the sequential ones, so is
+    the next. A row is removed when an earlier one that it has a pair with is kept, as the rule says. A row is kept when
+    every earlier row that it has a pair with is decided; none of those was kept, as that would have removed it; so the
+    rule keeps it. Rounds end, because the first row of an undecided pair never waits; rows that are then undecided
+    have no undecided pair and are kept for the same reason.
+
+    For priorities in random order O(log(n)**2) rounds are enough with high probability (Blelloch, Fineman and Shun
+    2012); documents in groups of g need at most g. A path in priority order needs a round for every second row: what
+    is undecided after `_ROUNDS` rounds is finished by the sequential loop on the host. A round is two passes over the
+    undecided pairs, their selection, and one wait for the device. Weights are compared as the bits of float64, whose
+    order is that of the numbers, as none is negative.
+    """
+    xp = namespace()
+    left, right, weight, pinned = (xp.asarray(array) for array in (left, right, weight, pinned))
+    state = xp.zeros(num_rows, np.int8)
+    state[pinned] = _KEPT
+    state[right[pinned[left] & ~pinned[right]]] = _REMOVED
+    waits = xp.zeros(num_rows, np.int8)
+    some_left, some_right = _undecided(xp, left, right, state)
+    step = np.int8(0)
+    while len(some_left) and step < _ROUNDS:
+        step = np.int8(step + 1)
+        _wait.threads(len(some_left), some_right, step, waits)
+        _choose.threads(len(some_left), some_left, some_right, step, waits, state)
+        some_left, some_right = _undecided(xp, some_left, some_right, state)
+    if len(some_left):
+        covered = _covered(num_rows, to_host(some_left), to_host(some_right), np.zeros(num_rows, bool))
+        state[xp.asarray(covered)] = _REMOVED
+    kept, weight = state != _REMOVED, weight.view(np.uint64)
+    best = xp.zeros(num_rows, np.uint64)
+    keeper = xp.where(kept, xp.arange(num_rows, dtype=np.int64), num_rows)
+    _heaviest.threads(len(left), left, right, weight, kept, best)
+    _lowest_of_heaviest.threads(len(left), left, right, weight, kept, best, keeper)
     return keeper
 
 
@@ -121,6 +226,55 @@ def connected_cpu(num_rows, left, right):
         parent[max(a, b)] = min(a, b)
     for row in range(num_rows):
         parent[row] = parent[parent[row]]
+    return parent
+
+
+_find = Device(_root.py_func)  # the same, for kernels
+
+
+@kernel("void(int64[::1], int64[::1], int64[::1])")
+def _unite(left, right, parent):
+    """One thread a pair: the greater of its rows' roots gets the smaller as parent, if it still is a root.
+
+    If not, its parent by now is what to go on from.
+    """
+    at = cuda.grid(1)
+    if at >= len(left):
+        return
+    a, b = _find(parent, left[at]), _find(parent, right[at])
+    while a != b:
+        low, high = min(a, b), max(a, b)
+        found = cuda.atomic.cas(parent, high, high, low)
+        if found == high:
+            return
+        a, b = low, _find(parent, found)
+
+
+@kernel("void(int64[::1])")
+def _flatten(parent):
+    """One thread a row: its root."""
+    row = cuda.grid(1)
+    if row < len(parent):
+        parent[row] = _find(parent, row)
+
+
+def connected_gpu(num_rows, left, right):
+    """As `connected_reference`: union-find by all pairs at once, without locks; then every row takes its root.
+
+    It ends, because parents are never greater than their rows and a root that has got a parent is none ever after: so
+    each step to a parent goes down, and where another thread was faster (compare-and-swap finds a parent) the greater
+    of the two rows is replaced by a smaller one. It is right, because trees only grow by pairs, and a thread ends when
+    its two rows have a common ancestor: so in the end a tree is a component, and its root the smallest row. A read may
+    be out of date, as other threads halve the same paths, but what was an ancestor once is one for ever; and only
+    compare-and-swap, which is never out of date, makes a parent of a root.
+
+    Source: Jayanti and Tarjan 2016 (concurrent union-find); Jaiganesh and Burtscher 2018 (ECL-CC, on GPUs). Two
+    kernels, no rounds, nothing waits for the device.
+    """
+    xp = namespace()
+    parent = xp.arange(num_rows, dtype=np.int64)
+    _unite.threads(len(left), xp.asarray(left), xp.asarray(right), parent)
+    _flatten.threads(num_rows, parent)
     return parent
 
 

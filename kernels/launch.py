@@ -177,6 +177,9 @@ class Device:
 
         return module.jit(device=True)(_linked(self.function))
 
+    def __call__(self, *arguments: Any) -> Any:
+        raise TypeError(f"{self.function.__name__} is for kernels, which are linked with its compiled form")
+
 
 class Kernel:
     """A CUDA kernel of one signature, compiled when first launched and then kept in `CACHE`.
@@ -250,8 +253,10 @@ TABLES = 2048
 @Device
 def load(source, target):
     """Copy an array into one in shared memory, by all threads of the block."""
-    for i in range(cuda.threadIdx.x, len(target), cuda.blockDim.x):
+    i, step, end = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x), np.uint64(len(target))
+    while i < end:
         target[i] = source[i]
+        i += step
     cuda.syncthreads()
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from .launch import jit, shares
+from .launch import cuda, jit, kernel, namespace, row_of, shares
+from .resemblance import first_not_below
 
 
 def invert(sample_values, sample_offsets):
@@ -68,11 +69,18 @@ def reference(values, offsets, keys, first_holder, holders, samples):
 
 
 @jit()
+def _table_bits(num_keys):
+    """Highest bits of a shingle that are looked up: enough for a table of 32 to 64 bits a key."""
+    bits = 6
+    while (1 << bits) < 32 * num_keys:
+        bits += 1
+    return bits
+
+
+@jit()
 def _look_up_tables(keys):
     """(shift, bits that say whether a key begins like that, where such keys begin), by a shingle's highest bits."""
-    bits = 6
-    while (1 << bits) < 32 * len(keys):
-        bits += 1
+    bits = _table_bits(len(keys))
     shift = np.uint64(64 - bits)
     maybe = np.zeros(1 << (bits - 6), np.uint64)
     begins = np.zeros((1 << (bits - 6)) + 1, np.int64)
@@ -112,3 +120,62 @@ def _shared(values, offsets, bounds, keys, first_holder, holders, samples):
 def cpu(values, offsets, keys, first_holder, holders, samples):
     """As `reference`; documents in parallel."""
     return _shared(values, offsets, shares(offsets, per_thread=2), keys, first_holder, holders, samples)
+
+
+_NOWHERE = np.uint64(2**64 - 1)
+
+
+@kernel("void(uint64[::1], uint64, uint64[::1])")
+def _note(keys, shift, maybe):
+    """One thread a key: its bit of the table."""
+    at = cuda.grid(1)
+    if at < len(keys):
+        upper = keys[at] >> shift
+        cuda.atomic.or_(maybe, upper >> np.uint64(6), np.uint64(1) << (upper & np.uint64(63)))
+
+
+@kernel("void(uint64[::1], int64[::1], uint64[::1], uint64, uint64[::1], uint64[::1])")
+def _find(values, offsets, keys, shift, maybe, found):
+    """One thread a shingle: document << 32 | place among the keys, or `_NOWHERE`.
+
+    One shingle in 32 to 64 goes beyond the table without being a key; so about half of all warps bisect.
+    """
+    at = cuda.grid(1)
+    if at >= len(found):
+        return
+    value = values[offsets[0] + at]
+    upper, word = value >> shift, _NOWHERE
+    if (maybe[upper >> np.uint64(6)] >> (upper & np.uint64(63))) & np.uint64(1):
+        place = first_not_below(keys, 0, len(keys), value)
+        if place < np.uint64(len(keys)) and keys[place] == value:
+            word = np.uint64(row_of(offsets, offsets[0] + at)) << np.uint64(32) | place
+    found[at] = word
+
+
+@kernel("void(uint64[::1], int64[::1], int64[::1], int32[:,::1])")
+def _count(found, first_holder, holders, shared):
+    """One thread a document's key: one more for each sample that holds it."""
+    at = cuda.grid(1)
+    if at >= len(found):
+        return
+    d, place = found[at] >> np.uint64(32), found[at] & np.uint64(0xFFFFFFFF)
+    for i in range(first_holder[place], first_holder[place + np.uint64(1)]):
+        cuda.atomic.add(shared, (d, holders[i]), np.int32(1))
+
+
+def gpu(values, offsets, keys, first_holder, holders, samples):
+    """As `reference`; shingles in parallel, those found sorted to count each once a document.
+
+    What is found takes 8 bytes a shingle until it is known how much that is.
+    """
+    xp = namespace()
+    values, offsets, keys = xp.asarray(values), xp.asarray(offsets), xp.asarray(keys)
+    bits = _table_bits(len(keys))
+    shift, maybe = np.uint64(64 - bits), xp.zeros(1 << (bits - 6), np.uint64)
+    _note.threads(len(keys), keys, shift, maybe)
+    found = xp.empty(int(offsets[-1] - offsets[0]), np.uint64)
+    _find.threads(len(found), values, offsets, keys, shift, maybe, found)
+    found = xp.unique(found[found != _NOWHERE])
+    shared = xp.zeros((len(offsets) - 1, samples), np.int32)
+    _count.threads(len(found), found, xp.asarray(first_holder), xp.asarray(holders), shared)
+    return shared

@@ -6,7 +6,8 @@ A set is a row of distinct uint64 in ascending order. Sizes are counted by one m
 last, in float64, so that a threshold is met or missed exactly as the two integers say.
 
 Source: Broder 1997, section 2.
-Cost: O(n) to order a row of n fingerprints, as these are uniform; |A| + |B| steps a pair.
+Cost: O(n) to order a row of n fingerprints, as these are uniform; |A| + |B| steps a pair, or |A| log |B| side by side
+on a GPU, where A is the smaller.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numba import prange
 
-from .launch import cuda, jit, kernel, namespace, row_of, shares
+from .launch import Device, cuda, jit, kernel, namespace, row_of, shares
 
 
 def resemblance(intersection, union):
@@ -25,12 +26,12 @@ def resemblance(intersection, union):
     >>> resemblance(np.array([7, 0]), np.array([10, 0]))
     array([0.7, 0. ])
     """
-    return np.asarray(intersection) / np.maximum(union, 1)
+    return intersection / np.maximum(union, 1)
 
 
 def containment(intersection, size):
     """|A n B| / |A|, the share of A that B contains: float64, shape (pairs,); 0 where A is empty."""
-    return np.asarray(intersection) / np.maximum(size, 1)
+    return intersection / np.maximum(size, 1)
 
 
 def unique_reference(values, offsets):
@@ -226,4 +227,56 @@ def cpu(values, offsets, left, right):
     work = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[left] + sizes[right])])
     intersection, union = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
     _merge_pairs(values, offsets, left, right, shares(work), intersection, union)
+    return intersection, union
+
+
+@Device
+def first_not_below(values, start, stop, value):
+    """Place of the first of the ascending values from `start` to `stop` that is not less than `value`; `stop` if none.
+
+    By bisection; neighbouring threads that look for neighbouring values read the same places nearly to the end.
+    """
+    low, high = np.uint64(start), np.uint64(stop)
+    while low < high:
+        middle = (low + high) >> np.uint64(1)
+        if values[middle] < value:
+            low = middle + np.uint64(1)
+        else:
+            high = middle
+    return low
+
+
+@kernel("void(uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", block=128)
+def _intersect(values, offsets, left, right, intersection, union):
+    """One block a pair, one thread a value of the smaller set, in strides; the barrier counts the values found."""
+    pair = cuda.blockIdx.x
+    small, large = left[pair], right[pair]
+    if offsets[small + 1] - offsets[small] > offsets[large + 1] - offsets[large]:
+        small, large = large, small
+    start, stop = offsets[large], offsets[large + 1]
+    common, at = np.int64(0), offsets[small] + cuda.threadIdx.x
+    while at - cuda.threadIdx.x < offsets[small + 1]:
+        found = np.int32(0)
+        if at < offsets[small + 1]:
+            place = first_not_below(values, start, stop, values[at])
+            if place < np.uint64(stop) and values[place] == values[at]:
+                found = np.int32(1)
+        common += cuda.syncthreads_count(found)
+        at += cuda.blockDim.x
+    if cuda.threadIdx.x == 0:
+        intersection[pair] = common
+        union[pair] = offsets[small + 1] - offsets[small] + stop - start - common
+
+
+def gpu(values, offsets, left, right):
+    """As `reference`: one block a pair, which looks up the values of the smaller set in the larger.
+
+    For sets of 200 shingles that is 8 steps a value where a merge takes 2, but none waits for its neighbour; a step is
+    18 instructions for sm_90. A pair of tiny sets costs little more than the start of its block; one of two million
+    shingles takes 8,000 strides of 20 steps, while other blocks go on. At most 2**31 - 1 pairs, the blocks of a grid.
+    """
+    xp = namespace()
+    values, offsets, left, right = (xp.asarray(array) for array in (values, offsets, left, right))
+    intersection, union = xp.empty(len(left), np.int64), xp.empty(len(left), np.int64)
+    _intersect.blocks(len(left), values, offsets, left, right, intersection, union)
     return intersection, union

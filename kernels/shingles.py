@@ -115,26 +115,34 @@ def cpu(tokens, offsets, w, mode, poly, bag_poly):
     return values, new_offsets
 
 
+_EACH = 8  # shingles of a thread, so that a block copies its tables once for 2,048
+
+
 @kernel("void(uint64[::1], int64[::1], int64[::1], int64, boolean, uint64, uint64[::1], uint64[::1])")
 def _fingerprint(tokens, offsets, new_offsets, w, circular, q, tables, values):
-    """One thread a shingle, w reductions; its neighbours read the same tokens and look up in the same shared tables.
+    """One thread `_EACH` shingles, w reductions each; neighbours read the same tokens, and the block's shared tables.
 
     Look-ups of 8 bytes at random places: about three of the 16 lanes served at a time meet in a bank.
     """
     modulus = cuda.shared.array(TABLES, types.uint64)
     load(tables, modulus)
-    at = cuda.grid(1)
-    if at >= len(values):
-        return
-    d = row_of(new_offsets, at)
-    start, length = offsets[d], offsets[d + 1] - offsets[d]
-    i = at - new_offsets[d]
-    stop = i + w if circular else min(i + w, length)
-    f = q
-    while i < stop:
-        f = advance_by_tables(f ^ tokens[start + (i if i < length else i % length)], modulus)
-        i += 1
-    values[at] = f
+    at = np.int64(cuda.blockIdx.x) * _EACH * cuda.blockDim.x + cuda.threadIdx.x
+    end = min(at + _EACH * cuda.blockDim.x, len(values))
+    d = -1
+    while at < end:
+        if d < 0 or new_offsets[d + 1] <= at:
+            d = row_of(new_offsets, at)
+        start, length = offsets[d], offsets[d + 1] - offsets[d]
+        i = at - new_offsets[d]
+        f, left = q, w if circular else min(w, length - i)
+        while left > 0:
+            f = np.uint64(advance_by_tables(f ^ tokens[start + i], modulus))
+            left -= 1
+            i += 1
+            if i == length:
+                i = 0
+        values[at] = f
+        at += cuda.blockDim.x
 
 
 @kernel("void(uint64[::1], int64[::1], int64[::1], uint64, uint64[::1], uint64[::1])")
@@ -157,7 +165,9 @@ def gpu(tokens, offsets, w, mode, poly, bag_poly):
     values = xp.empty(int(new_offsets[-1]), np.uint64)
     tables = xp.asarray(byte_tables(np.uint64(poly)))
     circular = mode == "circular"
-    _fingerprint.threads(len(values), tokens, offsets, new_offsets, w, circular, np.uint64(poly), tables, values)
+    _fingerprint.threads(
+        -(-len(values) // _EACH), tokens, offsets, new_offsets, w, circular, np.uint64(poly), tables, values
+    )
     if mode != "bag" or len(values) == 0:
         return values, new_offsets
     order, begins = ordered(values, new_offsets)

@@ -878,8 +878,15 @@ def _fingerprint_tokens(text, begins, n, page, sequence, starts, items, spelling
         if byte < 128:
             if state == SINGLE or not _is_word(byte):
                 break
-            f, state = np.uint64(append_byte(f, _lower_byte(byte), modulus)), WORD
-            i += 1
+            state = WORD
+            while True:
+                f = np.uint64(append_byte(f, _lower_byte(byte), modulus))
+                i += 1
+                if i == n or _begins_at(begins, i):
+                    break
+                byte = text[i]
+                if byte >= 128 or not _is_word(byte):
+                    break
             continue
         combining, kind, length, place, next_i, next_k = _item(
             text, begins, n, i, k, page, sequence, starts, items

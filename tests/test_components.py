@@ -6,10 +6,19 @@ from hypothesis import given, settings, strategies as st
 from strategies import greedy, sorted_pairs
 
 from neardup_gpu.kernels import components
+from neardup_gpu.kernels.launch import to_host
 
-GREEDY = [components.greedy_reference, components.greedy_cpu]
-CONNECTED = [components.connected_reference, components.connected_cpu]
-IDS = ["reference", "cpu"]
+GREEDY = [
+    components.greedy_reference,
+    components.greedy_cpu,
+    pytest.param(components.greedy_gpu, marks=pytest.mark.launches),
+]
+CONNECTED = [
+    components.connected_reference,
+    components.connected_cpu,
+    pytest.param(components.connected_gpu, marks=pytest.mark.launches),
+]
+IDS = ["reference", "cpu", "gpu"]
 
 
 def arrays(pairs):
@@ -84,13 +93,51 @@ def test_greedy_groups_lie_within_components(arguments):
     assert (keeper[label] == label).all()  # the smallest row of a component is kept
 
 
-def test_a_long_chain_is_one_component():
-    n = 300_000
+@pytest.mark.parametrize(
+    ("function", "n"),
+    [
+        pytest.param(components.connected_cpu, 300_000, id="cpu"),
+        pytest.param(components.connected_gpu, 2000, marks=pytest.mark.launches, id="gpu"),
+    ],
+)
+def test_a_long_chain_is_one_component(function, n):
     order = np.random.default_rng(0).permutation(n)
     a, b = order[:-1], order[1:]
-    assert not components.connected_cpu(n, np.minimum(a, b), np.maximum(a, b)).any()
+    assert not function(n, np.minimum(a, b), np.maximum(a, b)).any()
 
 
+@pytest.mark.launches
+@pytest.mark.parametrize("rows", [2 * components._ROUNDS, 2 * components._ROUNDS + 1, 3 * components._ROUNDS])
+def test_a_path_in_priority_order_is_finished_on_the_host(rows, monkeypatch):
+    """A round decides two rows of it: the host has what is left after `_ROUNDS`."""
+    finished = []
+    on_host = components._covered
+
+    def covered(num_rows, left, right, pinned):
+        finished.extend(left.tolist())
+        return on_host(num_rows, left, right, pinned)
+
+    monkeypatch.setattr(components, "_covered", covered)
+    left = np.arange(rows - 1)
+    arguments = rows, left, left + 1, np.ones(rows - 1), np.zeros(rows, bool)
+    keeper = components.greedy_gpu(*arguments)
+    assert keeper.tolist() == [row - row % 2 for row in range(rows)]
+    assert finished == list(range(2 * components._ROUNDS, rows - 1))
+
+
+@pytest.mark.launches
+def test_a_random_order_takes_few_rounds(monkeypatch):
+    """2000 pairs of 500 rows: far fewer rounds than the bound, none on the host."""
+    monkeypatch.setattr(components, "_covered", None)
+    rng = np.random.default_rng(0)
+    pairs = np.unique(np.sort(rng.choice(500, (2000, 2)), axis=1), axis=0)
+    left, right = pairs[pairs[:, 0] < pairs[:, 1]].T.copy()
+    arguments = 500, left, right, rng.choice([0.8, 0.9], len(left)), rng.random(500) < 0.05
+    expected = components.greedy_reference(*arguments)
+    np.testing.assert_array_equal(to_host(components.greedy_gpu(*arguments)), expected)
+
+
+@settings(deadline=None)
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40),
     sizes=st.lists(st.integers(0, 20), min_size=10, max_size=10),

@@ -1,15 +1,18 @@
 """Pair tables find what they promise, and count what a limit leaves out."""
 
+import sys
 from itertools import combinations
 from math import comb
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from neardup_gpu.kernels import pairtables
+from neardup_gpu.kernels import launch, pairtables
 
 POLY = np.uint64(0xD800000000000000)  # x**64 + x**4 + x**3 + x + 1
-BACKENDS = [pairtables.reference, pairtables.cpu]
+BACKENDS = [pairtables.reference, pairtables.cpu, pytest.param(pairtables.gpu, marks=pytest.mark.launches)]
+IDS = ["reference", "cpu", "gpu"]
 
 
 def shared_features(features):
@@ -22,7 +25,7 @@ def pairs_of(left, right):
     return list(zip(left.tolist(), right.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("find", BACKENDS, ids=["reference", "cpu"])
+@pytest.mark.parametrize("find", BACKENDS, ids=IDS)
 @pytest.mark.parametrize(("k", "r"), [(6, 1), (6, 2), (6, 4), (6, 6), (14, 1)])
 def test_a_pair_collides_exactly_when_it_shares_r_features(find, k, r):
     generator = np.random.default_rng(k * r)
@@ -41,7 +44,7 @@ def test_a_feature_in_another_position_is_another_feature():
     assert len(left) == 0
 
 
-@pytest.mark.parametrize("find", BACKENDS, ids=["reference", "cpu"])
+@pytest.mark.parametrize("find", BACKENDS, ids=IDS)
 def test_a_large_bucket_is_compared_with_its_first_rows(find):
     features = np.array([[5], [6], [5], [5], [5], [6], [5]], np.uint64)
     left, right, num_large, num_uncompared = find(features, np.ones(7, bool), 1, POLY, 4, 2)
@@ -49,14 +52,14 @@ def test_a_large_bucket_is_compared_with_its_first_rows(find):
     assert (num_large, num_uncompared) == (1, comb(5, 2) - 7)
 
 
-@pytest.mark.parametrize("find", BACKENDS, ids=["reference", "cpu"])
+@pytest.mark.parametrize("find", BACKENDS, ids=IDS)
 def test_a_bucket_at_its_limit_is_compared_whole(find):
     features = np.full((4, 1), 5, np.uint64)
     assert find(features, np.ones(4, bool), 1, POLY, 4, 1)[2:] == (0, 0)
     assert find(features, np.ones(4, bool), 1, POLY, 3, 1)[2:] == (1, 3)
 
 
-@pytest.mark.parametrize("find", BACKENDS, ids=["reference", "cpu"])
+@pytest.mark.parametrize("find", BACKENDS, ids=IDS)
 def test_a_later_table_finds_what_a_large_bucket_left_out(find):
     features = np.array([[5, 1], [5, 2], [5, 3], [5, 3]], np.uint64)
     left, right, num_large, num_uncompared = find(features, np.ones(4, bool), 1, POLY, 3, 1)
@@ -101,8 +104,113 @@ def test_a_table_is_sorted_by_key_then_row(distinct, shift):
     np.testing.assert_array_equal(sorted_keys, np.sort(keys))
 
 
-@pytest.mark.parametrize("find", BACKENDS, ids=["reference", "cpu"])
+@pytest.mark.parametrize("find", BACKENDS, ids=IDS)
 def test_no_rows(find):
     for rows, present in ((0, True), (3, False)):
         left, right, *counts = find(np.zeros((rows, 3), np.uint64), np.full(rows, present), 2, POLY, 10, 2)
         assert left.shape == right.shape == (0,) and left.dtype == right.dtype == np.int64 and counts == [0, 0]
+
+
+def check_on_device(features, present, *arguments, **options):
+    """`gpu`, with features in device memory, gives the reference's answer."""
+    found = pairtables.gpu(launch.namespace().asarray(features), present, *arguments, **options)
+    check(found, pairtables.reference(features, present, *arguments))
+
+
+def check(found, expected):
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        np.testing.assert_array_equal(launch.to_host(one), other)
+    assert found[2:] == expected[2:]
+
+
+def some_features(rows, k, distinct):
+    generator = np.random.default_rng(rows)
+    features = generator.choice(generator.integers(0, 2**64, distinct, np.uint64), (rows, k))
+    return features, generator.random(rows) < 0.9
+
+
+@pytest.mark.launches
+@pytest.mark.parametrize("max_rows", [3, 10, 39, 40])
+@pytest.mark.parametrize("distinct", [1, 15])
+def test_passes_over_parts_of_the_keys_change_nothing(max_rows, distinct):
+    """With one distinct feature all keys of a table are equal: one pass has them all, the others none."""
+    features, present = some_features(40, 3, distinct)
+    check_on_device(features, present, 2, POLY, 20, 3, max_rows=max_rows)
+
+
+@pytest.mark.launches
+def test_each_pass_sorts_its_share_of_the_rows(monkeypatch):
+    sizes = []
+    sort = pairtables._table
+
+    def table(xp, *arguments):
+        rows, *buckets = sort(xp, *arguments)
+        sizes.append(len(rows))
+        return rows, *buckets
+
+    monkeypatch.setattr(pairtables, "_table", table)
+    features = np.random.default_rng(0).integers(0, 2**64, (1000, 1), np.uint64)
+    pairtables.gpu(features, np.ones(1000, bool), 1, POLY, 64, 16, max_rows=300)
+    assert len(sizes) == 4 and sum(sizes) == 1000
+    deviation = np.sqrt(1000 * np.log(2 * 4 / 1e-9) / 2)  # Hoeffding, four shares, failure 1e-9
+    assert all(abs(size - 250) < deviation for size in sizes)
+
+
+@pytest.mark.launches
+def test_features_in_host_memory_go_to_the_device_in_slices(monkeypatch):
+    """None of the arrays is the device's, as if its module were not NumPy in the simulator."""
+    uploaded, xp = [], launch.namespace()
+
+    def asarray(array):
+        uploaded.append(len(array))
+        return xp.asarray(array)
+
+    device = SimpleNamespace(**{**vars(xp), "ndarray": (), "asarray": asarray})
+    monkeypatch.setattr(pairtables, "namespace", lambda: device)
+    monkeypatch.setattr(pairtables, "_SLICE", 30 * 8 * 3)
+    features, present = some_features(100, 3, 8)
+    expected = pairtables.reference(features, present, 1, POLY, 1000, 3)
+    check(pairtables.gpu(features, present, 1, POLY, 1000, 3), expected)
+    assert uploaded.count(30) == 3 * 3 and uploaded.count(10) == 3
+
+
+@pytest.mark.launches
+def test_a_thread_takes_rows_in_strides(monkeypatch):
+    monkeypatch.setattr(pairtables, "_THREADS", 32)
+    features, present = some_features(100, 2, 20)
+    check_on_device(features, present, 2, POLY, 1000, 3)
+
+
+@pytest.mark.launches
+@pytest.mark.parametrize("limit", [5, 1000])
+def test_pairs_are_written_and_merged_in_chunks(monkeypatch, limit):
+    merges = []
+    distinct = pairtables._Found.distinct
+    monkeypatch.setattr(pairtables, "_CHUNK", 37)
+    monkeypatch.setattr(pairtables._Found, "distinct", lambda found: merges.append(found) or distinct(found))
+    features, present = some_features(60, 4, 3)
+    check_on_device(features, present, 1, POLY, limit, 3)
+    assert len(merges) > 2
+
+
+def test_pairs_of_a_bucket_are_numbered_in_lexicographic_order():
+    for m in (2, 3, 7, 50):
+        for number, (a, b) in enumerate(combinations(range(m), 2)):
+            assert pairtables._first_of(number, m) == a
+            assert a + 1 + number - pairtables._pairs_before(a, m) == b
+    m = 2**32 - 1
+    last = m * (m - 1) // 2 - 1
+    assert pairtables._first_of(last, m) == m - 2
+    assert pairtables._first_of(last - 1, m) == pairtables._first_of(last - 2, m) == m - 3
+
+
+def test_half_a_billion_documents_are_sorted_in_one_pass(monkeypatch):
+    """On a card of 80 GB, of which 24 GB are features and 0.5 GB say which rows are present."""
+    pool = SimpleNamespace(free_bytes=lambda: 10**9, used_bytes=lambda: 24_500_000_000, get_limit=lambda: 0)
+    runtime = SimpleNamespace(memGetInfo=lambda: (54_500_000_000, 80_000_000_000))
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime), get_default_memory_pool=lambda: pool)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(pairtables, "simulated", lambda: False)
+    assert pairtables._most_rows() > 500_000_000
+    pool.get_limit = lambda: 40_000_000_000
+    assert pairtables._most_rows() == 15_500_000_000 // 2 // 44

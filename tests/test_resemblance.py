@@ -7,9 +7,13 @@ from neardup_gpu.data import Ragged
 from neardup_gpu.kernels import resemblance, shingles
 
 POLY, BAG_POLY = np.uint64(0xD800000000000000), np.uint64(0x8000000000000001)
-MERGES = [resemblance.reference, resemblance.cpu]
-UNIQUES = [resemblance.unique_reference, resemblance.unique_cpu]
-IDS = ["reference", "cpu"]
+MERGES = [resemblance.reference, resemblance.cpu, pytest.param(resemblance.gpu, marks=pytest.mark.launches)]
+UNIQUES = [
+    resemblance.unique_reference,
+    resemblance.unique_cpu,
+    pytest.param(resemblance.unique_gpu, marks=pytest.mark.launches),
+]
+IDS = ["reference", "cpu", "gpu"]
 
 
 @pytest.mark.parametrize(
@@ -77,11 +81,20 @@ def test_unique_agrees_with_numpy_on_long_rows(name):
     assert offsets.tolist() == [0, len(values)]
 
 
-def test_merge_agrees_with_numpy_on_long_rows():
+@pytest.mark.parametrize(
+    ("merge", "sizes"),
+    [
+        pytest.param(resemblance.cpu, (1, 100, 20_000, 60_000), id="cpu"),
+        pytest.param(
+            resemblance.gpu, (1, 31, 32, 33, 1000), marks=pytest.mark.launches, id="gpu"
+        ),  # blocks of 32 threads
+    ],
+)
+def test_merge_agrees_with_numpy_on_long_rows(merge, sizes):
     generator = np.random.default_rng(1)
-    pool = generator.integers(0, 2**64, 30_000, np.uint64)
-    sets = Ragged.from_rows([np.unique(generator.choice(pool, n)) for n in (1, 100, 20_000, 60_000)], np.uint64)
-    left, right = np.triu_indices(4)
-    intersection, union = resemblance.cpu(sets.values, sets.offsets, left, right)
+    pool = generator.integers(0, 2**64, max(sizes) // 2, np.uint64)
+    sets = Ragged.from_rows([np.unique(generator.choice(pool, n)) for n in sizes], np.uint64)
+    left, right = np.triu_indices(len(sizes))
+    intersection, union = merge(sets.values, sets.offsets, left, right)
     for a, b, i, u in zip(left.tolist(), right.tolist(), intersection, union, strict=True):
         assert (i, u) == (len(np.intersect1d(sets[a], sets[b])), len(np.union1d(sets[a], sets[b])))
