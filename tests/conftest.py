@@ -1,9 +1,42 @@
 """What several test files need."""
 
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "launches: launches kernels, on an NVIDIA GPU or in Numba's simulator")
+    if SIMULATED:  # on a device integers wrap, which NumPy's scalars do with a warning
+        config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
+
+
+@cache
+def why_no_device():
+    """Why no GPU can be used here; None if one can."""
+    try:
+        import cupy
+        import numba_cuda  # noqa: F401
+    except ModuleNotFoundError as missing:
+        return f"{missing.name} is not installed"
+    try:
+        return None if cupy.cuda.runtime.getDeviceCount() else "no GPU"
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return str(error)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("gpu") and (SIMULATED or why_no_device()):
+            reason = "the simulator is on" if SIMULATED else why_no_device()
+            item.add_marker(pytest.mark.skip(reason=f"needs an NVIDIA GPU: {reason}"))
+        if item.get_closest_marker("launches") and not SIMULATED and why_no_device():
+            reason = f"no GPU ({why_no_device()}); to run it in Numba's simulator set NUMBA_ENABLE_CUDASIM=1"
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Every backend of every kernel gives the reference's answer: same values, same types, same shapes.
 
 Kernels are the files of kernels/, found here by themselves; a new one fails until `strategies` has arguments for it.
+`gpu` runs on a device where there is one, else in Numba's simulator if asked: NUMBA_ENABLE_CUDASIM=1 pytest -k gpu.
 """
 
 import importlib
@@ -13,9 +14,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from strategies import STRATEGIES
 
 from neardup_gpu import kernels
+from neardup_gpu.kernels.launch import to_host
 
 NOT_KERNELS = ("__init__", "launch", "scalar", "unicode_table")
-BACKENDS = ("cpu", "gpu")
 
 
 def kernel_modules():
@@ -38,12 +39,15 @@ def definitions():
 
 
 DEFINITIONS = definitions()
-CASES = [
-    (kernel, backend)
-    for kernel, (module, prefix) in DEFINITIONS.items()
-    for backend in BACKENDS
-    if hasattr(module, prefix + backend)
-]
+
+
+def cases(backend):
+    """(kernel, backend) of each kernel that has the backend, with an id like "minhash-gpu"."""
+    return [
+        pytest.param(kernel, backend, id=f"{kernel}-{backend}")
+        for kernel, (module, prefix) in DEFINITIONS.items()
+        if hasattr(module, prefix + backend)
+    ]
 
 
 def assert_same(expected, actual):
@@ -73,16 +77,38 @@ def test_every_definition_has_a_cpu_twin_and_a_strategy(kernel):
     assert kernel in STRATEGIES, f"tests/strategies.py has no strategy for {kernel}"
 
 
-@pytest.mark.parametrize(("kernel", "backend"), CASES, ids=["-".join(case) for case in CASES])
-@settings(
-    max_examples=60,
-    deadline=None,
-    derandomize="CI" in os.environ,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+def on_host(result):
+    """A result with its device arrays as NumPy arrays."""
+    if isinstance(result, tuple):
+        return tuple(map(on_host, result))
+    return result if isinstance(result, int) else to_host(result)
+
+
+def check(kernel, backend, arguments):
+    module, prefix = DEFINITIONS[kernel]
+    expected = getattr(module, f"{prefix}reference")(*arguments)
+    assert_same(expected, on_host(getattr(module, prefix + backend)(*arguments)))
+
+
+def examples(number):
+    return settings(
+        max_examples=number,
+        deadline=None,
+        derandomize="CI" in os.environ,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+@pytest.mark.parametrize(("kernel", "backend"), cases("cpu"))
+@examples(60)
 @given(data=st.data())
 def test_agreement(kernel, backend, data):
-    module, prefix = DEFINITIONS[kernel]
-    arguments = data.draw(STRATEGIES[kernel])
-    expected = getattr(module, f"{prefix}reference")(*arguments)
-    assert_same(expected, getattr(module, prefix + backend)(*arguments))
+    check(kernel, backend, data.draw(STRATEGIES[kernel]))
+
+
+@pytest.mark.launches
+@pytest.mark.parametrize(("kernel", "backend"), cases("gpu"))
+@examples(20)
+@given(data=st.data())
+def test_agreement_of_kernels(kernel, backend, data):
+    check(kernel, backend, data.draw(STRATEGIES[kernel]))

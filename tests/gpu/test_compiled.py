@@ -1,0 +1,79 @@
+"""What NVIDIA's compiler makes of every kernel is as the committed table says, and good enough.
+
+A kernel that changed: look at the difference, then `python tests/gpu/compiled.py --write`.
+"""
+
+import json
+import re
+
+import pytest
+
+pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
+pytest.importorskip("cupy", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
+
+import compiled
+import hostir
+import kernel_list
+
+KERNELS = list(kernel_list.all_kernels())
+EXPECTED = json.loads(compiled.TABLE.read_text())
+
+pytestmark = pytest.mark.skipif(
+    bool(compiled.other_versions()), reason=f"the table is of other compilers: {compiled.other_versions()}"
+)
+
+
+def test_the_table_is_of_today():
+    found = compiled.table()
+    keys = {(chip, kernel) for table in (found, EXPECTED) for chip in table for kernel in table[chip]}
+    differ = {key: (EXPECTED.get(key[0], {}).get(key[1]), found[key[0]].get(key[1])) for key in keys}
+    assert not {key: both for key, both in differ.items() if both[0] != both[1]}, "(table, now)"
+
+
+@pytest.mark.parametrize("chip", compiled.CHIPS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_nothing_spills_and_half_of_the_warps_fit(kernel, chip):
+    _, _, usage = compiled.compiled(kernel, chip)
+    assert (usage.stack, usage.spilled) == (0, 0)
+    assert usage.occupancy >= 0.5
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_integers_only(kernel):
+    """Integers of different types become float64 without being asked, and lose their lowest bits."""
+    library = hostir.code_library(kernel_list.all_kernels()[kernel])
+    ir = "\n".join(library.llvm_strs)
+    assert not re.search(r"\b(double|float|half)\b", re.sub(r'"[^"]*"', "", ir))
+    for chip in compiled.CHIPS:
+        code = compiled.compiled(kernel, chip)[0]
+        assert not re.search(r"\.(f16|f32|f64)\b", re.sub(r"^\s*//.*", "", code, flags=re.M))
+
+
+@pytest.mark.parametrize(
+    "per_lane", [n for bits, n in kernel_list.FACTORIES["minhash._signature_kernel"] if bits == 32]
+)
+def test_inner_loop_of_minhash(per_lane):
+    """On H100 at most 2.5 instructions for each shingle and sample: one IMAD, half of a VIMNMX3, and what they share.
+
+    With one sample a lane its load is not shared: one more.
+    """
+    loop = compiled.inner_loop(f"minhash._signature_kernel(32, {per_lane})", "sm_90")
+    taken = compiled.minima(loop)
+    assert taken % (8 * per_lane) == 0, "the loop is not the one of eight shingles or more"
+    assert len(loop) / taken <= (2.5 if per_lane > 1 else 3.5)
+
+
+@pytest.mark.parametrize(
+    ("chip", "block", "registers", "shared", "share"),
+    [
+        ("sm_90", 256, 32, 0, 1.0),
+        ("sm_90", 256, 33, 0, 0.75),  # 40 are given
+        ("sm_90", 256, 64, 0, 0.5),
+        ("sm_90", 256, 128, 16384, 0.25),
+        ("sm_80", 256, 32, 26624, 0.75),  # 164 kB hold six of 27 kB
+        ("sm_90", 32, 16, 0, 0.5),  # 32 blocks
+        ("sm_90", 1024, 33, 0, 0.5),
+    ],
+)
+def test_occupancy(chip, block, registers, shared, share):
+    assert compiled.occupancy(compiled.CHIPS[chip], block, registers, shared) == share

@@ -1,0 +1,76 @@
+"""Every `gpu` function gives the reference's answer by its own device code, run on the CPU (`hostir`).
+
+Threads take their turns in lane, reversed and random order: a kernel with a race gives another answer in one of them.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
+
+import hostir
+import kernel_list
+from cupy_calls import on_device
+from fixed_cases import FIXED, expected
+from strategies import SEEDS, STRATEGIES
+from test_agreement import DEFINITIONS, assert_same, on_host
+
+GPU = [kernel for kernel, (module, prefix) in DEFINITIONS.items() if hasattr(module, f"{prefix}gpu")]
+HOST_ONLY = {"sequences": {2}}  # constants that `gpu` takes as NumPy arrays alone, by their place
+
+
+def run(kernel, arguments, order, seed=0, resident=False):
+    """The answer of the `gpu` function, and the kernels that it launched; its arguments must be as they were."""
+    module, prefix = DEFINITIONS[kernel]
+    before = [np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    given = [
+        on_device(a) if resident and isinstance(a, np.ndarray) and i not in HOST_ONLY.get(kernel, ()) else a
+        for i, a in enumerate(arguments)
+    ]
+    with hostir.device(order, seed) as launched:
+        result = on_host(getattr(module, f"{prefix}gpu")(*given))
+    for one, other in zip(before, arguments, strict=True):
+        assert np.array_equal(one, other), f"{kernel} changed its arguments"
+    return result, launched
+
+
+@cache
+def run_fixed(kernel, number, order):
+    """Run a fixed case and compare; the kernels that it launched."""
+    result, launched = run(kernel, FIXED[kernel][number](), order, seed=number, resident=True)
+    assert_same(expected(kernel, number), result)
+    return launched
+
+
+@pytest.mark.parametrize("order", hostir.ORDERS)
+@pytest.mark.parametrize("kernel", GPU)
+@settings(
+    max_examples=15,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(data=st.data())
+def test_agreement(kernel, order, data):
+    module, prefix = DEFINITIONS[kernel]
+    arguments = data.draw(STRATEGIES[kernel])
+    result, _ = run(kernel, arguments, order, data.draw(SEEDS), data.draw(st.booleans()))
+    assert_same(getattr(module, f"{prefix}reference")(*arguments), result)
+
+
+@pytest.mark.parametrize("order", hostir.ORDERS)
+@pytest.mark.parametrize(("kernel", "number"), [(kernel, i) for kernel in GPU for i in range(len(FIXED[kernel]))])
+def test_fixed_cases(kernel, number, order):
+    run_fixed(kernel, number, order)
+
+
+def test_fixed_cases_launch_every_kernel():
+    launched = {name for kernel in GPU for i in range(len(FIXED[kernel])) for name in run_fixed(kernel, i, "lane")}
+    assert set(kernel_list.all_kernels()) == launched
+
+
+def test_every_factory_of_kernels_is_listed():
+    assert kernel_list.factories() == set(kernel_list.FACTORIES)
