@@ -187,7 +187,7 @@ def time_kernels(text: Ragged, recipe: Recipe, watch: Watch, random_rows: int) -
     random = np.random.default_rng(0).integers(0, 2**64, (random_rows, k), np.uint64)
     present = np.ones(random_rows, bool)
     name = f"pair tables 6,14,2, {random_rows:,} random rows"
-    watch(name, pairtables.gpu, random, present, r, drawn.keys, *limits, tables=ALTAVISTA.tables)
+    watch(name, pairtables.gpu, random, present, r, drawn.keys, *limits, rows=random_rows, tables=ALTAVISTA.tables)
 
 
 def time_job(corpus: Path, repeat: int, filter: str) -> list[dict[str, Any]]:
@@ -267,7 +267,9 @@ def main() -> int:
     copy, pcie = bandwidths(watch, min(1 << 30, 2 * watch.text_bytes))
     time_kernels(text, recipe, watch, args.random_rows)
     for line in watch.figures:
-        line |= {"of_copy": round(line["gb_per_s"] / copy, 4), "of_pcie": round(line["text_gb_per_s"] / pcie, 3)}
+        line["of_copy"] = round(line["gb_per_s"] / copy, 4)
+        if "text_gb_per_s" in line:
+            line["of_pcie"] = round(line["text_gb_per_s"] / pcie, 3)
     figures = [
         figure("copy within the device", [copy], "GB/s"),
         figure("copy of pinned memory to the device", [pcie], "GB/s"),

@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 import neardup_gpu
 from kernels import SHUFFLE_SEED, figure, load, num_bytes, shuffled, signatures_seconds
 from neardup_gpu import pipeline
+from neardup_gpu.backend import Job
 from neardup_gpu.data import Ragged
 from neardup_gpu.documents import open_documents
 from neardup_gpu.kernels import components
@@ -42,6 +43,7 @@ from neardup_gpu.recipe import Filter, Recipe
 from neardup_gpu.spool import Spool
 
 THRESHOLD = 0.8
+CPU = Job("cpu")
 GIANT = (25_000, 50_000, 100_000)
 TEMPLATE_WORDS, TEMPLATE_EDITS = 300, 3
 SHORT_DOCUMENTS, SHORT_WORDS = 200_000, 8
@@ -407,11 +409,11 @@ def _by_spool(path: Path, recipe: Recipe) -> tuple[dict[str, float], Any, dict]:
     clock = pipeline._Clock(None)
     with Spool() as spool:
         with clock.stage("sketch and spool"):
-            sketches = pipeline._sketch_documents(open_documents(path), recipe, clock, None, spool=spool)
+            sketches = pipeline._sketch_documents(open_documents(path), recipe, clock, CPU, spool=spool)
         with clock.stage("collide"):
             own, pairs = _candidates(sketches, recipe)
         with clock.stage("gather and verify"):
-            verified = pipeline._verify_spooled(spool, own, pairs, recipe, clock, None)
+            verified = pipeline._verify_spooled(spool, own, pairs, recipe, clock, CPU)
         share = len(np.unique([pairs.left, pairs.right])) / sketches.documents
         return clock.seconds, verified, {"disk": 8 * spool.num_values, "share": share}
 
@@ -421,7 +423,7 @@ def _by_second_pass(path: Path, recipe: Recipe) -> tuple[dict[str, float], Any, 
     that memory is as bounded as with the other design."""
     clock = pipeline._Clock(None)
     with clock.stage("sketch"):
-        sketches = pipeline._sketch_documents(open_documents(path), recipe, clock, None)
+        sketches = pipeline._sketch_documents(open_documents(path), recipe, clock, CPU)
     with clock.stage("collide"):
         own, pairs = _candidates(sketches, recipe)
     with Spool() as spool:
@@ -438,7 +440,7 @@ def _by_second_pass(path: Path, recipe: Recipe) -> tuple[dict[str, float], Any, 
         with clock.stage("gather and verify"):
             place = np.zeros(len(own), np.int64)
             place[wanted] = np.arange(len(wanted))
-            verified = pipeline._verify_spooled(spool, place, pairs, recipe, clock, None)
+            verified = pipeline._verify_spooled(spool, place, pairs, recipe, clock, CPU)
         return clock.seconds, verified, {"disk": 8 * spool.num_values, "share": len(rows) / sketches.documents}
 
 

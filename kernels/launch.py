@@ -10,12 +10,15 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Callable
-from functools import cache, cached_property
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, cached_property, partial
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 # OpenMP threads that wait for work by spinning take the processor from those that have work whenever the machine is
 # shared: two threads were then seen three times slower than one. The choice has to be made before OpenMP is loaded.
@@ -274,3 +277,180 @@ def row_of(offsets, at):
         else:
             high = middle
     return low
+
+
+# ------------------------------------------------------------------------------------------------ text to the device
+
+
+def array_module(array: Any) -> Any:
+    """The module of array functions that an array is of: NumPy, or `namespace` where it lies on the device."""
+    return np if isinstance(array, np.ndarray) else namespace()
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether the device (in the simulator: the host) had too little memory."""
+    # CuPy's allocator raises a MemoryError; status 2 of CUDA comes from CuPy's runtime, code 2 from Numba's driver.
+    return isinstance(error, MemoryError) or 2 in (getattr(error, "status", None), getattr(error, "code", None))
+
+
+T = TypeVar("T")
+
+_PARTS = 8  # threads that fill a slab: one core copies slower than the bus
+_PART = 1 << 20  # bytes that are worth a thread
+_LARGE = (
+    1 << 28
+)  # slabs up to here are powers of two, so that few are made; larger ones are as large as they need to be
+
+
+class _Now:
+    """In the simulator, where everything has happened when the next line is reached: a stream and an event."""
+
+    def record(self, stream: Any = None) -> None: ...
+    def wait_event(self, event: Any) -> None: ...
+    def synchronize(self) -> None: ...
+
+
+class _Slot:
+    """A page-locked slab, its twin on the device, and when each may be written again."""
+
+    def __init__(self, event: Callable[[], Any]) -> None:
+        self.slab, self.twin = np.empty(0, np.uint8), None
+        self.copied, self.read = event(), event()
+
+
+class Staging:
+    """Text on its way to the device: one batch is copied there while the one before is computed.
+
+    A batch is gathered into a page-locked slab by several threads, copied on a stream of its own, and computed on the
+    stream that is current when this object is made. Events keep the order: a slab is not filled before its last copy
+    has ended; its twin on the device is not overwritten before the kernels that read it have ended; kernels wait for
+    the copy. The twins belong to the slots until all is computed, so no memory passes between streams.
+
+    Parameters
+    ----------
+    slots : int
+        Slabs, used in turn. With three, one is being read by kernels, one is copied and one is filled; with one,
+        nothing overlaps.
+    """
+
+    def __init__(self, slots: int = 3) -> None:
+        if simulated():
+            self._compute = self._copying = _Now()
+            event, use_device = _Now, None
+        else:
+            import cupy
+
+            self._compute, self._copying = cupy.cuda.get_current_stream(), cupy.cuda.Stream(non_blocking=True)
+            event, use_device = partial(cupy.cuda.Event, disable_timing=True), cupy.cuda.Device().use
+        self._slots = [_Slot(event) for _ in range(slots)]
+        self._staging = ThreadPoolExecutor(1, "neardup-stage", initializer=use_device)
+        self._filling = ThreadPoolExecutor(_PARTS, "neardup-fill")
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._staging.shutdown()
+        self._filling.shutdown()
+        self._copying.synchronize()
+        self._compute.synchronize()
+        self._slots = []
+        if not simulated():
+            import cupy
+
+            cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+    def staged(
+        self, items: Iterable[T], text_of: Callable[[T], tuple[np.ndarray, np.ndarray]]
+    ) -> Iterator[tuple[T, tuple[Any, Any] | None]]:
+        """The items, each with its text on the device, and the next one on its way there.
+
+        Parameters
+        ----------
+        items : iterable
+        text_of : callable
+            An item's (values, offsets): uint8 and int64, in host memory; the offsets may begin after 0.
+
+        Yields
+        ------
+        item, (values, offsets)
+            On the device; good until the next item is asked for. The offsets begin at 0. None in place of both if
+            there was no memory for them.
+        """
+        waiting: deque[tuple[T, _Slot, Any]] = deque()
+        for number, item in enumerate(items):
+            if len(waiting) == len(self._slots):
+                yield from self._use(*waiting.popleft())
+            slot = self._slots[number % len(self._slots)]
+            waiting.append((item, slot, self._stage(slot, *text_of(item))))
+            if len(waiting) == 2:
+                yield from self._use(*waiting.popleft())
+        while waiting:
+            yield from self._use(*waiting.popleft())
+        for slot in self._slots:
+            slot.twin = None
+
+    def _use(self, item: T, slot: _Slot, staged: Any) -> Iterator[tuple[T, tuple[Any, Any] | None]]:
+        try:
+            length, place, needed = (0, 0, 0) if staged is None else staged.result()
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            staged = None
+        if staged is None:
+            yield item, None
+            return
+        self._compute.wait_event(slot.copied)
+        assert slot.twin is not None
+        yield item, (slot.twin[:length], slot.twin[place:needed].view(np.int64))
+        slot.read.record(self._compute)
+
+    def _stage(self, slot: _Slot, values: np.ndarray, offsets: np.ndarray) -> Any:
+        """A future of (length of the text, where its offsets begin, where they end); None without memory for it."""
+        length = int(offsets[-1] - offsets[0])
+        place = -(-length // 256) * 256
+        needed = place + 8 * len(offsets)
+        if slot.twin is None or needed > len(slot.twin):
+            slot.twin = None
+            try:
+                slot.twin = namespace().empty(_slab_size(needed), np.uint8)
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+                return None
+            slot.read.record(self._compute)  # whatever used this memory before did so on that stream
+        return self._staging.submit(self._copy, slot, values, offsets, place, needed)
+
+    def _copy(self, slot: _Slot, values: np.ndarray, offsets: np.ndarray, place: int, needed: int) -> tuple:
+        """In a thread of its own: fill the slab and start its copy."""
+        first, last = int(offsets[0]), int(offsets[-1])
+        slot.copied.synchronize()
+        if needed > len(slot.slab):
+            slot.slab = _page_locked(_slab_size(needed))
+        self._fill(slot.slab[: last - first], values[first:last])
+        np.subtract(offsets, first, out=slot.slab[place:needed].view(np.int64))
+        self._copying.wait_event(slot.read)
+        if simulated():
+            slot.twin[:needed] = namespace().asarray(slot.slab[:needed])  # type: ignore[index]
+        else:
+            slot.twin.data.copy_from_host_async(slot.slab.ctypes.data, needed, self._copying)  # type: ignore[attr-defined]
+        slot.copied.record(self._copying)
+        return last - first, place, needed
+
+    def _fill(self, target: np.ndarray, source: np.ndarray) -> None:
+        """Copy, by several threads where it is worth it: NumPy does not hold the interpreter while it copies."""
+        bounds = np.linspace(0, len(source), 1 + max(1, min(_PARTS, len(source) // _PART))).astype(np.int64).tolist()
+        parts = [slice(first, last) for first, last in pairwise(bounds)]
+        list(self._filling.map(lambda part: np.copyto(target[part], source[part]), parts))
+
+
+def _slab_size(needed: int) -> int:
+    return 1 << (needed - 1).bit_length() if needed <= _LARGE else needed
+
+
+def _page_locked(size: int) -> np.ndarray:
+    if simulated():
+        return np.empty(size, np.uint8)
+    import cupyx
+
+    return cupyx.empty_pinned(size, np.uint8)

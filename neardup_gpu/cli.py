@@ -125,7 +125,28 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is th
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.", rich_help_panel=OUTPUT)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.", rich_help_panel=OUTPUT)]
 Backend = Annotated[
-    str | None, typer.Option("--backend", metavar="NAME", help="cpu or reference.", rich_help_panel=RUNNING)
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="NAME",
+        help="gpu, cpu or reference; the same result.",
+        show_default="gpu if there is one",
+        rich_help_panel=RUNNING,
+    ),
+]
+Device = Annotated[
+    int | None,
+    typer.Option("--device", metavar="N", help="Which GPU.", show_default="0", rich_help_panel=RUNNING),
+]
+GpuMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu-memory",
+        metavar="SIZE",
+        help="GPU memory to use: 20GB, 20GiB.",
+        show_default="80% of what is free",
+        rich_help_panel=RUNNING,
+    ),
 ]
 Threads = Annotated[
     int | None,
@@ -144,7 +165,8 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout.
+        Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout, or
+        the self-test found a difference.
     """
     status = 0
     with contextlib.suppress(ValueError):  # signals can only be handled in the main thread
@@ -252,6 +274,8 @@ def dedup(
         bool, typer.Option("--verbose", "-v", help="Stages, pairs and recipe as well.", rich_help_panel=OUTPUT)
     ] = False,
     backend: Backend = None,
+    device: Device = None,
+    gpu_memory: GpuMemory = None,
     threads: Threads = None,
     temp_dir: Annotated[
         str | None,
@@ -292,6 +316,8 @@ def dedup(
             output=None if dry_run else output,
             overwrite=overwrite,
             backend=backend,
+            device=device,
+            gpu_memory=gpu_memory,
             threads=threads,
             temp_dir=temp_dir,
             check=check,
@@ -327,6 +353,8 @@ def sketch(
     as_json: Json = False,
     quiet: Quiet = False,
     backend: Backend = None,
+    device: Device = None,
+    gpu_memory: GpuMemory = None,
     threads: Threads = None,
 ) -> None:
     """Summarise documents by fixed-size sketches, to be compared by `neardup pairs`."""
@@ -344,6 +372,8 @@ def sketch(
             recipe=recipe,
             overwrite=overwrite,
             backend=backend,
+            device=device,
+            gpu_memory=gpu_memory,
             threads=threads,
             progress=progress,
         )
@@ -372,6 +402,8 @@ def pairs(
     as_json: Json = False,
     quiet: Quiet = False,
     backend: Backend = None,
+    device: Device = None,
+    gpu_memory: GpuMemory = None,
     threads: Threads = None,
 ) -> None:
     """Find pairs among sketches: the estimated resemblance of each, with its interval."""
@@ -386,6 +418,8 @@ def pairs(
             threshold=threshold,
             overwrite=overwrite,
             backend=backend,
+            device=device,
+            gpu_memory=gpu_memory,
             threads=threads,
             progress=progress,
         )
@@ -490,6 +524,37 @@ def info(
     typer.echo("\n".join(lines))
 
 
+@app.command()
+def selftest(
+    backend: Backend = None,
+    device: Device = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="Random inputs are drawn from it.",
+            show_default="another each time",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check every kernel against its definition on this machine, and time it. Exit status 1 on any difference."""
+    from rich.console import Console
+
+    from . import selftest as testing
+
+    with _notes(), Console(stderr=True).status("") as status:
+        found = testing.run(backend, device=device, seed=seed, progress=lambda name: status.update(f"testing {name}"))
+    if as_json:
+        _print_json(found)
+    else:
+        typer.echo(testing.render(found, _style(sys.stdout)))
+    if not found["agrees"]:
+        raise typer.Exit(1)
+
+
 def _recipe(
     threshold: float, recall: float | None, filter: str | None, feature_bits: int | None, **rest: Any
 ) -> Recipe:
@@ -544,10 +609,32 @@ LABELS = {
 
 
 @contextlib.contextmanager
+def _notes(show: bool = True) -> Iterator[None]:
+    """What the library logs, on stderr, a line each; nothing of it unless `show`."""
+    import logging
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if show:
+                print(*record.getMessage().split(), file=sys.stderr)
+
+    log, handler = logging.getLogger("neardup_gpu"), Notes()
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+
+
+@contextlib.contextmanager
 def _progress(quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | None]:
     """A progress callback: bars on a terminal, else only the word that kernels are being compiled, where they are."""
     if quiet:
-        yield None
+        with _notes(show=False):
+            yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -559,7 +646,8 @@ def _progress(quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | 
         TextColumn("{task.fields[amount]:>20}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    bars_on = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with bars_on as bars, _notes():
         tasks: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int | None) -> None:

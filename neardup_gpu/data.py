@@ -1,4 +1,7 @@
-"""The two containers: rows of different lengths, and pairs of rows. Frozen, and valid once made."""
+"""The two containers: rows of different lengths, and pairs of rows. Frozen, and valid once made.
+
+Their arrays are NumPy's, or CuPy's on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,8 @@ class Ragged:
         values, offsets = self.values, self.offsets
         if values.ndim != 1 or offsets.ndim != 1 or offsets.dtype != np.int64 or len(offsets) == 0:
             raise ValueError("Ragged needs one-dimensional values and at least one int64 offset")
-        if offsets[0] < 0 or offsets[-1] > len(values) or np.any(offsets[1:] < offsets[:-1]):
+        valid = (offsets[0] >= 0) & (offsets[-1] <= len(values)) & (offsets[1:] >= offsets[:-1]).all()
+        if not valid:  # the only wait, where the offsets lie on a GPU
             raise ValueError("Ragged offsets must not decrease and must lie within the values")
 
     def __len__(self) -> int:
@@ -44,12 +48,12 @@ class Ragged:
     def __getitem__(self, row: int) -> np.ndarray:
         if not 0 <= row < len(self):
             raise IndexError(f"row {row} of {len(self)}")
-        return self.values[self.offsets[row] : self.offsets[row + 1]]
+        return self.values[int(self.offsets[row]) : int(self.offsets[row + 1])]
 
     @property
     def sizes(self) -> np.ndarray:
         """Length of each row: int64, shape (rows,)."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     def __repr__(self) -> str:
         return f"Ragged({len(self):,} rows, {int(self.offsets[-1] - self.offsets[0]):,} {self.values.dtype} values)"
@@ -84,7 +88,7 @@ class Pairs:
         left, right = self.left, self.right
         if left.dtype != np.int64 or right.dtype != np.int64 or left.shape != right.shape or left.ndim != 1:
             raise ValueError("Pairs needs two int64 arrays of one length")
-        if np.any(left >= right) or (len(left) and left.min() < 0):
+        if not ((left >= 0) & (left < right)).all():
             raise ValueError("Pairs needs 0 <= left < right")
         rising = (left[1:] > left[:-1]) | ((left[1:] == left[:-1]) & (right[1:] > right[:-1]))
         if not rising.all():
@@ -99,12 +103,18 @@ class Pairs:
     @classmethod
     def from_unsorted(cls, left: Any, right: Any) -> Pairs:
         """Orient, sort and deduplicate pairs given in any order; pairs of a row with itself are dropped."""
-        a, b = np.asarray(left, np.int64), np.asarray(right, np.int64)
-        low, high = np.minimum(a, b), np.maximum(a, b)
-        low, high = low[low != high], high[low != high]
-        order = np.lexsort((high, low))
+        xp: Any = np
+        if hasattr(left, "__cuda_array_interface__"):
+            from neardup_gpu.kernels.launch import array_module
+
+            xp = array_module(left)
+        a, b = xp.asarray(left, np.int64), xp.asarray(right, np.int64)
+        low, high = xp.minimum(a, b), xp.maximum(a, b)
+        differ = low != high
+        low, high = low[differ], high[differ]
+        order = xp.lexsort(xp.stack([high, low]))
         low, high = low[order], high[order]
-        first = np.ones(len(low), bool)
+        first = xp.ones(len(low), bool)
         first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
         return cls(low[first], high[first])
 

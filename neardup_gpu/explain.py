@@ -137,8 +137,8 @@ def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
     else:
         kept_text = _text_of(report["input"], target, _row_of(table["id"], target.as_py(), str(folder)))
     text = _text_of(report["input"], table["id"][row], row)
-    tokens = pipeline.tokenize([kept_text, text], recipe)
-    ours = pipeline.shingle(tokens, recipe)
+    tokens = pipeline.tokenize([kept_text, text], recipe, backend="cpu")
+    ours = pipeline.shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
     shared = len(np.intersect1d(a, b, assume_unique=True))
     united = len(a) + len(b) - shared

@@ -1,6 +1,7 @@
 """The stages, in order: tokens, shingles, signatures, features, candidates, verified pairs, decisions.
 
-Each stage is a function that can be called alone; `dedup` is all of them over documents of any size.
+Each stage is a function that can be called alone; `dedup` is all of them over documents of any size. Arrays may be
+NumPy's or CuPy's whatever the backend; results are on the backend's device: CuPy's for "gpu", else NumPy's.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,20 +31,21 @@ from neardup_gpu.kernels import (
     supershingles as supershingles_kernel,
     tokens as tokens_kernel,
 )
+from neardup_gpu.kernels.launch import array_module
 from neardup_gpu.kernels.scalar import mix64_all
 
 from . import __version__, theory
 from .artefacts import new_file, new_folder, read_table, write_result, write_table
-from .backend import kernel, resolve
+from .backend import Job, home, kernel, resolve, running
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
 from .errors import InputError, ParameterError, RecipeMismatchError
 from .recipe import METADATA_KEY, Material, Recipe, material, recipe_of
 from .report import shorten
-from .spool import Spool
+from .spool import DeviceSpool, Spool
 
 VERIFY_BYTES = 16 << 20
-"""Shingles held at a time while candidates are verified."""
+"""Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
 
 Progress = Callable[[str, int, int | None], None]
 """Called with a stage's name, what is done and, where it is known, of how much (documents or pairs)."""
@@ -63,7 +66,7 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
     documents : Ragged of uint8, list of str, or pyarrow array of strings
         UTF-8; nulls are empty documents.
     recipe : Recipe
-    backend : "reference" or "cpu", optional
+    backend : "reference", "cpu" or "gpu", optional
 
     Returns
     -------
@@ -98,7 +101,7 @@ def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ra
     ----------
     tokens : Ragged of uint64
     recipe : Recipe
-    backend : "reference" or "cpu", optional
+    backend : "reference", "cpu" or "gpu", optional
 
     Returns
     -------
@@ -119,7 +122,7 @@ def minhash(shingles: Ragged, recipe: Recipe, *, backend: str | None = None) -> 
     ----------
     shingles : Ragged of uint64
     recipe : Recipe
-    backend : "reference" or "cpu", optional
+    backend : "reference", "cpu" or "gpu", optional
 
     Returns
     -------
@@ -138,7 +141,7 @@ def supershingles(signatures: np.ndarray, recipe: Recipe, *, backend: str | None
     ----------
     signatures : array of uint32 or uint64, shape (documents, samples)
     recipe : Recipe
-    backend : "reference" or "cpu", optional
+    backend : "reference", "cpu" or "gpu", optional
 
     Returns
     -------
@@ -176,7 +179,7 @@ def collide(
     recipe : Recipe
     present : array of bool, shape (documents,), optional
         False for documents without shingles, which are nobody's candidates. All, unless given.
-    backend : "reference" or "cpu", optional
+    backend : "reference", "cpu" or "gpu", optional
 
     Returns
     -------
@@ -208,28 +211,42 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
         Shingles of each document, in any order, repeats allowed.
     candidates : Pairs
     threshold : float
-    backend : "reference" or "cpu", optional
+    backend : "reference", "cpu" or "gpu", optional
 
     Returns
     -------
     Verified
         Cost: a sort of each set, a merge for each pair. Source: Broder 1997, section 2.
     """
-    found = _resemblances(shingles, candidates.left, candidates.right, threshold, backend)
-    passed = found >= threshold
-    return Verified(candidates.where(passed), found[passed])
-
-
-def _resemblances(
-    shingles: Ragged, left: np.ndarray, right: np.ndarray, threshold: float, backend: str | None
-) -> np.ndarray:
-    """Exact resemblance of pairs of rows; -1 where sizes alone put it below the threshold."""
     sets = Ragged(*kernel(resemblance_kernel, backend, "unique_")(shingles.values, shingles.offsets))
+    left, right = _beside(sets.values, candidates.left, candidates.right)
+    return _at_least(threshold, left, right, _resemblances(sets, left, right, threshold, backend))
+
+
+def _resemblances(sets: Ragged, left: np.ndarray, right: np.ndarray, threshold: float, backend: str | None) -> Any:
+    """Exact resemblance of pairs of sets; -1 where sizes alone put it below the threshold."""
     possible = _possible(sets.sizes, left, right, threshold)
-    found = np.full(len(left), -1.0)
+    found = array_module(left).full(len(left), -1.0)
     run = kernel(resemblance_kernel, backend)
     found[possible] = resemblance_kernel.resemblance(*run(sets.values, sets.offsets, left[possible], right[possible]))
     return found
+
+
+def _at_least(threshold: float, left: np.ndarray, right: np.ndarray, found: np.ndarray) -> Verified:
+    passed = found >= threshold
+    return Verified(Pairs(left[passed], right[passed]), found[passed])
+
+
+def _beside(array: Any, *others: Any) -> tuple[Any, ...]:
+    """Other arrays where the first one is: in host memory, or on the GPU."""
+    if isinstance(array, np.ndarray):
+        return tuple(home(other) for other in others)
+    return tuple(array_module(array).asarray(other) for other in others)
+
+
+def _take(array: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, where it is."""
+    return array[_beside(array, rows)[0]]
 
 
 def _possible(sizes: np.ndarray, left: np.ndarray, right: np.ndarray, threshold: float) -> np.ndarray:
@@ -237,8 +254,9 @@ def _possible(sizes: np.ndarray, left: np.ndarray, right: np.ndarray, threshold:
 
     |A n B| / |A u B| <= min(|A|, |B|) / max(|A|, |B|), also after rounding, which is monotone.
     """
-    smaller, larger = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
-    return np.flatnonzero(resemblance_kernel.resemblance(smaller, larger) >= threshold)
+    xp = array_module(left)
+    smaller, larger = xp.minimum(sizes[left], sizes[right]), xp.maximum(sizes[left], sizes[right])
+    return xp.flatnonzero(resemblance_kernel.resemblance(smaller, larger) >= threshold)
 
 
 def keep(
@@ -261,7 +279,7 @@ def keep(
         component keeps its first document.
     pinned : array of bool, shape (documents,), optional
         Documents that stay whatever happens: the reference set of `--against`.
-    backend : "reference" or "cpu", optional
+    backend : "reference", "cpu" or "gpu", optional
 
     Returns
     -------
@@ -275,7 +293,8 @@ def keep(
     if recipe.cluster == "greedy":
         return kernel(components, backend, "greedy_")(num_documents, left, right, verified.resemblance, pinned)
     keeper = kernel(components, backend, "connected_")(num_documents, left, right)
-    return np.where(pinned, np.arange(num_documents), keeper)
+    xp = array_module(keeper)
+    return xp.where(*_beside(keeper, pinned), xp.arange(num_documents), keeper)
 
 
 # ---------------------------------------------------------------------------------------------- all of it, streaming
@@ -325,12 +344,15 @@ class Result:
 
 @dataclass
 class _Sketches:
-    """What stays in memory of documents that went by: a few hundred bytes each."""
+    """What stays in memory of documents that went by: a few hundred bytes each.
+
+    Features and fingerprints may lie on a GPU, everything else in host memory.
+    """
 
     ids: list[pa.Array] = field(default_factory=list)
-    features: list[np.ndarray] = field(default_factory=list)
+    features: list[Any] = field(default_factory=list)
     signatures: list[np.ndarray] = field(default_factory=list)
-    fingerprints: list[np.ndarray] = field(default_factory=list)
+    fingerprints: list[Any] = field(default_factory=list)
     num_tokens: list[np.ndarray] = field(default_factory=list)
     column: list[pa.Array] = field(default_factory=list)
     documents: int = 0
@@ -370,50 +392,85 @@ class _Clock:
             self._progress(name, done, total)
 
 
+class _Sketched(NamedTuple):
+    """What the first four stages make of some documents."""
+
+    shingles: Ragged
+    signature: Any
+    features: Any
+    fingerprints: Any
+    num_tokens: np.ndarray
+    invalid: int
+
+
+def _sketch_rows(text: Ragged, recipe: Recipe, backend: str | None, first: int, last: int) -> _Sketched:
+    """The first four stages of rows `first` to `last`."""
+    tokens, invalid = _tokenize(_rows(text, first, last), recipe, backend)
+    shingles = shingle(tokens, recipe, backend=backend)
+    signature = minhash(shingles, recipe, backend=backend)
+    features = supershingles(signature, recipe, backend=backend)
+    fingerprints = kernel(sequences, backend)(tokens.values, tokens.offsets, _material(recipe).documents)
+    return _Sketched(shingles, signature, features, fingerprints, home(tokens.sizes), invalid)
+
+
+def _rows(text: Ragged, first: int, last: int) -> Ragged:
+    """Rows `first` to `last`; in host memory, from which they may have to be copied, no more values than theirs."""
+    offsets = text.offsets[first : last + 1]
+    if not isinstance(offsets, np.ndarray) or (offsets[0] == 0 and offsets[-1] == len(text.values)):
+        return Ragged(text.values, offsets)
+    return Ragged(text.values[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
 def _sketch_documents(
     documents: Documents,
     recipe: Recipe,
     clock: _Clock,
-    backend: str | None,
+    job: Job,
     *,
     column: str | None = None,
-    spool: Spool | None = None,
+    spool: Spool | DeviceSpool | None = None,
     signatures: bool = False,
     max_bytes: int | None = None,
 ) -> _Sketches:
     """Stream documents through the first four stages."""
     kept = _Sketches()
-    polynomials = _material(recipe).documents
-    fingerprint = kernel(sequences, backend)
+    if max_bytes is None:
+        max_bytes = job.batch_bytes(recipe.shingling, _material(recipe).a.nbytes + 8 * recipe.filter.k + 16)
     options = {} if max_bytes is None else {"max_bytes": max_bytes}
-    for batch in documents.batches(columns=() if column is None else (column,), **options):
-        tokens, invalid = _tokenize(batch.text, recipe, backend)
-        shingles = shingle(tokens, recipe, backend=backend)
-        signature = minhash(shingles, recipe, backend=backend)
-        kept.features.append(supershingles(signature, recipe, backend=backend))
-        kept.fingerprints.append(fingerprint(tokens.values, tokens.offsets, polynomials))
-        if spool is not None:
-            spool.append(shingles)
-        if signatures:
-            kept.signatures.append(signature)
+    for batch, text in job.staged(documents.batches(columns=() if column is None else (column,), **options)):
+        run = partial(_sketch_rows, text, recipe, job.backend)
+        for part in job.compute(run, batch.text.offsets, batch.ids, None if spool is None else spool.spill):
+            resident = not signatures and job.holds(part.features.nbytes + part.fingerprints.nbytes)
+            kept.fingerprints.append(part.fingerprints if resident else home(part.fingerprints))
+            kept.features.append(part.features if resident else home(part.features))
+            if spool is not None:
+                spool.append(part.shingles)
+            if signatures:
+                kept.signatures.append(home(part.signature))
+            kept.num_tokens.append(part.num_tokens)
+            kept.tokens += int(part.num_tokens.sum())
+            kept.shingles += len(part.shingles.values)
+            kept.invalid_utf8 += part.invalid
+            del part  # the next one needs the room
         if column is not None:
             kept.column.append(batch.columns[column])
         kept.ids.append(batch.ids)
-        kept.num_tokens.append(tokens.sizes)
         kept.documents += batch.num_rows
         kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
-        kept.tokens += len(tokens.values)
-        kept.shingles += len(shingles.values)
         kept.null_text += batch.num_null
-        kept.invalid_utf8 += invalid
         clock.report("sketch", kept.documents, None)
     return kept
 
 
-def _joined(arrays: list[np.ndarray], dtype: Any, width: int = 0) -> np.ndarray:
-    if arrays:
-        return np.concatenate(arrays)
-    return np.empty((0, width) if width else 0, dtype)
+def _joined(arrays: list[Any], dtype: Any, width: int = 0) -> Any:
+    """One array of several, which are then forgotten; on the GPU if they all are."""
+    if not arrays:
+        return np.empty((0, width) if width else 0, dtype)
+    if any(isinstance(array, np.ndarray) for array in arrays):
+        arrays[:] = map(home, arrays)
+    joined = array_module(arrays[0]).concatenate(arrays)
+    arrays.clear()
+    return joined
 
 
 def _ids(sketches: _Sketches, where: str) -> pa.Array:
@@ -488,64 +545,70 @@ def _priority(recipe: Recipe, num_tokens: np.ndarray, column: pa.ChunkedArray | 
     return order.to_numpy().astype(np.int64)
 
 
-def _first_by_fingerprint(fingerprints: np.ndarray) -> np.ndarray:
+def _first_by_fingerprint(fingerprints: Any) -> Any:
     """For each row the first row with the same pair of fingerprints: int64, shape (rows,)."""
-    order = np.lexsort((fingerprints[:, 1], fingerprints[:, 0]))  # stable: rows ascend within equal fingerprints
+    xp = array_module(fingerprints)
+    order = xp.argsort(fingerprints[:, 1], kind="stable")  # stable: rows ascend within equal fingerprints
+    order = order[xp.argsort(fingerprints[order, 0], kind="stable")]
     ordered = fingerprints[order]
-    begins = np.ones(len(order), bool)
+    begins = xp.ones(len(order), bool)
     begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    first = np.empty(len(order), np.int64)
-    first[order] = order[np.flatnonzero(begins)[np.cumsum(begins) - 1]] if len(order) else order
+    first = xp.empty(len(order), np.int64)
+    first[order] = order[xp.flatnonzero(begins)[xp.cumsum(begins) - 1]]
     return first
 
 
 def _verify_spooled(
-    spool: Spool, spool_rows: np.ndarray, candidates: Pairs, recipe: Recipe, clock: _Clock, backend: str | None
+    spool: Spool | DeviceSpool, spool_rows: np.ndarray, candidates: Pairs, recipe: Recipe, clock: _Clock, job: Job
 ) -> Verified:
-    """`verify` for shingles on disk, holding at most `VERIFY_BYTES` of them at a time (or one pair's, if larger).
+    """`verify` for shingles in a spool, holding at most `VERIFY_BYTES` of them at a time (or one pair's, if larger).
 
-    The sets of all candidates are sorted once, into a file of their own; then pairs are compared a connected component
+    The sets of all candidates are sorted once, into a spool of their own; then pairs are compared a connected component
     at a time, so that most sets are read back once.
     """
-    rows = np.unique(np.concatenate([candidates.left, candidates.right]))
+    left, right = job.put(candidates.left), job.put(candidates.right)
+    xp = array_module(left)
+    rows = home(xp.unique(xp.concatenate([left, right])))
     rows = rows[np.argsort(spool_rows[rows])]
     place = np.empty(len(spool_rows), np.int64)
     place[rows] = np.arange(len(rows))
-    with Spool(spool.folder) as sets:
-        unique = kernel(resemblance_kernel, backend, "unique_")
+    with job.spool(spool.folder, job.sets_bytes) as sets:
+        unique = kernel(resemblance_kernel, job.backend, "unique_")
         sizes = np.diff(spool.offsets)[spool_rows[rows]]
-        for first, last in _runs(np.cumsum(sizes) // (VERIFY_BYTES // 8)):
+        for first, last in _runs(np.cumsum(sizes) // ((job.sorted_bytes or VERIFY_BYTES) // 8)):
             shingles = spool.gather(spool_rows[rows[first:last]])
             sets.append(Ragged(*unique(shingles.values, shingles.offsets)))
-        found = _compare_spooled(
-            sets, place[candidates.left], place[candidates.right], recipe.threshold, clock, backend
-        )
-    passed = found >= recipe.threshold
-    return Verified(candidates.where(passed), found[passed])
+        there = job.put(place)
+        found = _compare_spooled(sets, there[left], there[right], recipe.threshold, clock, job)
+    return _at_least(recipe.threshold, left, right, found)
 
 
 def _compare_spooled(
-    sets: Spool, left: np.ndarray, right: np.ndarray, threshold: float, clock: _Clock, backend: str | None
-) -> np.ndarray:
-    """`_resemblances` of sets on disk."""
+    sets: Spool | DeviceSpool, left: Any, right: Any, threshold: float, clock: _Clock, job: Job
+) -> Any:
+    """`_resemblances` of sets in a spool."""
+    held_bytes = job.sets_bytes or VERIFY_BYTES
+    if 8 * sets.num_values <= held_bytes:
+        return _resemblances(sets.gather(np.arange(len(sets.offsets) - 1)), left, right, threshold, job.backend)
+    left, right = home(left), home(right)
     found = np.full(len(left), -1.0)
     sizes = np.diff(sets.offsets)
     pairs = _possible(sizes, left, right, threshold)
-    component = kernel(components, backend, "connected_")(len(sizes), left[pairs], right[pairs])
+    component = home(kernel(components, job.backend, "connected_")(len(sizes), left[pairs], right[pairs]))
     # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
     # read one after another.
-    tile = np.cumsum(sizes) // (VERIFY_BYTES // 16)
+    tile = np.cumsum(sizes) // (held_bytes // 16)
     pairs = pairs[np.lexsort((right[pairs], left[pairs], tile[right[pairs]], component[right[pairs]]))]
-    bounds = components.blocks_of_pairs(left[pairs], right[pairs], sizes, VERIFY_BYTES // 8)
-    run = kernel(resemblance_kernel, backend)
+    bounds = components.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
+    run = kernel(resemblance_kernel, job.backend)
     for first, last in zip(bounds[:-1], bounds[1:], strict=True):
         block = pairs[first:last]
         rows, at = np.unique(np.concatenate([left[block], right[block]]), return_inverse=True)
         held = sets.gather(rows)
         shared, united = run(held.values, held.offsets, at[: len(block)], at[len(block) :])
-        found[block] = resemblance_kernel.resemblance(shared, united)
+        found[block] = home(resemblance_kernel.resemblance(shared, united))
         clock.report("verify", int(last), len(pairs))
-    return found
+    return job.put(found)
 
 
 def dedup(
@@ -565,6 +628,8 @@ def dedup(
     output: str | Path | None = None,
     overwrite: bool = False,
     backend: str | None = None,
+    device: int | None = None,
+    gpu_memory: int | str | None = None,
     threads: int | None = None,
     temp_dir: str | Path | None = None,
     batch_bytes: int | None = None,
@@ -589,13 +654,19 @@ def dedup(
         A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears whole or not at all.
     overwrite : bool
         Replace what is at `output`.
-    backend : "reference" or "cpu", optional
+    backend : "reference", "cpu" or "gpu", optional
+        Unless given, what NEARDUP_BACKEND says, else "gpu" if there is a usable one, else "cpu". Changes no result.
+    device : int, optional
+        Number of the GPU, among those that CUDA_VISIBLE_DEVICES shows; CuPy's current one unless given.
+    gpu_memory : int or str, optional
+        Bytes of GPU memory to use, or a size such as "20GB"; four fifths of what is free unless given.
     threads : int, optional
         All processors unless given.
     temp_dir : path, optional
-        Where shingles wait for verification, 8 bytes each; beside `output`, else the system's temporary folder.
+        Where shingles wait for verification, 8 bytes each; beside `output`, else the system's temporary folder. With a
+        GPU they wait in its memory, as far as they fit there.
     batch_bytes : int, optional
-        Text read at a time. Changes no result.
+        Text read at a time. Changes no result. Unless given, 16 MiB; with a GPU what its memory allows, up to 256 MiB.
     check : int
         Documents sampled for the check of recall; 0 for none.
     progress : callable, optional
@@ -613,15 +684,15 @@ def dedup(
     Notes
     -----
     Memory: a few hundred bytes a document and some batches, whatever the length of the text. Time: two passes over
-    the input when `output` is given, else one.
+    the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
     """
     if recipe is None:
         recipe = Recipe.choose(threshold, recall, filter, keep=keep, cluster=cluster)
     elif (threshold, recall, filter, keep, cluster) != (0.8, 0.99, None, "first", "greedy"):
         raise ParameterError("recipe and threshold, recall, filter, keep or cluster: the recipe holds them; give one")
-    backend = resolve(backend)
     if check < 0:
         raise ParameterError(f"check {check} is negative; 0 turns the check of recall off")
+    resolve(backend, device, gpu_memory)  # before anything is opened
     documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
     reference = None if against is None else _open_reference(against, text_columns, id_column, html, glob)
     clock = _Clock(progress)
@@ -632,8 +703,10 @@ def dedup(
             folder = stack.enter_context(new_folder(output, overwrite, _paths(documents, reference)))
         if folder is not None and not documents.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
-        spool = stack.enter_context(Spool(temp_dir or folder))
-        result = _decide(documents, reference, recipe, clock, backend, spool, batch_bytes, check)
+        job = stack.enter_context(running(backend, device, gpu_memory))
+        spool = job.spool(temp_dir or folder, job.spool_bytes)
+        stack.enter_context(spool)
+        result = _decide(documents, reference, recipe, clock, job, spool, batch_bytes, check)
         if folder is not None:
             with clock.stage("write"):
                 write_result(folder, result, documents)
@@ -682,8 +755,8 @@ def _decide(
     reference: Documents | None,
     recipe: Recipe,
     clock: _Clock,
-    backend: str,
-    spool: Spool,
+    job: Job,
+    spool: Spool | DeviceSpool,
     batch_bytes: int | None,
     check: int,
 ) -> Result:
@@ -693,8 +766,8 @@ def _decide(
     with clock.stage("sketch"):
         known = _Sketches()
         if reference is not None:
-            known = _sketch_documents(reference, recipe, clock, backend, **options)
-        sketches = _sketch_documents(documents, recipe, clock, backend, column=column, **options)
+            known = _sketch_documents(reference, recipe, clock, job, **options)
+        sketches = _sketch_documents(documents, recipe, clock, job, column=column, **options)
 
     if sketches.documents == 0:
         raise InputError("the input holds no documents; nothing was written")
@@ -707,24 +780,34 @@ def _decide(
         by_priority = _priority(recipe, num_tokens, pa.chunked_array(sketches.column) if sketches.column else None)
         ranked = np.concatenate([np.arange(num_known), num_known + by_priority])  # rows from the best to the worst
         present = np.concatenate([_joined(known.num_tokens, np.int64), num_tokens])[ranked] > 0
-        fingerprints = _joined(known.fingerprints + sketches.fingerprints, np.uint64, 2)[ranked]
         # From here on rows are ranks, 0 the document of the best priority; `ranked` leads back.
-        stands_for = np.arange(num)
-        stands_for[present] = np.flatnonzero(present)[_first_by_fingerprint(fingerprints[present])]
+        stands_for, some = np.arange(num), np.flatnonzero(present)
+        fingerprints = _joined(_both(known.fingerprints, sketches.fingerprints), np.uint64, 2)
+        stands_for[some] = some[job.with_room(partial(_first_here, fingerprints, ranked[some], job), spool.spill)]
         representatives = np.flatnonzero(present & (stands_for == np.arange(num)))
-        features = _joined(known.features + sketches.features, np.uint64, recipe.filter.k)[ranked[representatives]]
-        candidates = collide(features, recipe, backend=backend)
+        fingerprints = home(_take(fingerprints, ranked[representatives]))
+        features = _take(
+            _joined(_both(known.features, sketches.features), np.uint64, recipe.filter.k), ranked[representatives]
+        )
+        job.release()
+        candidates = job.with_room(partial(collide, features, recipe, backend=job.backend), spool.spill)
         pinned = representatives < num_known
-        pairs = candidates.pairs.where(~(pinned[candidates.pairs.left] & pinned[candidates.pairs.right]))
+        pairs = candidates.pairs
+        if num_known:
+            in_reference = job.put(pinned)
+            pairs = pairs.where(~(in_reference[pairs.left] & in_reference[pairs.right]))
 
     with clock.stage("verify"):
-        verified = _verify_spooled(spool, ranked[representatives], pairs, recipe, clock, backend)
+        there = job.with_room(
+            partial(_verify_spooled, spool, ranked[representatives], pairs, recipe, clock, job), spool.spill
+        )
 
     with clock.stage("decide"):
         keeper, agreement = np.arange(num), np.ones(num)
-        chosen = keep(len(representatives), verified, recipe, pinned=pinned, backend=backend)
-        keeper[representatives] = representatives[chosen]
-        agreement[representatives] = _resemblance_to(chosen, verified)
+        chosen = keep(len(representatives), there, recipe, pinned=pinned, backend=job.backend)
+        keeper[representatives] = representatives[home(chosen)]
+        agreement[representatives] = home(_resemblance_to(chosen, there))
+        verified = Verified(Pairs(home(there.pairs.left), home(there.pairs.right)), home(there.resemblance))
         # Exact duplicates: to their representative if it stays, else where it goes, with its resemblance.
         agreement, keeper = agreement[stands_for], keeper[stands_for]
         keeper[:num_known] = np.arange(num_known)
@@ -732,19 +815,8 @@ def _decide(
     sampled = None
     if check:
         with clock.stage("check"):
-            sampled = _check_recall(
-                spool,
-                ranked[representatives],
-                fingerprints[representatives],
-                features,
-                pinned,
-                candidates,
-                verified,
-                recipe,
-                check,
-                clock,
-                backend,
-            )
+            run = partial(_check_recall, spool, ranked[representatives], fingerprints, features, pinned)
+            sampled = job.with_room(partial(run, candidates, verified, recipe, check, clock, job), spool.spill)
 
     with clock.stage("decide"):
         all_ids = pa.concat_arrays([known_ids, ids]) if num_known else ids
@@ -785,7 +857,8 @@ def _decide(
         "recipe": recipe.describe(),
         "input": documents.describe(),
         "against": None if reference is None else reference.describe(),
-        "backend": backend,
+        "backend": job.backend,
+        "device": job.describe(),
         "threads": numba.get_num_threads(),
         "counts": {
             "documents": sketches.documents,
@@ -826,6 +899,19 @@ def _decide(
     )
 
 
+def _both(some: list[Any], others: list[Any]) -> list[Any]:
+    """The items of two lists as one, and the two emptied."""
+    together = some + others
+    some.clear()
+    others.clear()
+    return together
+
+
+def _first_here(fingerprints: Any, rows: np.ndarray, job: Job) -> np.ndarray:
+    """`_first_by_fingerprint` of some rows, in host memory."""
+    return home(_first_by_fingerprint(job.put(_take(fingerprints, rows))))
+
+
 def _shown(id: pa.Scalar) -> int | str:
     """An id as JSON can hold it."""
     value = id.as_py()
@@ -834,8 +920,8 @@ def _shown(id: pa.Scalar) -> int | str:
 
 def _resemblance_to(chosen: np.ndarray, verified: Verified) -> np.ndarray:
     """Resemblance of each row to the row chosen for it: 1 to itself, NaN where that pair was not verified."""
-    rows = np.arange(len(chosen))
-    found = np.where(chosen == rows, 1.0, np.nan)
+    xp = array_module(chosen)
+    found = xp.where(chosen == xp.arange(len(chosen)), 1.0, np.nan)
     left, right = verified.pairs.left, verified.pairs.right
     for row, other in ((left, right), (right, left)):
         named = chosen[row] == other
@@ -854,17 +940,17 @@ CHECK_SHINGLES = 1 << 15
 
 
 def _check_recall(
-    spool: Spool,
+    spool: Spool | DeviceSpool,
     spool_rows: np.ndarray,
     fingerprints: np.ndarray,
-    features: np.ndarray,
+    features: Any,
     pinned: np.ndarray,
     candidates: Candidates,
     verified: Verified,
     recipe: Recipe,
     check: int,
     clock: _Clock,
-    backend: str,
+    job: Job,
 ) -> dict[str, Any]:
     """Compare some documents with all others, without any filter, and see which of their pairs were found.
 
@@ -880,33 +966,38 @@ def _check_recall(
     sizes = np.diff(spool.offsets)[spool_rows]
     mine = np.flatnonzero(~pinned & (sizes <= CHECK_SHINGLES))
     sample = mine[np.argsort(luck[mine], kind="stable")[:check]]
-    sampled, inverted = _sampled_sets(spool, spool_rows[sample], backend)
+    sampled, inverted = _sampled_sets(spool, spool_rows[sample], job)
     # What the sample shares with itself says what one document costs: too much where all pages are of one template.
     additions = float(np.square(np.diff(inverted[1])).sum()) / max(1, len(sample))
     if additions > CHECK_ADDITIONS:
         sample = sample[: max(10, int(len(sample) * CHECK_ADDITIONS / additions))]
-        sampled, inverted = _sampled_sets(spool, spool_rows[sample], backend)
+        sampled, inverted = _sampled_sets(spool, spool_rows[sample], job)
     # Resemblance t needs t |A| shared shingles; one fewer makes up for rounding and is sorted out by `verify`.
     need = np.maximum(1, np.ceil(recipe.threshold * sampled.sizes).astype(np.int64) - 1)
     in_file = np.argsort(spool_rows)
     which = partner = np.empty(0, np.int64)
     bar = np.full(len(sample), np.iinfo(np.uint64).max)  # only luckier partners are still wanted
     # A document counts its shingles and a row of `shared`.
-    for first, last in _runs(np.cumsum(sizes[in_file] + len(sample)) // (VERIFY_BYTES // 8)):
+    inverted = tuple(map(job.put, inverted))
+    for first, last in _runs(np.cumsum(sizes[in_file] + len(sample)) // ((job.sets_bytes or VERIFY_BYTES) // 8)):
         rows = in_file[first:last]
         shingles = spool.gather(spool_rows[rows])
-        shared = kernel(overlap, backend)(shingles.values, shingles.offsets, *inverted, len(sample))
-        near, of = np.nonzero((shared >= need) & (luck[rows][:, None] <= bar) & (rows[:, None] != sample))
+        shared = kernel(overlap, job.backend)(shingles.values, shingles.offsets, *inverted, len(sample))
+        least, chance, most, row, self = _beside(shared, need, luck[rows], bar, rows, sample)
+        wanted = (shared >= least) & (chance[:, None] <= most) & (row[:, None] != self)
+        near, of = map(home, array_module(shared).nonzero(wanted))
         which, partner = _luckiest(np.append(which, of), np.append(partner, rows[near]), luck)
         full = np.flatnonzero(np.bincount(which, minlength=len(sample)) == CHECK_PARTNERS)
         bar[full] = luck[partner[np.searchsorted(which, full, side="right") - 1]]
         clock.report("check", last, len(in_file))
     possible = Pairs.from_unsorted(sample[which], partner)
-    true = _verify_spooled(spool, spool_rows, possible, recipe, clock, backend).pairs
+    there = _verify_spooled(spool, spool_rows, possible, recipe, clock, job).pairs
+    true = Pairs(home(there.left), home(there.right))
     found = _contains(verified.pairs, true, len(spool_rows))
     left_out = ~found
     if candidates.large_buckets:
-        left_out &= np.count_nonzero(features[true.left] == features[true.right], axis=1) >= recipe.filter.r
+        agreeing = (_take(features, true.left) == _take(features, true.right)).sum(axis=1)
+        left_out &= home(agreeing) >= recipe.filter.r
     else:
         left_out[:] = False
     ends, passed = np.concatenate([true.left, true.right]), np.tile(found | left_out, 2)
@@ -943,11 +1034,11 @@ def _runs(values: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _sampled_sets(
-    spool: Spool, rows: np.ndarray, backend: str
+    spool: Spool | DeviceSpool, rows: np.ndarray, job: Job
 ) -> tuple[Ragged, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Shingle sets of some rows of a spool, and the same inside out."""
+    """Shingle sets of some rows of a spool, and the same inside out; in host memory."""
     read = spool.gather(rows)
-    sets = Ragged(*kernel(resemblance_kernel, backend, "unique_")(read.values, read.offsets))
+    sets = Ragged(*map(home, kernel(resemblance_kernel, job.backend, "unique_")(read.values, read.offsets)))
     return sets, overlap.invert(sets.values, sets.offsets)
 
 
@@ -973,6 +1064,8 @@ def sketch(
     filter: str | tuple[int, int, int] | None = None,
     overwrite: bool = False,
     backend: str | None = None,
+    device: int | None = None,
+    gpu_memory: int | str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -988,12 +1081,15 @@ def sketch(
     """
     if recipe is None:
         recipe = Recipe.choose(threshold, recall, filter)
-    backend = resolve(backend)
     documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
     clock = _Clock(progress)
-    with _threads(threads), new_file(output, overwrite) as partial:
+    with (
+        _threads(threads),
+        new_file(output, overwrite) as file,
+        running(backend, device, gpu_memory) as job,
+    ):
         with clock.stage("sketch"):
-            sketches = _sketch_documents(documents, recipe, clock, backend, signatures=True)
+            sketches = _sketch_documents(documents, recipe, clock, job, signatures=True)
             if sketches.documents == 0:
                 raise InputError("the input holds no documents; nothing was written")
             ids = _ids(sketches, "input")
@@ -1010,7 +1106,7 @@ def sketch(
                 mask = None if name == "fingerprint" else arrow(num_tokens == 0)
                 columns[name] = pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=mask)
             table = pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
-            write_table(table, partial)
+            write_table(table, file)
     return {
         "documents": sketches.documents,
         "empty": int(np.count_nonzero(num_tokens == 0)),
@@ -1018,6 +1114,8 @@ def sketch(
         "invalid_utf8": sketches.invalid_utf8,
         "text_bytes": sketches.text_bytes,
         "tokens": sketches.tokens,
+        "backend": job.backend,
+        "device": job.describe(),
         "timings": clock.seconds,
         "recipe": recipe.describe(),
     }
@@ -1031,6 +1129,8 @@ def find_pairs(
     r: int | None = None,
     overwrite: bool = False,
     backend: str | None = None,
+    device: int | None = None,
+    gpu_memory: int | str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> pa.Table:
@@ -1046,7 +1146,7 @@ def find_pairs(
         Drop pairs whose estimate is lower. All candidates, unless given.
     r : int, optional
         Features that must agree; the recipe's, unless given.
-    overwrite, backend, threads, progress
+    overwrite, backend, device, gpu_memory, threads, progress
         As in `dedup`.
 
     Returns
@@ -1060,11 +1160,11 @@ def find_pairs(
     InputError, RecipeMismatchError
         If a file cannot be read, or was made by another recipe than the first.
     """
-    backend = resolve(backend)
     clock = _Clock(progress)
     paths = [sketches] if isinstance(sketches, (str, Path)) else list(sketches)
     with _threads(threads), contextlib.ExitStack() as stack:
-        partial = stack.enter_context(new_file(output, overwrite)) if output is not None else None
+        file = stack.enter_context(new_file(output, overwrite)) if output is not None else None
+        job = stack.enter_context(running(backend, device, gpu_memory))
         with clock.stage("read"):
             table, recipe = _read_sketches(paths, r)
         if r is not None:
@@ -1073,18 +1173,25 @@ def find_pairs(
             present = table["num_tokens"].to_numpy() > 0
             rows = np.flatnonzero(present)
             fingerprints = _matrix(table["fingerprint"])[rows]
-            stands_for = _first_by_fingerprint(fingerprints)
+            stands_for = job.with_room(partial(_first_here, fingerprints, np.arange(len(rows)), job))
             own = np.flatnonzero(stands_for == np.arange(len(rows)))
             copies = np.flatnonzero(stands_for != np.arange(len(rows)))
             # Nulls of a fixed-size list are in its values too, so rows without tokens stay in place until here.
             features, signatures = _matrix(table["features"])[rows], _matrix(table["signature"])[rows]
-            candidates = collide(features[own], recipe, backend=backend)
-            left, right = own[candidates.pairs.left], own[candidates.pairs.right]
+            features = features[own]
+            if features.nbytes <= job.sketch_bytes:
+                features = job.put(features)
+            candidates = job.with_room(partial(collide, features, recipe, backend=job.backend))
+            del features
+            left, right = own[home(candidates.pairs.left)], own[home(candidates.pairs.right)]
         with clock.stage("estimate"):
             equal = np.empty(len(left), np.int64)
+            if signatures.nbytes <= job.sketch_bytes:
+                signatures = job.put(signatures)
             for first in range(0, len(left), 1 << 16):
                 part = slice(first, first + (1 << 16))
-                equal[part] = np.count_nonzero(signatures[left[part]] == signatures[right[part]], axis=1)
+                agree = _take(signatures, left[part]) == _take(signatures, right[part])
+                equal[part] = home(array_module(agree).count_nonzero(agree, axis=1))
             samples = recipe.filter.samples
             bounds = np.array([theory.mean_interval(m / samples, samples, 0.01) for m in range(samples + 1)])
             a = np.concatenate([left, stands_for[copies]])
@@ -1105,9 +1212,9 @@ def find_pairs(
                     "high": arrow(high[order]),
                 }
             ).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
-        if partial is not None:
+        if file is not None:
             with clock.stage("write"):
-                write_table(found, partial)
+                write_table(found, file)
     return found
 
 

@@ -151,7 +151,10 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("odd text", ", ".join(odd)))
     seconds = sum(report["timings"].values())
     speed = f", {counts['text_bytes'] / 1e6 / seconds:.1f} MB/s" if seconds else ""
-    rows.append(("time", f"{duration(seconds)}{speed} ({report['backend']}, {count(report['threads'], 'thread')})"))
+    where = count(report["threads"], "thread")
+    if report.get("device"):
+        where = report["device"]["name"]
+    rows.append(("time", f"{duration(seconds)}{speed} ({report['backend']}, {where})"))
     return rows
 
 

@@ -1,10 +1,14 @@
-"""Shingle sets on disk: written once as documents stream by, read again for the few that become candidates."""
+"""Shingle sets on disk: written once as documents stream by, read again for the few that become candidates.
+
+For a GPU there is a spool whose rows lie in its memory as far as they fit there.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,6 +64,9 @@ class Spool:
             self._starts = [np.concatenate(self._starts)]
         return self._starts[0]
 
+    def spill(self) -> None:
+        """Everything is in the file already; see `DeviceSpool`."""
+
     def gather(self, rows: np.ndarray) -> Ragged:
         """Read some rows, in the order asked for (ascending is fastest); neighbours in the file are read at once."""
         starts, stops = self.offsets[rows], self.offsets[np.asarray(rows) + 1]
@@ -81,3 +88,106 @@ class Spool:
                 raise OutputError(f"{self.folder}: the temporary file of shingles ended early; was it cut?")
             view = view[count:]
         self._file.seek(0, os.SEEK_END)
+
+
+class DeviceSpool:
+    """A `Spool` for a GPU: rows stay in its memory up to a bound, and go to the file after that.
+
+    Parameters
+    ----------
+    folder : path or None
+        As for `Spool`.
+    num_bytes : int
+        Most GPU memory to hold.
+    """
+
+    def __init__(self, folder: Path | str | None, num_bytes: int) -> None:
+        self._file = Spool(folder)
+        self.folder = self._file.folder
+        self._room = num_bytes // 8
+        self._starts = [np.zeros(1, np.int64)]
+        self.num_values = 0
+        # For each call of `append`: its first row, its values on the GPU or None, its first row in the file if there.
+        self._first_rows: list[int] = []
+        self._held: list[Any] = []
+        self._first_in_file: list[int] = []
+
+    def __enter__(self) -> DeviceSpool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held = []
+        self._file.__exit__()
+
+    def append(self, rows: Ragged) -> None:
+        """Add rows, on the GPU, after those already there."""
+        offsets = _host(rows.offsets)
+        first, last = int(offsets[0]), int(offsets[-1])
+        values, offsets = rows.values[first:last], offsets - first
+        self._first_rows.append(sum(map(len, self._starts)) - 1)
+        self._starts.append(offsets[1:] + self.num_values)
+        self.num_values += last - first
+        if last - first <= self._room:
+            self._room -= last - first
+            self._held.append(values)
+            self._first_in_file.append(-1)
+        else:
+            self._held.append(None)
+            self._first_in_file.append(len(self._file.offsets) - 1)
+            self._file.append(Ragged(_host(values), offsets))
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where each row begins, in values: int64, in host memory, shape (rows + 1,)."""
+        if len(self._starts) > 1:
+            self._starts = [np.concatenate(self._starts)]
+        return self._starts[0]
+
+    def spill(self) -> None:
+        """Move all rows that are on the GPU to the file."""
+        bounds = [*self._first_rows, len(self.offsets) - 1]
+        for part, values in enumerate(self._held):
+            if values is not None:
+                offsets = self.offsets[bounds[part] : bounds[part + 1] + 1]
+                self._first_in_file[part] = len(self._file.offsets) - 1
+                self._file.append(Ragged(_host(values), offsets - offsets[0]))
+                self._held[part] = None
+        self._room = 0
+
+    def gather(self, rows: np.ndarray) -> Ragged:
+        """Some rows, on the GPU, in the order asked for (ascending is fastest)."""
+        from neardup_gpu.kernels import gather
+        from neardup_gpu.kernels.launch import namespace
+
+        xp = namespace()
+        rows = np.asarray(rows)
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        bounds = [*self._first_rows, len(self.offsets) - 1]
+        cuts = np.searchsorted(ascending, bounds)
+        found = [xp.empty(0, np.uint64)]
+        for part in np.flatnonzero(np.diff(cuts)).tolist():
+            here = ascending[cuts[part] : cuts[part + 1]]
+            held = self._held[part]
+            if held is None:
+                found.append(xp.asarray(self._file.gather(self._first_in_file[part] + here - bounds[part]).values))
+                continue
+            offsets = self.offsets[bounds[part] : bounds[part + 1] + 1] - self.offsets[bounds[part]]
+            if len(here) == 1 + here[-1] - here[0] and (np.diff(here) == 1).all():  # neighbours, as they lie there
+                found.append(held[int(offsets[here[0] - bounds[part]]) : int(offsets[here[-1] + 1 - bounds[part]])])
+            else:
+                found.append(gather.gpu(held, offsets, here - bounds[part])[0])
+        values = found[-1] if len(found) <= 2 else xp.concatenate(found)
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(self.offsets[ascending + 1] - self.offsets[ascending], out=offsets[1:])
+        if np.array_equal(order, np.arange(len(order))):
+            return Ragged(values, xp.asarray(offsets))
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        return Ragged(*gather.gpu(values, offsets, back))
+
+
+def _host(array: Any) -> np.ndarray:
+    from neardup_gpu.kernels.launch import to_host
+
+    return to_host(array)

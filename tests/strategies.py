@@ -172,11 +172,20 @@ def overlap(draw):
     return values, offsets, *invert(sample_values, sample_offsets), len(sampled)
 
 
+@st.composite
+def gather(draw):
+    values, offsets = draw(ragged_words())
+    row = st.integers(0, max(0, len(offsets) - 2))
+    rows = draw(st.lists(row, max_size=12)) if len(offsets) > 1 else []
+    return values, offsets, np.array(rows, np.int64)
+
+
 STRATEGIES = {
     "tokens": tokens(),
     "shingles": shingles(),
     "sequences": sequences(),
     "minhash": minhash(),
+    "gather": gather(),
     "overlap": overlap(),
     "supershingles": supershingles(),
     "pairtables": pairtables(),

@@ -273,6 +273,9 @@ BAD: dict[str, tuple[Callable[[Path], list[object]], str]] = {
     "keep": (lambda f: [good(f), "--keep", "date:desc"], "'date'"),
     "cluster": (lambda f: [good(f), "--cluster", "all"], "all.*greedy"),
     "backend": (lambda f: [good(f), "--backend", "abacus"], "abacus.*cpu"),
+    "device of a cpu": (lambda f: [good(f), "--backend", "cpu", "--device", 0], "--device 0 is for backend 'gpu'"),
+    "device": (lambda f: [good(f), "--device", -1], "device -1 is negative"),
+    "memory of a cpu": (lambda f: [good(f), "--backend", "cpu", "--gpu-memory", "1GB"], "--gpu-memory 1GB is for"),
     "threads": (lambda f: [good(f), "--threads", 100_000], "threads 100000"),
     "check": (lambda f: [good(f), "--check", -1], "check -1"),
     "temporary folder": (lambda f: [good(f), "--temp-dir", f / "nowhere"], "nowhere.*--temp-dir"),
@@ -375,6 +378,23 @@ def test_a_bug_is_a_traceback(monkeypatch: pytest.MonkeyPatch, corpus: Path) -> 
     monkeypatch.setattr(pipeline, "dedup", broken)
     with pytest.raises(ZeroDivisionError):
         cli.main(["dedup", str(corpus), "--dry-run"])
+
+
+def test_what_the_library_logs_is_shown(monkeypatch: pytest.MonkeyPatch, run: Run, corpus: Path) -> None:
+    import logging
+
+    from neardup_gpu import pipeline
+
+    decide = pipeline._decide
+
+    def noting(*arguments: object) -> object:
+        logging.getLogger("neardup_gpu").info("GPU memory\nran out")
+        return decide(*arguments)
+
+    monkeypatch.setattr(pipeline, "_decide", noting)
+    assert run("dedup", corpus, "--dry-run", "--backend", "cpu")[2] == "GPU memory ran out\n"
+    assert run("dedup", corpus, "--dry-run", "--backend", "cpu", "--quiet") == (0, "", "")
+    assert not logging.getLogger("neardup_gpu").handlers
 
 
 def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch, run: Run, corpus: Path) -> None:

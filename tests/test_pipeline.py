@@ -227,6 +227,10 @@ class TestTheSameBits:
         assert decisions(dedup(table, id_column="id", threads=threads)) == decisions(result)
         assert numba.get_num_threads() == before
 
+    def test_where_it_ran(self, table):
+        report = dedup(table, id_column="id", backend="cpu").report
+        assert (report["backend"], report["device"]) == ("cpu", None)
+
     def test_blocks_of_verification(self, table, result, monkeypatch):
         from neardup_gpu import pipeline
 

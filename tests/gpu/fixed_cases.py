@@ -113,6 +113,10 @@ def overlap():
     return values, offsets, *invert(keys, key_offsets), 200
 
 
+def gather():
+    return *ragged(10_000, 20, giant=20_000), generator(9).integers(0, 10_000, 8000)
+
+
 FIXED: dict[str, list[Callable[[], tuple]]] = {
     "tokens": [tokens],
     "shingles": [partial(shingles, mode) for mode in ("set", "bag", "circular")],
@@ -127,6 +131,7 @@ FIXED: dict[str, list[Callable[[], tuple]]] = {
     "resemblance": [resemblance],
     "components.greedy": [greedy, path],
     "components.connected": [partial(pairs, 20_000, 15_000)],
+    "gather": [gather],
     "overlap": [overlap],
 }
 """The fixed cases of each definition."""

@@ -1,0 +1,195 @@
+"""What only a device can show: agreement at scale, too little memory, streams, and the same answer every time."""
+
+import gc
+import logging
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neardup_gpu import Recipe, dedup, find_pairs, sketch
+from neardup_gpu.backend import DEFAULT_SHARE, running
+from neardup_gpu.data import Ragged
+from neardup_gpu.errors import NeardupError, ParameterError
+from neardup_gpu.kernels import launch
+
+pytestmark = pytest.mark.gpu
+
+
+def generated(num_bytes, seed=1, length=400):
+    """Documents of random words, Zipf-distributed, some not ASCII; of every ten, four are edited copies and one is a
+    copy."""
+    random = np.random.default_rng(seed)
+    words = ["".join(map(chr, w)) for w in random.integers(97, 123, (50_000, 7))]
+    words[::50] = [f"{word}é漢字ß" for word in words[::50]]
+    texts, held = [], 0
+    while held < num_bytes:
+        ids = np.minimum(random.zipf(1.3, length), len(words)) - 1
+        family = [ids]
+        for _ in range(random.integers(0, 3)):
+            edited = family[0].copy()
+            places = random.integers(0, length, random.integers(0, 12))
+            edited[places] = random.integers(0, len(words), len(places))
+            family.append(edited)
+        texts += [" ".join([words[i] for i in member]) for member in family]
+        held += sum(len(text) for text in texts[-len(family) :])
+    order = random.permutation(len(texts))
+    return pa.table({"text": [texts[i] for i in order]})
+
+
+@pytest.fixture(scope="module")
+def table():
+    return generated(100_000_000)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return generated(4_000_000, seed=2)
+
+
+def same(found, expected):
+    assert found.documents.equals(expected.documents)
+    assert found.pairs.equals(expected.pairs)
+    for part in ("counts", "limits", "recall", "group_sizes"):
+        assert found.report[part] == expected.report[part]
+
+
+@pytest.fixture(scope="module")
+def expected(table):
+    return dedup(table, backend="cpu")
+
+
+def test_agreement_at_scale(table, expected):
+    found = dedup(table, backend="gpu")
+    same(found, expected)
+    assert found.report["counts"]["text_bytes"] > 90_000_000
+    assert found.report["counts"]["removed_near"] > 1000
+    assert found.report["device"]["halvings"] == 0
+
+
+@pytest.mark.parametrize("batch_bytes", [1 << 18, 1 << 22, 1 << 26])
+def test_batches_change_nothing(table, expected, batch_bytes):
+    found = dedup(table, backend="gpu", batch_bytes=batch_bytes)
+    same(found, expected)
+    assert found.report["device"]["batches"] > 90_000_000 // batch_bytes
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cluster": "components"},
+        {"keep": "longest"},
+        {"recipe": Recipe.choose(shingling="bag")},
+        {"recipe": Recipe.choose(shingling="circular")},
+        {"recipe": Recipe.choose(bits=64)},
+        {"against": generated(1_000_000, seed=2)},
+    ],
+    ids=str,
+)
+def test_options(small, options):
+    same(dedup(small, backend="gpu", **options), dedup(small, backend="cpu", **options))
+
+
+def test_batches_that_do_not_fit_are_halved(small, caplog):
+    """All text in one batch, with less and less memory, down to what is too little for anything."""
+    wanted, halvings = dedup(small, backend="cpu"), []
+    for megabytes in (96, 64, 48, 32, 24, 16, 12, 8):
+        caplog.clear()
+        try:
+            with caplog.at_level(logging.INFO, "neardup_gpu"):
+                found = dedup(small, backend="gpu", batch_bytes=1 << 30, gpu_memory=f"{megabytes}MB")
+        except NeardupError:
+            break
+        same(found, wanted)
+        halvings.append(found.report["device"]["halvings"])
+        assert sum("halved" in record.getMessage() for record in caplog.records) == (halvings[-1] > 0)
+    assert halvings[0] == 0
+    assert halvings[-1] > 0
+
+
+@pytest.mark.parametrize("gpu_memory", ["16MB", "64MB", "256MB"])
+def test_little_memory(gpu_memory):
+    """Sketches go to host memory and shingles to the file."""
+    table = generated(20_000_000, seed=3)
+    same(dedup(table, backend="gpu", gpu_memory=gpu_memory), dedup(table, backend="cpu"))
+
+
+def test_a_document_that_does_not_fit():
+    table = pa.table({"text": ["a b c d e f g h " * 4_000_000, "short"]})
+    with pytest.raises(NeardupError, match=r"document 0: .*--backend cpu"):
+        dedup(table, backend="gpu", gpu_memory="64MB")
+
+
+def test_more_memory_than_there_is():
+    with pytest.raises(ParameterError, match=r"are free on device"):
+        dedup(pa.table({"text": ["a"]}), backend="gpu", gpu_memory="100TB")
+
+
+def test_the_bound_is_kept_and_lifted(small):
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    before, held = pool.get_limit(), pool.used_bytes()
+    with running("gpu", gpu_memory="300MB") as job:
+        assert job.memory == 300_000_000
+        with pytest.raises(MemoryError):
+            cupy.empty(400_000_000, np.uint8)
+    with running("gpu") as job:
+        free, total = cupy.cuda.runtime.memGetInfo()
+        assert 0.5 * DEFAULT_SHARE * free < job.memory < total
+    dedup(small, backend="gpu", gpu_memory="1GB")
+    gc.collect()
+    assert (pool.get_limit(), pool.used_bytes()) == (before, held)
+
+
+def test_the_same_every_time(small):
+    first = dedup(small, backend="gpu")
+    for _ in range(9):
+        same(dedup(small, backend="gpu"), first)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3])
+def test_tiny_slabs_used_many_times(slots):
+    """Kernels that take longer than the copies read what was staged for them, not what came after."""
+    import cupy
+
+    random = np.random.default_rng(slots)
+    rows = [random.integers(0, 256, random.integers(0, 30_000), np.uint8) for _ in range(2000)]
+    batches = [Ragged.from_rows(rows[i : i + 4], np.uint8) for i in range(0, len(rows), 4)]
+    busy = cupy.ones(1 << 22, np.float32)
+    found = []
+    with cupy.cuda.Stream(non_blocking=True), launch.Staging(slots) as staging:
+        for _, (text, offsets) in staging.staged(batches, lambda batch: (batch.values, batch.offsets)):
+            for _ in range(10):
+                busy = cupy.sin(busy)  # what follows waits for it, and the host does not
+            found.append((text.astype(np.uint64).sum(), text.copy(), offsets.copy()))
+    for batch, (total, text, offsets) in zip(batches, found, strict=True):
+        assert int(total) == int(batch.values.sum(dtype=np.uint64))
+        np.testing.assert_array_equal(text.get(), batch.values)
+        np.testing.assert_array_equal(offsets.get(), batch.offsets)
+
+
+def test_sketch_and_pairs(small, tmp_path):
+    tables = []
+    for backend in ("cpu", "gpu"):
+        path = tmp_path / f"{backend}.parquet"
+        sketch(small, path, backend=backend)
+        tables.append((path.read_bytes(), find_pairs(path, backend=backend)))
+    assert tables[0][0] == tables[1][0]
+    assert tables[0][1].equals(tables[1][1])
+
+
+def test_a_gpu_is_found(monkeypatch):
+    monkeypatch.delenv("NEARDUP_BACKEND", raising=False)
+    assert dedup(pa.table({"text": ["a b", "a b"]})).report["backend"] == "gpu"
+
+
+def test_every_device_by_number(small):
+    import cupy
+
+    wanted = dedup(small, backend="cpu")
+    for number in range(cupy.cuda.runtime.getDeviceCount()):
+        found = dedup(small, backend="gpu", device=number)
+        same(found, wanted)
+        assert found.report["device"]["number"] == number
+        assert cupy.cuda.Device().id == 0

@@ -1,0 +1,169 @@
+"""The whole job in Numba's simulator: real launches, on real documents. NUMBA_ENABLE_CUDASIM=1 pytest tests/gpu
+
+The simulator takes 0.1 ms a thread, so most of these texts are short; test_whole_job.py has more of them.
+"""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import numba
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from neardup_gpu import Recipe, dedup, find_pairs, sketch
+from neardup_gpu.kernels import sequences
+
+pytestmark = pytest.mark.skipif(not numba.config.ENABLE_CUDASIM, reason="needs NUMBA_ENABLE_CUDASIM=1")
+
+FOREIGN = [
+    "Der schnelle braune Fuchs springt über den faulen Hund, und die Straße ist naß. ΟΔΥΣΣΕΥΣ Ὀδυσσεύς.",
+    "素早い茶色の狐は怠け者の犬を飛び越える。ﾊﾝｶｸ ハンカク ㌖ ﷺ ไทยแลนด์ हिन्दी में लिखा हुआ العَرَبِيَّة",
+    "e\u0301te\u0301 o\u0323\u0302 q\u0307\u0323 ﬁnance ½ x² soft\u00adhyphen zero\u200bwidth 😀 done",
+]
+
+
+def paragraphs():
+    """Prose of the standard library's docstrings, the same wherever its version is: as far as this matters here."""
+    import argparse
+    import difflib
+    import doctest
+    import logging
+    import pickletools
+    import typing
+
+    for module in (argparse, difflib, doctest, logging, pickletools, typing):
+        for paragraph in (Path(module.__file__).read_text(encoding="utf-8")).split("\n\n"):
+            if len(paragraph.split()) > 12:
+                yield " ".join(paragraph.split())
+
+
+def documents(size, passage=60):
+    """Documents of about `passage` words, `size` bytes together: of every three one is edited and one is a copy."""
+    words = " ".join(paragraphs()).split()
+    texts, held, at = [], 0, 0
+    while held < size:
+        text = words[at : at + passage]
+        at += passage
+        if at % (3 * passage) == 0:
+            text = text[: passage // 2] + FOREIGN[at // passage // 3 % 3].split()
+        texts += [text, [*text[: passage // 3], "edited", *text[passage // 3 + 1 :]]]
+        if len(texts) % 3 == 0:
+            texts.append(texts[-2])
+        held = sum(len(" ".join(text).encode()) for text in texts)
+    joined = [" ".join(text) for text in texts] + ["", " ,. ", "one", "ONE!"]
+    ids = [f"d{i}" for i in range(len(joined))]
+    return pa.table({"id": ids, "text": joined})
+
+
+def corpus(size):
+    """Real documents: the corpora's, where they are, else the standard library's."""
+    folder = os.environ.get("NEARDUP_CORPORA")
+    if not folder:
+        return documents(size)
+    table = pq.read_table(Path(folder) / "bills_116_small.parquet").select(["id", "text"])
+    lengths = [len(text) for text in table["text"].to_pylist()]
+    rows, held = [], 0
+    for row in sorted(range(len(table)), key=lambda row: (lengths[row], table["id"][row].as_py())):
+        if lengths[row] > 400 and held + lengths[row] <= size:
+            rows.append(row)
+            held += lengths[row]
+    return table.take(rows)
+
+
+def same(found, expected):
+    assert found.documents.equals(expected.documents)
+    assert found.pairs.equals(expected.pairs)
+    for part in ("counts", "limits", "recall", "group_sizes"):
+        assert found.report[part] == expected.report[part]
+
+
+def check(table, gpu_memory=None, batch_bytes=None, **options):
+    """Both backends give the same bits; the result of the simulator's."""
+    found = dedup(table, id_column="id", backend="gpu", gpu_memory=gpu_memory, batch_bytes=batch_bytes, **options)
+    same(found, dedup(table, id_column="id", backend="cpu", **options))
+    return found
+
+
+def test_fifty_kilobytes_of_documents():
+    found = check(corpus(50_000), recipe=Recipe.choose(filter=(12, 5, 1)), check=30)
+    counts = found.report["counts"]
+    assert counts["text_bytes"] > 45_000
+    assert counts["removed_near"] > 5
+    assert found.report["backend"] == "gpu"
+    assert found.report["device"]["name"] == "Numba's simulator"
+
+
+SMALL = documents(1600, passage=25)
+
+OPTIONS = {
+    "components": {"cluster": "components"},
+    "against": {"against": documents(700, passage=25)},
+    "longest": {"keep": "longest"},
+    "bag": {"recipe": Recipe.choose(shingling="bag")},
+    "circular": {"recipe": Recipe.choose(shingling="circular")},
+    "64 bits": {"recipe": Recipe.choose(bits=64, filter="altavista")},
+    "small batches": {"batch_bytes": 1000},
+    "little memory": {"gpu_memory": "60kB"},
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_same_bits_as_cpu(case):
+    assert check(SMALL, **OPTIONS[case]).report["counts"]["removed"] >= 3
+
+
+def test_batches_are_halved(caplog):
+    run = sequences.gpu
+
+    def limited(values, offsets, polys):
+        if len(values) > 120:
+            raise MemoryError("out of memory")
+        return run(values, offsets, polys)
+
+    with mock.patch.object(sequences, "gpu", limited), caplog.at_level(logging.INFO, "neardup_gpu"):
+        report = check(SMALL).report
+    assert report["device"]["halvings"] >= 1
+    assert len(caplog.records) == 1
+
+
+def test_sketch_and_pairs(tmp_path):
+    tables = []
+    for backend in ("cpu", "gpu"):
+        path = tmp_path / f"{backend}.parquet"
+        sketch(SMALL, path, id_column="id", backend=backend)
+        tables.append((path.read_bytes(), find_pairs(path, backend=backend)))
+    assert tables[0][0] == tables[1][0]
+    assert tables[0][1].equals(tables[1][1])
+
+
+def test_the_simulator_is_taken_by_name_only():
+    assert dedup(SMALL, id_column="id", check=0).report["backend"] == "cpu"
+
+
+def test_the_command(tmp_path):
+    pq.write_table(documents(600, passage=20), tmp_path / "in.parquet")
+
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "neardup_gpu", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    shared = ["dedup", tmp_path / "in.parquet", "--id-column", "id", "--json"]
+    done = run(*shared, "-o", tmp_path / "out", "--backend", "gpu", "--device", 0, "--gpu-memory", "1GB", "--check", 0)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["device"]["gpu_memory"] == 10**9
+    assert report["backend"] == "gpu"
+    assert run("info", tmp_path / "out").returncode == 0
+    done = run(*shared, "--dry-run", "--backend", "gpu", "--device", 1)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "one device" in done.stderr

@@ -1,0 +1,324 @@
+"""The whole job on a GPU that is stood for: kernels by their device code (`hostir`), CuPy by `cupy_calls`.
+
+An array of the device that meets one of the host fails here as it would there.
+"""
+
+import logging
+from unittest import mock
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
+pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
+
+import hostir
+from cupy_calls import DeviceArray, on_device
+from test_pipeline import corpus, decisions, families
+
+from neardup_gpu import (
+    Pairs,
+    Ragged,
+    Recipe,
+    collide,
+    dedup,
+    find_pairs,
+    keep,
+    minhash,
+    selftest,
+    shingle,
+    sketch,
+    supershingles,
+    tokenize,
+    verify,
+)
+from neardup_gpu.errors import NeardupError
+from neardup_gpu.kernels import components, launch, shingles as shingles_kernel
+from neardup_gpu.report import summary
+from neardup_gpu.spool import DeviceSpool
+
+
+@pytest.fixture
+def gpu():
+    with (
+        hostir.device("random") as launched,
+        mock.patch.object(launch, "simulated", lambda: True),  # whose staging needs no streams
+        mock.patch.object(DeviceArray, "__cuda_array_interface__", {}, create=True),
+    ):
+        yield launched
+
+
+TABLE = corpus(families(num=25, seed=4), seed=4)
+KNOWN = corpus(families(num=12, seed=4), seed=5)
+
+
+def check(gpu, table=TABLE, gpu_memory=None, batch_bytes=None, **options):
+    """Both backends decide alike; the report of the one on the GPU."""
+    expected = dedup(table, id_column="id", backend="cpu", **options)
+    found = dedup(table, id_column="id", backend="gpu", gpu_memory=gpu_memory, batch_bytes=batch_bytes, **options)
+    assert decisions(found) == decisions(expected)
+    for part in ("counts", "limits", "recall", "group_sizes", "largest_groups", "recipe"):
+        assert found.report[part] == expected.report[part]
+    assert (found.report["backend"], expected.report["device"]) == ("gpu", None)
+    return found.report
+
+
+OPTIONS = {
+    "greedy": {},
+    "components": {"cluster": "components"},
+    "against": {"against": KNOWN},
+    "against, components": {"against": KNOWN, "cluster": "components"},
+    "longest": {"keep": "longest"},
+    "by date": {"keep": "date:desc"},
+    "low threshold": {"threshold": 0.3, "recall": 0.9},
+    "bag": {"recipe": Recipe.choose(shingling="bag")},
+    "circular": {"recipe": Recipe.choose(shingling="circular", w=3)},
+    "64 bits": {"recipe": Recipe.choose(bits=64)},
+    "bing": {"recipe": Recipe.choose(filter="bing", feature_bits=16)},
+    "large buckets": {"recipe": Recipe.choose(filter=(3, 1, 1), bucket_limit=2, bucket_probe=1)},
+    "no check": {"check": 0},
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_same_as_cpu(gpu, case):
+    assert check(gpu, **OPTIONS[case])["device"]["batches"] >= 1
+
+
+def test_the_report_names_the_device(gpu):
+    assert "(gpu, Numba's simulator)" in summary(check(gpu))
+
+
+def test_the_self_test(gpu, monkeypatch):
+    """With arrays on the device, as its large inputs are."""
+    monkeypatch.setattr(selftest, "LARGE", 1 << 10)
+    monkeypatch.setattr(selftest, "SMALL", (0, 30))
+    found = selftest.run("gpu", seed=1)
+    assert [row for row in found["kernels"] if not row["agrees"]] == []
+    assert all(row["inputs"] >= 2 and row["milliseconds"] > 0 for row in found["kernels"])
+    assert "on Numba's simulator." in selftest.render(found)
+
+
+def test_every_document_empty(gpu):
+    check(gpu, corpus(["", " ", "..."]))
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 500, 10_000])
+def test_batches_change_nothing(gpu, batch_bytes):
+    assert check(gpu, batch_bytes=batch_bytes)["device"]["halvings"] == 0
+
+
+@pytest.mark.parametrize("gpu_memory", [20_000, "100kB", 1_000_000])
+@pytest.mark.parametrize("case", ["greedy", "bag", "against"])
+def test_what_outgrows_the_memory_goes_to_the_host(gpu, gpu_memory, case):
+    check(gpu, gpu_memory=gpu_memory, **OPTIONS[case])
+
+
+def short_of_memory(most, kernel=shingles_kernel, name="gpu"):
+    """A kernel's function that cannot take more than `most` values."""
+    run = getattr(kernel, name)
+
+    def limited(values, offsets, *rest):
+        if int(offsets[-1] - offsets[0]) > most:
+            raise MemoryError("out of memory")
+        return run(values, offsets, *rest)
+
+    return mock.patch.object(kernel, name, limited)
+
+
+def test_batches_that_do_not_fit_are_halved(gpu, caplog):
+    with short_of_memory(500), caplog.at_level(logging.INFO, "neardup_gpu"):
+        report = check(gpu)
+    assert report["device"]["halvings"] >= 3
+    assert len(caplog.records) == 1
+    assert "batches are halved" in caplog.text
+
+
+def test_later_batches_are_smaller(gpu):
+    sizes = []
+    run = shingles_kernel.gpu
+
+    def limited(values, offsets, *rest):
+        sizes.append(int(offsets[-1] - offsets[0]))
+        if sizes[-1] > 1000:
+            raise MemoryError("out of memory")
+        return run(values, offsets, *rest)
+
+    with mock.patch.object(shingles_kernel, "gpu", limited):
+        report = check(gpu, batch_bytes=16_000)
+    assert report["device"]["batches"] > 2
+    assert sum(size > 1000 for size in sizes) == report["device"]["halvings"]
+    assert max(sizes[len(sizes) // 2 :]) <= 1000
+
+
+def test_a_document_that_does_not_fit(gpu):
+    with short_of_memory(50), pytest.raises(NeardupError, match=r"document 'doc-\d+': .*--backend cpu.*--gpu-memory"):
+        dedup(TABLE, id_column="id", backend="gpu")
+
+
+def test_a_document_that_fits_when_shingles_have_gone_to_the_file(gpu):
+    run, spill, spilled = shingles_kernel.gpu, DeviceSpool.spill, []
+
+    def limited(values, offsets, *rest):
+        if int(offsets[-1] - offsets[0]) > 100 and not spilled:
+            raise MemoryError("out of memory")
+        return run(values, offsets, *rest)
+
+    def noted(self):
+        spilled.append(self.num_values)
+        spill(self)
+
+    with mock.patch.object(shingles_kernel, "gpu", limited), mock.patch.object(DeviceSpool, "spill", noted):
+        check(gpu)
+    assert len(spilled) == 1
+
+
+def test_no_memory_to_stage(gpu):
+    with mock.patch.object(launch.Staging, "_stage", lambda *arguments: None):
+        check(gpu)
+
+
+def test_no_memory_for_candidates(gpu):
+    """Shingles go to the file, and then it is tried again; in the end it is said."""
+    from neardup_gpu.kernels import pairtables
+
+    run, calls = pairtables.gpu, []
+
+    def limited(*arguments):
+        calls.append(len(calls))
+        if len(calls) % 2:
+            raise MemoryError("out of memory")
+        return run(*arguments)
+
+    with mock.patch.object(pairtables, "gpu", limited):
+        check(gpu)
+    assert calls == [0, 1]
+    with (
+        mock.patch.object(pairtables, "gpu", mock.Mock(side_effect=MemoryError)),
+        pytest.raises(NeardupError, match=r"--backend cpu.*--gpu-memory"),
+    ):
+        dedup(TABLE, id_column="id", backend="gpu")
+
+
+def test_no_memory_to_decide(gpu):
+    with (
+        mock.patch.object(components, "greedy_gpu", mock.Mock(side_effect=MemoryError)),
+        pytest.raises(NeardupError, match=r"do not suffice; use --backend cpu, .*--gpu-memory"),
+    ):
+        dedup(TABLE, id_column="id", backend="gpu")
+
+
+def test_other_errors_are_not_taken_for_it(gpu):
+    with (
+        mock.patch.object(shingles_kernel, "gpu", mock.Mock(side_effect=ZeroDivisionError)),
+        pytest.raises(ZeroDivisionError),
+    ):
+        dedup(TABLE, id_column="id", backend="gpu")
+
+
+@pytest.mark.parametrize("gpu_memory", [None, 20_000])
+def test_sketches_and_their_pairs(gpu, gpu_memory, tmp_path):
+    found = {}
+    for backend in ("cpu", "gpu"):
+        memory = gpu_memory if backend == "gpu" else None
+        path = tmp_path / f"{backend}.parquet"
+        counts = sketch(TABLE, path, id_column="id", backend=backend, gpu_memory=memory)
+        assert counts["backend"] == backend
+        found[backend] = path.read_bytes(), find_pairs(path, backend=backend, gpu_memory=memory)
+    assert found["cpu"][0] == found["gpu"][0]
+    assert found["cpu"][1].equals(found["gpu"][1])
+    assert found["cpu"][1].num_rows > 10
+
+
+class TestStages:
+    """Each stage alone takes arrays of either kind, and gives the backend's."""
+
+    def on(self, backend, value):
+        return value if backend == "cpu" else on_device(value)
+
+    def kind(self, backend):
+        return np.ndarray if backend == "cpu" else DeviceArray
+
+    @pytest.mark.parametrize("given", ["cpu", "gpu"])
+    @pytest.mark.parametrize("backend", ["cpu", "gpu", "reference"])
+    def test_all(self, gpu, backend, given):
+        recipe = Recipe.choose()
+        kind = self.kind("cpu" if backend == "reference" else backend)
+        place = lambda value: on_device(value) if given == "gpu" else launch.to_host(value)  # noqa: E731
+        found = []
+        texts = tokenize(TABLE["text"].slice(0, 30), recipe, backend="cpu")
+        tokens = Ragged(place(texts.values), place(texts.offsets))
+        shingles = shingle(tokens, recipe, backend=backend)
+        assert isinstance(shingles.values, kind)
+        assert "30 rows" in repr(shingles)
+        assert isinstance(shingles[3], kind) and isinstance(shingles.sizes, kind)
+        shingles = Ragged(place(launch.to_host(shingles.values)), place(launch.to_host(shingles.offsets)))
+        signatures = minhash(shingles, recipe, backend=backend)
+        assert isinstance(signatures, kind)
+        features = supershingles(place(launch.to_host(signatures)), recipe, backend=backend)
+        assert isinstance(features, kind)
+        candidates = collide(place(launch.to_host(features)), recipe, backend=backend).pairs
+        assert isinstance(candidates.left, kind)
+        assert repr(candidates) == f"Pairs({len(candidates)})"
+        candidates = Pairs(place(launch.to_host(candidates.left)), place(launch.to_host(candidates.right)))
+        verified = verify(shingles, candidates, 0.8, backend=backend)
+        assert isinstance(verified.resemblance, kind)
+        pinned = place(np.arange(30) == 7)
+        for cluster in ("greedy", "components"):
+            kept = keep(30, verified, recipe.with_(cluster=cluster), pinned=pinned, backend=backend)
+            assert isinstance(kept, kind)
+            found.append(launch.to_host(kept).tolist())
+        found += [launch.to_host(a).tolist() for a in (signatures, features, verified.resemblance, verified.pairs.left)]
+        assert found == self.expected()
+
+    def expected(self):
+        recipe = Recipe.choose()
+        shingles = shingle(tokenize(TABLE["text"].slice(0, 30), recipe, backend="cpu"), recipe, backend="cpu")
+        signatures = minhash(shingles, recipe, backend="cpu")
+        features = supershingles(signatures, recipe, backend="cpu")
+        verified = verify(shingles, collide(features, recipe, backend="cpu").pairs, 0.8, backend="cpu")
+        pinned = np.arange(30) == 7
+        kept = [
+            keep(30, verified, recipe.with_(cluster=cluster), pinned=pinned, backend="cpu").tolist()
+            for cluster in ("greedy", "components")
+        ]
+        return [*kept, *(a.tolist() for a in (signatures, features, verified.resemblance, verified.pairs.left))]
+
+    def test_pairs_on_the_device(self, gpu):
+        left, right = on_device(np.array([3, 1, 1, 2, 3])), on_device(np.array([1, 3, 2, 2, 0]))
+        pairs = Pairs.from_unsorted(left, right)
+        assert isinstance(pairs.left, DeviceArray)
+        assert (pairs.left.get().tolist(), pairs.right.get().tolist()) == ([0, 1, 1], [3, 2, 3])
+        assert len(pairs.where(pairs.left > 0)) == 2
+        with pytest.raises(ValueError, match="Pairs"):
+            Pairs(left, right)
+
+    def test_rows_on_the_device(self, gpu):
+        with pytest.raises(ValueError, match="Ragged"):
+            Ragged(on_device(np.arange(4)), on_device(np.array([0, 3, 2])))
+
+
+@pytest.mark.parametrize("num_bytes", [0, 100, 400, 10_000])
+def test_the_spool_of_a_device(gpu, num_bytes, tmp_path):
+    generator = np.random.default_rng(3)
+    rows = [generator.integers(0, 2**64, n, np.uint64) for n in generator.integers(0, 6, 40)]
+    with DeviceSpool(tmp_path, num_bytes) as spool:
+        for first in range(0, 40, 8):
+            whole = Ragged.from_rows([[7], *rows[first : first + 8], [9]], np.uint64)
+            spool.append(Ragged(on_device(whole.values), on_device(whole.offsets[1:-1])))
+        assert np.diff(spool.offsets).tolist() == [len(row) for row in rows]
+        assert spool.num_values == sum(map(len, rows))
+
+        def check():
+            for wanted in ([], [0], [39], range(40), range(5, 21), [3, 1, 39, 8, 8, 7], generator.permutation(40)):
+                found = spool.gather(np.array(list(wanted), np.int64))
+                assert isinstance(found.values, DeviceArray)
+                assert [found[i].get().tolist() for i in range(len(found))] == [rows[row].tolist() for row in wanted]
+
+        check()
+        spool.spill()
+        check()
+        whole = Ragged.from_rows([[1, 2]], np.uint64)
+        spool.append(Ragged(on_device(whole.values), on_device(whole.offsets)))
+        assert spool.gather(np.array([40]))[0].get().tolist() == [1, 2]
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,426 @@
+"""Which backend runs: by name or not at all, found by itself or with a word why not."""
+
+import logging
+import os
+import subprocess
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neardup_gpu import Recipe, backend, dedup, minhash, tokenize
+from neardup_gpu.backend import Job, parse_size, resolve, running
+from neardup_gpu.errors import BackendUnavailableError, NeardupError, ParameterError
+from neardup_gpu.kernels import launch, minhash as minhash_kernel
+
+TEXTS = ["one two three four five six", "one two three four five six", "something else"]
+TEXTS_TABLE = pa.table({"text": TEXTS})
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    """What was found out before is forgotten, and after."""
+    monkeypatch.delenv("NEARDUP_BACKEND", raising=False)
+
+    def forget():
+        for function in (backend._detected, backend._driver, backend._problem):
+            function.cache_clear()
+
+    forget()
+    yield
+    monkeypatch.undo()
+    forget()
+
+
+class CudaError(RuntimeError):
+    """As CuPy's `CUDARuntimeError`."""
+
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
+def machine(
+    monkeypatch,
+    *,
+    installed=("cupy", "numba_cuda"),
+    driver=(13000, 1),
+    devices=1,
+    runtime=13020,
+    capability="90",
+    compiler=True,
+    nvrtc=True,
+):
+    """Make this a machine of that kind. `devices` may be the error that CUDA raises."""
+
+    def count_of_devices():
+        if isinstance(devices, Exception):
+            raise devices
+        return devices
+
+    runtime_module = SimpleNamespace(
+        getDeviceCount=count_of_devices,
+        runtimeGetVersion=lambda: runtime,
+        CUDARuntimeError=CudaError,
+        free=lambda pointer: None,
+    )
+
+    def device(number=None):
+        return SimpleNamespace(id=number or 0, compute_capability=capability)
+
+    cupy, numba_cuda = ModuleType("cupy"), ModuleType("cuda")
+    version_of_compiler = (lambda: (13, 0)) if nvrtc else (lambda: 1 / 0)
+    nvrtc_module = SimpleNamespace(getVersion=version_of_compiler)
+    cupy.cuda = SimpleNamespace(runtime=runtime_module, Device=device, nvrtc=nvrtc_module)
+    numba_cuda.is_available = lambda: compiler
+    monkeypatch.setattr(backend, "find_spec", lambda name: name if name in installed else None)
+    monkeypatch.setattr(backend, "_simulated", lambda: False)
+    monkeypatch.setattr(backend, "_quiet", lambda: None)
+    monkeypatch.setitem(sys.modules, "cupy", cupy if "cupy" in installed else None)
+    import numba
+
+    monkeypatch.setattr(numba, "cuda", numba_cuda, raising=False)
+    monkeypatch.setitem(sys.modules, "numba.cuda", numba_cuda)
+    shown = driver if driver is not None else (0, 0)
+
+    def drive():
+        return shown
+
+    drive.cache_clear = lambda: None
+    monkeypatch.setattr(backend, "_driver", drive)
+
+
+PROBLEMS = {
+    "nothing": (
+        {"installed": (), "driver": None},
+        r"CuPy and numba-cuda are not installed; nor is there an NVIDIA driver; "
+        r"install 'neardup_gpu\[cuda13\]', or \[cuda12\]",
+    ),
+    "no CuPy, new driver": ({"installed": ("numba_cuda",)}, r"CuPy is not installed; install 'neardup_gpu\[cuda13\]'"),
+    "no CuPy, older driver": (
+        {"installed": ("numba_cuda",), "driver": (12020, 1)},
+        r"CuPy is not installed; install 'neardup_gpu\[cuda12\]'",
+    ),
+    "no numba-cuda": ({"installed": ("cupy",)}, r"numba-cuda is not installed; install 'neardup_gpu\[cuda13\]'"),
+    "no driver": ({"driver": None}, r"no NVIDIA driver .*install one"),
+    "no device": (
+        {"driver": (13000, 0), "devices": CudaError(100, "cudaErrorNoDevice: no CUDA-capable device is detected")},
+        r"a driver, but no GPU; see nvidia-smi",
+    ),
+    "driver too old": (
+        {"driver": (12040, 1), "devices": CudaError(35, "cudaErrorInsufficientDriver: ...")},
+        r"driver is too old: it supports CUDA 12\.4, this CuPy is for CUDA 13; update .* 'neardup_gpu\[cuda12\]'",
+    ),
+    "driver much too old": (
+        {"driver": (11080, 1), "devices": CudaError(35, "cudaErrorInsufficientDriver: ...")},
+        r"driver is too old: it supports CUDA 11\.8, .*update the driver; or use --backend cpu$",
+    ),
+    "something else": (
+        {"devices": CudaError(999, "cudaErrorUnknown: unknown error")},
+        r"does not start \(cudaErrorUnknown: unknown error\)",
+    ),
+    "an old GPU": ({"capability": "75"}, r"compute capability 7\.5; 8\.0 .* or later"),
+    "no compiler of CuPy": ({"nvrtc": False}, r"CuPy lacks its compiler .*; install 'neardup_gpu\[cuda13\]'"),
+    "no compiler": ({"compiler": False}, r"lacks its compiler libraries; install 'neardup_gpu\[cuda13\]'"),
+}
+
+
+class TestByName:
+    @pytest.mark.parametrize("case", PROBLEMS)
+    @pytest.mark.parametrize("way", ["argument", "variable"])
+    def test_refused_with_the_reason(self, monkeypatch, case, way):
+        kind, says = PROBLEMS[case]
+        machine(monkeypatch, **kind)
+        if way == "variable":
+            monkeypatch.setenv("NEARDUP_BACKEND", "gpu")
+        with pytest.raises(BackendUnavailableError, match=says) as raised:
+            resolve("gpu" if way == "argument" else None)
+        message = str(raised.value)
+        assert message.startswith("backend 'gpu': ")
+        assert message.endswith("; or use --backend cpu")
+        assert "\n" not in message
+
+    @pytest.mark.parametrize("capability", ["80", "86", "90", "100", "120"])
+    def test_taken_if_usable(self, monkeypatch, capability):
+        machine(monkeypatch, capability=capability)
+        assert resolve("gpu") == "gpu"
+
+    @pytest.mark.parametrize("number", [2, 17, -1])
+    def test_no_such_device(self, monkeypatch, number):
+        machine(monkeypatch, devices=2)
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+        assert resolve("gpu", 1) == "gpu"
+        says = "counted from 0" if number < 0 else r"there are 2 GPUs.*CUDA_VISIBLE_DEVICES=3,5"
+        with pytest.raises(BackendUnavailableError, match=rf"device {number}.*{says}"):
+            resolve("gpu", number)
+
+    def test_all_hidden(self, monkeypatch):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+        machine(monkeypatch, devices=CudaError(100, "cudaErrorNoDevice"))
+        with pytest.raises(BackendUnavailableError, match="no GPU that CUDA_VISIBLE_DEVICES= shows"):
+            resolve("gpu")
+
+    def test_no_such_backend(self, monkeypatch):
+        with pytest.raises(ParameterError, match=r"'abacus' is not one of reference, cpu, gpu"):
+            resolve("abacus")
+        monkeypatch.setenv("NEARDUP_BACKEND", "abacus")
+        with pytest.raises(ParameterError, match="'abacus'"):
+            resolve(None)
+
+    def test_a_cpu_never_asks_for_a_gpu(self, monkeypatch):
+        for name in ("_problem", "_detected", "_driver"):
+            monkeypatch.setattr(backend, name, lambda *arguments: 1 / 0)
+            getattr(backend, name).cache_clear = lambda: None
+        assert resolve("cpu") == "cpu"
+        assert resolve("reference") == "reference"
+
+    @pytest.mark.parametrize("options", [{"device": 0}, {"gpu_memory": "1GB"}])
+    @pytest.mark.parametrize("name", ["cpu", "reference"])
+    def test_options_of_a_gpu_are_refused_elsewhere(self, monkeypatch, options, name):
+        with pytest.raises(ParameterError, match=rf"--(device 0|gpu-memory 1GB) is for backend 'gpu', not '{name}'"):
+            dedup(TEXTS_TABLE, backend=name, **options)
+        monkeypatch.setenv("NEARDUP_BACKEND", name)
+        with pytest.raises(ParameterError, match="is for backend 'gpu'"):
+            dedup(TEXTS_TABLE, **options)
+
+    @pytest.mark.parametrize("options", [{"device": 0}, {"gpu_memory": "1GB"}])
+    def test_options_of_a_gpu_ask_for_one(self, monkeypatch, options):
+        machine(monkeypatch)
+        assert resolve(None, **options) == "gpu"
+        machine(monkeypatch, driver=None)
+        backend._problem.cache_clear()
+        with pytest.raises(BackendUnavailableError, match="driver"):
+            resolve(None, **options)
+
+
+class TestFoundByItself:
+    def test_precedence(self, monkeypatch):
+        machine(monkeypatch)
+        assert resolve(None) == "gpu"
+        monkeypatch.setenv("NEARDUP_BACKEND", "reference")
+        assert resolve(None) == "reference"
+        assert resolve("cpu") == "cpu"
+        monkeypatch.setenv("NEARDUP_BACKEND", "")
+        assert resolve(None) == "gpu"
+
+    @pytest.mark.parametrize("case", PROBLEMS)
+    def test_falls_back_with_one_line_where_there_is_a_sign_of_one(self, monkeypatch, caplog, case):
+        kind, _ = PROBLEMS[case]
+        machine(monkeypatch, **kind)
+        with caplog.at_level(logging.INFO, "neardup_gpu"):
+            assert [resolve(None), resolve(None)] == ["cpu", "cpu"]
+        if case == "nothing":
+            assert not caplog.records
+        else:
+            (record,) = caplog.records
+            assert (record.name, record.levelname) == ("neardup_gpu", "WARNING")
+            assert record.getMessage().startswith("running on the CPU: ")
+
+    def test_a_driver_without_devices_is_no_sign(self, monkeypatch, caplog):
+        machine(monkeypatch, installed=(), driver=(13000, 0))
+        assert resolve(None) == "cpu"
+        assert not caplog.records
+
+    def test_not_in_the_simulator(self, monkeypatch, caplog):
+        machine(monkeypatch)
+        monkeypatch.setattr(backend, "_simulated", lambda: True)
+        assert resolve(None) == "cpu"
+        assert resolve("gpu") == resolve("gpu", 0) == "gpu"
+        assert not caplog.records
+        with pytest.raises(BackendUnavailableError, match="device 1: the simulator has one device, 0"):
+            resolve("gpu", 1)
+
+    def test_nothing_is_imported_for_it(self):
+        """Where neither is installed, or no GPU is asked for."""
+        code = """
+import sys
+from neardup_gpu import backend, tokenize, Recipe
+backend.find_spec = lambda name: None
+tokenize(["a"], Recipe.choose(), backend=sys.argv[1] if len(sys.argv) > 1 else None)
+print({"cupy", "numba.cuda", "numba_cuda"} & set(sys.modules))
+"""
+        for arguments in ([], ["cpu"]):
+            done = python(code, *arguments)
+            assert (done.stdout, done.stderr, done.returncode) == ("set()\n", "", 0)
+
+
+def python(code, *arguments, **environment):
+    clean = {k: v for k, v in os.environ.items() if k not in ("NEARDUP_BACKEND", "NUMBA_ENABLE_CUDASIM")}
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**clean, **environment},
+    )
+
+
+class TestHere:
+    """As this machine is: see also the tests marked gpu."""
+
+    def why(self):
+        machine_has = backend._problem(None)
+        if machine_has is None:
+            pytest.skip("this machine has a GPU")
+        return machine_has
+
+    @pytest.mark.parametrize("command", ["dedup", "sketch", "pairs", "selftest"])
+    @pytest.mark.parametrize("way", ["option", "variable"])
+    def test_the_command_says_why_in_one_line(self, tmp_path, command, way):
+        reason = self.why()
+        source = tmp_path / "in.jsonl"
+        source.write_text('{"text": "one two"}\n')
+        sketches = tmp_path / "sketches.parquet"
+        code = "import sys; from neardup_gpu.cli import main; sys.exit(main(sys.argv[1:]))"
+        if command == "pairs":
+            assert python(code, "sketch", source, "-o", sketches, "-q").returncode == 0
+        where = {"dedup": [source, "--dry-run"], "sketch": [source, "-o", sketches], "pairs": [sketches]}
+        arguments = [command, *where.get(command, [])]
+        if way == "option":
+            done = python(code, *arguments, "--backend", "gpu")
+        else:
+            done = python(code, *arguments, NEARDUP_BACKEND="gpu")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"neardup: backend 'gpu': {reason}; or use --backend cpu\n"
+
+    def test_found_or_not_it_runs(self, tmp_path):
+        reason = self.why()
+        source = tmp_path / "in.jsonl"
+        source.write_text('{"text": "one two"}\n')
+        code = "import sys; from neardup_gpu.cli import main; sys.exit(main(sys.argv[1:]))"
+        done = python(code, "dedup", source, "--dry-run")
+        assert done.returncode == 0, done.stderr
+        notes = [line for line in done.stderr.splitlines() if "compiling" not in line]
+        assert notes in ([], [f"running on the CPU: {reason}"])
+        done = python(code, "dedup", source, "--dry-run", "-q")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+class TestArrays:
+    def test_a_cpu_takes_arrays_of_a_device(self):
+        class Array:
+            """As CuPy's."""
+
+            def __init__(self, host):
+                self.host, self.__cuda_array_interface__ = host, {}
+
+            def get(self):
+                return self.host
+
+        values, offsets = np.arange(6, dtype=np.uint64), np.array([0, 6])
+        a, b = np.array([3, 5], np.uint32), np.array([1, 2], np.uint32)
+        run = backend.kernel(minhash_kernel, "cpu")
+        assert run(Array(values), Array(offsets), a, b).tolist() == run(values, offsets, a, b).tolist()
+
+    def test_stages_by_variable(self, monkeypatch):
+        recipe = Recipe.choose()
+        monkeypatch.setenv("NEARDUP_BACKEND", "reference")
+        found = minhash(tokenize(TEXTS, recipe), recipe)
+        assert found.tolist() == minhash(tokenize(TEXTS, recipe, backend="cpu"), recipe, backend="cpu").tolist()
+
+
+SIZES = {
+    "1": 1,
+    "1000": 1000,
+    1 << 30: 1 << 30,
+    "8GB": 8 * 10**9,
+    "8 GB": 8 * 10**9,
+    "8gb": 8 * 10**9,
+    "8G": 8 * 10**9,
+    "8GiB": 8 << 30,
+    "8Gi": 8 << 30,
+    "1.5 GiB": 3 << 29,
+    "20kB": 20_000,
+    "3MiB": 3 << 20,
+    "1TB": 10**12,
+    "12 bytes": 12,
+    "12B": 12,
+}
+
+
+class TestMemory:
+    @pytest.mark.parametrize("text", SIZES)
+    def test_sizes(self, text):
+        assert parse_size(text) == SIZES[text]
+
+    @pytest.mark.parametrize("text", ["", "GB", "many", "-1", "1e9", "8XB", "0", "0.1", True, "1 2 GB", "8GBs"])
+    def test_not_sizes(self, text):
+        with pytest.raises(ParameterError, match=r"gpu memory .* write 20GB, 20GiB"):
+            parse_size(text)
+
+    @pytest.mark.parametrize("memory", [10**5, 8 * 10**9, 64 * 10**9])
+    @pytest.mark.parametrize("shingling", ["set", "bag"])
+    def test_what_a_job_holds_fits_together(self, memory, shingling):
+        job = Job("gpu", memory)
+        slots, per_byte = 3 * 2, backend.TEXT_BYTES[shingling]
+        batch = job.batch_bytes(shingling, 0)
+        assert batch <= backend.BATCH_BYTES
+        streaming = batch * (slots + per_byte) + job.sketch_bytes + job.spool_bytes
+        assert streaming <= memory
+        assert job.sketch_bytes * 2 + job.spool_bytes <= memory  # while features are joined
+        verifying = job.sketch_bytes + job.spool_bytes + 2 * job.sets_bytes + 8 * job.sorted_bytes
+        assert verifying <= memory
+
+    def test_many_small_documents_need_smaller_batches(self):
+        job = Job("gpu", 10**9)
+        assert job.batch_bytes("set", 10_000) < job.batch_bytes("set", 100) / 4
+
+    def test_the_host_reads_as_before(self):
+        with running("cpu") as job:
+            assert (job.backend, job.on_gpu, job.batch_bytes("set", 100), job.describe()) == ("cpu", False, None, None)
+            assert job.holds(10**15)
+
+    def test_on_the_host_memory_errors_are_not_ours(self, monkeypatch):
+        with running("cpu") as job, pytest.raises(MemoryError):
+            list(job.compute(lambda first, last: (_ for _ in ()).throw(MemoryError()), np.array([0, 3]), ["a"]))
+
+
+def halving(sizes, limit, ids=None):
+    """Runs of rows that are computed by a job that can take `limit` bytes at once; and the job."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    job, done = Job("gpu", 1000), []
+
+    def run(first, last):
+        if offsets[last] - offsets[first] > limit:
+            raise MemoryError
+        return first, last
+
+    for _ in range(2):  # a second batch of the same rows
+        done.append(list(job.compute(run, offsets, ids or Ids(len(sizes)))))
+    return done, job
+
+
+class Ids(list):
+    def __init__(self, num):
+        super().__init__(SimpleNamespace(as_py=lambda i=i: f"id {i}") for i in range(num))
+
+
+@pytest.mark.parametrize("limit", [2000, 600, 300, 100])
+@pytest.mark.parametrize("seed", range(5))
+def test_halving(limit, seed, monkeypatch):
+    monkeypatch.setattr(Job, "release", lambda self: None)
+    sizes = np.random.default_rng(seed).integers(0, 100, 40)
+    done, job = halving(sizes, limit)
+    for parts in done:
+        assert [row for first, last in parts for row in range(first, last)] == list(range(40))  # in order, each once
+    halvings = job._halvings
+    assert (halvings == 0) == (sizes.sum() <= limit)
+    assert len(done[1]) <= 2 * 40 * (100 + backend.ROW_BYTES) // limit + 2
+
+
+def test_a_document_that_does_not_fit_is_named(monkeypatch):
+    monkeypatch.setattr(Job, "release", lambda self: None)
+    with pytest.raises(NeardupError, match=r"document 'id 2': 5\.0 kB of text.*1\.0 kB of GPU memory.*--gpu-memory"):
+        halving([10, 20, 5000, 10], 100)
+
+
+def test_out_of_memory_is_told_from_other_errors():
+    assert launch.out_of_memory(MemoryError())
+    assert launch.out_of_memory(CudaError(2, "cudaErrorMemoryAllocation"))
+    numba_error = RuntimeError("CUDA_ERROR_OUT_OF_MEMORY")
+    numba_error.code = 2
+    assert launch.out_of_memory(numba_error)
+    assert not launch.out_of_memory(CudaError(700, "cudaErrorIllegalAddress"))
+    assert not launch.out_of_memory(ValueError())

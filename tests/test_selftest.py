@@ -1,0 +1,182 @@
+"""The self-test tests every kernel, finds one that is wrong, and says what it found."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from test_agreement import DEFINITIONS
+
+from neardup_gpu import cli, selftest
+from neardup_gpu.errors import BackendUnavailableError
+from neardup_gpu.kernels import minhash, resemblance, tokens
+from neardup_gpu.selftest import GENERATORS, LARGE, SMALL, WHOLE, definitions, same
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(selftest, "LARGE", 1 << 12)
+    monkeypatch.setattr(selftest, "SMALL", (0, 1, 30, 300))
+    monkeypatch.delenv("NEARDUP_BACKEND", raising=False)
+
+
+@pytest.fixture
+def run(capsys):
+    def command(*arguments):
+        status = cli.main(["selftest", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return command
+
+
+def test_every_kernel_has_a_generator():
+    assert definitions() == DEFINITIONS
+    assert set(GENERATORS) == set(DEFINITIONS)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("size", [*SMALL, 10_000])
+def test_inputs_are_what_kernels_take(name, size):
+    module, prefix = DEFINITIONS[name]
+    arguments = GENERATORS[name](np.random.default_rng([1, size]), size)
+    again = GENERATORS[name](np.random.default_rng([1, size]), size)
+    assert same(arguments, again)
+    assert getattr(module, prefix + "cpu")(*arguments) is not None
+    for values, offsets in zip(arguments, arguments[1:], strict=False):
+        if isinstance(offsets, np.ndarray) and name in ("tokens", "minhash", "shingles"):
+            assert 0 <= offsets[0] <= offsets[-1] <= len(values)
+            break
+
+
+def test_inputs_differ_by_seed_and_hold_what_they_should():
+    for name, generator in GENERATORS.items():
+        one, other = (generator(np.random.default_rng(seed), 300) for seed in (1, 2))
+        assert not same(one, other), name
+    text, offsets, _ = GENERATORS["tokens"](np.random.default_rng(1), 100_000)
+    assert b"\xed\xa0\x80" in text.tobytes() and "漢字".encode() in text.tobytes()
+    assert (np.diff(offsets) == 0).any() and np.diff(offsets).max() >= 9_000
+    assert LARGE * 8 == 64 << 20
+
+
+def test_all_agree(run):
+    status, out, err = run("--backend", "cpu", "--seed", 5)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].split() == ["kernel", "agrees", "input", "ms", "GB/s"]
+    rows = [line.split() for line in lines[1:-2]]
+    assert [row[0] for row in rows] == [*DEFINITIONS, WHOLE]
+    assert {row[1] for row in rows} == {"yes"}
+    assert re.fullmatch(
+        rf"All {len(DEFINITIONS)} kernels of backend cpu and a whole run gave the reference's bits on \d+ random "
+        r"inputs \(seed 5\) on this machine's processors\.",
+        lines[-1],
+    )
+
+
+def test_as_json(run):
+    status, out, _ = run("--backend", "cpu", "--json")
+    found = json.loads(out)
+    assert (status, found["agrees"], found["backend"], found["device"]) == (0, True, "cpu", None)
+    assert isinstance(found["seed"], int)
+    for row in found["kernels"]:
+        assert row["agrees"] and row["milliseconds"] > 0 and row["gb_per_s"] >= 0 and row["input_bytes"] > 0
+
+
+def test_the_seed_is_another_each_time(run):
+    seeds = {json.loads(run("--backend", "cpu", "--json")[1])["seed"] for _ in range(2)}
+    assert len(seeds) == 2
+
+
+def wrong_bit(values, offsets, a, b, right=minhash.cpu):
+    signature = right(values, offsets, a, b)
+    if len(signature) > 2:
+        signature[-1, -1] ^= 1
+    return signature
+
+
+def wrong_type(values, offsets, right=resemblance.unique_cpu):
+    values, offsets = right(values, offsets)
+    return values, offsets.astype(np.int32)
+
+
+def fails(*arguments):
+    raise RuntimeError("an illegal memory access was encountered\nand more")
+
+
+WRONG = {
+    "minhash": (minhash, "cpu", wrong_bit, "differs from the reference on input"),
+    "resemblance.unique": (resemblance, "unique_cpu", wrong_type, "differs from the reference on input 0"),
+    "tokens": (tokens, "cpu", fails, "RuntimeError: an illegal memory access was encountered"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_kernel_is_found(run, monkeypatch, name):
+    module, function, replacement, says = WRONG[name]
+    monkeypatch.setattr(module, function, replacement)
+    status, out, _ = run("--backend", "cpu", "--seed", 3)
+    assert status == 1
+    rows = {line.split()[0]: line for line in out.splitlines()[1:-2]}
+    assert rows[name].split()[1] == "NO"
+    assert says in rows[name]
+    assert rows["sequences"].split()[1] == "yes"
+    verdict = out.splitlines()[-1]
+    assert name in verdict.split(" of backend")[0]
+    assert "seed 3" in verdict and "do not trust" in verdict
+    found = json.loads(run("--backend", "cpu", "--seed", 3, "--json")[1])
+    assert not found["agrees"]
+
+
+def test_a_wrong_whole_is_found(run, monkeypatch):
+    right = selftest.dedup
+
+    def other(*arguments, backend, **options):
+        options |= {"threshold": 0.3} if backend == "cpu" else {}
+        options.pop("recipe" if backend == "cpu" else "nothing", None)
+        return right(*arguments, backend=backend, **options)
+
+    monkeypatch.setattr(selftest, "dedup", other)
+    status, out, _ = run("--backend", "cpu")
+    assert status == 1
+    assert f"{WHOLE} of backend cpu" in out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--backend", "abacus"], "'abacus' is not one of"),
+        (["--backend", "reference"], "what others are compared with"),
+        (["--backend", "cpu", "--device", 0], "--device 0 is for backend 'gpu'"),
+        (["--backend", "cpu", "--seed", -1], "seed -1 is negative"),
+    ],
+)
+def test_bad_settings_are_one_line(run, arguments, says):
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert says in err and err.count("\n") == 1
+
+
+def test_an_unusable_backend(run, monkeypatch):
+    def refused(*arguments):
+        raise BackendUnavailableError("backend 'gpu': there is no NVIDIA driver")
+
+    monkeypatch.setattr("neardup_gpu.backend.resolve", refused)
+    status, out, err = run("--backend", "gpu")
+    assert (status, out, err) == (2, "", "neardup: backend 'gpu': there is no NVIDIA driver\n")
+
+
+@pytest.mark.gpu
+def test_on_a_device(run, monkeypatch):
+    monkeypatch.setattr(selftest, "LARGE", 1 << 20)
+    status, out, err = run("--backend", "gpu")
+    assert (status, err) == (0, "")
+    assert "device 0" in out.splitlines()[-1]
+
+
+@pytest.mark.launches
+def test_launched(run, monkeypatch):
+    monkeypatch.setattr(selftest, "SMALL", (0, 20, 0))
+    status, out, _ = run("--backend", "gpu", "--seed", 1)
+    assert status == 0
+    assert "of backend gpu and a whole run gave the reference's bits" in out.splitlines()[-1]
