@@ -108,8 +108,8 @@ OPTIONS = {
     "bag": {"recipe": Recipe.choose(shingling="bag")},
     "circular": {"recipe": Recipe.choose(shingling="circular")},
     "64 bits": {"recipe": Recipe.choose(bits=64, filter="altavista")},
-    "small batches": {"batch_bytes": 1000},
-    "little memory": {"gpu_memory": "60kB"},
+    "small batches": {"batch_bytes": 1000, "check": 0},
+    "little memory": {"gpu_memory": "60kB", "check": 0},
 }
 
 
@@ -127,7 +127,7 @@ def test_batches_are_halved(caplog):
         return run(values, offsets, polys)
 
     with mock.patch.object(sequences, "gpu", limited), caplog.at_level(logging.INFO, "neardup_gpu"):
-        report = check(SMALL).report
+        report = check(SMALL, check=0).report
     assert report["device"]["halvings"] >= 1
     assert len(caplog.records) == 1
 
