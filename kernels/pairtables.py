@@ -149,21 +149,26 @@ def _bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe):
 
 @jit(parallel=True)
 def _collided_before(packed, bits, features, subset):
-    """Whether each pair shares a feature outside the subset that comes before the subset's last.
+    """Whether an earlier table holds each pair for certain: that of the subset with another feature for its last.
 
-    If so, it shares the earlier subset with that feature in place of the last, and was found in that table.
+    It does when the pair shares that feature and the subset's others. (Sharing the key alone is not enough: keys are
+    fingerprints, and may collide.)
     """
     before = np.zeros(len(packed), np.bool_)
     for p in prange(len(packed)):
         left = packed[p] >> np.uint64(bits)
         right = packed[p] ^ (left << np.uint64(bits))
-        i = 0
+        i, found = 0, False
         for j in range(subset[-1]):
-            if subset[i] == j:
+            same = features[left, j] == features[right, j]
+            if subset[i] != j:
+                found |= same
+            elif same:
                 i += 1
-            elif features[left, j] == features[right, j]:
-                before[p] = True
+            else:
+                found = False
                 break
+        before[p] = found
     return before
 
 
@@ -290,7 +295,7 @@ def _write_pairs(before, starts, sizes, rows, bits, first, packed):
 
 @kernel("void(uint64[::1], uint64, uint64[:,::1], int64[::1], boolean[::1])")
 def _is_new(packed, bits, features, columns, new):
-    """One thread a pair: whether no earlier table holds it, as in `_collided_before`."""
+    """One thread a pair: whether no earlier table holds it for certain, as in `_collided_before`."""
     at = cuda.grid(1)
     if at >= len(packed):
         return
@@ -298,11 +303,15 @@ def _is_new(packed, bits, features, columns, new):
     right = packed[at] ^ (left << bits)
     i = j = np.uint64(0)
     last, before = np.uint64(columns[len(columns) - 1]), False
-    while j < last and not before:
-        if np.uint64(columns[i]) == j:
+    while j < last:
+        same = features[left, j] == features[right, j]
+        if np.uint64(columns[i]) != j:
+            before = before or same
+        elif same:
             i += np.uint64(1)
         else:
-            before = features[left, j] == features[right, j]
+            before = False
+            break
         j += np.uint64(1)
     new[at] = not before
 

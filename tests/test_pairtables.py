@@ -67,6 +67,19 @@ def test_a_later_table_finds_what_a_large_bucket_left_out(find):
     assert (num_large, num_uncompared) == (1, 3)
 
 
+@pytest.mark.parametrize("find", BACKENDS, ids=IDS)
+def test_keys_that_collide_by_accident_lose_no_pair(find):
+    """Modulo x**64 + x**63 + 1 they do: such a pair need not be in the earlier tables that hold what it shares."""
+    high, words = 2**63, [0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 2]
+    features = np.random.default_rng(7).choice(np.array(words, np.uint64), (60, 4))
+    arguments = features, np.ones(60, bool), 2, np.uint64(high | 1), 1000, 1
+    expected = pairtables.reference(*arguments)
+    sharing = (features[expected[0]] == features[expected[1]]).sum(axis=1)
+    assert (sharing < 2).any(), "no keys collide by accident"
+    for one, other in zip(expected, find(*arguments), strict=True):
+        np.testing.assert_array_equal(one, launch.to_host(other) if isinstance(one, np.ndarray) else other)
+
+
 def test_identical_rows_cost_the_probe_and_not_the_square():
     rows, probe = 100_000, 8
     features = np.tile(np.arange(6, dtype=np.uint64), (rows, 1))
