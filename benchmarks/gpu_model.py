@@ -19,7 +19,7 @@ of bytes, and from what NVIDIA publishes of a chip, each resource gives a bound;
 
 The sort of a pair table is CuPy's, not ours: of it only the bytes are counted, 8 passes that read and write keys of 8
 and row numbers of 8 bytes, one that counts, and the gathering of both. Expansion and verification of pairs depend on
-the documents more than on the text, and are left out.
+the documents more than on the text, and are left out; so are reading files, and CuPy's scans and copies in between.
 
 What it leaves out makes real speeds lower: latency that too few warps hide, cache misses, clocks below boost, tails.
 What it counts too much makes them higher: code outside loops counts whole, also where it is seldom run.

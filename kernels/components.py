@@ -160,7 +160,7 @@ def greedy_gpu(num_rows, left, right, weight, pinned):
     order is that of the numbers, as none is negative.
     """
     xp = namespace()
-    left, right, weight, pinned = (xp.asarray(array) for array in (left, right, weight, pinned))
+    left, right, weight, pinned = (xp.ascontiguousarray(array) for array in (left, right, weight, pinned))
     state = xp.zeros(num_rows, np.int8)
     state[pinned] = _KEPT
     state[right[pinned[left] & ~pinned[right]]] = _REMOVED
@@ -174,7 +174,7 @@ def greedy_gpu(num_rows, left, right, weight, pinned):
         some_left, some_right = _undecided(xp, some_left, some_right, state)
     if len(some_left):
         covered = _covered(num_rows, to_host(some_left), to_host(some_right), np.zeros(num_rows, bool))
-        state[xp.asarray(covered)] = _REMOVED
+        state[xp.ascontiguousarray(covered)] = _REMOVED
     kept, weight = state != _REMOVED, weight.view(np.uint64)
     best = xp.zeros(num_rows, np.uint64)
     keeper = xp.where(kept, xp.arange(num_rows, dtype=np.int64), num_rows)
@@ -273,7 +273,7 @@ def connected_gpu(num_rows, left, right):
     """
     xp = namespace()
     parent = xp.arange(num_rows, dtype=np.int64)
-    _unite.threads(len(left), xp.asarray(left), xp.asarray(right), parent)
+    _unite.threads(len(left), xp.ascontiguousarray(left), xp.ascontiguousarray(right), parent)
     _flatten.threads(num_rows, parent)
     return parent
 

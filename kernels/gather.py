@@ -69,7 +69,7 @@ def _copy_values(values, starts, new_offsets, gathered):
 def gpu(values, offsets, rows):
     """As `reference`; values in parallel, neighbours from neighbouring places."""
     xp = namespace()
-    values, offsets, rows = xp.asarray(values), xp.asarray(offsets), xp.asarray(rows)
+    values, offsets, rows = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets), xp.ascontiguousarray(rows)
     starts = offsets[rows]
     new_offsets = _new_offsets(xp, offsets[rows + 1] - starts)
     gathered = xp.empty(int(new_offsets[-1]), np.uint64)

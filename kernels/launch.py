@@ -27,6 +27,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import llvmlite.binding
 import numba
 import numpy as np
+from numba import types
+from numba.core import sigutils
 
 
 def _carryless_width() -> int:
@@ -211,6 +213,7 @@ class Kernel:
             return module.jit(function)
         from numba.cuda.core import config
 
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # small grids are small inputs here, nothing to be warned of
         before = config.CACHE_DIR
         config.CACHE_DIR = str(CACHE or "")
         try:
@@ -224,9 +227,31 @@ class Kernel:
         self.blocks(-(-count // block), *arguments)
 
     def blocks(self, count: int, *arguments: Any) -> None:
-        """Launch `count` blocks, on CuPy's current stream; none for 0."""
+        """Launch `count` blocks, on CuPy's current stream; none for 0.
+
+        Raises
+        ------
+        TypeError
+            If an argument is not the array that the signature says: a kernel of one signature takes what it is given.
+        """
+        for number, (kind, argument) in enumerate(zip(self._kinds, arguments, strict=True)):
+            if not isinstance(kind, types.Array):
+                continue
+            wanted = np.dtype(str(kind.dtype).replace("boolean", "bool"))
+            if not isinstance(argument, namespace().ndarray):
+                raise TypeError(f"{self.__name__}: argument {number} is a {type(argument).__name__}, no device array")
+            if argument.dtype != wanted or argument.ndim != kind.ndim or not argument.flags.c_contiguous:
+                layout = "" if argument.flags.c_contiguous else ", not in C order"
+                raise TypeError(
+                    f"{self.__name__}: argument {number} is {argument.dtype}, {argument.ndim} dimensions{layout}; "
+                    f"it should be {wanted}, {kind.ndim} dimensions, in C order"
+                )
         if count > 0:
             self._launch(count, *arguments)
+
+    @cached_property
+    def _kinds(self) -> tuple[Any, ...]:
+        return sigutils.normalize_signature(self.signature)[0]
 
     def _launch(self, count: int, *arguments: Any) -> None:
         if simulated():
@@ -289,17 +314,17 @@ def array_module(array: Any) -> Any:
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether the device (in the simulator: the host) had too little memory."""
-    # CuPy's allocator raises a MemoryError; status 2 of CUDA comes from CuPy's runtime, code 2 from Numba's driver.
-    return isinstance(error, MemoryError) or 2 in (getattr(error, "status", None), getattr(error, "code", None))
+    # CuPy's allocator raises a MemoryError; status 2 of CUDA comes from CuPy's runtime, code 2 from Numba's driver, and
+    # only its name from cuda.core, by which Numba launches.
+    codes = getattr(error, "status", None), getattr(error, "code", None)
+    return isinstance(error, MemoryError) or 2 in codes or "CUDA_ERROR_OUT_OF_MEMORY" in str(error)
 
 
 T = TypeVar("T")
 
 _PARTS = 8  # threads that fill a slab: one core copies slower than the bus
 _PART = 1 << 20  # bytes that are worth a thread
-_LARGE = (
-    1 << 28
-)  # slabs up to here are powers of two, so that few are made; larger ones are as large as they need to be
+_LARGE = 1 << 28  # twins up to here are powers of two, so that few are made; page-locked slabs always are, by CuPy
 
 
 class _Now:
@@ -341,7 +366,7 @@ class Staging:
             import cupy
 
             self._compute, self._copying = cupy.cuda.get_current_stream(), cupy.cuda.Stream(non_blocking=True)
-            event, use_device = partial(cupy.cuda.Event, disable_timing=True), cupy.cuda.Device().use
+            event, use_device = partial(cupy.cuda.Event, block=True, disable_timing=True), cupy.cuda.Device().use
         self._slots = [_Slot(event) for _ in range(slots)]
         self._staging = ThreadPoolExecutor(1, "neardup-stage", initializer=use_device)
         self._filling = ThreadPoolExecutor(_PARTS, "neardup-fill")
@@ -349,16 +374,21 @@ class Staging:
     def __enter__(self) -> Staging:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: Any, *_: object) -> None:
         self._staging.shutdown()
         self._filling.shutdown()
-        self._copying.synchronize()
-        self._compute.synchronize()
-        self._slots = []
-        if not simulated():
-            import cupy
+        try:
+            self._copying.synchronize()
+            self._compute.synchronize()
+        except Exception:
+            if kind is None:  # else the first error says more
+                raise
+        finally:
+            self._slots = []
+            if not simulated():
+                import cupy
 
-            cupy.get_default_pinned_memory_pool().free_all_blocks()
+                cupy.get_default_pinned_memory_pool().free_all_blocks()
 
     def staged(
         self, items: Iterable[T], text_of: Callable[[T], tuple[np.ndarray, np.ndarray]]

@@ -240,7 +240,7 @@ def gpu(shingles, offsets, a, b):
     all of a lane's samples of a shingle.
     """
     xp = namespace()
-    shingles, offsets, a, b = (xp.asarray(array) for array in (shingles, offsets, a, b))
+    shingles, offsets, a, b = (xp.ascontiguousarray(array) for array in (shingles, offsets, a, b))
     samples, bits = len(a), 8 * a.dtype.itemsize
     signature = xp.full((len(offsets) - 1, samples), np.iinfo(a.dtype).max, a.dtype)
     columns = -(-samples // (32 * _MOST[bits]))

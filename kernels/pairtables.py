@@ -334,7 +334,7 @@ def _keyed_rows(xp, features, present, columns, begin, tables, split, upper):
     per_slice = max(1, _SLICE // (8 * features.shape[1]))
     keys, rows = [xp.empty(0, np.uint64)], [xp.empty(0, np.uint32)]
     for first in range(0, len(features), per_slice):
-        some = xp.asarray(features[first : first + per_slice])
+        some = xp.ascontiguousarray(features[first : first + per_slice])
         all_keys = xp.empty(len(some), np.uint64)
         _row_keys.threads(min(len(some), _THREADS), some, columns, begin, tables, all_keys)
         chosen = present[first : first + per_slice]
@@ -440,15 +440,17 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
     """
     xp = namespace()
     bits = np.uint64(_row_bits(features))
-    present, poly = xp.asarray(present), np.uint64(poly)
+    present, poly = xp.ascontiguousarray(present), np.uint64(poly)
     modulus = byte_tables(poly)
-    tables = xp.asarray(modulus)
+    tables = xp.ascontiguousarray(modulus)
     passes = -(-len(features) // (max_rows or _most_rows()))
     split = max(0, passes - 1).bit_length()
     resident = isinstance(features, xp.ndarray)
+    if resident:
+        features = xp.ascontiguousarray(features)
     found, num_large, num_uncompared = _Found(xp), 0, 0
     for number, subset in enumerate(combinations(range(features.shape[1]), r)):
-        columns = xp.asarray(np.array(subset, np.int64))
+        columns = xp.ascontiguousarray(np.array(subset, np.int64))
         begin = np.uint64(advance_by_tables(poly ^ np.uint64(number), modulus))
         filtered = resident and num_large == 0
         for upper in range(1 << split):

@@ -170,7 +170,7 @@ def ordered(values, offsets):
 def unique_gpu(values, offsets):
     """As `unique_reference`; all rows sorted together."""
     xp = namespace()
-    values, offsets = xp.asarray(values), xp.asarray(offsets)
+    values, offsets = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets)
     order, begins = ordered(values, offsets)
     before = xp.zeros(len(begins) + 1, np.int64)
     before[1:] = xp.cumsum(begins)
@@ -276,7 +276,7 @@ def gpu(values, offsets, left, right):
     shingles takes 8,000 strides of 20 steps, while other blocks go on. At most 2**31 - 1 pairs, the blocks of a grid.
     """
     xp = namespace()
-    values, offsets, left, right = (xp.asarray(array) for array in (values, offsets, left, right))
+    values, offsets, left, right = (xp.ascontiguousarray(array) for array in (values, offsets, left, right))
     intersection, union = xp.empty(len(left), np.int64), xp.empty(len(left), np.int64)
     _intersect.blocks(len(left), values, offsets, left, right, intersection, union)
     return intersection, union

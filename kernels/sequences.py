@@ -131,12 +131,12 @@ def _accumulate(values, offsets, q, tables, powers, which, result):
 def gpu(values, offsets, polys):
     """As `reference`; runs of values in parallel, their fingerprints shifted and added."""
     xp = namespace()
-    values, offsets = xp.asarray(values), xp.asarray(offsets)
+    values, offsets = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets)
     polys = np.asarray(polys, np.uint64)
     empty = (offsets[1:] == offsets[:-1])[:, None]
-    result = xp.where(empty, xp.asarray(polys), np.uint64(0))
+    result = xp.where(empty, xp.ascontiguousarray(polys), np.uint64(0))
     runs = -(-int(offsets[-1] - offsets[0]) // _RUN)
     for which, q in enumerate(polys):
-        tables, powers = xp.asarray(byte_tables(q)), xp.asarray(power_tables(q))
+        tables, powers = xp.ascontiguousarray(byte_tables(q)), xp.ascontiguousarray(power_tables(q))
         _accumulate.threads(runs, values, offsets, q, tables, powers, which, result)
     return result

@@ -86,7 +86,7 @@ _FEATURES = {kind: _feature_kernel(kind) for kind in ("uint32", "uint64")}
 def gpu(signatures, k, s, bits, poly):
     """As `reference`; features in parallel, eight look-ups in shared memory for each sample."""
     xp = namespace()
-    signatures, tables = xp.asarray(signatures), xp.asarray(byte_tables(np.uint64(poly)))
+    signatures, tables = xp.ascontiguousarray(signatures), xp.ascontiguousarray(byte_tables(np.uint64(poly)))
     features = xp.empty((len(signatures), k), np.uint64)
     run = _FEATURES[signatures.dtype.name]
     run.threads(len(signatures) * k, signatures, k, s, bits == 16, np.uint64(poly), tables, features)

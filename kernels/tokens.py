@@ -917,14 +917,14 @@ def gpu(text, offsets, poly):
     One token is one thread's work, byte after byte: a megabyte without a space keeps all others waiting.
     """
     xp = namespace()
-    text, offsets = xp.asarray(text), xp.asarray(offsets)
+    text, offsets = xp.ascontiguousarray(text), xp.ascontiguousarray(offsets)
     first, n = int(offsets[0]), int(offsets[-1] - offsets[0])
     groups = -(-n // _GROUP)
     padded = xp.zeros(_GROUP * groups, np.uint8)
     padded[:n] = text[first : first + n]
     words, begins, offsets = padded.view(np.uint64), xp.zeros(groups, np.uint32), offsets - first
     _mark_documents.threads(len(offsets) - 1, offsets, begins)
-    table = [xp.asarray(array) for array in _packed_table()]
+    table = [xp.ascontiguousarray(array) for array in _packed_table()]
     counts, invalid = xp.empty(groups, np.uint8), xp.zeros(1, np.int64)
     _count_beginnings.threads(groups, padded, words, begins, n, *table, counts, invalid)
     ends = xp.cumsum(counts, dtype=np.int64)
@@ -934,6 +934,6 @@ def gpu(text, offsets, poly):
     _count_before.threads(len(offsets), padded, words, begins, n, *table, ends, offsets, new_offsets)
     values = xp.empty(int(ends[-1]), np.uint64)
     _fill_beginnings.threads(groups, padded, words, begins, n, *table, ends, values)
-    tables = xp.asarray(byte_tables(np.uint64(poly)))
+    tables = xp.ascontiguousarray(byte_tables(np.uint64(poly)))
     _fingerprint_tokens.threads(len(values), padded, begins, n, *table, np.uint64(poly), tables, values)
     return values, new_offsets, int(invalid[0])

@@ -36,6 +36,9 @@ BACKENDS = ("reference", "cpu", "gpu")
 OLDEST = (8, 0)
 """Least compute capability: kernels are compiled and tested for 8.0 (A100) and 9.0 (H100)."""
 
+OLDEST_CUPY = (14, 1)
+"""Before it, a sort that ran out of memory returned wrong values and raised nothing."""
+
 log = logging.getLogger("neardup_gpu")
 
 
@@ -165,6 +168,8 @@ def _problem(device: int | None) -> str | None:
         from numba import cuda
     except Exception as error:
         return f"CuPy or numba-cuda cannot be imported ({_brief(error)}); {_extra(version)} anew"
+    if tuple(int(part) for part in cupy.__version__.split(".")[:2]) < OLDEST_CUPY:
+        return f"CuPy {cupy.__version__} sorts wrongly when memory runs out (cupy issue 9894); {_extra(version)} anew"
     try:
         number = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -189,7 +194,6 @@ def _problem(device: int | None) -> str | None:
         cupy.cuda.nvrtc.getVersion()
     except Exception as error:
         return f"CuPy lacks its compiler ({_brief(error)}); {_extra(version)}, which brings it"
-    _quiet()
     return None
 
 
@@ -215,14 +219,6 @@ def _brief(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _quiet() -> None:
-    """Small grids are small inputs here, nothing to be warned of."""
-    with contextlib.suppress(ImportError):
-        from numba.cuda.core import config
-
-        config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
-
-
 # ---------------------------------------------------------------------------------------------- a job, and its memory
 
 DEFAULT_SHARE = 0.8
@@ -233,7 +229,7 @@ SIMULATED_MEMORY = 1 << 30
 """What stands for the free memory in the simulator."""
 
 BATCH_BYTES = 256 << 20
-"""Most text in a batch on a GPU: larger ones cost memory and save no time."""
+"""Most text in a batch on a GPU: larger ones cost memory, and kernels have enough to do with this."""
 
 TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36}
 """GPU memory that a byte of text needs while its batch is computed, at most, by the kind of shingling.
@@ -544,7 +540,10 @@ def _limited(chosen: Any, wanted: int | None) -> Iterator[int]:
         )
     memory = wanted or int(DEFAULT_SHARE * free)
     before = pool.get_limit()
-    pool.set_limit(size=pool.total_bytes() + memory)
+    held = pool.total_bytes()
+    if before:  # CUPY_GPU_MEMORY_LIMIT, or the caller
+        memory = max(1, min(memory, before - held))
+    pool.set_limit(size=held + memory)
     try:
         yield memory
     finally:

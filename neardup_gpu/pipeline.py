@@ -31,7 +31,7 @@ from neardup_gpu.kernels import (
     supershingles as supershingles_kernel,
     tokens as tokens_kernel,
 )
-from neardup_gpu.kernels.launch import array_module
+from neardup_gpu.kernels.launch import array_module, out_of_memory
 from neardup_gpu.kernels.scalar import mix64_all
 
 from . import __version__, theory
@@ -468,7 +468,12 @@ def _joined(arrays: list[Any], dtype: Any, width: int = 0) -> Any:
         return np.empty((0, width) if width else 0, dtype)
     if any(isinstance(array, np.ndarray) for array in arrays):
         arrays[:] = map(home, arrays)
-    joined = array_module(arrays[0]).concatenate(arrays)
+    try:
+        joined = array_module(arrays[0]).concatenate(arrays)
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        joined = np.concatenate(list(map(home, arrays)))
     arrays.clear()
     return joined
 
@@ -785,17 +790,16 @@ def _decide(
         fingerprints = _joined(_both(known.fingerprints, sketches.fingerprints), np.uint64, 2)
         stands_for[some] = some[job.with_room(partial(_first_here, fingerprints, ranked[some], job), spool.spill)]
         representatives = np.flatnonzero(present & (stands_for == np.arange(num)))
-        fingerprints = home(_take(fingerprints, ranked[representatives]))
-        features = _take(
-            _joined(_both(known.features, sketches.features), np.uint64, recipe.filter.k), ranked[representatives]
-        )
+        chosen = ranked[representatives]
+        fingerprints = home(job.with_room(partial(_take, fingerprints, chosen), spool.spill))
+        features = _joined(_both(known.features, sketches.features), np.uint64, recipe.filter.k)
+        features = job.with_room(partial(_take, features, chosen), spool.spill)
         job.release()
         candidates = job.with_room(partial(collide, features, recipe, backend=job.backend), spool.spill)
         pinned = representatives < num_known
         pairs = candidates.pairs
         if num_known:
-            in_reference = job.put(pinned)
-            pairs = pairs.where(~(in_reference[pairs.left] & in_reference[pairs.right]))
+            pairs = job.with_room(partial(_not_both, job.put(pinned), pairs), spool.spill)
 
     with clock.stage("verify"):
         there = job.with_room(
@@ -804,9 +808,10 @@ def _decide(
 
     with clock.stage("decide"):
         keeper, agreement = np.arange(num), np.ones(num)
-        chosen = keep(len(representatives), there, recipe, pinned=pinned, backend=job.backend)
+        keeping = partial(keep, len(representatives), there, recipe, pinned=pinned, backend=job.backend)
+        chosen = job.with_room(keeping, spool.spill)
         keeper[representatives] = representatives[home(chosen)]
-        agreement[representatives] = home(_resemblance_to(chosen, there))
+        agreement[representatives] = home(job.with_room(partial(_resemblance_to, chosen, there), spool.spill))
         verified = Verified(Pairs(home(there.pairs.left), home(there.pairs.right)), home(there.resemblance))
         # Exact duplicates: to their representative if it stays, else where it goes, with its resemblance.
         agreement, keeper = agreement[stands_for], keeper[stands_for]
@@ -905,6 +910,11 @@ def _both(some: list[Any], others: list[Any]) -> list[Any]:
     some.clear()
     others.clear()
     return together
+
+
+def _not_both(some: Any, pairs: Pairs) -> Pairs:
+    """The pairs of which not both rows are among some."""
+    return pairs.where(~(some[pairs.left] & some[pairs.right]))
 
 
 def _first_here(fingerprints: Any, rows: np.ndarray, job: Job) -> np.ndarray:

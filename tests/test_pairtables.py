@@ -174,11 +174,11 @@ def test_features_in_host_memory_go_to_the_device_in_slices(monkeypatch):
     """None of the arrays is the device's, as if its module were not NumPy in the simulator."""
     uploaded, xp = [], launch.namespace()
 
-    def asarray(array):
+    def upload(array):
         uploaded.append(len(array))
-        return xp.asarray(array)
+        return xp.ascontiguousarray(array)
 
-    device = SimpleNamespace(**{**vars(xp), "ndarray": (), "asarray": asarray})
+    device = SimpleNamespace(**{**vars(xp), "ndarray": (), "ascontiguousarray": upload})
     monkeypatch.setattr(pairtables, "namespace", lambda: device)
     monkeypatch.setattr(pairtables, "_SLICE", 30 * 8 * 3)
     features, present = some_features(100, 3, 8)

@@ -88,7 +88,7 @@ def tools() -> Path:
 
 
 def ptx(kernel, chip: str) -> str:
-    """The kernel's PTX, as numba-cuda hands it to the assembler on such a device."""
+    """The kernel's PTX. On a device numba-cuda links LTO-IR with nvJitLink instead, which may take other registers."""
     from hostir import code_library
 
     return code_library(kernel).get_asm_str(cc=CHIPS[chip].capability)

@@ -1,0 +1,46 @@
+"""Kernels take the arrays of their signature, and no others."""
+
+import numpy as np
+import pytest
+
+from neardup_gpu.kernels import launch
+from neardup_gpu.kernels.launch import cuda, kernel
+
+
+@kernel("void(uint32[:,::1], int64)")
+def _increase(matrix, step):
+    """One thread a row."""
+    row = cuda.grid(1)
+    if row < len(matrix):
+        for column in range(matrix.shape[1]):
+            matrix[row, column] += np.uint32(step)
+
+
+@pytest.mark.launches
+def test_a_launch_covers_all_threads_and_none():
+    xp = launch.namespace()
+    matrix = xp.zeros((300, 2), np.uint32)
+    _increase.threads(300, matrix, 3)
+    _increase.threads(0, matrix, 3)
+    assert (launch.to_host(matrix) == 3).all()
+
+
+@pytest.mark.launches
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda matrix: matrix.astype(np.int32), "argument 0 is int32, 2 dimensions"),
+        (lambda matrix: matrix.T, "argument 0 is uint32, 2 dimensions, not in C order"),
+        (lambda matrix: matrix[:, ::2], "not in C order"),
+        (lambda matrix: matrix[0], "argument 0 is uint32, 1 dimensions"),
+        (lambda matrix: [[1]], "argument 0 is a list, no device array"),
+    ],
+)
+def test_another_array_is_refused(change, said):
+    with pytest.raises(TypeError, match=said):
+        _increase.threads(4, change(launch.namespace().zeros((4, 4), np.uint32)), 1)
+
+
+def test_device_functions_are_not_called_by_the_host():
+    with pytest.raises(TypeError, match="row_of is for kernels"):
+        launch.row_of(np.zeros(2, np.int64), 0)
