@@ -129,7 +129,7 @@ def device(request, monkeypatch):
     cuda = SimpleNamespace(
         get_current_stream=lambda: compute,
         Stream=lambda non_blocking: Stream(device),
-        Event=lambda disable_timing: Event(device),
+        Event=lambda block, disable_timing: Event(device),
         Device=lambda: SimpleNamespace(use=lambda: None),
     )
     pool = SimpleNamespace(free_all_blocks=lambda: None)
