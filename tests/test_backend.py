@@ -52,6 +52,7 @@ def machine(
     capability="90",
     compiler=True,
     nvrtc=True,
+    version="14.2.0",
 ):
     """Make this a machine of that kind. `devices` may be the error that CUDA raises."""
 
@@ -71,13 +72,13 @@ def machine(
         return SimpleNamespace(id=number or 0, compute_capability=capability)
 
     cupy, numba_cuda = ModuleType("cupy"), ModuleType("cuda")
+    cupy.__version__ = version
     version_of_compiler = (lambda: (13, 0)) if nvrtc else (lambda: 1 / 0)
     nvrtc_module = SimpleNamespace(getVersion=version_of_compiler)
     cupy.cuda = SimpleNamespace(runtime=runtime_module, Device=device, nvrtc=nvrtc_module)
     numba_cuda.is_available = lambda: compiler
     monkeypatch.setattr(backend, "find_spec", lambda name: name if name in installed else None)
     monkeypatch.setattr(backend, "_simulated", lambda: False)
-    monkeypatch.setattr(backend, "_quiet", lambda: None)
     monkeypatch.setitem(sys.modules, "cupy", cupy if "cupy" in installed else None)
     import numba
 
@@ -104,6 +105,7 @@ PROBLEMS = {
         r"CuPy is not installed; install 'neardup_gpu\[cuda12\]'",
     ),
     "no numba-cuda": ({"installed": ("cupy",)}, r"numba-cuda is not installed; install 'neardup_gpu\[cuda13\]'"),
+    "a CuPy that sorts wrongly": ({"version": "14.0.1"}, r"CuPy 14\.0\.1 sorts wrongly .*; install 'neardup_gpu"),
     "no driver": ({"driver": None}, r"no NVIDIA driver .*install one"),
     "no device": (
         {"driver": (13000, 0), "devices": CudaError(100, "cudaErrorNoDevice: no CUDA-capable device is detected")},
