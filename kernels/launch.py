@@ -92,10 +92,10 @@ CACHE_WARM = CACHE is not None and any(CACHE.iterdir())
 """Whether an earlier run left compiled kernels there."""
 
 
-def jit(**options: Any) -> Callable[[Callable], Callable]:
+def jit(**options: Any) -> Callable[[Callable], Any]:
     """``numba.njit`` that releases the GIL and keeps its machine code in `CACHE`, where that can be written."""
 
-    def decorate(function: Callable) -> Callable:
+    def decorate(function: Callable) -> Any:
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = str(CACHE or "")  # read while the decorator runs: only our functions are kept there
         try:

@@ -588,12 +588,12 @@ def _packed_table():
     """(page, sequence, starts, items, spelling): `unicode_table`, an item being one word of class, kind, length and
     place of its spelling."""
     table = unicode_table.load()
-    lengths = np.diff(table.spelled.astype(np.int64))
+    places = table.spelled.astype(np.int64)
     items = (
         table.combining.astype(np.int64)
         | table.kinds.astype(np.int64) << 8
-        | lengths << 16
-        | table.spelled[:-1].astype(np.int64) << 32
+        | (places[1:] - places[:-1]) << 16
+        | places[:-1] << 32
     )
     return table.page, table.sequence, table.starts, items, table.spelling
 
@@ -699,7 +699,9 @@ def _find(text, begins, n, i, end, page, sequence, starts, items, found, at, wan
             invalid += 1
         number = np.int64(sequence[page[code >> 8], code & 255])
         first = np.int64(starts[number])
-        num_items = max(np.int64(starts[number + 1]) - first, 1)
+        num_items = np.int64(starts[number + 1]) - first
+        if num_items == 0:  # it stands for itself
+            num_items = np.int64(1)
         for item in range(num_items):
             kind = number if number in (WORD, SINGLE, MARK) else (items[first + item] >> 8) & 255
             if kind == WORD and state == _UNKNOWN:
