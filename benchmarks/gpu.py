@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import neardup_gpu
-from kernels import ALTAVISTA, WIDTH, figure, load, num_bytes, shuffled
+from kernels import ALTAVISTA, WIDTH, check_agreement, figure, load, num_bytes, shuffled
 from neardup_gpu.backend import resolve
 from neardup_gpu.data import Ragged
 from neardup_gpu.errors import BackendUnavailableError
@@ -49,6 +49,7 @@ from neardup_gpu.kernels import (
 from neardup_gpu.kernels.launch import namespace, simulated, to_host
 from neardup_gpu.recipe import Recipe, material
 
+AGREEMENT_BYTES = 1 << 20  # of text on which both are compared first
 SAMPLED_DOCUMENTS = 200  # whose overlap with all others is counted
 
 
@@ -118,43 +119,6 @@ def bandwidths(watch: Watch, size: int) -> tuple[float, float]:
         host = cupyx.zeros_pinned(size, np.uint8)
         across, _ = watch.milliseconds(lambda: target.set(host))
     return 2 * size / statistics.median(inside) / 1e6, size / statistics.median(across) / 1e6
-
-
-def check_agreement(text: Ragged, recipe: Recipe) -> int:
-    """Compare each kernel of the chain with `cpu` on some documents; return how many.
-
-    Raises
-    ------
-    AssertionError
-        If any output differs in any bit.
-    """
-    few = int(np.searchsorted(text.offsets, 4 << 20, side="right")) - 1
-    sample = Ragged(text.values, text.offsets[: max(few, 1) + 1])
-
-    def agree(module: Any, *arguments: Any, prefix: str = "") -> Any:
-        expected = getattr(module, prefix + "cpu")(*arguments)
-        found = getattr(module, prefix + "gpu")(*arguments)
-        for one, other in zip(*((x if isinstance(x, tuple) else (x,)) for x in (expected, found)), strict=True):
-            same = np.array_equal(one, to_host(other)) if isinstance(one, np.ndarray) else one == other
-            assert same, f"{module.__name__}: {prefix}gpu differs from {prefix}cpu"
-        return expected
-
-    drawn, (k, s, r) = material(1, ALTAVISTA.samples, 32), ALTAVISTA
-    values, offsets, _ = agree(tokens, sample.values, sample.offsets, drawn.tokens)
-    agree(sequences, values, offsets, drawn.documents)
-    values, offsets = agree(shingles, values, offsets, WIDTH, "set", drawn.shingles, drawn.bags)
-    wide = material(1, ALTAVISTA.samples, 64)
-    agree(minhash, values, offsets, wide.a, wide.b)
-    features = agree(supershingles, agree(minhash, values, offsets, drawn.a, drawn.b), k, s, 64, drawn.supershingles)
-    present = np.diff(offsets) > 0
-    left, right, *_ = agree(pairtables, features, present, r, drawn.keys, recipe.bucket_limit, recipe.bucket_probe)
-    values, offsets = agree(resemblance, values, offsets, prefix="unique_")
-    weight = resemblance.resemblance(*agree(resemblance, values, offsets, left, right))
-    agree(components, len(features), left, right, weight, np.zeros(len(features), bool), prefix="greedy_")
-    agree(components, len(features), left, right, prefix="connected_")
-    few = min(SAMPLED_DOCUMENTS, len(sample))
-    agree(overlap, values, offsets, *overlap.invert(values, offsets[: few + 1]), few)
-    return len(sample)
 
 
 def time_kernels(text: Ragged, recipe: Recipe, watch: Watch, random_rows: int) -> None:
@@ -262,7 +226,7 @@ def main() -> int:
     batches = load(shuffled(args.corpus, ["id", "text"]))
     text, recipe = repeated(batches, int(args.megabytes * 1e6)), Recipe(ALTAVISTA)
     watch = Watch(args.repeat, num_bytes([text]))
-    agreed = check_agreement(text, recipe)
+    agreed = check_agreement(text, "cpu", "gpu", AGREEMENT_BYTES)
     print(f"agreed with the CPU on {agreed} documents")
     copy, pcie = bandwidths(watch, min(1 << 30, 2 * watch.text_bytes))
     time_kernels(text, recipe, watch, args.random_rows)

@@ -43,7 +43,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "gpu"))
 
-from compiled import compiled, disassembly
+from compiled import compiled, disassembly, innermost_loops
 
 from kernels import ALTAVISTA, WIDTH, load, shuffled
 from neardup_gpu.kernels import minhash, sequences, shingles, tokens
@@ -112,27 +112,12 @@ def kind(name: str) -> str:
     return "imad" if name.startswith("IMAD") else "alu" if re.match(r"[IVLSPF]", name) else "other"
 
 
-def blocks(assembly: str) -> tuple[list[tuple[int, str]], list[tuple[int, list[str]]]]:
-    """(place and name of the instructions outside loops, place and instructions of each innermost loop)"""
-    begins: dict[str, int] = {}
-    names: list[str] = []
-    jumps: list[tuple[int, int]] = []
-    for line in assembly.splitlines():
-        if label := re.match(r"\s*(\.L_x_\d+):", line):
-            begins[label[1]] = len(names)
-        elif match := re.match(r"\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)(.*)", line):
-            names.append(match[1])
-            target = re.search(r"`\((\.L_x_\d+)\)", match[2])
-            if match[1].startswith("BRA") and target and begins.get(target[1], len(names)) < len(names) - 1:
-                jumps.append((begins[target[1]], len(names)))
-    inner = [(a, b) for a, b in jumps if not any((a, b) != (c, d) and a <= c and d <= b for c, d in jumps)]
-    within = {i for a, b in inner for i in range(a, b)}
-    return [(i, name) for i, name in enumerate(names) if i not in within], [(a, names[a:b]) for a, b in inner]
-
-
 def counts(name: str, chip: str, work: Work, profile: Profile) -> dict[str, float]:
     """Instructions of a thread, by pipe."""
-    outside, loops = blocks(disassembly(compiled(name, chip)[1]))
+    names, bounds_of_loops = innermost_loops(disassembly(compiled(name, chip)[1]))
+    within = {at for start, stop in bounds_of_loops for at in range(start, stop)}
+    outside = [(at, instruction) for at, instruction in enumerate(names) if at not in within]
+    loops = [(start, names[start:stop]) for start, stop in bounds_of_loops]
 
     def reads(loop: list[str], what: str) -> int:
         return sum(instruction.startswith(what) for instruction in loop)

@@ -27,8 +27,18 @@ import pyarrow.parquet as pq
 
 from neardup_gpu.data import Ragged
 from neardup_gpu.documents import open_documents
-from neardup_gpu.kernels import minhash, pairtables, resemblance, sequences, shingles, supershingles, tokens
-from neardup_gpu.kernels.launch import CARRYLESS_WIDTH
+from neardup_gpu.kernels import (
+    components,
+    minhash,
+    overlap,
+    pairtables,
+    resemblance,
+    sequences,
+    shingles,
+    supershingles,
+    tokens,
+)
+from neardup_gpu.kernels.launch import CARRYLESS_WIDTH, to_host
 from neardup_gpu.recipe import Filter, Recipe, material
 
 BATCH_BYTES = 8 << 20
@@ -73,24 +83,26 @@ def signatures_seconds(batches: list[Ragged], samples: int, bits: int = 32) -> f
     return time.perf_counter() - start
 
 
-def check_agreement(batch: Ragged) -> int:
+def check_agreement(batch: Ragged, slow: str = "reference", fast: str = "cpu", size: int = SAMPLE_BYTES) -> int:
     """Compare each kernel's two versions on the first short documents of a batch; return how many documents.
 
     Raises
     ------
     AssertionError
-        If any output differs in any bit.
+        If any output differs in any bit, or there is nothing to compare.
     """
-    short = np.flatnonzero(np.cumsum(np.where(batch.sizes < SAMPLE_BYTES // 3, batch.sizes, 0)) < SAMPLE_BYTES)
-    rows = [batch[int(row)] for row in short if batch.sizes[row] < SAMPLE_BYTES // 3]
+    short = np.flatnonzero(np.cumsum(np.where(batch.sizes < size // 3, batch.sizes, 0)) < size)
+    rows = [batch[int(row)] for row in short if batch.sizes[row] < size // 3]
+    assert rows, "no document is short enough to compare"
     sample, drawn, (k, s, r) = Ragged.from_rows(rows, np.uint8), material(1, ALTAVISTA.samples, 32), ALTAVISTA
 
     def agree(kernel: Any, *args: Any, prefix: str = "") -> Any:
-        expected, found = getattr(kernel, prefix + "reference")(*args), getattr(kernel, prefix + "cpu")(*args)
+        expected, found = getattr(kernel, prefix + slow)(*args), getattr(kernel, prefix + fast)(*args)
         several = isinstance(expected, tuple)
         for one, other in zip(expected, found, strict=True) if several else [(expected, found)]:
+            other = to_host(other) if isinstance(one, np.ndarray) else other
             assert np.array_equal(one, other) and np.asarray(one).dtype == np.asarray(other).dtype, kernel.__name__
-        return found
+        return expected
 
     values, offsets, _ = agree(tokens, sample.values, sample.offsets, drawn.tokens)
     agree(sequences, values, offsets, drawn.documents)
@@ -99,10 +111,15 @@ def check_agreement(batch: Ragged) -> int:
     agree(minhash, values, offsets, wide.a, wide.b)
     features = agree(supershingles, agree(minhash, values, offsets, drawn.a, drawn.b), k, s, 64, drawn.supershingles)
     twice = np.concatenate([features, features])
-    agree(pairtables, twice, np.ones(len(twice), bool), r, drawn.keys, 64, 16)
+    left, right, *_ = agree(pairtables, twice, np.ones(len(twice), bool), r, drawn.keys, 64, 16)
+    weight, pinned = np.ones(len(left)), np.zeros(len(twice), bool)
+    agree(components, len(twice), left, right, weight, pinned, prefix="greedy_")
+    agree(components, len(twice), left, right, prefix="connected_")
     values, offsets = agree(resemblance, values, offsets, prefix="unique_")
     left, right = np.triu_indices(len(offsets) - 1, 1)
     agree(resemblance, values, offsets, left, right)
+    few = min(10, len(sample))
+    agree(overlap, values, offsets, *overlap.invert(values, offsets[: few + 1]), few)
     return len(sample)
 
 

@@ -234,24 +234,27 @@ class Kernel:
         TypeError
             If an argument is not the array that the signature says: a kernel of one signature takes what it is given.
         """
-        for number, (kind, argument) in enumerate(zip(self._kinds, arguments, strict=True)):
-            if not isinstance(kind, types.Array):
+        for number, (wanted, argument) in enumerate(zip(self._arrays, arguments, strict=True)):
+            if wanted is None:
                 continue
-            wanted = np.dtype(str(kind.dtype).replace("boolean", "bool"))
             if not isinstance(argument, namespace().ndarray):
                 raise TypeError(f"{self.__name__}: argument {number} is a {type(argument).__name__}, no device array")
-            if argument.dtype != wanted or argument.ndim != kind.ndim or not argument.flags.c_contiguous:
+            if (argument.dtype, argument.ndim) != wanted or not argument.flags.c_contiguous:
                 layout = "" if argument.flags.c_contiguous else ", not in C order"
                 raise TypeError(
                     f"{self.__name__}: argument {number} is {argument.dtype}, {argument.ndim} dimensions{layout}; "
-                    f"it should be {wanted}, {kind.ndim} dimensions, in C order"
+                    f"it should be {wanted[0]}, {wanted[1]} dimensions, in C order"
                 )
         if count > 0:
             self._launch(count, *arguments)
 
     @cached_property
-    def _kinds(self) -> tuple[Any, ...]:
-        return sigutils.normalize_signature(self.signature)[0]
+    def _arrays(self) -> tuple[tuple[np.dtype, int] | None, ...]:
+        """Type and dimensions of each argument that is an array."""
+        return tuple(
+            (np.dtype(str(kind.dtype).replace("boolean", "bool")), kind.ndim) if isinstance(kind, types.Array) else None
+            for kind in sigutils.normalize_signature(self.signature)[0]
+        )
 
     def _launch(self, count: int, *arguments: Any) -> None:
         if simulated():

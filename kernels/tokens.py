@@ -741,7 +741,7 @@ def _mark_documents(offsets, begins):
 
 @kernel(f"void(uint8[::1], uint64[::1], uint32[::1], int64, {_TABLE}, uint8[::1], int64[::1])")
 def _count_beginnings(text, words, begins, n, page, sequence, starts, items, spelling, counts, invalid):
-    """One thread a group: how many tokens begin there, at most 80."""
+    """One thread a group: how many tokens begin there, at most 66 (11 sequences of 3 bytes, each of 6 tokens)."""
     group = cuda.grid(1)
     if group >= len(counts):
         return

@@ -790,10 +790,10 @@ def _decide(
         fingerprints = _joined(_both(known.fingerprints, sketches.fingerprints), np.uint64, 2)
         stands_for[some] = some[job.with_room(partial(_first_here, fingerprints, ranked[some], job), spool.spill)]
         representatives = np.flatnonzero(present & (stands_for == np.arange(num)))
-        chosen = ranked[representatives]
-        fingerprints = home(job.with_room(partial(_take, fingerprints, chosen), spool.spill))
+        rows = ranked[representatives]  # of the representatives, in the order of documents
+        fingerprints = home(job.with_room(partial(_take, fingerprints, rows), spool.spill))
         features = _joined(_both(known.features, sketches.features), np.uint64, recipe.filter.k)
-        features = job.with_room(partial(_take, features, chosen), spool.spill)
+        features = job.with_room(partial(_take, features, rows), spool.spill)
         job.release()
         candidates = job.with_room(partial(collide, features, recipe, backend=job.backend), spool.spill)
         pinned = representatives < num_known
@@ -802,9 +802,7 @@ def _decide(
             pairs = job.with_room(partial(_not_both, job.put(pinned), pairs), spool.spill)
 
     with clock.stage("verify"):
-        there = job.with_room(
-            partial(_verify_spooled, spool, ranked[representatives], pairs, recipe, clock, job), spool.spill
-        )
+        there = job.with_room(partial(_verify_spooled, spool, rows, pairs, recipe, clock, job), spool.spill)
 
     with clock.stage("decide"):
         keeper, agreement = np.arange(num), np.ones(num)
@@ -820,7 +818,7 @@ def _decide(
     sampled = None
     if check:
         with clock.stage("check"):
-            run = partial(_check_recall, spool, ranked[representatives], fingerprints, features, pinned)
+            run = partial(_check_recall, spool, rows, fingerprints, features, pinned)
             sampled = job.with_room(partial(run, candidates, verified, recipe, check, clock, job), spool.spill)
 
     with clock.stage("decide"):

@@ -41,6 +41,19 @@ def test_another_array_is_refused(change, said):
         _increase.threads(4, change(launch.namespace().zeros((4, 4), np.uint32)), 1)
 
 
+@pytest.mark.parametrize(
+    ("error", "is_it"),
+    [
+        (MemoryError("CuPy's allocator"), True),
+        (RuntimeError("CUDA_ERROR_OUT_OF_MEMORY: cuda.core, by which Numba launches"), True),
+        (RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS"), False),
+        (ValueError("2"), False),
+    ],
+)
+def test_what_out_of_memory_looks_like(error, is_it):
+    assert launch.out_of_memory(error) == is_it
+
+
 def test_device_functions_are_not_called_by_the_host():
     with pytest.raises(TypeError, match="row_of is for kernels"):
         launch.row_of(np.zeros(2, np.int64), 0)

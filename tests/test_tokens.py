@@ -230,3 +230,21 @@ def test_the_committed_table_is_what_unicodedata_gives():
     ):
         assert built.dtype == stored.dtype, name
         np.testing.assert_array_equal(built, stored, name)
+
+
+def test_tokens_that_begin_in_a_group_are_counted_in_a_byte():
+    """No code point becomes more than 6 tokens in 3 bytes: 66 in the 32 bytes that a thread of the GPU takes."""
+    table = unicode_table.load()
+    widths = ((1, 0, 0x80), (2, 0x80, 0x800), (3, 0x800, 0x10000), (4, 0x10000, 0x110000))
+    most = dict.fromkeys((1, 2, 3, 4), 1)  # what stands for itself
+    for width, first, stop in widths:
+        codes = np.arange(first, stop)
+        for number in np.unique(table.sequence[table.page[codes >> 8], codes & 255]):
+            state, begun = unicode_table.DIVIDE, 0
+            for one in table.kinds[table.starts[number] : table.starts[number + 1]]:
+                if one == unicode_table.SINGLE or (one == unicode_table.WORD and state != one):
+                    begun += 1
+                if one not in (unicode_table.MARK, unicode_table.VANISH):
+                    state = one
+            most[width] = max(most[width], begun)
+    assert max(-(-32 // width) * begun for width, begun in most.items()) == 66 < 256

@@ -159,24 +159,23 @@ def _version(package: str) -> str:
         return "missing"
 
 
-def innermost_loops(assembly: str) -> list[list[str]]:
-    """The instructions, by name, from each label to a jump back to it; only loops that hold no other loop."""
+def innermost_loops(assembly: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """(names of the instructions, where each loop that holds no other one begins and ends)
+
+    A loop is what lies from a label to a jump back to it; the jump to itself after the end of a kernel is none.
+    """
     begins: dict[str, int] = {}
-    instructions: list[str] = []
-    found: list[tuple[int, int]] = []
+    names: list[str] = []
+    jumps: list[tuple[int, int]] = []
     for line in assembly.splitlines():
         if label := re.match(r"\s*(\.L_x_\d+):", line):
-            begins[label[1]] = len(instructions)
+            begins[label[1]] = len(names)
         elif match := re.match(r"\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)(.*)", line):
-            instructions.append(match[1])
+            names.append(match[1])
             target = re.search(r"`\((\.L_x_\d+)\)", match[2])
-            if match[1].startswith("BRA") and target and target[1] in begins:
-                found.append((begins[target[1]], len(instructions)))
-    return [
-        instructions[start:stop]
-        for start, stop in found
-        if not any(start <= a and b <= stop and (a, b) != (start, stop) for a, b in found)
-    ]
+            if match[1].startswith("BRA") and target and begins.get(target[1], len(names)) < len(names) - 1:
+                jumps.append((begins[target[1]], len(names)))
+    return names, [(a, b) for a, b in jumps if not any((a, b) != (c, d) and a <= c and d <= b for c, d in jumps)]
 
 
 def minima(loop: list[str]) -> int:
@@ -186,7 +185,8 @@ def minima(loop: list[str]) -> int:
 
 def inner_loop(name: str, chip: str) -> list[str]:
     """The instructions of the loop of a min-hash kernel that takes most minima."""
-    return max(innermost_loops(disassembly(compiled(name, chip)[1])), key=minima)
+    names, loops = innermost_loops(disassembly(compiled(name, chip)[1]))
+    return max((names[start:stop] for start, stop in loops), key=minima)
 
 
 def table() -> dict[str, dict[str, dict]]:
