@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +64,11 @@ def new_folder(path: str | Path, overwrite: bool = False, inputs: Iterable[str] 
 
 
 @contextlib.contextmanager
-def new_file(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
-    """Like `new_folder`, for one Parquet file; only one that carries a recipe is replaced."""
+def new_file(
+    path: str | Path, overwrite: bool = False, is_ours: Callable[[Path], bool] | None = None
+) -> Iterator[Path]:
+    """Like `new_folder`, for one file; only one of ours is replaced: Parquet that carries a recipe, or as `is_ours`
+    says."""
     asked, path = path, Path(os.path.realpath(path))
     with _named(asked):
         if path.is_dir():
@@ -73,7 +76,7 @@ def new_file(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
         taken = path.exists()
     if taken and not overwrite:
         raise OutputError(f"{asked}: exists already; name another output or add --overwrite")
-    if taken and not _is_artefact(path):
+    if taken and not (is_ours or _is_artefact)(path):
         raise OutputError(f"{asked}: was not written by neardup; --overwrite replaces only what was")
     with _beside(path, asked) as partial:
         yield partial / path.name

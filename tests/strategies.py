@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from neardup_gpu.kernels.hamming import table_reference
 from neardup_gpu.kernels.overlap import invert
 
 EXTREMES = [0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
@@ -180,13 +181,86 @@ def gather(draw):
     return values, offsets, np.array(rows, np.int64)
 
 
+@st.composite
+def weighted_words(draw):
+    """Features with weights, the greatest of which are all that a counter holds; or without."""
+    values, offsets = draw(ragged_words())
+    random = np.random.default_rng(draw(SEEDS))
+    most = draw(st.sampled_from([1, 3, 2**32, (2**63 - 1) // max(1, len(values))]))  # few values: ties
+    weights = random.integers(0, most, len(values), endpoint=True)
+    if len(values) and draw(st.booleans()):
+        weights[:] = 0
+        weights[draw(st.integers(0, len(values) - 1))] = 2**63 - 1
+    return values, offsets, draw(st.sampled_from([None, weights])), draw(st.sampled_from([64, 128]))
+
+
+@st.composite
+def look_up(draw):
+    values, _ = draw(ragged_words())
+    table = np.array(sorted(draw(st.sets(st.one_of(WORDS, st.sampled_from([*values.tolist(), 7]))))), np.uint64)
+    weights = np.random.default_rng(draw(SEEDS)).integers(0, 2**63, len(table))
+    return values, table, weights, draw(st.sampled_from([0, 256, 2**63 - 1]))
+
+
+# Counts on both sides of where a logarithm's 256th begins, and any others.
+COUNTS = st.one_of(
+    st.integers(1, 2**40 - 1),
+    st.integers(1, 300),
+    st.tuples(st.integers(0, 40 * 256 - 1), st.integers(-1, 1)).map(
+        lambda at: min(max(int(2 ** (at[0] / 256)) + at[1], 1), 2**40 - 1)
+    ),
+)
+
+
+@st.composite
+def fingerprints(draw):
+    """Near one another in many ways: a few centres, some of their bits, anywhere or in one block, flipped."""
+    generator = np.random.default_rng(draw(SEEDS))
+    centres = np.array(draw(st.lists(WORDS, min_size=1, max_size=6)), np.uint64)
+    values = generator.choice(centres, draw(st.sampled_from([0, 1, 2, 30, 120])))
+    places = np.uint64(1) << generator.integers(0, draw(st.sampled_from([3, 16, 64])), (5, len(values)), np.uint64)
+    for flipped in places[: draw(st.integers(0, 5))]:
+        values ^= np.where(generator.random(len(values)) < 0.5, flipped, np.uint64(0))
+    return values
+
+
+MASKS = st.one_of(WORDS, st.sampled_from([4, 8, 16, 40]).map(lambda p: (1 << p) - 1 << 64 - p)).map(np.uint64)
+LIMITS = st.tuples(st.sampled_from([0, 1, 2, 5, 10, 1000]), st.integers(0, 6))
+
+
+@st.composite
+def hamming(draw):
+    masks = np.array(draw(st.lists(MASKS, max_size=4)), np.uint64)
+    return draw(fingerprints()), masks, draw(st.integers(0, 8)), *draw(LIMITS)
+
+
+@st.composite
+def hamming_probe(draw):
+    values, masks, radius, *limits = draw(hamming())
+    whole = draw(st.booleans())
+    tables = [table_reference(values, mask, whole) for mask in masks]
+    words = np.array([words for words, _ in tables], np.uint64).reshape(len(masks), len(values))
+    rows = np.array([rows for _, rows in tables], np.uint32).reshape(len(masks), len(values))
+    queries = np.concatenate([values[: draw(st.integers(0, 20))], draw(fingerprints())])
+    return words, rows, masks, queries, radius, *limits
+
+
 STRATEGIES = {
+    "hamming": hamming(),
+    "hamming.first": st.tuples(fingerprints()),
+    "hamming.table": st.tuples(fingerprints(), MASKS, st.booleans()),
+    "hamming.probe": hamming_probe(),
     "tokens": tokens(),
     "shingles": shingles(),
     "sequences": sequences(),
     "minhash": minhash(),
     "gather": gather(),
     "overlap": overlap(),
+    "simhash": weighted_words(),
+    "weights.counts": ragged_words(),
+    "weights.frequencies": ragged_words(),
+    "weights.logarithmic": st.tuples(st.lists(COUNTS, max_size=20).map(lambda n: np.array(n, np.int64))),
+    "weights.look_up": look_up(),
     "supershingles": supershingles(),
     "pairtables": pairtables(),
     "resemblance": resemblance(),

@@ -15,6 +15,7 @@ import numpy as np
 from strategies import CHARACTERS
 from test_agreement import DEFINITIONS
 
+from neardup_gpu.kernels.hamming import table_cpu
 from neardup_gpu.kernels.overlap import invert
 from neardup_gpu.kernels.resemblance import unique_cpu
 
@@ -89,6 +90,18 @@ def resemblance():
     return values, offsets, left, right
 
 
+def simhash(weighted, bits):
+    values, offsets = ragged(5000, 20, giant=30_000, alphabet=50_000)
+    weights = generator(9).integers(0, 2**47, len(values)) if weighted else None
+    return values, offsets, weights, bits
+
+
+def look_up(size):
+    values = ragged(1000, 20)[0]
+    table = np.unique(values[::2])[:size]
+    return values, table, generator(10).integers(0, 2**40, len(table)), 256
+
+
 def pairs(num_rows, num_pairs):
     left, right = np.sort(generator(6).integers(0, num_rows, (2, num_pairs)), axis=0)
     distinct = np.unique(np.stack([left, right])[:, left < right], axis=1)
@@ -117,6 +130,30 @@ def gather():
     return *ragged(10_000, 20, giant=20_000), generator(9).integers(0, 10_000, 8000)
 
 
+def near(num_rows):
+    """Random fingerprints, twice as many near them, and a crowd of repeats and of those that differ in one block."""
+    random = generator(9)
+    values = random.integers(0, 2**64, num_rows, np.uint64)
+    values = np.concatenate([values, values[random.integers(0, num_rows, 2 * num_rows)]])
+    for flipped in np.uint64(1) << random.integers(0, 64, (4, len(values)), np.uint64):
+        values ^= np.where(random.random(len(values)) < 0.4, flipped, np.uint64(0))
+    crowd = random.integers(0, 1000, num_rows // 4, np.uint64) << np.uint64(20)
+    return random.permutation(np.concatenate([values, crowd]))
+
+
+QUARTERS = np.uint64(0xFFFF << 48) >> np.arange(0, 64, 16, dtype=np.uint64)
+
+
+def hamming(limit):
+    return near(2000), QUARTERS, 3, limit, 8
+
+
+def hamming_probe(limit):
+    tables = [table_cpu(near(2000), mask, True) for mask in QUARTERS]
+    words, rows = (np.stack([table[part] for table in tables]) for part in (0, 1))
+    return words, rows, QUARTERS, near(1000), 3, limit, 8
+
+
 FIXED: dict[str, list[Callable[[], tuple]]] = {
     "tokens": [tokens],
     "shingles": [partial(shingles, mode) for mode in ("set", "bag", "circular")],
@@ -129,10 +166,19 @@ FIXED: dict[str, list[Callable[[], tuple]]] = {
     "pairtables": [partial(pairtables, 6, 2, 50), partial(pairtables, 5, 4, 10_000)],
     "resemblance.unique": [partial(ragged, 10_000, 20, giant=20_000, alphabet=50_000)],
     "resemblance": [resemblance],
+    "hamming": [partial(hamming, limit) for limit in (100, 10**6)],
+    "hamming.first": [lambda: (near(3000),)],
+    "hamming.table": [partial(lambda whole: (near(3000), QUARTERS[1], whole), whole) for whole in (False, True)],
+    "hamming.probe": [partial(hamming_probe, limit) for limit in (100, 10**6)],
     "components.greedy": [greedy, path],
     "components.connected": [partial(pairs, 20_000, 15_000)],
     "gather": [gather],
     "overlap": [overlap],
+    "simhash": [partial(simhash, False, 64), partial(simhash, True, 128)],
+    "weights.counts": [partial(ragged, 5000, 20, giant=20_000, alphabet=2000)],
+    "weights.frequencies": [partial(ragged, 5000, 20, giant=20_000, alphabet=2000)],
+    "weights.logarithmic": [lambda: (generator(11).integers(1, 2**40, 1000),)],
+    "weights.look_up": [partial(look_up, None), partial(look_up, 0)],
 }
 """The fixed cases of each definition."""
 

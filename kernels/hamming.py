@@ -1,0 +1,869 @@
+"""The Hamming-distance problem: which 64-bit fingerprints differ from one another in at most k bits.
+
+A table is a mask of p bits, the fingerprints with these bits moved to the top (in their order, the other bits after
+them in theirs), sorted, and the row of each. Those that share the top p bits are a bucket. The masks of a design
+(`neardup_gpu.hamming`) are such that whatever k bits differ, some mask has none of them: so two fingerprints that
+differ in at most k bits share a bucket of some table, and it is enough to count the bits of the xor within buckets.
+
+A bucket of m fingerprints has m (m - 1) / 2 pairs. Above a limit, all are compared only with the bucket's first
+`bucket_probe`, and the pairs that this leaves out are counted.
+
+Source: Manku, Jain and Das Sarma 2007, section 3.
+Cost: for each table a radix sort, 24 bytes a row, of the p bits alone where more is not asked for; for each pair of a
+bucket an xor and a count of bits; 8 to 16 bytes for each pair found.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba import prange
+
+from .launch import cuda, jit, kernel, namespace, row_of, to_host
+from .pairtables import _first_of, _limited, _most_rows, _pairs_before
+
+NO_LIMIT = 2**62
+"""A `bucket_limit` that no bucket exceeds."""
+
+
+def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
+    """Pairs of rows that differ in at most `radius` bits and agree under some mask, from the definition.
+
+    Parameters
+    ----------
+    fingerprints : array of uint64, shape (rows,)
+        In priority order, the best first; fewer than 2**32.
+    masks : array of uint64, shape (tables,)
+    radius : int
+        In bits.
+    bucket_limit, bucket_probe : int
+        In a bucket of more than `bucket_limit` rows, rows are compared with its first `bucket_probe` rows only.
+
+    Returns
+    -------
+    left, right : arrays of int64, shape (pairs,)
+        left < right, in lexicographic order, each pair once. Empty without rows.
+    distance : array of uint8, shape (pairs,)
+        Bits in which they differ.
+    num_large : int
+        Buckets above the limit, over all tables.
+    num_uncompared : int
+        Pairs of rows of such a bucket that this bucket did not compare, over all tables.
+    """
+    values = fingerprints.tolist()
+    pairs, num_large, num_uncompared = {}, 0, 0
+    for mask in masks.tolist():
+        buckets: dict[int, list[int]] = {}
+        for row, value in enumerate(values):
+            buckets.setdefault(value & mask, []).append(row)
+        for bucket in buckets.values():
+            large = len(bucket) > bucket_limit
+            first = bucket[:bucket_probe] if large else bucket
+            compared = {(a, b): (values[a] ^ values[b]).bit_count() for a in first for b in bucket if a < b}
+            pairs |= {pair: bits for pair, bits in compared.items() if bits <= radius}
+            num_large += large
+            num_uncompared += len(bucket) * (len(bucket) - 1) // 2 - len(compared)
+    left, right = np.array(sorted(pairs), np.int64).reshape(-1, 2).T.copy()
+    return left, right, np.array([pairs[pair] for pair in sorted(pairs)], np.uint8), num_large, num_uncompared
+
+
+def first_reference(fingerprints):
+    """The first row with the same fingerprint, for each row: int64, shape (rows,)."""
+    seen: dict[int, int] = {}
+    return np.array([seen.setdefault(value, row) for row, value in enumerate(fingerprints.tolist())], np.int64)
+
+
+def table_reference(fingerprints, mask, whole):
+    """One table: the permuted fingerprints in order, and their rows.
+
+    Parameters
+    ----------
+    fingerprints : array of uint64, shape (rows,)
+    mask : uint64
+        The bits that lead.
+    whole : bool
+        Whether all bits decide the order, or only those that lead. What ties keeps the order of rows.
+
+    Returns
+    -------
+    words : array of uint64, shape (rows,)
+    rows : array of uint32, shape (rows,)
+    """
+    mask = int(mask)
+    places = sorted(range(64), key=lambda place: (not mask >> place & 1, -place))  # of the permuted bits, highest first
+    num_sorted = 64 if whole else mask.bit_count()
+    table = []
+    for row, value in enumerate(fingerprints.tolist()):
+        bits = "".join(str(value >> place & 1) for place in places)
+        table.append((bits[:num_sorted], row, int(bits, 2)))
+    table.sort()
+    return np.array([word for _, _, word in table], np.uint64), np.array([row for _, row, _ in table], np.uint32)
+
+
+def probe_reference(words, rows, masks, queries, radius, bucket_limit, bucket_probe):
+    """Which fingerprints of some tables differ from each query in at most `radius` bits and agree under some mask.
+
+    Parameters
+    ----------
+    words, rows : arrays of uint64 and uint32, shape (tables, n)
+        Tables, each in the order of its leading bits at least.
+    masks : array of uint64, shape (tables,)
+    queries : array of uint64, shape (num_queries,)
+        Fewer than 2**32.
+    radius : int
+    bucket_limit, bucket_probe : int
+        In a bucket of more than `bucket_limit` fingerprints, a query is compared with the first `bucket_probe` only.
+
+    Returns
+    -------
+    query, row : arrays of int64, shape (found,)
+        In lexicographic order, each once.
+    distance : array of uint8, shape (found,)
+    num_large : int
+        Buckets above the limit that a query met, over all queries and tables.
+    num_uncompared : int
+        Fingerprints left out there.
+    """
+    found, num_large, num_uncompared = {}, 0, 0
+    for table, order, mask in zip(words.tolist(), rows.tolist(), masks, strict=True):
+        others = 64 - int(mask).bit_count()
+        permuted, numbers = table_reference(queries, mask, False)
+        for query, word in zip(numbers.tolist(), permuted.tolist(), strict=True):
+            bucket = [i for i, other in enumerate(table) if (word ^ other) >> others == 0]
+            large = len(bucket) > bucket_limit
+            compared = bucket[:bucket_probe] if large else bucket
+            num_large += large
+            num_uncompared += len(bucket) - len(compared)
+            distances = {(query, order[i]): (word ^ table[i]).bit_count() for i in compared}
+            found |= {pair: bits for pair, bits in distances.items() if bits <= radius}
+    query, row = np.array(sorted(found), np.int64).reshape(-1, 2).T.copy()
+    return query, row, np.array([found[pair] for pair in sorted(found)], np.uint8), num_large, num_uncompared
+
+
+# ------------------------------------------------------------------------------------------------------------- shared
+
+
+@jit()
+def count_bits(word):
+    """Number of ones in a uint64. LLVM knows these steps and puts one instruction in their place; NVIDIA's does not."""
+    v = np.uint64(word)
+    v -= (v >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    v = (v & np.uint64(0x3333333333333333)) + ((v >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    v = (v + (v >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (v * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@jit()
+def move(word, part, left):
+    """The bits of `word` in `part`, rotated left by 0 to 63."""
+    kept = np.uint64(word) & np.uint64(part)
+    return (kept << np.uint64(left)) | (kept >> ((np.uint64(64) - np.uint64(left)) & np.uint64(63)))
+
+
+def moves(mask):
+    """What a table's permutation is made of: (part, rotation to the left) of each run of bits that move together.
+
+    Returns
+    -------
+    array of uint64, shape (parts, 2)
+    """
+    places = sorted(range(64), key=lambda place: (not int(mask) >> place & 1, -place))
+    parts: dict[int, int] = {}
+    for target, place in enumerate(places):
+        left = (63 - target - place) % 64
+        parts[left] = parts.get(left, 0) | 1 << place
+    return np.array([(part, left) for left, part in parts.items()], np.uint64)
+
+
+class _Plan(NamedTuple):
+    """What a set of masks comes to.
+
+    moves : array of uint64, shape (tables, parts, 2)
+        Filled up with parts of no bits.
+    tops : array of uint64, shape (tables,)
+        The leading bits.
+    before : array of uint64, shape (tables, tables)
+        before[t, :t] are the earlier masks, permuted as table t is: two words of it that agree in the bits of one of
+        them were in one bucket before.
+    """
+
+    moves: np.ndarray
+    tops: np.ndarray
+    before: np.ndarray
+
+
+@lru_cache(16)
+def _plan(masks: bytes) -> _Plan:
+    each = np.frombuffer(masks, np.uint64)
+    parts = [moves(mask) for mask in each]
+    padded = np.zeros((len(each), max(map(len, parts), default=1), 2), np.uint64)
+    for table, some in enumerate(parts):
+        padded[table, : len(some)] = some
+    tops = np.array([~(2**64 - 1 >> int(mask).bit_count()) & 2**64 - 1 for mask in each], np.uint64)
+    before = np.zeros((len(each), len(each)), np.uint64)
+    for table in range(len(each)):
+        before[table, :table] = _permuted(each[:table], padded[table])
+    return _Plan(padded, tops, before)
+
+
+def plan(masks):
+    """The `_Plan` of some masks; remembered, as a query takes less time than this."""
+    return _plan(np.ascontiguousarray(to_host(masks), np.uint64).tobytes())
+
+
+@jit(parallel=True)
+def _permuted(fingerprints, parts):
+    """Each fingerprint with the mask's bits leading."""
+    words = np.empty(len(fingerprints), np.uint64)
+    for i in prange(len(fingerprints)):
+        word = np.uint64(0)
+        for part in range(len(parts)):
+            word |= move(fingerprints[i], parts[part, 0], parts[part, 1])
+        words[i] = word
+    return words
+
+
+# ------------------------------------------------------------------------------------------------------------ on a CPU
+
+
+@jit(parallel=True)
+def _sort_digit(words, rows, shift, bits, counts, sorted_words, sorted_rows):
+    """One pass of a radix sort: by `bits` bits from `shift` on, ties in the order given; runs of words in parallel."""
+    runs, digits, n = len(counts), 1 << bits, len(words)
+    below = np.uint64(digits - 1)
+    for run in prange(runs):
+        counts[run] = 0
+        for i in range(run * n // runs, (run + 1) * n // runs):
+            counts[run, (words[i] >> shift) & below] += 1
+    place = 0
+    for digit in range(digits):
+        for run in range(runs):
+            count = counts[run, digit]
+            counts[run, digit] = place
+            place += count
+    for run in prange(runs):
+        for i in range(run * n // runs, (run + 1) * n // runs):
+            word = words[i]
+            digit = (word >> shift) & below
+            at = counts[run, digit]
+            counts[run, digit] = at + 1
+            sorted_words[at], sorted_rows[at] = word, rows[i]
+
+
+_DIGIT = 11  # bits of most passes: 2048 places to write to, as many pages as a core remembers
+
+
+def _sorted(words, num_bits):
+    """(words, rows) sorted by the `num_bits` highest bits; `words` is written over."""
+    rows = np.arange(len(words), dtype=np.uint32)
+    passes = -(-num_bits // _DIGIT)
+    if passes:
+        other_words, other_rows = np.empty_like(words), np.empty_like(rows)
+        counts = np.empty((numba.get_num_threads(), 1 << -(-num_bits // passes)), np.int64)
+    for number in range(passes):
+        low, high = (64 - num_bits + num_bits * i // passes for i in (number, number + 1))
+        _sort_digit(words, rows, np.uint64(low), high - low, counts, other_words, other_rows)
+        words, rows, other_words, other_rows = other_words, other_rows, words, rows
+    return words, rows
+
+
+def _check_rows(array):
+    """Rows are 32 bits in tables, and pairs of them one word."""
+    if len(array) >= 2**32 - 1:
+        raise ValueError(f"a table holds fewer than 2**32 - 1 fingerprints, not {len(array)}: divide them")
+
+
+def table_cpu(fingerprints, mask, whole):
+    """As `table_reference`: by radix sort, 11 bits at a time."""
+    _check_rows(fingerprints)
+    words = _permuted(fingerprints, moves(mask))
+    return _sorted(words, 64 if whole else int(mask).bit_count())
+
+
+@jit()
+def _write_first(words, rows, first):
+    start = 0
+    for i in range(len(words)):
+        if words[i] != words[start]:
+            start = i
+        first[rows[i]] = rows[start]
+
+
+def first_cpu(fingerprints):
+    """As `first_reference`: by sorting, which puts the rows of each fingerprint side by side, the first one first."""
+    words, rows = table_cpu(fingerprints, np.uint64(2**64 - 1), True)
+    first = np.empty(len(words), np.int64)
+    _write_first(words, rows, first)
+    return first
+
+
+@jit()
+def _bucket_bounds(words, top, num_runs):
+    """Divide a table into runs of about equal length that divide no bucket."""
+    n = len(words)
+    bounds = np.empty(num_runs + 1, np.int64)
+    bounds[0], bounds[num_runs] = 0, n
+    for run in range(1, num_runs):
+        at = max(run * n // num_runs, bounds[run - 1])
+        while 0 < at < n and (words[at] ^ words[at - 1]) & top == np.uint64(0):
+            at += 1
+        bounds[run] = at
+    return bounds
+
+
+@jit()
+def _num_near(word, words, start, stop, radius):
+    """How many of words[start:stop] differ from `word` in at most `radius` bits: eight at once, all being unsigned."""
+    near, most = np.uint64(0), np.uint64(radius)
+    for j in range(np.uint64(start), np.uint64(stop)):
+        near += np.uint64(count_bits(word ^ words[j]) <= most)
+    return np.int64(near)
+
+
+@jit()
+def _is_new(differ, before):
+    """Whether some bits differ under each mask of `before`."""
+    for mask in before:
+        if differ & mask == np.uint64(0):
+            return False
+    return True
+
+
+@jit()
+def _bucket_stop(words, start, stop, top):
+    """Where the bucket that begins at `start` ends, at most at `stop`: by doubled steps, then bisection."""
+    word, step, low = words[start], 1, start
+    while low + step < stop and (words[low + step] ^ word) & top == np.uint64(0):
+        low += step
+        step += step
+    high = min(low + step, stop)  # words[low] is in the bucket, words[high] is not
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if (words[middle] ^ word) & top == np.uint64(0):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@jit(parallel=True)
+def _count_pairs(words, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops):
+    """Each word's near ones after it, and its bucket's end; (pairs of each run, large buckets, pairs left out)."""
+    sizes = np.zeros(len(bounds) - 1, np.int64)
+    num_large = num_uncompared = 0
+    for run in prange(len(bounds) - 1):
+        start, size = bounds[run], 0
+        while start < bounds[run + 1]:
+            stop = _bucket_stop(words, start, bounds[run + 1], top)
+            m = stop - start
+            compared = m
+            if m > bucket_limit:
+                compared = min(bucket_probe, m)
+                num_large += 1
+                num_uncompared += (m - compared) * (m - compared - 1) // 2
+            for i in range(start, start + compared):
+                near = _num_near(words[i], words, i + 1, stop, radius)
+                num_near[i], stops[i] = near, stop
+                size += near
+            for i in range(start + compared, stop):
+                num_near[i] = 0
+            start = stop
+        sizes[run] = size
+    return sizes, num_large, num_uncompared
+
+
+@jit(parallel=True)
+def _write_pairs(words, rows, bounds, radius, before, num_near, stops, places, packed, distance):
+    """left << 32 | right of each run's pairs, from its place on; how many, without those found before."""
+    sizes = np.zeros(len(places) - 1, np.int64)
+    for run in prange(len(bounds) - 1):
+        at = places[run]
+        for i in range(bounds[run], bounds[run + 1]):
+            if num_near[i]:
+                for j in range(i + 1, np.int64(stops[i])):
+                    differ = words[i] ^ words[j]
+                    bits = count_bits(differ)
+                    if bits <= np.uint64(radius) and _is_new(differ, before):
+                        packed[at] = np.uint64(rows[i]) << np.uint64(32) | np.uint64(rows[j])
+                        distance[at] = bits
+                        at += 1
+        sizes[run] = at - places[run]
+    return sizes
+
+
+class _Matches:
+    """What tables find: a word for each pair of rows and their distance."""
+
+    def __init__(self):
+        self.packed, self.distance = [np.empty(0, np.uint64)], [np.empty(0, np.uint8)]
+
+    def add(self, write, sizes):
+        """What `write(places, packed, distance)` writes: in each run as many as it says, at most `sizes`."""
+        places = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        packed, distance = np.empty(places[-1], np.uint64), np.empty(places[-1], np.uint8)
+        if len(packed):
+            for place, size in zip(places[:-1], write(places, packed, distance), strict=True):
+                self.packed.append(packed[place : place + size])
+                self.distance.append(distance[place : place + size])
+
+    def result(self):
+        """(upper halves, lower halves, distances), sorted, each once."""
+        packed, order = _sorted(np.concatenate(self.packed), 64)
+        once = np.ones(len(packed), bool)
+        once[1:] = packed[1:] != packed[:-1]
+        packed, order = packed[once], order[once]
+        return *_unpacked(packed), np.concatenate(self.distance)[order]
+
+
+def _runs():
+    """Runs of a table that threads share out: some more than threads, as some hold more pairs than others."""
+    return 16 * numba.get_num_threads()
+
+
+def _unpacked(packed):
+    """(upper, lower halves) of sorted words, as int64."""
+    return (packed >> np.uint64(32)).view(np.int64), (packed & np.uint64(2**32 - 1)).view(np.int64)
+
+
+def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
+    """As `reference`: tables one after another, sorted by their leading bits; runs of buckets in parallel, twice.
+
+    The first time near pairs are counted, eight words of a bucket at once; the second time those of the few words that
+    have some are written, except what an earlier table found, as long as no bucket was large: large buckets leave pairs
+    out, which a later table may find.
+
+    Raises
+    ------
+    ValueError
+        If there are 2**32 - 1 rows or more.
+    """
+    _check_rows(fingerprints)
+    prepared = plan(masks)
+    found, num_large, num_uncompared = _Matches(), 0, 0
+    for number, mask in enumerate(masks.tolist()):
+        words, rows = _sorted(_permuted(fingerprints, prepared.moves[number]), mask.bit_count())
+        top = prepared.tops[number]
+        bounds = _bucket_bounds(words, top, _runs())
+        num_near, stops = np.empty(len(words), np.uint32), np.empty(len(words), np.uint32)
+        sizes, large, uncompared = _count_pairs(words, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops)
+        before = prepared.before[number, : 0 if num_large else number]
+        found.add(partial(_write_pairs, words, rows, bounds, radius, before, num_near, stops), sizes)
+        num_large += large
+        num_uncompared += uncompared
+    return *found.result(), num_large, num_uncompared
+
+
+@jit()
+def _first_not_below(words, key, low, high):
+    """Place of the first of words[low:high], in ascending order at least of the key's leading bits, not below `key`.
+
+    By interpolation (Perl and Reingold 1977): a guess, and one a square root of what is left to the other side of it,
+    between which it nearly always lies; wherever they leave more than half, the middle as well. `low` and `high` are
+    such that it is between them.
+    """
+    below = np.float64(words[low - 1]) if low > 0 else 0.0
+    above = np.float64(words[high]) if high < len(words) else 2.0**64
+    while high - low > 128:
+        size = high - low
+        share = (np.float64(key) - below) / max(above - below, 1.0)
+        guess = low + min(max(np.int64(share * size), 0), size - 1)
+        step = np.int64(np.sqrt(size)) + 1
+        if words[guess] < key:
+            low, below = guess + 1, np.float64(words[guess])
+            guess = min(guess + step, high - 1)
+        else:
+            high, above = guess, np.float64(words[guess])
+            guess = max(guess - step, low)
+        for _ in range(2):
+            if low <= guess < high:
+                if words[guess] < key:
+                    low, below = guess + 1, np.float64(words[guess])
+                else:
+                    high, above = guess, np.float64(words[guess])
+            if high - low <= size >> 1:
+                break
+            guess = (low + high) >> 1
+    while low < high:
+        middle = (low + high) >> 1
+        if words[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit()
+def _around(words, key):
+    """(low, high) between which the first of `words` not below `key` is: by a guess, as if they were random.
+
+    Nothing waits for what is read here, so that the memory of several tables is read at once.
+    """
+    n = len(words)
+    guess, step = np.int64(np.float64(key) / 2.0**64 * n), np.int64(np.sqrt(n)) + 1
+    before, after = max(guess - step, 0), min(guess + step, n - 1)
+    low = before if words[before] < key else 0
+    high = n if words[after] < key else after
+    return low, high
+
+
+@jit()
+def _unique(packed, distance):
+    """Move the distinct of some sorted words, and their distances, to the front; how many there are."""
+    size = 1
+    for i in range(1, len(packed)):
+        if packed[i] != packed[size - 1]:
+            packed[size], distance[size] = packed[i], distance[i]
+            size += 1
+    return size
+
+
+@jit()
+def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, bucket_probe):
+    """(query << 32 | row, distance) of all that is found, sorted; large buckets, and what they left out."""
+    packed, distance, size = np.empty(16, np.uint64), np.empty(16, np.uint8), 0
+    num_large = num_uncompared = 0
+    n = words.shape[1]
+    permuted, places = np.empty(len(words), np.uint64), np.empty((len(words), 2), np.int64)
+    for query in range(len(queries) if n else 0):
+        begin, any_large = size, False
+        for table in range(len(words)):
+            word = np.uint64(0)
+            for part in range(parts.shape[1]):
+                word |= move(queries[query], parts[table, part, 0], parts[table, part, 1])
+            permuted[table] = word
+            places[table] = _around(words[table], word & tops[table])
+        for table in range(len(words)):
+            word, top, column = permuted[table], tops[table], words[table]
+            start = _first_not_below(column, word & top, places[table, 0], places[table, 1])
+            if start == n or (column[start] ^ word) & top != np.uint64(0):
+                continue
+            stop = _bucket_stop(column, start, n, top)
+            earlier = before[table, : 0 if any_large else table]
+            if stop - start > bucket_limit:
+                any_large = True
+                end = min(stop, start + bucket_probe)
+                num_large += 1
+                num_uncompared += stop - end
+                stop = end
+            near = _num_near(word, column, start, stop, radius)
+            if size + near > len(packed):
+                packed = np.concatenate((packed, np.empty(size + near, np.uint64)))
+                distance = np.concatenate((distance, np.empty(size + near, np.uint8)))
+            if near:
+                for j in range(start, stop):
+                    differ = word ^ column[j]
+                    bits = count_bits(differ)
+                    if bits <= np.uint64(radius) and _is_new(differ, earlier):
+                        packed[size] = np.uint64(query) << np.uint64(32) | np.uint64(rows[table, j])
+                        distance[size] = bits
+                        size += 1
+        if size - begin > 1:
+            order = begin + np.argsort(packed[begin:size])
+            packed[begin:size], distance[begin:size] = packed[order], distance[order]
+            if any_large:
+                size = begin + _unique(packed[begin:size], distance[begin:size])
+    return packed[:size], distance[:size], num_large, num_uncompared
+
+
+@jit(parallel=True)
+def _count_near(words, queries, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops):
+    """Where each query's bucket begins and ends, and how many in it are near; (matches of each run, large, left out).
+
+    Both are in the order of their leading bits: each run of queries is merged with its part of the words, by steps
+    that double where the queries are few.
+    """
+    sizes = np.zeros(len(bounds) - 1, np.int64)
+    num_large = num_uncompared = 0
+    n = len(words)
+    for run in prange(len(bounds) - 1):
+        size, start, stop = 0, 0, 0
+        if bounds[run] < bounds[run + 1]:
+            start = stop = _first_not_below(words, queries[bounds[run]] & top, 0, n)
+        for i in range(bounds[run], bounds[run + 1]):
+            if i == bounds[run] or (queries[i] ^ queries[i - 1]) & top != np.uint64(0):
+                key, low, step = queries[i] & top, stop, 1
+                while low + step < n and words[low + step] < key:
+                    low += step
+                    step += step
+                start = _first_not_below(words, key, low, min(low + step + 1, n))
+                stop = start
+                if start < n and (words[start] ^ key) & top == np.uint64(0):
+                    stop = _bucket_stop(words, start, n, top)
+            end = stop
+            if stop - start > bucket_limit:
+                end = min(stop, start + bucket_probe)
+                num_large += 1
+                num_uncompared += stop - end
+            near = _num_near(queries[i], words, start, end, radius)
+            num_near[i], starts[i], stops[i] = near, start, end
+            size += near
+        sizes[run] = size
+    return sizes, num_large, num_uncompared
+
+
+@jit(parallel=True)
+def _write_near(
+    words, rows, queries, numbers, bounds, radius, before, num_near, starts, stops, places, packed, distance
+):
+    """query << 32 | row of each run's matches, from its place on; how many, without those found before."""
+    sizes = np.zeros(len(places) - 1, np.int64)
+    for run in prange(len(bounds) - 1):
+        at = places[run]
+        for i in range(bounds[run], bounds[run + 1]):
+            if num_near[i]:
+                for j in range(np.int64(starts[i]), np.int64(stops[i])):
+                    differ = queries[i] ^ words[j]
+                    bits = count_bits(differ)
+                    if bits <= np.uint64(radius) and _is_new(differ, before):
+                        packed[at] = np.uint64(numbers[i]) << np.uint64(32) | np.uint64(rows[j])
+                        distance[at] = bits
+                        at += 1
+        sizes[run] = at - places[run]
+    return sizes
+
+
+def _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe):
+    """As `probe_cpu`: for each table the queries sorted as it is, and the two merged."""
+    found, num_large, num_uncompared = _Matches(), 0, 0
+    for number, mask in enumerate(masks.tolist()):
+        top = prepared.tops[number]
+        permuted, numbers = _sorted(_permuted(queries, prepared.moves[number]), mask.bit_count())
+        bounds = _bucket_bounds(permuted, top, _runs())
+        num_near, starts, stops = (np.empty(len(permuted), np.uint32) for _ in range(3))
+        sizes, large, uncompared = _count_near(
+            words[number], permuted, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops
+        )
+        before = prepared.before[number, : 0 if num_large else number]
+        write = partial(
+            _write_near, words[number], rows[number], permuted, numbers, bounds, radius, before, num_near, starts, stops
+        )
+        found.add(write, sizes)
+        num_large += large
+        num_uncompared += uncompared
+    return *found.result(), num_large, num_uncompared
+
+
+_FEW = 512  # queries for less than one in so many words are faster searched for than sorted
+
+
+def probe_cpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe):
+    """As `probe_reference`: a few queries each by interpolation search, many sorted and merged with each table.
+
+    Raises
+    ------
+    ValueError
+        If there are 2**32 - 1 queries or more.
+    """
+    _check_rows(queries)
+    prepared = plan(masks)
+    if len(queries) * _FEW > words.shape[1]:
+        return _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe)
+    packed, distance, num_large, num_uncompared = _search(
+        words, rows, queries, *prepared, radius, bucket_limit, bucket_probe
+    )
+    return *_unpacked(packed), distance, num_large, num_uncompared
+
+
+# ------------------------------------------------------------------------------------------------------------ on a GPU
+
+_CHUNK = 1 << 26  # pairs compared at a time: 0.6 GB
+_NONE = np.uint64(2**64 - 1)  # in place of two rows that are not near
+
+
+@kernel("void(uint64[::1], uint64[:,::1], uint64[::1])")
+def _permute(fingerprints, parts, words):
+    """One thread a fingerprint: its bits moved part by part."""
+    at = cuda.grid(1)
+    if at >= len(words):
+        return
+    word, part = np.uint64(0), np.uint64(0)
+    while part < np.uint64(len(parts)):
+        word |= np.uint64(move(fingerprints[at], parts[part, 0], parts[part, 1]))
+        part += np.uint64(1)
+    words[at] = word
+
+
+@kernel(
+    "void(int64[::1], int64[::1], uint64[::1], uint64[::1], uint32[::1], uint64, uint64[::1], int64, uint64[::1],"
+    " uint8[::1])"
+)
+def _near_pairs(places, starts, sizes, words, rows, radius, before, first, packed, distance):
+    """One thread a pair of a bucket, from number `first` on: left << 32 | right if near and new, else _NONE."""
+    at = cuda.grid(1)
+    if at >= len(packed):
+        return
+    pair = first + at
+    bucket = row_of(places, pair)
+    pair, m, start = np.uint64(pair - places[bucket]), sizes[bucket], np.uint64(starts[bucket])
+    left = np.uint64(_first_of(pair, m))
+    right = start + left + np.uint64(1) + pair - np.uint64(_pairs_before(left, m))
+    left += start
+    differ = words[left] ^ words[right]
+    bits = np.uint64(count_bits(differ))
+    near, earlier = bits <= radius, np.uint64(0)
+    while near and earlier < np.uint64(len(before)):
+        near = differ & before[earlier] != np.uint64(0)
+        earlier += np.uint64(1)
+    packed[at] = np.uint64(rows[left]) << np.uint64(32) | np.uint64(rows[right]) if near else _NONE
+    distance[at] = np.uint8(bits)
+
+
+@kernel(
+    "void(int64[::1], int64[::1], uint64[::1], uint64[::1], uint32[::1], uint64, uint64[::1], int64, uint64[::1],"
+    " uint8[::1])"
+)
+def _near_matches(places, starts, queries, words, rows, radius, before, first, packed, distance):
+    """One thread a query and a word of its bucket, from number `first` on: query << 32 | row as in `_near_pairs`."""
+    at = cuda.grid(1)
+    if at >= len(packed):
+        return
+    number = first + at
+    query = row_of(places, number)
+    place = np.uint64(starts[query] + number - places[query])
+    differ = queries[query] ^ words[place]
+    bits = np.uint64(count_bits(differ))
+    near, earlier = bits <= radius, np.uint64(0)
+    while near and earlier < np.uint64(len(before)):
+        near = differ & before[earlier] != np.uint64(0)
+        earlier += np.uint64(1)
+    packed[at] = np.uint64(query) << np.uint64(32) | np.uint64(rows[place]) if near else _NONE
+    distance[at] = np.uint8(bits)
+
+
+def _near(xp, compare, counts, *arguments):
+    """(packed, distance) of what the kernel `compare` finds near, `_CHUNK` at a time.
+
+    `counts` are the pairs of each bucket, or the words to compare with each query.
+    """
+    places = xp.zeros(len(counts) + 1, np.int64)
+    places[1:] = xp.cumsum(counts)
+    total = int(places[-1])
+    for first in range(0, total, _CHUNK):
+        packed, distance = (xp.empty(min(_CHUNK, total - first), dtype) for dtype in (np.uint64, np.uint8))
+        compare.threads(len(packed), places, *arguments, first, packed, distance)
+        near = xp.flatnonzero(packed != _NONE)
+        yield packed[near], distance[near]
+
+
+def _result(xp, found):
+    """As `_Matches.result`, of a list of (packed, distance)."""
+    packed = xp.concatenate([xp.empty(0, np.uint64), *(packed for packed, _ in found)])
+    distance = xp.concatenate([xp.empty(0, np.uint8), *(distance for _, distance in found)])
+    order = xp.argsort(packed, kind="stable")
+    packed = packed[order]
+    once = xp.ones(len(packed), bool)
+    once[1:] = packed[1:] != packed[:-1]
+    packed, order = packed[once], order[once]
+    upper = packed >> np.uint64(32)
+    return upper.view(np.int64), (packed & np.uint64(2**32 - 1)).view(np.int64), distance[order]
+
+
+def _permuted_gpu(xp, fingerprints, parts):
+    words = xp.empty(len(fingerprints), np.uint64)
+    _permute.threads(len(words), fingerprints, xp.asarray(parts), words)
+    return words
+
+
+def first_gpu(fingerprints):
+    """As `first_reference`; all rows sorted together."""
+    xp = namespace()
+    fingerprints = xp.asarray(fingerprints)
+    order = xp.argsort(fingerprints, kind="stable")
+    words = fingerprints[order]
+    begins = xp.ones(len(words), bool)
+    begins[1:] = words[1:] != words[:-1]
+    first = xp.empty(len(words), np.int64)
+    first[order] = order[begins][xp.cumsum(begins) - 1]
+    return first
+
+
+def table_gpu(fingerprints, mask, whole):
+    """As `table_reference`: one thread a fingerprint, then a radix sort."""
+    _check_rows(fingerprints)
+    xp = namespace()
+    words = _permuted_gpu(xp, xp.asarray(fingerprints), moves(mask))
+    top = plan(np.array([mask], np.uint64)).tops[0]
+    order = xp.argsort(words if whole else words & top, kind="stable")
+    return words[order], order.astype(np.uint32)
+
+
+def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
+    """As `reference`: table by table, fingerprints permuted, sorted, divided into buckets and all their pairs compared.
+
+    Fingerprints stay on the device, 8 bytes each; a table takes 8 for words, 8 for their leading bits and 32 for the
+    sort of these, of as many rows as are sorted at a time; pairs are compared 64 million at a time, 9 bytes each.
+
+    Parameters
+    ----------
+    max_rows : int, optional
+        Rows to sort at a time; as many as half of the free memory takes, unless given. A larger table is built in
+        passes: in pass p, from the words whose highest bits are p. So a bucket is always whole and the answer the same;
+        a pass is larger than the others where fingerprints crowd, and there are at most as many as there are prefixes.
+
+    Raises
+    ------
+    ValueError
+        If there are 2**32 - 1 rows or more.
+    """
+    _check_rows(fingerprints)
+    xp, prepared = namespace(), plan(masks)
+    fingerprints = xp.asarray(fingerprints)
+    passes = -(-len(fingerprints) // (max_rows or _most_rows()))
+    found, num_large, num_uncompared = [], 0, 0
+    for number, mask in enumerate(masks.tolist()):
+        top, earlier_masks = prepared.tops[number], prepared.before[number, : 0 if num_large else number]
+        before = xp.asarray(earlier_masks)
+        split = min(max(0, passes - 1).bit_length(), mask.bit_count())
+        for upper in range(1 << split):
+            words = _permuted_gpu(xp, fingerprints, prepared.moves[number])
+            rows = None
+            if split:
+                rows = xp.flatnonzero(words >> np.uint64(64 - split) == np.uint64(upper))
+                words = words[rows]
+            order = xp.argsort(words & top, kind="stable")
+            words = words[order]
+            rows = (order if rows is None else rows[order]).astype(np.uint32)
+            del order
+            joined = xp.zeros(len(words) + 1, bool)  # to the word before
+            joined[1 : len(words)] = ((words[1:] ^ words[:-1]) & top) == np.uint64(0)
+            starts = xp.flatnonzero(joined[1:] & ~joined[:-1])
+            sizes = (xp.flatnonzero(joined[:-1] & ~joined[1:]) + 1 - starts).astype(np.uint64)
+            counts, large, uncompared = _limited(xp, sizes, bucket_limit, bucket_probe)
+            found += _near(xp, _near_pairs, counts, starts, sizes, words, rows, np.uint64(radius), before)
+            num_large += large
+            num_uncompared += uncompared
+            if bucket_limit < 1:  # which a row alone exceeds
+                num_large += len(rows) - int(xp.sum(sizes))
+    return *_result(xp, found), num_large, num_uncompared
+
+
+def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe):
+    """As `probe_reference`: table by table, one thread a query and table to find its bucket, one for each word there.
+
+    Tables in host memory go to the device one at a time.
+
+    Raises
+    ------
+    ValueError
+        If there are 2**32 - 1 queries or more.
+    """
+    _check_rows(queries)
+    xp, prepared = namespace(), plan(masks)
+    queries = xp.asarray(queries)
+    found, num_large, num_uncompared = [], 0, 0
+    for number in range(len(masks)):
+        top = prepared.tops[number]
+        before = xp.asarray(prepared.before[number, : 0 if num_large else number])
+        table, order = xp.asarray(words[number]), xp.asarray(rows[number])
+        permuted = _permuted_gpu(xp, queries, prepared.moves[number])
+        starts = xp.searchsorted(table, permuted & top)
+        sizes = xp.searchsorted(table, permuted | ~top, side="right") - starts
+        large = sizes > bucket_limit
+        counts = xp.where(large, xp.minimum(sizes, bucket_probe), sizes)
+        num_large += int(xp.count_nonzero(large))
+        num_uncompared += int(xp.sum(sizes - counts))
+        found += _near(xp, _near_matches, counts, starts, permuted, table, order, np.uint64(radius), before)
+    return *_result(xp, found), num_large, num_uncompared

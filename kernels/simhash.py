@@ -1,0 +1,235 @@
+"""Simhashes: documents whose weighted features are alike have sketches that differ in few bits.
+
+    V[d, i] = sum over features f of document d of  +weight if bit i of h(f) is 1, -weight if it is 0
+    bit i of simhash[d] = 1 exactly when V[d, i] > 0
+
+h(f) = mix64(f), as Rabin fingerprints are linear over GF(2) and their bits depend on one another; of 128 bits the
+second word is that of h(f) = mix64(f + g), SplitMix64's next output (g is its increment). Two documents whose weights
+are vectors at an angle a, one dimension a feature, differ in a bit with probability close to a / pi.
+
+Weights are integers, one an occurrence, so the order of addition changes nothing. Without weights every occurrence
+counts 1, which weighs each feature by its term frequency; for other weights see `weights`.
+
+Source: Manku, Jain and Das Sarma 2007, section 2, after Charikar 2002 (Similarity estimation techniques from rounding
+algorithms, section 3), whose sign of a random projection this is, with coordinates of +1 and -1.
+
+Cost: without weights, a mixing and about one vector instruction a feature: positional population counts by carry-save
+adders (Klarqvist, Mula and Lemire 2021); with weights, 64 additions a feature.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import prange, types
+from numba.extending import intrinsic
+
+from .launch import cuda, jit, kernel, namespace, row_of, shares
+from .scalar import mix64
+
+_STEP = 0x9E3779B97F4A7C15  # SplitMix64's increment
+
+
+def reference(features, offsets, weights, bits):
+    """Simhashes, straight from the definition.
+
+    Parameters
+    ----------
+    features : array of uint64
+        Token or shingle fingerprints, with repeats, in any order.
+    offsets : array of int64, shape (documents + 1,)
+    weights : array of int64, of features' shape, or None
+        At least 0, and in each document less than 2**63 together, so that no counter overflows. None: 1 each.
+    bits : 64 or 128
+
+    Returns
+    -------
+    array of uint64, shape (documents,) for 64 bits, (documents, 2) for 128
+        Documents without features hold 0, as others may: emptiness is read from the offsets, never from it.
+    """
+    simhash = np.zeros((len(offsets) - 1, bits // 64), np.uint64)
+    for d, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        for word in range(bits // 64):
+            counters = [0] * 64
+            for at in range(start, stop):
+                h = (int(features[at]) + word * _STEP) % 2**64
+                h = ((h ^ (h >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+                h = ((h ^ (h >> 27)) * 0x94D049BB133111EB) % 2**64
+                h ^= h >> 31
+                weight = 1 if weights is None else int(weights[at])
+                for i in range(64):
+                    counters[i] += weight if h >> i & 1 else -weight
+            simhash[d, word] = sum(1 << i for i in range(64) if counters[i] > 0)
+    return simhash[:, 0] if bits == 64 else simhash
+
+
+_LANES = 8  # words in a vector: one register of 512 bits, two of 256 or four of 128, as the processor has them
+_BLOCK = 15 * _LANES  # what 15 vectors hold, whose sums take four planes
+_CHUNK = 16 * _BLOCK  # features at a time: 15 kB, which stay in the first-level cache
+
+
+def _planes(builder, vectors):
+    """Add 2**n - 1 vectors position by position: plane p holds bit p of every sum, by carry-save adders."""
+    planes = []
+    while vectors:
+        carries = []
+        while len(vectors) > 1:
+            a, b, c = vectors.pop(), vectors.pop(), vectors.pop()
+            differ = builder.xor(a, b)
+            carries.append(builder.or_(builder.and_(differ, c), builder.and_(builder.not_(differ), a)))
+            vectors.append(builder.xor(differ, c))
+        planes += vectors
+        vectors = carries
+    return planes
+
+
+@intrinsic
+def _count_bits(typingctx, x, at, counters):
+    """counters[i] += how many of the `_BLOCK` words from x[at] on have bit i."""
+
+    def codegen(context, builder, signature, args):
+        i32, i64 = ir.IntType(32), ir.IntType(64)
+
+        def place(kind, array, index, vector):
+            data = context.make_array(kind)(context, builder, array).data
+            return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+        words, bits = ir.VectorType(i64, _LANES), ir.VectorType(ir.IntType(1), 64)
+        few, many = ir.VectorType(ir.IntType(8), 64), ir.VectorType(i64, 64)
+        source = place(x, args[0], args[1], words)
+        planes = _planes(
+            builder, [builder.load(builder.gep(source, [i64(v)]), align=8) for v in range(_BLOCK // _LANES)]
+        )
+        ones = ir.Constant(few, [0] * 64)  # of a block at most 120 each
+        for p, plane in enumerate(planes):
+            power = ir.Constant(few, [1 << p] * 64)
+            for lane in range(_LANES):
+                has = builder.bitcast(builder.extract_element(plane, i32(lane)), bits)
+                ones = builder.add(ones, builder.select(has, power, ir.Constant(few, [0] * 64)))
+        target = place(counters, args[2], i64(0), many)
+        builder.store(builder.add(builder.load(target, align=8), builder.zext(ones, many)), target, align=8)
+        return context.get_dummy_value()
+
+    return types.void(x, types.int64, counters), codegen
+
+
+@jit(parallel=True)
+def _simhashes(features, offsets, bounds, weights, salt, simhash):
+    for part in prange(len(bounds) - 1):
+        x = np.empty(_CHUNK, np.uint64)
+        counters = np.empty(64, np.uint64)  # weight of the features that have the bit
+        for d in range(bounds[part], bounds[part + 1]):
+            counters[:] = 0
+            total = np.uint64(0)
+            for start in range(offsets[d], offsets[d + 1], _CHUNK):
+                chunk = features[start : min(start + _CHUNK, offsets[d + 1])]  # by itself: a vector is one load then
+                count = len(chunk)
+                for j in range(count):
+                    x[j] = mix64(chunk[j] + salt)
+                if weights is None:
+                    total += np.uint64(count)
+                    padded = -(-count // _BLOCK) * _BLOCK
+                    x[count:padded] = 0
+                    for at in range(0, padded, _BLOCK):
+                        _count_bits(x, at, counters)
+                else:
+                    for j in range(count):
+                        word, weight = x[j], weights[start + j]
+                        total += weight
+                        for i in range(64):
+                            counters[i] += weight * ((word >> np.uint64(i)) & np.uint64(1))
+            result = np.uint64(0)
+            for i in range(64):
+                result |= np.uint64(counters[i] > total - counters[i]) << np.uint64(i)
+            simhash[d] = result
+
+
+def cpu(features, offsets, weights, bits):
+    """As `reference`; documents in parallel, only the weight of the bits that are 1 counted and compared with the rest.
+
+    Without weights 120 features are added at a time, 8 in a vector.
+    """
+    simhash = np.empty((bits // 64, len(offsets) - 1), np.uint64)
+    weights = None if weights is None else weights.view(np.uint64)
+    for word in range(len(simhash)):
+        salt = np.uint64(word * _STEP % 2**64)
+        _simhashes(features, offsets, shares(offsets), weights, salt, simhash[word])
+    return simhash[0] if bits == 64 else np.ascontiguousarray(simhash.T)
+
+
+_STAGED = 1024  # features that a block mixes at a time and keeps in shared memory, with their weights: 16 kB
+
+
+@kernel("void(uint64[::1], int64[::1], int64[::1], uint64, int64[:,::1])")
+def _add(features, offsets, weights, salt, counters):
+    """Every block takes `_STAGED` features, every warp an equal share of them, whatever documents they are of.
+
+    Each lane keeps two counters in registers; a feature is read once for the whole warp, by broadcast. Counters of
+    documents that lie within a share are stored; of others they are merged by atomics.
+    """
+    words = cuda.shared.array(_STAGED, types.uint64)
+    terms = cuda.shared.array(_STAGED, types.int64)
+    base = np.int64(cuda.blockIdx.x) * _STAGED + offsets[0]
+    count = min(offsets[-1] - base, _STAGED)
+    i, first = np.uint64(cuda.threadIdx.x), np.uint64(base)
+    while i < np.uint64(count):
+        words[i] = mix64(features[first + i] + salt)
+        terms[i] = weights[first + i] if len(weights) > 0 else np.int64(1)
+        i += np.uint64(cuda.blockDim.x)
+    cuda.syncthreads()
+    lane, share = cuda.threadIdx.x & 31, _STAGED // (cuda.blockDim.x >> 5)
+    begin = (cuda.threadIdx.x >> 5) * share
+    stop = min(begin + share, count)
+    if begin >= stop:
+        return
+    low_bit = np.uint64(1) << np.uint64(lane)
+    high_bit = low_bit << np.uint64(32)
+    d = row_of(offsets, base + begin)
+    while begin < stop:
+        end = min(offsets[d + 1] - base, stop)
+        low, high = np.int64(0), np.int64(0)
+        j, last = np.uint64(begin), np.uint64(end)
+        while j < last:
+            word, term = words[j], terms[j]
+            low += term if word & low_bit else -term
+            high += term if word & high_bit else -term
+            j += np.uint64(1)
+        if base + begin == offsets[d] and base + end == offsets[d + 1]:
+            counters[d, lane] = low
+            counters[d, lane + 32] = high
+        else:
+            cuda.atomic.add(counters, (d, lane), low)
+            cuda.atomic.add(counters, (d, lane + 32), high)
+        begin = end
+        d += 1
+
+
+@kernel("void(int64[:,::1], uint64[::1])")
+def _take_signs(counters, simhash):
+    """One thread a document."""
+    d = cuda.grid(1)
+    if d >= len(simhash):
+        return
+    result, i = np.uint64(0), np.uint64(0)
+    while i < np.uint64(64):
+        if counters[d, i] > 0:
+            result |= np.uint64(1) << i
+        i += np.uint64(1)
+    simhash[d] = result
+
+
+def gpu(features, offsets, weights, bits):
+    """As `reference`; equal runs of features in parallel, whatever their documents, 32 lanes to a feature.
+
+    The counters take 512 bytes a document until their signs are taken.
+    """
+    xp = namespace()
+    features, offsets = xp.ascontiguousarray(features), xp.ascontiguousarray(offsets)
+    weights = xp.empty(0, np.int64) if weights is None else xp.ascontiguousarray(weights)
+    blocks = -(-int(offsets[-1] - offsets[0]) // _STAGED)
+    simhash = xp.empty((bits // 64, len(offsets) - 1), np.uint64)
+    for word in range(len(simhash)):
+        counters = xp.zeros((len(offsets) - 1, 64), np.int64)
+        _add.blocks(blocks, features, offsets, weights, np.uint64(word * _STEP % 2**64), counters)
+        _take_signs.threads(len(counters), counters, simhash[word])
+    return simhash[0] if bits == 64 else xp.ascontiguousarray(simhash.T)

@@ -1,0 +1,752 @@
+"""Which fingerprints differ from one another in at most k bits: table designs, an index, batches, joins and pairs.
+
+    >>> index = HammingIndex(simhashes, radius=3, ids=urls)
+    >>> index.query(0x8F3A0C51D2E4B697)          # the ids within 3 bits, and their distances
+    >>> found = pairs(simhashes, radius=3)       # all pairs of a set
+
+Source: Manku, Jain and Das Sarma 2007, section 3. Fingerprints have 64 bits; a `TableDesign` may have any number.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neardup_gpu.kernels import hamming as kernels
+from neardup_gpu.kernels.launch import to_host
+
+from .artefacts import new_file
+from .backend import kernel
+from .data import Ragged
+from .errors import InputError, ParameterError, RecipeMismatchError
+
+BITS = 64
+
+# ------------------------------------------------------------------------------------------------------ table designs
+
+
+def blocks(bits: int, number: int) -> list[int]:
+    """Sizes of `number` blocks of `bits` bits, as equal as can be, the larger first.
+
+    >>> blocks(64, 6)
+    [11, 11, 11, 11, 10, 10]
+    """
+    size, larger = divmod(bits, number)
+    return [size + 1] * larger + [size] * (number - larger)
+
+
+@cache
+def _fewest(bits: int, radius: int, prefix: int) -> tuple[float, int]:
+    """X(bits, radius, prefix) of `num_tables`, and the number of blocks that gives it; 0 for no further table."""
+    if prefix <= 0:
+        return 1, 0
+    best, best_number = math.inf, 0
+    for number in range(radius + 1, bits + 1):
+        chosen = number - radius
+        if math.comb(number, chosen) >= best:
+            break  # each choice takes a table at least
+        size, num_larger = divmod(bits, number)
+        total: float = 0
+        for larger in range(max(0, chosen - (number - num_larger)), min(chosen, num_larger) + 1):
+            leading = chosen * size + larger
+            ways = math.comb(num_larger, larger) * math.comb(number - num_larger, chosen - larger)
+            total += ways * _fewest(bits - leading, radius, prefix - leading)[0]
+        if total < best:
+            best, best_number = total, number
+    return best, best_number
+
+
+def num_tables(bits: int, radius: int, prefix: int) -> int:
+    """X of section 3.1.2: how many tables it takes for every table to have at least `prefix` leading bits.
+
+    X(f, k, p) = 1 if p <= 0, else the minimum, over r > k blocks of the f bits, of the sum, over the choices of r - k
+    of them, of X(f - c, k, p - c), where c is the number of bits chosen. The paper writes it for d = log2(n) and tau =
+    d - p and for blocks of f / r bits, and stops where d < tau; blocks are whole here, and one stops at d <= tau.
+
+    Raises
+    ------
+    ParameterError
+        If there are no such tables: `radius` bits have to remain.
+
+    Examples
+    --------
+    >>> [num_tables(64, 3, p) for p in (16, 25, 28, 31)]
+    [4, 10, 16, 20]
+    """
+    if not (bits >= 1 and 0 <= radius < bits and 0 <= prefix <= bits - radius):
+        raise ParameterError(
+            f"no tables of {bits} bits with {prefix} leading bits find all within radius {radius}; "
+            "the radius is at least 0, and the leading bits at most the bits less the radius"
+        )
+    return int(_fewest(bits, radius, prefix)[0])
+
+
+def _leading(places: list[int], radius: int, prefix: int) -> Iterator[list[int]]:
+    """The leading places of each table of a design over some of the bits, `places`, the highest first."""
+    number = _fewest(len(places), radius, prefix)[1]
+    if number == 0:
+        yield []
+        return
+    ends = np.cumsum([0, *blocks(len(places), number)]).tolist()
+    each = [places[start:stop] for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+    for choice in combinations(range(number), number - radius):
+        chosen = [place for block in choice for place in each[block]]
+        rest = [place for block in range(number) if block not in choice for place in each[block]]
+        for further in _leading(rest, radius, prefix - len(chosen)):
+            yield chosen + further
+
+
+@dataclass(frozen=True)
+class TableDesign:
+    """The fewest tables whose every mask has at least `prefix` bits, for fingerprints within `radius` bits.
+
+    The bits are split into r blocks. Whatever `radius` bits differ, some r - radius blocks are free of them: there is a
+    table for each choice of so many blocks, which lead in it. Where they are too few bits, the others are split again,
+    as in the 16 tables of example 3.1. The bits that lead keep their order, and so do the others.
+
+    Parameters
+    ----------
+    bits : int
+        Length of a fingerprint.
+    radius : int
+        Bits in which two fingerprints may differ.
+    prefix : int
+        Fewest bits that lead; raised to the most that as many tables can have, so that equal designs are equal.
+
+    Raises
+    ------
+    ParameterError
+        If there are no such tables.
+
+    Examples
+    --------
+    >>> design = TableDesign(64, 3, 20)
+    >>> design.num_tables, design.prefix, [f"{mask:016x}" for mask in design.masks][:2]
+    (10, 25, ['ffffffc000000000', 'fff8003ffe000000'])
+    """
+
+    bits: int
+    radius: int
+    prefix: int
+
+    def __post_init__(self) -> None:
+        fewest, prefix = num_tables(self.bits, self.radius, self.prefix), self.prefix
+        while prefix < self.bits - self.radius and num_tables(self.bits, self.radius, prefix + 1) == fewest:
+            prefix += 1
+        object.__setattr__(self, "prefix", prefix)
+
+    @property
+    def num_tables(self) -> int:
+        """One for each mask."""
+        return num_tables(self.bits, self.radius, self.prefix)
+
+    @cached_property
+    def masks(self) -> tuple[int, ...]:
+        """The leading bits of each table."""
+        places = list(range(self.bits - 1, -1, -1))
+        return tuple(sum(1 << place for place in table) for table in _leading(places, self.radius, self.prefix))
+
+    @cached_property
+    def array(self) -> np.ndarray:
+        """The masks as kernels take them: uint64, shape (tables,)."""
+        if self.bits != BITS:
+            raise ParameterError(f"a design of {self.bits} bits: fingerprints have {BITS}")
+        return np.array(self.masks, np.uint64)
+
+    def memory(self, num_fingerprints: int) -> int:
+        """Bytes of all tables: a word and a row of 4 bytes each."""
+        return self.num_tables * num_fingerprints * (-(-self.bits // 64) * 8 + 4)
+
+    def words_met(self, num_fingerprints: int) -> float:
+        """How many words a query is compared with in all tables, on average, if fingerprints are random."""
+        return sum(num_fingerprints / 2.0 ** mask.bit_count() for mask in self.masks)
+
+    def __str__(self) -> str:
+        return f"{self.num_tables} tables of {self.prefix} leading bits or more (radius {self.radius})"
+
+
+BUILD, SEARCH, SORT, COMPARE = 50.0, 400.0, 20.0, 0.15
+"""Nanoseconds on two cores: to put a fingerprint into a table, to find a query's bucket in one, to sort a query into
+the order of one instead, and to compare two words. Only their ratios matter."""
+
+
+def cost(design: TableDesign, num_fingerprints: int, num_queries: float, probe: float = SEARCH) -> float:
+    """Nanoseconds to build a design's tables and to answer some queries, if fingerprints are random.
+
+    tables * n * BUILD + queries * (tables * probe + sum over tables of n / 2**p * COMPARE), where `probe` is SEARCH for
+    queries that come one by one, SORT for those that come together. All pairs of a set of n are n / 2 queries that are
+    in order already: their `probe` is 0.
+    """
+    tables, met = design.num_tables, design.words_met(num_fingerprints)
+    return tables * num_fingerprints * BUILD + num_queries * (tables * probe + met * COMPARE)
+
+
+def choose(
+    num_fingerprints: int,
+    radius: int,
+    *,
+    num_queries: float,
+    probe: float = SEARCH,
+    memory: float = math.inf,
+    bucket_limit: float = math.inf,
+) -> TableDesign:
+    """The design of least `cost` within a memory budget.
+
+    Parameters
+    ----------
+    num_queries, probe
+        As in `cost`.
+    memory : float
+        Bytes that all tables may take together.
+    bucket_limit : float
+        Buckets of random fingerprints have to stay below it: their mean size and eight standard deviations.
+
+    Raises
+    ------
+    ParameterError
+        If the radius is impossible or nothing fits.
+    """
+    best, least, prefix = None, math.inf, 0
+    while prefix <= BITS - radius or prefix == 0:
+        tables = num_tables(BITS, radius, prefix)
+        if tables * num_fingerprints * BUILD >= least or tables > 10_000:
+            break
+        design = TableDesign(BITS, radius, prefix)
+        mean = num_fingerprints / 2.0**design.prefix
+        if design.memory(num_fingerprints) <= memory and mean + 8 * math.sqrt(mean) <= bucket_limit:
+            found = cost(design, num_fingerprints, num_queries, probe)
+            if found < least:
+                best, least = design, found
+        prefix = design.prefix + 1
+    if best is None:
+        raise ParameterError(
+            f"no design for {num_fingerprints:,} fingerprints and radius {radius} in {memory:,.0f} bytes, buckets "
+            f"of at most {bucket_limit:,.0f}; allow more or take a smaller radius"
+        )
+    return best
+
+
+# ------------------------------------------------------------------------------------------------------------- batches
+
+BUCKET_LIMIT, BUCKET_PROBE = 512, 32
+"""In a bucket of more fingerprints than the first, each is compared with as many as the second only."""
+
+
+class NearPairs(NamedTuple):
+    """Pairs of rows within a radius: those of distinct fingerprints, and one from each repeat to its first row.
+
+    left, right : arrays of int64, shape (pairs,)
+        left < right, in lexicographic order.
+    distance : array of uint8, shape (pairs,)
+    first : array of int64, shape (rows,)
+        The first row with the same fingerprint. Only these are in pairs of a distance above 0.
+    num_large, num_uncompared : int
+        Buckets above the limit, and pairs that they left out, over all tables.
+    design : TableDesign
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    distance: np.ndarray
+    first: np.ndarray
+    num_large: int
+    num_uncompared: int
+    design: TableDesign
+
+
+def _fingerprints(values: Any, name: str) -> np.ndarray:
+    """Fingerprints as a contiguous array of uint64, shape (n,).
+
+    Raises
+    ------
+    ParameterError
+        If they are something else, such as signed or floating-point numbers.
+    """
+    if isinstance(values, list | tuple):
+        if not all(isinstance(value, int | np.integer) and 0 <= value < 2**BITS for value in values):
+            raise ParameterError(f"{name}: not all are integers from 0 to 2**{BITS} - 1")
+        values = np.array(values, np.uint64)
+    array = np.asarray(values)
+    if array.dtype != np.uint64 or array.ndim != 1:
+        raise ParameterError(f"{name}: {array.ndim}-dimensional {array.dtype}; give one-dimensional uint64")
+    if len(array) >= 2**32 - 1:
+        raise ParameterError(f"{name}: {len(array):,} fingerprints; a set holds fewer than 2**32 - 1, divide it")
+    return np.ascontiguousarray(array)
+
+
+def _check_radius(radius: int, most: int = BITS - 1) -> None:
+    if not 0 <= radius <= most:
+        raise ParameterError(f"radius {radius} is outside 0 to {most}")
+
+
+def _for_batch(num_fingerprints: int, radius: int, limit: int, design: TableDesign | None, **load: Any) -> TableDesign:
+    """The design that was asked for, or else the best whose buckets stay small; by numbers alone, never by contents."""
+    _check_radius(radius)
+    if design is None:
+        return choose(num_fingerprints, radius, bucket_limit=limit, **load)
+    if design.radius < radius:
+        raise ParameterError(f"a design for radius {design.radius} misses pairs at radius {radius}; design it for that")
+    return design
+
+
+def pairs(
+    fingerprints: Any,
+    radius: int,
+    *,
+    design: TableDesign | None = None,
+    bucket_limit: int = BUCKET_LIMIT,
+    bucket_probe: int = BUCKET_PROBE,
+    backend: str | None = None,
+) -> NearPairs:
+    """All pairs of a set that differ in at most `radius` bits.
+
+    Identical fingerprints collapse first: the result grows with the repeats, not with the pairs of them. Tables are
+    made one after another, so that memory does not grow with their number.
+
+    Parameters
+    ----------
+    fingerprints : array of uint64, shape (rows,)
+        In priority order, the best first.
+    design : TableDesign, optional
+        The cheapest for their number, unless given.
+    bucket_limit, bucket_probe : int
+        In a bucket of more than `bucket_limit` distinct fingerprints each is compared with the first `bucket_probe`.
+
+    Raises
+    ------
+    ParameterError
+        If the radius is impossible or the fingerprints are none.
+    """
+    values = _fingerprints(fingerprints, "fingerprints")
+    design = _for_batch(len(values), radius, bucket_limit, design, num_queries=len(values) / 2, probe=0)
+    first = to_host(kernel(kernels, backend, "first_")(values))
+    repeated = first != np.arange(len(first))
+    rows = np.flatnonzero(~repeated)
+    distinct = values[rows] if len(rows) < len(values) else values
+    found = kernel(kernels, backend)(distinct, design.array, radius, bucket_limit, bucket_probe)
+    left, right, distance = map(to_host, found[:3])
+    if len(rows) < len(values):
+        repeats = np.flatnonzero(repeated)
+        left, right = np.concatenate([rows[left], first[repeats]]), np.concatenate([rows[right], repeats])
+        order = np.lexsort((right, left))
+        left, right = left[order], right[order]
+        distance = np.concatenate([distance, np.zeros(len(repeats), np.uint8)])[order]
+    num_large, num_uncompared = found[3:]
+    return NearPairs(left, right, distance, first, num_large, num_uncompared, design)
+
+
+class Matches(NamedTuple):
+    """Which queries each row of a set is within a radius of.
+
+    row, query : arrays of int64, shape (matches,)
+        In lexicographic order. Of identical queries only the first is named.
+    distance : array of uint8, shape (matches,)
+    first_query : array of int64, shape (queries,)
+        The first query with the same fingerprint.
+    num_large, num_uncompared : int
+        Buckets of queries above the limit that rows met, and what was left out there.
+    """
+
+    row: np.ndarray
+    query: np.ndarray
+    distance: np.ndarray
+    first_query: np.ndarray
+    num_large: int
+    num_uncompared: int
+
+
+CHUNK_BYTES = 64 << 20
+
+
+def scan(
+    chunks: Iterable[np.ndarray],
+    queries: Any,
+    radius: int,
+    *,
+    design: TableDesign | None = None,
+    bucket_limit: int = BUCKET_LIMIT,
+    bucket_probe: int = BUCKET_PROBE,
+    backend: str | None = None,
+) -> Iterator[Matches]:
+    """Which of some existing fingerprints, read chunk by chunk, are within `radius` bits of some query (section 3.3).
+
+    The tables are of the queries, which are held in memory; a chunk is forgotten when the next one is asked for. Rows
+    are counted on from chunk to chunk.
+
+    Parameters
+    ----------
+    chunks : iterable of arrays of uint64
+        Such as `read_chunks` reads from a file.
+    queries : array of uint64, shape (queries,)
+    bucket_limit, bucket_probe : int
+        In a bucket of more than `bucket_limit` distinct queries, a row is compared with the first `bucket_probe`.
+
+    Yields
+    ------
+    Matches
+        One for each chunk.
+    """
+    asked = _fingerprints(queries, "queries")
+    design = _for_batch(len(asked), radius, bucket_limit, design, num_queries=CHUNK_BYTES / 8, probe=SORT)
+    first = to_host(kernel(kernels, backend, "first_")(asked))
+    rows = np.flatnonzero(first == np.arange(len(first)))
+    tables = [kernel(kernels, backend, "table_")(asked[rows], mask, False) for mask in design.array]
+    words, order = (np.stack([to_host(table[part]) for table in tables]) for part in (0, 1))
+    probe, start = kernel(kernels, backend, "probe_"), 0
+    for chunk in chunks:
+        values = _fingerprints(chunk, "a chunk")
+        found = probe(words, order, design.array, values, radius, bucket_limit, bucket_probe)
+        row, query, distance = map(to_host, found[:3])
+        yield Matches(row + start, rows[query], distance, first, *found[3:])
+        start += len(values)
+
+
+def join(
+    fingerprints: Any,
+    queries: Any,
+    radius: int,
+    *,
+    design: TableDesign | None = None,
+    bucket_limit: int = BUCKET_LIMIT,
+    bucket_probe: int = BUCKET_PROBE,
+    backend: str | None = None,
+) -> Matches:
+    """`scan` of one set in memory against another."""
+    options = {"design": design, "bucket_limit": bucket_limit, "bucket_probe": bucket_probe, "backend": backend}
+    return next(scan([_fingerprints(fingerprints, "fingerprints")], queries, radius, **options))  # type: ignore[arg-type]
+
+
+def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np.ndarray]:
+    """The fingerprints of a .npy file of uint64, which may be larger than memory, `chunk_bytes` at a time.
+
+    Raises
+    ------
+    InputError
+        If there is no such file or it holds something else.
+    """
+    try:
+        with open(path, "rb") as file:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(file)
+            if dtype.newbyteorder("=") != np.uint64 or len(shape) != 1:
+                raise InputError(f"{path}: holds {dtype} in {len(shape)} dimensions; fingerprints are uint64 in one")
+            remaining = shape[0]
+            while remaining:
+                chunk = np.fromfile(file, dtype, min(remaining, chunk_bytes // 8))
+                if len(chunk) == 0:
+                    raise InputError(f"{path}: ends {remaining:,} fingerprints early; write it again")
+                remaining -= len(chunk)
+                yield chunk.astype(np.uint64, copy=False)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as .npy ({error})") from None
+
+
+# --------------------------------------------------------------------------------------------------------------- index
+
+MAGIC = b"NEARDUPH"
+VERSION = 1
+BYTE_ORDER = 0x01020304
+_PREAMBLE = np.dtype([("magic", "S8"), ("byte_order", "=u4"), ("version", "=u4"), ("header", "=u8")])
+_ALIGN = 4096  # parts of the file begin at a page
+
+
+class HammingIndex:
+    """Sorted tables of fingerprints, in memory or mapped from a file, for queries one by one or together.
+
+    Parameters
+    ----------
+    fingerprints : array of uint64, shape (rows,)
+    radius : int
+        The largest distance that queries may ask for.
+    ids : array or list of integers or strings, optional
+        What queries answer; row numbers, unless given.
+    design : TableDesign, optional
+        The cheapest, unless given, for `num_queries` within `memory`.
+    memory : float
+        Bytes that the tables may take.
+    num_queries : int, optional
+        How many queries to expect in the index's life; as many as there are fingerprints, unless given.
+    recipe : dict, optional
+        How the fingerprints were made, as JSON can hold it: saved with the index.
+
+    Raises
+    ------
+    ParameterError
+        If the radius is impossible, ids and fingerprints differ in number, or the budget is too small.
+
+    Notes
+    -----
+    A table takes 12 bytes a fingerprint. A query of n random fingerprints searches each table by interpolation and
+    compares n / 2**p words there.
+
+    Examples
+    --------
+    >>> index = HammingIndex(np.array([7, 8, 2**63], np.uint64), 1, ids=["a", "b", "c"])
+    >>> index.query(5)
+    (array(['a'], dtype='<U1'), array([1], dtype=uint8))
+    """
+
+    def __init__(
+        self,
+        fingerprints: Any,
+        radius: int,
+        ids: Any = None,
+        *,
+        design: TableDesign | None = None,
+        memory: float = math.inf,
+        num_queries: int | None = None,
+        recipe: dict[str, Any] | None = None,
+        backend: str | None = None,
+    ) -> None:
+        values = _fingerprints(fingerprints, "fingerprints")
+        _check_radius(radius)
+        if design is None:
+            load = len(values) if num_queries is None else num_queries
+            design = choose(len(values), radius, num_queries=load, memory=memory)
+        elif design.radius < radius:
+            raise ParameterError(f"a design for radius {design.radius} misses what is at radius {radius}")
+        words = np.empty((design.num_tables, len(values)), np.uint64)
+        rows = np.empty((design.num_tables, len(values)), np.uint32)
+        for number, mask in enumerate(design.array):
+            table = kernel(kernels, backend, "table_")(values, mask, True)
+            words[number], rows[number] = map(to_host, table)
+        self._set(design, radius, words, rows, _ids(ids, len(values)), recipe or {}, backend)
+
+    def _set(self, design, radius, words, rows, ids, recipe, backend) -> None:
+        self.design: TableDesign = design
+        self.radius: int = radius
+        self.words: np.ndarray = words
+        self.rows: np.ndarray = rows
+        self.ids: np.ndarray | None = ids
+        self.recipe: dict[str, Any] = recipe
+        self.backend: str | None = backend
+
+    def __len__(self) -> int:
+        return self.words.shape[1]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the tables and ids."""
+        return self.words.nbytes + self.rows.nbytes + (0 if self.ids is None else self.ids.nbytes)
+
+    def __repr__(self) -> str:
+        return f"HammingIndex({len(self):,} fingerprints, {self.design}, {self.num_bytes:,} bytes)"
+
+    def _repr_html_(self) -> str:
+        lines = {
+            "fingerprints": f"{len(self):,}",
+            "radius": f"{self.radius} bits",
+            "tables": f"{self.design.num_tables}, of {self.design.prefix} leading bits or more",
+            "words compared by a query": f"{self.design.words_met(len(self)):,.1f} if fingerprints are random",
+            "bytes": f"{self.num_bytes:,}",
+            "recipe": json.dumps(self.recipe),
+        }
+        cells = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in lines.items())
+        return f"<table>{cells}</table>"
+
+    def query(self, fingerprints: Any, radius: int | None = None) -> tuple[Any, Any]:
+        """What is within a radius of one fingerprint or of each of many, the nearest first, ties in row order.
+
+        Parameters
+        ----------
+        fingerprints : int, or array of uint64, shape (n,)
+        radius : int, optional
+            The index's, unless given.
+
+        Returns
+        -------
+        ids, distances : arrays, shape (found,), for one fingerprint; Ragged of n rows for many
+            Distances are uint8.
+
+        Raises
+        ------
+        ParameterError
+            If the radius is larger than the index's, or the fingerprints are none.
+        """
+        if radius is None:
+            radius = self.radius
+        else:
+            _check_radius(radius, self.radius)
+        one = isinstance(fingerprints, int | np.integer)
+        if one:
+            if not 0 <= int(fingerprints) < 2**BITS:
+                raise ParameterError(f"fingerprint {fingerprints} is outside 0 to 2**{BITS} - 1")
+            queries = np.array([int(fingerprints)], np.uint64)
+        else:
+            queries = _fingerprints(fingerprints, "queries")
+        probe = kernel(kernels, self.backend, "probe_")
+        found = probe(self.words, self.rows, self.design.array, queries, radius, kernels.NO_LIMIT, 0)
+        query, row, distance = map(to_host, found[:3])
+        if len(query) > 1:
+            order = np.lexsort((distance, query))
+            query, row, distance = query[order], row[order], distance[order]
+        ids = row if self.ids is None else self.ids[row]
+        if one:
+            return ids, distance
+        offsets = np.searchsorted(query, np.arange(len(queries) + 1))
+        return Ragged(ids, offsets), Ragged(distance, offsets)
+
+    def nearest(self, fingerprints: Any, count: int) -> tuple[Any, Any]:
+        """As `query`, at most `count` for each fingerprint: the nearest that are within the index's radius."""
+        if count < 1:
+            raise ParameterError(f"count {count}: ask for one at least")
+        ids, distances = self.query(fingerprints)
+        if not isinstance(ids, Ragged):
+            return ids[:count], distances[:count]
+        sizes = np.minimum(ids.sizes, count)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        kept = np.arange(offsets[-1]) + np.repeat(ids.offsets[:-1] - offsets[:-1], sizes)
+        return Ragged(ids.values[kept], offsets), Ragged(distances.values[kept], offsets)
+
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the index to a file, whole or not at all.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and is not to be overwritten, is no index, or cannot be written.
+        """
+        header = {
+            "design": asdict(self.design),
+            "masks": [f"{mask:016x}" for mask in self.design.masks],
+            "radius": self.radius,
+            "num_fingerprints": len(self),
+            "ids": None if self.ids is None else self.ids.dtype.str,
+            "recipe": self.recipe,
+        }
+        text = json.dumps(header).encode()
+        preamble = np.array((MAGIC, BYTE_ORDER, VERSION, len(text)), _PREAMBLE)
+        arrays = [self.words, self.rows, *([] if self.ids is None else [self.ids])]
+        with new_file(path, overwrite, is_ours=is_index) as partial, open(partial, "wb") as file:
+            file.write(preamble.tobytes() + text)
+            for array in arrays:
+                file.write(bytes(-file.tell() % _ALIGN))
+                array.tofile(file)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, recipe: dict[str, Any] | None = None, *, backend: str | None = None
+    ) -> HammingIndex:
+        """An index mapped from its file: pages are read when queries need them.
+
+        Parameters
+        ----------
+        recipe : dict, optional
+            What the queries' fingerprints were made by: the index has to be of the same.
+
+        Raises
+        ------
+        InputError
+            If there is no such file, or it is no index, cut short, of another version or of another byte order.
+        RecipeMismatchError
+            If it is of another recipe, or of tables that this version designs otherwise.
+        """
+        header, start = _read_header(path)
+        try:
+            design = TableDesign(**header["design"])
+            n, radius, stored = header["num_fingerprints"], header["radius"], header["recipe"]
+            same = header["masks"] == [f"{mask:016x}" for mask in design.masks]
+            dtype = None if header["ids"] is None else np.dtype(header["ids"])
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{path}: its header cannot be read; build the index again") from None
+        if not same:
+            raise RecipeMismatchError(f"{path}: its tables are of another design than this version's; build it again")
+        if recipe is not None and recipe != stored:
+            key = next(key for key in {**recipe, **stored} if recipe.get(key) != stored.get(key))
+            raise RecipeMismatchError(
+                f"{path}: of fingerprints made with {key} = {stored.get(key)!r}, asked for {recipe.get(key)!r}; "
+                "build the index again"
+            )
+        wanted: list[tuple[Any, tuple[int, ...]]] = [
+            (np.uint64, (design.num_tables, n)),
+            (np.uint32, (design.num_tables, n)),
+        ]
+        wanted += [] if dtype is None else [(dtype, (n,))]
+        places, end = [], start
+        for kind, shape in wanted:
+            places.append(end + -end % _ALIGN)
+            end = places[-1] + math.prod(shape) * np.dtype(kind).itemsize
+        if (size := os.path.getsize(path)) != end:
+            raise InputError(f"{path}: has {size:,} bytes of {end:,}; it was cut short, build the index again")
+        # Copied on write: nobody writes, and compiled code has one form for arrays that may be written to.
+        mapped = np.memmap(path, np.uint8, "c").view(np.ndarray)
+        arrays = [
+            mapped[place : place + math.prod(shape) * np.dtype(kind).itemsize].view(kind).reshape(shape)
+            for place, (kind, shape) in zip(places, wanted, strict=True)
+        ]
+        index = cls.__new__(cls)
+        index._set(design, radius, arrays[0], arrays[1], None if dtype is None else arrays[2], stored, backend)
+        return index
+
+
+def _ids(ids: Any, num_rows: int) -> np.ndarray | None:
+    """Ids as an array of integers or of strings of one width."""
+    if ids is None:
+        return None
+    array = np.asarray(ids)
+    if array.dtype.kind in "OTf":  # strings as objects, integers of which some need 64 bits
+        each = ids if isinstance(ids, list | tuple) else array.tolist()
+        if all(isinstance(value, str) for value in each):
+            array = np.array(each, np.str_)
+        elif all(isinstance(value, int) and 0 <= value < 2**64 for value in each):
+            array = np.array(each, np.uint64)
+    if array.ndim != 1 or array.dtype.kind not in "iuSU":
+        raise ParameterError(f"ids: {array.ndim}-dimensional {array.dtype}; give one integer or string a fingerprint")
+    if len(array) != num_rows:
+        raise ParameterError(f"ids: {len(array):,} for {num_rows:,} fingerprints; give one for each")
+    return np.ascontiguousarray(array)
+
+
+def is_index(path: str | Path) -> bool:
+    """Whether a file begins as `HammingIndex.save` begins."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def _read_header(path: str | Path) -> tuple[dict[str, Any], int]:
+    """(what the header says, where it ends)."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_PREAMBLE.itemsize)
+            if start[: len(MAGIC)] != MAGIC:
+                raise InputError(f"{path}: is no index of fingerprints; build one with neardup hamming build")
+            if len(start) < _PREAMBLE.itemsize:
+                raise InputError(f"{path}: was cut short, build the index again")
+            preamble = np.frombuffer(start, _PREAMBLE)[0]
+            if preamble["byte_order"] != BYTE_ORDER:
+                raise InputError(f"{path}: of another byte order than this machine's ({sys.byteorder}); build it here")
+            if preamble["version"] != VERSION:
+                raise InputError(f"{path}: of version {preamble['version']}, this one reads {VERSION}; build it again")
+            length = int(preamble["header"])
+            text = file.read(min(length, os.path.getsize(path)))
+            if len(text) < length:
+                raise InputError(f"{path}: was cut short, build the index again")
+            header = json.loads(text)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; name an index") from None
+    except ValueError:
+        raise InputError(f"{path}: its header cannot be read; build the index again") from None
+    return header, _PREAMBLE.itemsize + len(text)

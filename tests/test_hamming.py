@@ -1,0 +1,606 @@
+"""The Hamming-distance problem: table designs of the paper, answers against brute force, the index and its file."""
+
+import itertools
+import json
+import math
+import sys
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from strategies import STRATEGIES, fingerprints
+
+from neardup_gpu import artefacts, hamming
+from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
+from neardup_gpu.hamming import HammingIndex, TableDesign
+from neardup_gpu.kernels import hamming as kernels
+from neardup_gpu.kernels.launch import to_host
+
+# ------------------------------------------------------------------------------------------------------ table designs
+
+
+def runs(mask, bits=64):
+    """The bits of a mask as (first, last) places of its runs, counted from the highest bit."""
+    text = f"{mask:0{bits}b}"
+    return [
+        (group[0], group[-1])
+        for bit, places in itertools.groupby(range(bits), key=lambda place: text[place])
+        if bit == "1"
+        for group in [list(places)]
+    ]
+
+
+def mask_of(*ranges):
+    """A mask of some ranges [start, stop) of places, counted from the highest bit."""
+    return sum(1 << 63 - place for start, stop in ranges for place in range(start, stop))
+
+
+def chosen_blocks(sizes, number):
+    """A mask for each choice of `number` of the blocks."""
+    ends = np.cumsum([0, *sizes]).tolist()
+    each = list(zip(ends[:-1], ends[1:], strict=True))
+    return [mask_of(*choice) for choice in itertools.combinations(each, number)]
+
+
+def test_the_20_tables_of_example_3_1():
+    design = TableDesign(64, 3, 31)
+    assert list(design.masks) == chosen_blocks([11, 11, 11, 11, 10, 10], 3)
+    assert {mask.bit_count() for mask in design.masks} == {31, 32, 33}
+    assert design.num_tables == 20
+
+
+def test_the_16_tables_of_example_3_1():
+    design = TableDesign(64, 3, 28)
+    expected = []
+    for block in range(4):
+        rest = [place for place in range(64) if place // 16 != block]
+        for second in range(4):
+            leading = [*range(16 * block, 16 * block + 16), *rest[12 * second : 12 * second + 12]]
+            expected.append(sum(1 << 63 - place for place in leading))
+    assert list(design.masks) == expected
+    assert {mask.bit_count() for mask in design.masks} == {28}
+
+
+def test_the_10_tables_of_example_3_1():
+    design = TableDesign(64, 3, 25)
+    assert list(design.masks) == chosen_blocks([13, 13, 13, 13, 12], 2)
+    assert {mask.bit_count() for mask in design.masks} == {25, 26}
+
+
+def test_the_4_tables_of_example_3_1():
+    design = TableDesign(64, 3, 16)
+    assert list(design.masks) == chosen_blocks([16] * 4, 1)
+    assert [f"{mask:016x}" for mask in design.masks] == [
+        "ffff000000000000", "0000ffff00000000", "00000000ffff0000", "000000000000ffff",
+    ]  # fmt: skip
+
+
+def test_the_recurrence_gives_the_numbers_of_tables_of_example_3_1():
+    steps = [hamming.num_tables(64, 3, prefix) for prefix in range(1, 32)]
+    assert steps == [4] * 16 + [10] * 9 + [16] * 3 + [20] * 3
+    assert hamming.num_tables(64, 3, 0) == 1
+
+
+def test_designs_with_as_many_tables_are_one_design():
+    assert TableDesign(64, 3, 1) == TableDesign(64, 3, 16)
+    assert TableDesign(64, 3, 17).prefix == 25
+    assert TableDesign(64, 0, 1).masks == (2**64 - 1,)
+    assert TableDesign(64, 3, 0).masks == (0,) and TableDesign(64, 3, 0).prefix == 0
+
+
+@pytest.mark.parametrize("bits", [1, 2, 5, 9, 12])
+def test_whatever_bits_differ_some_table_has_none_of_them(bits):
+    for radius in range(min(bits, 5)):
+        for prefix in range(bits - radius + 1):
+            design = TableDesign(bits, radius, prefix)
+            assert len(design.masks) == design.num_tables
+            assert min(mask.bit_count() for mask in design.masks) == design.prefix >= prefix
+            for places in itertools.combinations(range(bits), radius):
+                differ = sum(1 << place for place in places)
+                assert any(differ & mask == 0 for mask in design.masks)
+
+
+@pytest.mark.parametrize("radius", range(9))
+def test_random_differences_of_64_and_128_bits_miss_some_table(radius):
+    generator = np.random.default_rng(radius)
+    for bits in (64, 128):
+        for prefix in range(0, bits // 4 if radius < 5 else 15, 5):
+            masks = TableDesign(bits, radius, prefix).masks
+            for _ in range(200):
+                differ = sum(1 << int(place) for place in generator.choice(bits, radius, replace=False))
+                assert any(differ & mask == 0 for mask in masks)
+
+
+def test_a_design_takes_no_more_tables_than_any_split_into_blocks():
+    for radius in range(6):
+        for number in range(radius + 1, 14):
+            sizes = hamming.blocks(64, number)
+            prefix = sum(sizes[radius:])
+            assert hamming.num_tables(64, radius, prefix) <= math.comb(number, radius)
+
+
+@pytest.mark.parametrize("wrong", [(64, -1, 0), (64, 64, 0), (64, 3, 62), (64, 3, -1), (0, 0, 0)])
+def test_impossible_designs(wrong):
+    with pytest.raises(ParameterError, match="no tables of"):
+        TableDesign(*wrong)
+
+
+def test_more_fingerprints_or_queries_take_longer_prefixes_and_less_memory_fewer_tables():
+    chosen = [hamming.choose(n, 3, num_queries=10 * n).prefix for n in (10, 10**4, 10**7, 10**8, 10**9, 2**34)]
+    assert chosen == sorted(chosen) and chosen[0] == 0 and chosen[-1] >= 25
+    assert hamming.choose(2**34, 3, num_queries=1).prefix < chosen[-1]
+    small = hamming.choose(2**34, 3, num_queries=10**12, memory=5 * 12 * 2**34)
+    assert small.num_tables <= 5 and small.memory(2**34) <= 5 * 12 * 2**34
+
+
+def test_the_choice_is_the_cheapest():
+    for n, queries in ((10**6, 10**5), (10**9, 10**10)):
+        best = hamming.cost(hamming.choose(n, 3, num_queries=queries), n, queries)
+        assert all(best <= hamming.cost(TableDesign(64, 3, prefix), n, queries) for prefix in range(40))
+
+
+def test_buckets_of_random_fingerprints_stay_below_the_limit():
+    design = hamming.choose(10**7, 3, num_queries=0, bucket_limit=100)
+    assert 10**7 / 2**design.prefix < 100
+    with pytest.raises(ParameterError, match="no design for 1,000 fingerprints"):
+        hamming.choose(1000, 3, num_queries=1, memory=100)
+
+
+# --------------------------------------------------------------------------------------- every radius, brute force
+
+
+def planted(generator, radius, number=250):
+    """Random fingerprints; near each of some of them one at every distance from 0 to beyond the radius."""
+    values = [int(value) for value in generator.integers(0, 2**64, number, np.uint64)]
+    for centre in values[:12]:
+        for distance in range(radius + 3):
+            places = generator.choice(64, distance, replace=False)
+            values.append(centre ^ sum(1 << int(place) for place in places))
+    return np.array(values, np.uint64)
+
+
+def adversarial(generator, radius):
+    """Fingerprints that differ in one block only, all ones and zeros and what is next to them, and repeats."""
+    block = int(generator.integers(0, 4)) * 16
+    values = [int(value) << block for value in generator.integers(0, 2**16, 120)]
+    values += [0, 2**64 - 1, 1, 2**63, 2**64 - 2, 2**63 - 1] + [2**distance - 1 for distance in range(radius + 2)]
+    return np.array(values + [0] * 5 + [2**64 - 1] * 5, np.uint64)
+
+
+CASES = {
+    "random": lambda generator, radius: generator.integers(0, 2**64, 200, np.uint64),
+    "planted": planted,
+    "adversarial": adversarial,
+    "all equal": lambda generator, radius: np.full(50, generator.integers(0, 2**64, dtype=np.uint64)),
+    "all but equal": lambda generator, radius: np.uint64(1) << np.arange(64, dtype=np.uint64),
+    "none": lambda generator, radius: np.empty(0, np.uint64),
+    "one": lambda generator, radius: np.array([2**64 - 1], np.uint64),
+}
+
+
+def brute(left, right, radius):
+    """Every (row of left, row of right, distance) within the radius, in order."""
+    distance = np.bitwise_count(left[:, None] ^ right[None, :])
+    rows = np.argwhere(distance <= radius)
+    return [(a, b, int(distance[a, b])) for a, b in rows.tolist()]
+
+
+def expanded_pairs(found):
+    """All pairs of rows that a `NearPairs` stands for."""
+    members = {}
+    for row, first in enumerate(found.first.tolist()):
+        members.setdefault(first, []).append(row)
+    every = {pair: 0 for rows in members.values() for pair in itertools.combinations(rows, 2)}
+    for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
+        if distance:
+            for pair in itertools.product(members[a], members[b]):
+                every[tuple(sorted(pair))] = distance
+    return [(a, b, every[a, b]) for a, b in sorted(every)]
+
+
+def expanded_matches(found):
+    """All (row, query, distance) that a `Matches` stands for."""
+    members = {}
+    for query, first in enumerate(found.first_query.tolist()):
+        members.setdefault(first, []).append(query)
+    columns = zip(found.row.tolist(), found.query.tolist(), found.distance.tolist(), strict=True)
+    return sorted((row, query, bits) for row, first, bits in columns for query in members[first])
+
+
+def answers(index, queries, radius):
+    """(row, query, distance) of what an index answers to queries together, which are as one by one."""
+    ids, distances = index.query(queries, radius)
+    for number, query in enumerate(queries[:: max(1, len(queries) // 20)].tolist()):
+        number *= max(1, len(queries) // 20)
+        one_ids, one_distances = index.query(query, radius)
+        np.testing.assert_array_equal(one_ids, ids[number])
+        np.testing.assert_array_equal(one_distances, distances[number])
+    found = []
+    for query in range(len(queries)):
+        assert (np.diff(distances[query].astype(int)) >= 0).all()
+        columns = zip(ids[query].tolist(), distances[query].tolist(), strict=True)
+        found += [(row, query, distance) for row, distance in columns]
+    return sorted(found)
+
+
+def designs(radius):
+    """Those of few enough tables, shortest prefix first."""
+    found, prefix = [], 0
+    while prefix <= 64 - radius and hamming.num_tables(64, radius, prefix) <= 100:
+        found.append(TableDesign(64, radius, prefix))
+        prefix = found[-1].prefix + 1
+    return found
+
+
+@pytest.fixture
+def one_thread():
+    """For many small inputs: to wake the others takes longer than the work. `test_agreement` has them all."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("radius", range(9))
+@pytest.mark.parametrize("case", CASES)
+def test_every_design_finds_what_brute_force_finds(radius, case, one_thread):
+    values = CASES[case](np.random.default_rng([radius, list(CASES).index(case)]), radius)
+    queries = np.concatenate([values[::3], np.array([0, 2**64 - 1], np.uint64)])
+    expected = brute(values, queries, radius)
+    expected_of_set = [(a, b, distance) for a, b, distance in brute(values, values, radius) if a < b]
+    for design in designs(radius):
+        options = {"design": design, "bucket_limit": 10**6}
+        assert expanded_pairs(hamming.pairs(values, radius, **options)) == expected_of_set
+        assert expanded_matches(hamming.join(values, queries, radius, **options)) == expected
+        assert answers(HammingIndex(values, radius, design=design), queries, radius) == expected
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_backends_find_the_same(backend):
+    values = planted(np.random.default_rng(1), 3, 60)
+    found = hamming.pairs(values, 3, backend=backend)
+    assert expanded_pairs(found) == [pair for pair in brute(values, values, 3) if pair[0] < pair[1]]
+    assert answers(HammingIndex(values, 3, backend=backend), values[:40], 3) == brute(values, values[:40], 3)
+    assert expanded_matches(hamming.join(values, values[:40], 3, backend=backend)) == brute(values, values[:40], 3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(values=fingerprints(), queries=fingerprints(), radius=st.integers(0, 8))
+def test_batch_equals_online_equals_join_equals_brute_force(values, queries, radius):
+    expected = brute(values, queries, radius)
+    index = HammingIndex(values, radius)
+    assert answers(index, queries, radius) == expected
+    joined = hamming.join(values, queries, radius, bucket_limit=1000)
+    assert expanded_matches(joined) == expected and joined.num_large == joined.num_uncompared == 0
+    if radius:
+        assert answers(index, queries, radius - 1) == [match for match in expected if match[2] < radius]
+
+
+@settings(max_examples=40, deadline=None)
+@given(arguments=STRATEGIES["hamming.probe"])
+def test_few_queries_are_answered_as_many(arguments):
+    words, rows, masks, queries, *rest = arguments
+    few, found = kernels._FEW, []
+    try:
+        for kernels._FEW in (0, 2**40):
+            found.append(kernels.probe_cpu(words, rows, masks, queries, *rest))
+    finally:
+        kernels._FEW = few
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_interpolation_search_finds_the_place_in_any_order_of_sizes():
+    generator = np.random.default_rng(5)
+    for values in (
+        generator.integers(0, 2**64, 50_000, np.uint64),
+        np.uint64(2) ** generator.integers(0, 64, 5000, np.uint64),
+        np.concatenate([np.zeros(4000, np.uint64), generator.integers(2**64 - 5000, 2**64, 4000, np.uint64)]),
+        np.full(3000, 2**64 - 1, np.uint64),
+    ):
+        values.sort()
+        extremes = np.array([0, 2**64 - 1], np.uint64)
+        for key in np.concatenate([values[::97], generator.integers(0, 2**64, 200, np.uint64), extremes]):
+            assert kernels._first_not_below(values, key, 0, len(values)) == np.searchsorted(values, key)
+
+
+# ------------------------------------------------------------------------------------------------------------- batches
+
+
+def test_repeats_are_pairs_with_their_first_alone():
+    values = np.array([5, 9, 5, 4, 5, 9, 2**64 - 1], np.uint64)
+    found = hamming.pairs(values, 1)
+    assert list(zip(found.left, found.right, found.distance, strict=True)) == [
+        (0, 2, 0), (0, 3, 1), (0, 4, 0), (1, 5, 0),
+    ]  # fmt: skip
+    assert found.first.tolist() == [0, 1, 0, 3, 0, 1, 6]
+    assert (found.left.dtype, found.right.dtype, found.distance.dtype) == (np.int64, np.int64, np.uint8)
+
+
+def test_a_million_empty_pages_are_a_million_pairs():
+    values = np.zeros(10**6, np.uint64)
+    found = hamming.pairs(values, 3)
+    assert len(found.left) == 10**6 - 1 and not found.left.any() and found.num_large == 0
+    matches = hamming.join(values, values, 3)
+    assert len(matches.row) == 10**6 and not matches.query.any()
+
+
+def test_crowded_buckets_are_compared_with_their_first_alone_and_counted():
+    """2**16 fingerprints that differ in one block only: in three of the four tables they are one bucket."""
+    values = np.arange(2**16, dtype=np.uint64) << np.uint64(16)
+    found = hamming.pairs(values, 3, design=TableDesign(64, 3, 16), bucket_limit=512, bucket_probe=32)
+    rest = 2**16 - 32
+    assert found.num_large == 3 and found.num_uncompared == 3 * rest * (rest - 1) // 2
+    expected = [pair for pair in brute(values[:32], values, 3) if pair[0] < pair[1]]
+    assert list(zip(found.left, found.right, found.distance, strict=True)) == expected
+    joined = hamming.join(values[:100], values, 3, design=TableDesign(64, 3, 16), bucket_limit=512, bucket_probe=32)
+    assert joined.num_large == 300 and joined.num_uncompared == 300 * rest
+    near_first = [match for match in brute(values[:100], values, 3) if match[1] < 32 or match[0] == match[1]]
+    assert expanded_matches(joined) == near_first
+
+
+def test_chunks_of_a_file_are_scanned_one_after_another(tmp_path):
+    generator = np.random.default_rng(2)
+    values, queries = planted(generator, 3), planted(generator, 3)
+    values = np.concatenate([values, queries[-40:], values[:9]])
+    queries = np.concatenate([queries, queries[:5]])
+    np.save(tmp_path / "existing.npy", values)
+    chunks = list(hamming.read_chunks(tmp_path / "existing.npy", chunk_bytes=8 * 100))
+    assert [len(chunk) for chunk in chunks] == [100] * (len(values) // 100) + [len(values) % 100]
+    found = list(hamming.scan(chunks, queries, 3))
+    assert len(found) == len(chunks)
+    assert [match for part in found for match in expanded_matches(part)] == brute(values, queries, 3)
+    assert list(hamming.scan([], queries, 3)) == []
+
+
+def test_files_that_hold_no_fingerprints(tmp_path):
+    path = tmp_path / "x.npy"
+    with pytest.raises(InputError, match="no such file"):
+        list(hamming.read_chunks(path))
+    path.write_text("text")
+    with pytest.raises(InputError, match="cannot be read as"):
+        list(hamming.read_chunks(path))
+    np.save(path, np.zeros(5))
+    with pytest.raises(InputError, match="holds float64"):
+        list(hamming.read_chunks(path))
+    np.save(path, np.zeros(500, np.uint64))
+    path.write_bytes(path.read_bytes()[:-80])
+    with pytest.raises(InputError, match="ends 10 fingerprints early"):
+        list(hamming.read_chunks(path))
+    np.save(path, np.arange(5, dtype=">u8"))
+    assert [chunk.tolist() for chunk in hamming.read_chunks(path)] == [[0, 1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.zeros(3), np.zeros(3, np.int64), np.zeros((2, 2), np.uint64), [1, -1], [2**64], ["a"], 7]
+)
+def test_what_is_no_set_of_fingerprints(wrong):
+    for call in (lambda: hamming.pairs(wrong, 3), lambda: hamming.join(wrong, [1], 3), lambda: HammingIndex(wrong, 3)):
+        with pytest.raises(ParameterError, match="fingerprints:"):
+            call()
+
+
+def test_lists_of_integers_are_fingerprints():
+    assert hamming.pairs([0, 2**64 - 1, 1], 1).right.tolist() == [2]
+    assert len(hamming.pairs([], 1).left) == 0
+
+
+@pytest.mark.parametrize("radius", [-1, 64, 100])
+def test_impossible_radius(radius):
+    for call in (hamming.pairs, lambda values, radius: hamming.join(values, [1], radius), HammingIndex):
+        with pytest.raises(ParameterError, match=f"radius {radius} is outside 0 to 63"):
+            call([1, 2], radius)
+
+
+def test_a_design_for_a_smaller_radius_is_refused():
+    for call in (hamming.pairs, HammingIndex):
+        with pytest.raises(ParameterError, match="a design for radius 2 misses"):
+            call([1, 2], 3, design=TableDesign(64, 2, 5))
+    with pytest.raises(ParameterError, match="a design of 128 bits"):
+        hamming.pairs([1, 2], 3, design=TableDesign(128, 3, 5))
+
+
+# --------------------------------------------------------------------------------------------------------------- index
+
+
+@pytest.mark.parametrize("ids", [["a", "bb", "ccc"], [2**63, 1, 2], np.array([b"x", b"y", b"z"]), None])
+def test_answers_are_the_callers_ids(ids, tmp_path):
+    index = HammingIndex([7, 8, 2**63], 1, ids)
+    index.save(tmp_path / "index")
+    for each in (index, HammingIndex.load(tmp_path / "index")):
+        found, distance = each.query(5)
+        assert found.tolist() == [0 if ids is None else ids[0]] and distance.tolist() == [1]
+        found, distance = each.query([2**63 + 1, 3, 100])
+        assert [len(row) for row in (found[0], found[1], found[2])] == [1, 1, 0]
+        assert found[0].tolist() == [2 if ids is None else ids[2]]
+
+
+def test_nearest():
+    index = HammingIndex([0, 1, 3, 7, 0], 3)
+    ids, distances = index.nearest(0, 3)
+    assert ids.tolist() == [0, 4, 1] and distances.tolist() == [0, 0, 1]
+    ids, distances = index.nearest(np.array([7, 2**60, 2**64 - 1], np.uint64), 2)
+    assert [ids[i].tolist() for i in range(3)] == [[3, 2], [0, 4], []]
+    assert [distances[i].tolist() for i in range(3)] == [[0, 1], [1, 1], []]
+    with pytest.raises(ParameterError, match="count 0"):
+        index.nearest(0, 0)
+
+
+def test_a_query_has_at_most_the_radius_of_the_index():
+    index = HammingIndex([0, 1, 3, 7], 2)
+    assert index.query(0, 1)[0].tolist() == [0, 1]
+    with pytest.raises(ParameterError, match="radius 3 is outside 0 to 2"):
+        index.query(0, 3)
+    for wrong in (-1, 2**64):
+        with pytest.raises(ParameterError, match="outside 0 to 2"):
+            index.query(wrong)
+
+
+def test_ids_that_do_not_fit():
+    with pytest.raises(ParameterError, match="ids: 2 for 3"):
+        HammingIndex([1, 2, 3], 1, ids=["a", "b"])
+    for wrong in ([1.5, 2, 3], [None, "a", "b"], np.array([1.0, 2.0, 3.0]), [2**64, 1, 2], np.zeros((3, 2), int)):
+        with pytest.raises(ParameterError, match="one integer or string"):
+            HammingIndex([1, 2, 3], 1, ids=wrong)
+
+
+def test_it_says_what_it_is():
+    index = HammingIndex([1, 2, 3], 1, recipe={"weights": "<tf>"})
+    assert "3 fingerprints" in repr(index)
+    shown = index._repr_html_()
+    assert "&lt;tf&gt;" in shown and "radius" in shown and len(index) == 3
+
+
+def saved(folder, recipe=None):
+    index = HammingIndex(planted(np.random.default_rng(3), 3), 3, recipe=recipe)
+    index.save(folder / "index")
+    return index, folder / "index"
+
+
+def test_an_index_comes_back_from_its_file(tmp_path):
+    index, path = saved(tmp_path, {"tokens": 5})
+    again = HammingIndex.load(path, {"tokens": 5})
+    assert (again.design, again.radius, again.recipe) == (index.design, 3, {"tokens": 5})
+    np.testing.assert_array_equal(again.words, index.words)
+    np.testing.assert_array_equal(again.rows, index.rows)
+    assert (tmp_path / "index").stat().st_mode & 0o777 == 0o644 or sys.platform == "win32"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["index"]
+
+
+def test_an_index_without_fingerprints_comes_back(tmp_path):
+    HammingIndex([], 3).save(tmp_path / "index")
+    index = HammingIndex.load(tmp_path / "index")
+    assert len(index) == 0 and index.query(5)[0].tolist() == []
+
+
+def test_an_index_replaces_an_index_only(tmp_path):
+    index, path = saved(tmp_path)
+    with pytest.raises(OutputError, match="exists already"):
+        index.save(path)
+    index.save(path, overwrite=True)
+    path.write_text("dear diary")
+    with pytest.raises(OutputError, match="was not written by neardup"):
+        index.save(path, overwrite=True)
+    assert path.read_text() == "dear diary"
+
+
+def test_nothing_is_left_of_an_index_that_could_not_be_written(tmp_path, monkeypatch):
+    index, path = saved(tmp_path)
+    before = path.read_bytes()
+    monkeypatch.setattr(artefacts, "_take_place", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(OutputError, match="nothing was written"):
+        index.save(path, overwrite=True)
+    assert path.read_bytes() == before and [entry.name for entry in tmp_path.iterdir()] == ["index"]
+
+
+def test_foreign_recipes_are_refused(tmp_path):
+    _, path = saved(tmp_path, {"weights": "tf", "w": 5})
+    with pytest.raises(RecipeMismatchError, match="made with weights = 'tf', asked for 'log'"):
+        HammingIndex.load(path, {"weights": "log", "w": 5})
+    with pytest.raises(RecipeMismatchError, match="made with w = 5, asked for None"):
+        HammingIndex.load(path, {"weights": "tf"})
+
+
+def changed(path, old, new):
+    data = path.read_bytes()
+    assert data.count(old) == 1 and len(old) == len(new)
+    path.write_bytes(data.replace(old, new))
+
+
+def test_tables_of_another_design_are_refused(tmp_path):
+    index, path = saved(tmp_path)
+    mask = f"{index.design.masks[0]:016x}".encode()
+    changed(path, mask, mask[::-1] if mask != mask[::-1] else b"1" * 16)
+    with pytest.raises(RecipeMismatchError, match="another design"):
+        HammingIndex.load(path)
+
+
+@pytest.mark.parametrize(
+    ("at", "new", "message"),
+    [
+        (0, b"PARQUET1", "is no index"),
+        (8, np.uint32(hamming.BYTE_ORDER).byteswap().tobytes(), "another byte order"),
+        (12, np.uint32(99).tobytes(), "of version 99, this one reads 1"),
+        (16, np.uint64(2**40).tobytes(), "was cut short"),
+        (24, b"}", "its header cannot be read"),
+        (24, b'["', "its header cannot be read"),
+    ],
+)
+def test_files_that_are_no_index_of_this_version(tmp_path, at, new, message):
+    _, path = saved(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[at : at + len(new)] = new
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        HammingIndex.load(path)
+
+
+def test_truncated_files_are_refused(tmp_path):
+    _, path = saved(tmp_path)
+    data = path.read_bytes()
+    for size in (8, 15, 23, 24, 50, 4096, len(data) - 1):
+        path.write_bytes(data[:size])
+        with pytest.raises(InputError, match="was cut short"):
+            HammingIndex.load(path)
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match="is no index"):
+        HammingIndex.load(path)
+    path.write_bytes(data + b"x")
+    with pytest.raises(InputError, match="cut short"):
+        HammingIndex.load(path)
+    with pytest.raises(InputError, match="no such file"):
+        HammingIndex.load(tmp_path / "elsewhere")
+    with pytest.raises(InputError):
+        HammingIndex.load(tmp_path)
+
+
+def test_headers_that_lie(tmp_path):
+    _, path = saved(tmp_path)
+    for header in ({}, [], {"design": {"bits": 64, "radius": 3, "prefix": 99}}, 5):
+        text = json.dumps(header).encode()
+        preamble = np.array((hamming.MAGIC, hamming.BYTE_ORDER, hamming.VERSION, len(text)), hamming._PREAMBLE)
+        path.write_bytes(preamble.tobytes() + text)
+        with pytest.raises(InputError, match="its header cannot be read"):
+            HammingIndex.load(path)
+
+
+# ------------------------------------------------------------------------------------------------------------- kernels
+
+
+def same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(to_host(one) if isinstance(other, np.ndarray) else one, other)
+
+
+@pytest.mark.launches
+@pytest.mark.parametrize("max_rows", [3, 10, 39, 1000])
+@pytest.mark.parametrize("limit", [0, 4, 1000])
+def test_passes_and_chunks_change_nothing_on_a_gpu(max_rows, limit, monkeypatch):
+    """Masks of 64, 4, 1 and no leading bits: of the last there is one pass, whatever its size."""
+    monkeypatch.setattr(kernels, "_CHUNK", 41)
+    generator = np.random.default_rng(max_rows)
+    values = generator.choice(planted(generator, 2, 12), 60)
+    masks = np.array([2**64 - 1, 0xF << 30, 1, 0], np.uint64)
+    expected = kernels.reference(values, masks, 2, limit, 3)
+    same(kernels.gpu(values, masks, 2, limit, 3, max_rows=max_rows), expected)
+
+
+def test_a_table_keeps_every_bit():
+    values = np.random.default_rng(1).integers(0, 2**64, 50, np.uint64)
+    for mask in (0, 1, 2**63, 0xFF00FF00FF00FF00, 2**64 - 1, 0x8000000000000001):
+        parts = kernels.moves(mask)
+        assert np.bitwise_or.reduce(parts[:, 0]) == 2**64 - 1
+        words, rows = kernels.table_cpu(values, np.uint64(mask), True)
+        assert (np.diff(words.astype(object)) >= 0).all()
+        np.testing.assert_array_equal(np.bitwise_count(words), np.bitwise_count(values[rows]))
+
+
+def test_a_word_of_two_rows_has_room_for_both():
+    with pytest.raises(ValueError, match="fewer than 2\\*\\*32 - 1"):
+        kernels.cpu(np.broadcast_to(np.uint64(0), 2**32 - 1), np.array([0], np.uint64), 3, 5, 5)
+
+
+@pytest.mark.parametrize("word", [0, 1, 2**63, 2**64 - 1, 0x5555555555555555, 0x0123456789ABCDEF])
+def test_bits_are_counted(word):
+    assert kernels.count_bits(np.uint64(word)) == word.bit_count()

@@ -1,0 +1,289 @@
+"""Simhashes and weights against plain Python, published numbers and exact probabilities.
+
+Features are random 64-bit integers and mix64 is a permutation, so that all bits of their hashes are independent and
+even, and each bit of each pair of documents is one trial: bounds are Hoeffding's, exceeded with probability 1e-9.
+"""
+
+import math
+from collections import Counter
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+from neardup_gpu.data import Ragged
+from neardup_gpu.kernels import simhash as kernel, weights
+
+FAILURE = 1e-9
+ALL = 2**64 - 1
+FUNCTIONS = [kernel.reference, kernel.cpu]
+
+
+def hoeffding(trials, failure=FAILURE):
+    """Deviation of a mean of `trials` independent values in [0, 1] exceeded with probability at most `failure`."""
+    return math.sqrt(math.log(2 / failure) / (2 * trials))
+
+
+def feature_of(hashed):
+    """The feature whose mix64 is `hashed`: each step undone."""
+
+    def unshift(z, by):
+        found = z
+        for _ in range(64 // by):
+            found = z ^ found >> by
+        return found
+
+    z = unshift(hashed, 31)
+    z = unshift(z * pow(0x94D049BB133111EB, -1, 2**64) & ALL, 27)
+    return unshift(z * pow(0xBF58476D1CE4E5B9, -1, 2**64) & ALL, 30)
+
+
+def simhash(rows, weights=None, bits=64, function=kernel.cpu):
+    """Simhashes of lists of features, as a list."""
+    ragged = Ragged.from_rows(rows, np.uint64)
+    if weights is not None:
+        weights = np.array([weight for row in weights for weight in row], np.int64)
+    return function(ragged.values, ragged.offsets, weights, bits).tolist()
+
+
+def majority(hashes, weights):
+    """The definition, of hashes as they are: character by character."""
+    columns = zip(*(f"{h:064b}" for h in hashes), strict=True)
+    votes = (sum(w if bit == "1" else -w for bit, w in zip(column, weights, strict=True)) for column in columns)
+    return int("".join("1" if vote > 0 else "0" for vote in votes), 2)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_published_hashes(function):
+    """One feature: its hash. Of 128 bits, SplitMix64's outputs from the seed 1234567, as Rosetta Code prints them."""
+    step = 0x9E3779B97F4A7C15
+    published = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
+    for i in range(3):
+        feature = (1234567 + (i + 1) * step) % 2**64
+        assert simhash([[feature], [feature] * 5], bits=128, function=function) == [published[i : i + 2]] * 2
+        assert simhash([[feature]], function=function) == [published[i]]
+        assert feature_of(published[i]) == feature
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_by_hand(function):
+    """Hashes 0011, 0101 and 1001 in every 4 bits: all have the last, each other one belongs to one of them."""
+    hashes = [int(16 * digit, 16) for digit in "359"]
+    row = [feature_of(h) for h in hashes]
+    digits = {(1, 1, 1): "1", (3, 1, 1): "3", (1, 3, 1): "5", (1, 1, 3): "9", (2, 1, 1): "1", (0, 0, 0): "0"}
+    for given, digit in digits.items():
+        assert simhash([row], [given], function=function) == [int(16 * digit, 16)]
+    assert simhash([row, row[:1] * 3 + row[1:]], function=function) == [int(16 * digit, 16) for digit in "13"]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_plain_python(function):
+    """Random features with repeats, weighted and not, in rows of 0 to 30."""
+    generator = np.random.default_rng(1)
+    hashes = [[int(h) for h in generator.integers(0, 2**64, n, np.uint64)] for n in range(31)]
+    hashes = [row + row[: len(row) // 2] for row in hashes]
+    rows = [[feature_of(h) for h in row] for row in hashes]
+    given = [[int(w) for w in generator.integers(0, 4, len(row))] for row in rows]
+    expected = [majority(row, w) if row else 0 for row, w in zip(hashes, given, strict=True)]
+    assert simhash(rows, given, function=function) == expected
+    expected = [majority(row, [1] * len(row)) if row else 0 for row in hashes]
+    assert simhash(rows, function=function) == expected
+
+
+def test_long_documents():
+    """Around the blocks of 120 and the chunks of 1,920 that `cpu` works in; counted by NumPy."""
+    generator = np.random.default_rng(2)
+    sizes = [119, 120, 121, 239, 1919, 1920, 1921, 1920 + 120, 3 * 1920, 100_000]
+    hashes = [generator.integers(0, 2**64, size, np.uint64) for size in sizes]
+    hashes[-1][1:] |= np.uint64(2**32)  # one bit in all but one, which 8 or 16 bits would not count
+    expected = []
+    for row in hashes:
+        ones = np.array([np.count_nonzero(row >> np.uint64(i) & np.uint64(1)) for i in range(64)])
+        expected.append(sum(1 << i for i in range(64) if 2 * ones[i] > len(row)))
+    rows = [[feature_of(h) for h in row.tolist()] for row in hashes]
+    assert simhash(rows) == expected
+    assert simhash(rows, [[7] * len(row) for row in rows]) == expected
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_ties_count_as_zero(function):
+    """A hash and its complement: every counter is 0; a third feature then decides all."""
+    h = 0x0123456789ABCDEF
+    row = [feature_of(h), feature_of(h ^ ALL)]
+    assert simhash([row, row * 2], function=function) == [0, 0]
+    assert simhash([row] * 3, [(5, 5), (6, 5), (5, 6)], function=function) == [0, h, h ^ ALL]
+    assert simhash([[*row, feature_of(ALL)]], function=function) == [ALL]
+    assert simhash([row], [(0, 0)], function=function) == [0]
+    half = [feature_of(h), feature_of(h ^ 0xFFFFFFFF)]  # ties in the lower bits only
+    assert simhash([half], function=function) == [h >> 32 << 32]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_weights_at_the_bound(function):
+    """All that a document may weigh, 2**63 - 1, on one feature or divided: no counter overflows."""
+    h, other = 0x0123456789ABCDEF, ALL
+    row = [feature_of(h), feature_of(h ^ ALL), feature_of(other)]
+    greatest = 2**63 - 1
+    expected = {
+        (greatest, 0, 0): h,
+        (0, greatest, 0): h ^ ALL,
+        (0, 0, greatest): ALL,
+        (2**62, 2**62 - 1, 0): h,
+        (2**62 - 1, 2**62, 0): h ^ ALL,
+        (2**62 - 1, 2**62 - 1, 1): ALL,
+        (2**62 - 1, 2**62 - 1, 0): 0,
+    }
+    for given, simhashed in expected.items():
+        assert simhash([row], [given], function=function) == [simhashed]
+
+
+@pytest.mark.parametrize("bits", [64, 128])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_documents_without_features(function, bits):
+    empty = 0 if bits == 64 else [0, 0]
+    assert simhash([], bits=bits, function=function) == []
+    rows = [[], [1, 2], [], [0], []]
+    found = simhash(rows, bits=bits, function=function)
+    assert [found[d] for d in (0, 2, 4)] == [empty] * 3 and found[1] != empty
+    assert simhash(rows, [[1] * len(row) for row in rows], bits, function) == found
+    assert simhash([[0]], function=function) == [0]  # not null: mix64(0) = 0
+
+
+@pytest.mark.parametrize("bits", [64, 128])
+def test_neither_order_nor_batches_matter(bits):
+    generator = np.random.default_rng(3)
+    rows = [generator.integers(0, 2**64, n, np.uint64) for n in generator.integers(0, 300, 50)]
+    given = [generator.integers(0, 2**40, len(row)) for row in rows]
+    found = simhash(rows, given, bits)
+    orders = [generator.permutation(len(row)) for row in rows]
+    shuffled = [[array[order] for array, order in zip(arrays, orders, strict=True)] for arrays in (rows, given)]
+    assert simhash(*shuffled, bits) == found
+    batches = (simhash(rows[i : i + 7], given[i : i + 7], bits) for i in range(0, 50, 7))
+    assert [one for batch in batches for one in batch] == found
+    ragged, flat = Ragged.from_rows(rows, np.uint64), np.concatenate(given)
+    assert kernel.cpu(ragged.values, ragged.offsets[20:31], flat, bits).tolist() == found[20:30]  # a slice
+
+
+def test_no_weights_are_term_frequencies():
+    generator = np.random.default_rng(4)
+    alphabet = generator.integers(0, 2**64, 50, np.uint64)
+    ragged = Ragged.from_rows([generator.choice(alphabet, n) for n in range(100)], np.uint64)
+    found = kernel.cpu(ragged.values, ragged.offsets, None, 64)
+    assert found.tolist() == kernel.cpu(*weights.counts_cpu(ragged.values, ragged.offsets), 64).tolist()
+
+
+def differing(pairs):
+    """Exact probability that two documents differ in a bit: pairs of weights, one for each feature of either."""
+    states = Counter({(0, 0): 1})
+    for a, b in pairs:
+        following = Counter()
+        for (x, y), ways in states.items():
+            following[x + a, y + b] += ways
+            following[x - a, y - b] += ways
+        states = following
+    return sum(ways for (x, y), ways in states.items() if (x > 0) != (y > 0)) / 2 ** len(pairs)
+
+
+def angle(pairs):
+    """Of the two vectors of weights."""
+    lengths = math.sqrt(sum(a * a for a, _ in pairs) * sum(b * b for _, b in pairs))
+    return math.acos(min(1, sum(a * b for a, b in pairs) / lengths))
+
+
+SHARED_AND_OWN = {
+    "the same": [(1, 1)] * 9,
+    "alike": [(1, 1)] * 90 + [(1, 0), (0, 1)] * 10,
+    "half": [(1, 1)] * 50 + [(1, 0), (0, 1)] * 50,
+    "disjoint": [(1, 0), (0, 1)] * 51,
+    "term frequencies": [(5, 4), (3, 3), (1, 0), (2, 3), (0, 2), (7, 7), (1, 1), (1, 2), (4, 1)],
+    "one heavy feature": [(100, 100)] + [(1, 0), (0, 1)] * 20,
+    "even, with ties": [(1, 1)] * 3 + [(1, 0), (0, 1)],
+}
+
+
+@pytest.mark.parametrize("structured", [False, True], ids=["random", "consecutive"])
+@pytest.mark.parametrize("case", SHARED_AND_OWN)
+def test_bits_differ_with_the_exact_probability(case, structured):
+    """64,000 trials: the bound is 0.013. Consecutive features are as good as random: they are mixed first."""
+    pairs, trials = SHARED_AND_OWN[case], 1000
+    generator = np.random.default_rng(5)
+    rows, given = [], []
+    for _ in range(trials):
+        features = generator.integers(0, 2**64, len(pairs), np.uint64)
+        if structured:
+            features = features[0] // np.uint64(2) + np.arange(len(pairs), dtype=np.uint64)
+        for weight in zip(*pairs, strict=True):
+            rows.append([f for f, w in zip(features, weight, strict=True) if w])
+            given.append([w for w in weight if w])
+    found = np.array(simhash(rows, given), np.uint64)
+    share = np.bitwise_count(found[::2] ^ found[1::2]).sum() / (64 * trials)
+    expected = differing(pairs)
+    assert abs(share - expected) <= hoeffding(64 * trials)
+    if expected == 0:
+        assert share == 0
+
+
+@pytest.mark.parametrize("n", [49, 99])
+@pytest.mark.parametrize("shared", [0.5, 0.8, 0.9])
+def test_the_angle_is_the_limit(n, shared):
+    """Charikar's a / pi for random projections is within 0.02 of what coordinates of +1 and -1 give: no sampling."""
+    common = round(shared * n)
+    pairs = [(1, 1)] * common + [(1, 0), (0, 1)] * (n - common)
+    assert abs(differing(pairs) - angle(pairs) / math.pi) < 0.02
+
+
+class TestWeights:
+    def test_logarithms_by_decimals(self):
+        """floor(256 log2 n) by 60 digits: around every 256th, and at random."""
+        generator = np.random.default_rng(6)
+        with localcontext() as context:
+            context.prec = 60
+            two = Decimal(2).ln()
+            roots = [int((two * k / 256).exp()) for k in range(0, 256 * 40, 7)]
+            counts = {1, 2, 3, 2**40 - 1, *range(1, 2000), *generator.integers(1, 2**40, 500).tolist()}
+            counts |= {n + step for n in roots for step in (0, 1) if n + step < 2**40}
+            powers = [1 << i for i in range(40)]  # whose logarithms are no fractions
+            counts = sorted(counts - set(powers))
+            expected = [256 + int(256 * Decimal(n).ln() / two) for n in counts]
+        assert weights.logarithmic_cpu(np.array(counts)).tolist() == expected
+        assert weights.logarithmic_cpu(np.array(powers)).tolist() == [256 * (1 + i) for i in range(40)]
+
+    def test_inverse_frequencies(self):
+        found = weights.inverse(np.array([0, 1, 3, 6, 7]), 7)  # 1 + log2(8 / (df + 1))
+        assert found.tolist() == [4 * 256, 3 * 256, 2 * 256, 4 * 256 - (256 * 2 + 206), 256]  # log2(7) = 2.8073
+        falling = weights.inverse(np.arange(1001), 1000)
+        assert (np.diff(falling) <= 0).all() and falling[-1] == 256
+        assert weights.inverse(np.array([0]), 2**40 - 2)[0] <= 41 * 256
+        assert 41 * 256 * 2**48 < 2**63
+        assert weights.inverse(np.array([0]), 0).tolist() == [256]
+
+    def test_frequencies_of_batches_merge(self):
+        generator = np.random.default_rng(7)
+        alphabet = generator.integers(0, 2**64, 300, np.uint64)
+        rows = [generator.choice(alphabet, n) for n in generator.integers(0, 60, 200)]
+        plain = Counter(f for row in rows for f in set(row.tolist()))
+
+        def table(part):
+            ragged = Ragged.from_rows(part, np.uint64)
+            return weights.frequencies_cpu(ragged.values, ragged.offsets)
+
+        whole = table(rows)
+        assert dict(zip(*(array.tolist() for array in whole), strict=True)) == plain
+        for size in (1, 30, 200):
+            merged = weights.merge([table(rows[i : i + size]) for i in range(0, 200, size)])
+            for one, other in zip(merged, whole, strict=True):
+                assert one.dtype == other.dtype
+                np.testing.assert_array_equal(one, other)
+        assert [len(array) for array in weights.merge([table([]), table([[]])])] == [0, 0]
+
+    def test_rare_words_weigh_more(self):
+        """TF-IDF by hand: "the" in all of three documents, "cat" in one; unknown words weigh most."""
+        the, cat, dog, sat = (feature_of(h) for h in (0xFF00, 0x00FF, 0x0F0F, 0xF0F0))
+        documents = Ragged.from_rows([[the, cat], [the, the, sat], [the, sat]], np.uint64)
+        table, frequencies = weights.frequencies_cpu(documents.values, documents.offsets)
+        inverse = weights.inverse(frequencies, 3)
+        absent = int(weights.inverse(np.array([0]), 3)[0])
+        tokens = np.array([the, cat, the, sat, dog], np.uint64)
+        given = weights.look_up_cpu(tokens, table, inverse, absent)
+        assert given.tolist() == [256, 512, 256, 256 + 512 - 405, 768]  # log2(3) = 1.585
+        assert simhash([[the, cat]], [given[:2]]) == [0x00FF]
