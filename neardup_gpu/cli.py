@@ -6,18 +6,45 @@ import contextlib
 import json
 import os
 import shlex
-import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import __version__
+from .console import announce_compilation, notes, print_counts, print_json, progress_bars, style_of
 from .errors import InputError, NeardupError, OutputError, ParameterError
-from .report import Style, count, duration, percent, recipe_lines, shorten, size, summary
+from .options import (
+    DECIDING,
+    DOCUMENTS,
+    MATCHING,
+    OUTPUT,
+    RUNNING,
+    Backend,
+    Bits,
+    Device,
+    FeatureBits,
+    FilterText,
+    Glob,
+    GpuMemory,
+    Html,
+    IdColumn,
+    Inputs,
+    Json,
+    Overwrite,
+    Quiet,
+    Recall,
+    Seed,
+    ShingleSize,
+    Shingling,
+    TextColumns,
+    Threads,
+    Threshold,
+)
+from .report import Style, count, percent, recipe_lines, shorten, summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,126 +59,6 @@ app = typer.Typer(
 
 ClickException: Any = typer.BadParameter.__mro__[2]
 """Root of the usage errors, whether typer brings its own click or uses the installed one."""
-
-DOCUMENTS, MATCHING, DECIDING, OUTPUT, RUNNING = (
-    "Documents",
-    "What counts as a near-duplicate",
-    "Who is kept",
-    "Output",
-    "Running",
-)
-
-Inputs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="INPUT",
-        help="Parquet, JSON lines (.gz, .zst), Arrow IPC, a folder of these or of text or HTML files, a glob, a URI.",
-        show_default=False,
-    ),
-]
-TextColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--text-column",
-        metavar="NAME",
-        help="Column of text; several are joined.",
-        show_default="text, else the only one",
-        rich_help_panel=DOCUMENTS,
-    ),
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--id-column",
-        metavar="NAME",
-        help="Column of ids, unique.",
-        show_default="paths of files, else row numbers",
-        rich_help_panel=DOCUMENTS,
-    ),
-]
-Html = Annotated[
-    bool, typer.Option("--html", help="The text is HTML: compare what is visible.", rich_help_panel=DOCUMENTS)
-]
-Glob = Annotated[
-    str | None,
-    typer.Option(
-        "--glob", metavar="PATTERN", help="Which files of a folder to read: '*.py'.", rich_help_panel=DOCUMENTS
-    ),
-]
-Threshold = Annotated[
-    float, typer.Option("--threshold", metavar="X", help="Least resemblance, above 0 to 1.", rich_help_panel=MATCHING)
-]
-Recall = Annotated[
-    float | None,
-    typer.Option(
-        "--recall",
-        metavar="X",
-        help="Share of the pairs at the threshold to find.",
-        show_default="0.99",
-        rich_help_panel=MATCHING,
-    ),
-]
-FilterText = Annotated[
-    str | None,
-    typer.Option(
-        "--filter",
-        metavar="K,S,R",
-        help="R of K features of S samples must agree; or altavista, bands, bing.",
-        show_default="chosen for --recall",
-        rich_help_panel=MATCHING,
-    ),
-]
-ShingleSize = Annotated[
-    int, typer.Option("--shingle-size", metavar="W", help="Words in a shingle.", rich_help_panel=MATCHING)
-]
-Shingling = Annotated[
-    str, typer.Option("--shingling", metavar="KIND", help="set, bag or circular.", rich_help_panel=MATCHING)
-]
-Bits = Annotated[int, typer.Option("--bits", metavar="L", help="Bits of a sample: 32 or 64.", rich_help_panel=MATCHING)]
-FeatureBits = Annotated[
-    int | None,
-    typer.Option(
-        "--feature-bits",
-        metavar="B",
-        help="Bits of a feature: 64 or 16.",
-        show_default="64; 16 for bing",
-        rich_help_panel=MATCHING,
-    ),
-]
-Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Random constants are drawn from it.", rich_help_panel=MATCHING)
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.", rich_help_panel=OUTPUT)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.", rich_help_panel=OUTPUT)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.", rich_help_panel=OUTPUT)]
-Backend = Annotated[
-    str | None,
-    typer.Option(
-        "--backend",
-        metavar="NAME",
-        help="gpu, cpu or reference; the same result.",
-        show_default="gpu if there is one",
-        rich_help_panel=RUNNING,
-    ),
-]
-Device = Annotated[
-    int | None,
-    typer.Option("--device", metavar="N", help="Which GPU.", show_default="0", rich_help_panel=RUNNING),
-]
-GpuMemory = Annotated[
-    str | None,
-    typer.Option(
-        "--gpu-memory",
-        metavar="SIZE",
-        help="GPU memory to use: 20GB, 20GiB.",
-        show_default="80% of what is free",
-        rich_help_panel=RUNNING,
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all", rich_help_panel=RUNNING),
-]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -304,7 +211,7 @@ def dedup(
     )
     from . import pipeline
 
-    with _progress(quiet) as progress:
+    with progress_bars(quiet) as progress:
         result = pipeline.dedup(
             _source(inputs),
             text_columns=text_column or None,
@@ -325,10 +232,10 @@ def dedup(
         )
     where = None if dry_run else output
     if as_json:
-        _print_json({**result.report, "output": where})
+        print_json({**result.report, "output": where})
     elif not quiet:
         example = None if where is None else _telling_example(result.documents)
-        typer.echo(summary(result.report, _style(sys.stdout), output=where, example=example, verbose=verbose))
+        typer.echo(summary(result.report, style_of(sys.stdout), output=where, example=example, verbose=verbose))
 
 
 @app.command()
@@ -361,7 +268,7 @@ def sketch(
     recipe = _recipe(threshold, recall, filter, feature_bits, w=shingle_size, shingling=shingling, bits=bits, seed=seed)
     from . import pipeline
 
-    with _progress(quiet) as progress:
+    with progress_bars(quiet) as progress:
         counts = pipeline.sketch(
             _source(inputs),
             output,
@@ -377,7 +284,7 @@ def sketch(
             threads=threads,
             progress=progress,
         )
-    _print_counts(counts, output, as_json, quiet, f"neardup pairs {shlex.quote(output)}")
+    print_counts(counts, output, as_json, quiet, f"neardup pairs {shlex.quote(output)}")
 
 
 @app.command()
@@ -411,7 +318,7 @@ def pairs(
 
     if threshold is not None and not 0 <= threshold <= 1:
         raise ParameterError(f"threshold {threshold} is outside 0 to 1; 0.8 is usual")
-    with _progress(quiet) as progress:
+    with progress_bars(quiet) as progress:
         found = pipeline.find_pairs(
             list(sketches),
             output,
@@ -423,7 +330,7 @@ def pairs(
             threads=threads,
             progress=progress,
         )
-    _print_counts({"pairs": found.num_rows}, output, as_json, quiet, f"neardup info {shlex.quote(output)}")
+    print_counts({"pairs": found.num_rows}, output, as_json, quiet, f"neardup info {shlex.quote(output)}")
 
 
 @app.command()
@@ -436,12 +343,12 @@ def explain(
     """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
     from . import explain as explaining
 
-    _announce_compilation()
+    announce_compilation()
     found = explaining.explain(out, id, full=full)
     if as_json:
-        _print_json(found.to_dict())
+        print_json(found.to_dict())
     else:
-        typer.echo(explaining.render(found, _style(sys.stdout)))
+        typer.echo(explaining.render(found, style_of(sys.stdout)))
 
 
 @app.command()
@@ -483,9 +390,9 @@ def curve(
     if as_json:
         points = [{"resemblance": x, "pass": p, "miss": m} for x, p, m in passing]
         shape = {"filter": f"{k},{s},{r}", "samples": k * s, "threshold": threshold, "half_point": half}
-        _print_json({**shape, "points": points, "output": output})
+        print_json({**shape, "points": points, "output": output})
         return
-    style = _style(sys.stdout)
+    style = style_of(sys.stdout)
     meaning = f"{r} of {k} features agree, each of {count(s, 'sample')}; half at {half:.4f}"
     lines = [f"{style.bold(f'filter {k},{s},{r}')}: {meaning}"]
     if threshold is not None:
@@ -510,9 +417,9 @@ def info(
     """Show the recipe and the counts of any artefact."""
     found = _describe(Path(path))
     if as_json:
-        _print_json(found)
+        print_json(found)
         return
-    style = _style(sys.stdout)
+    style = style_of(sys.stdout)
     lines = [f"{style.bold(found['kind'])}  {shorten(str(path), style.width - len(found['kind']) - 2)}"]
     if "report" in found:
         lines += ["", summary(found["report"], style, output=found["folder"], verbose=True)]
@@ -545,12 +452,12 @@ def selftest(
 
     from . import selftest as testing
 
-    with _notes(), Console(stderr=True).status("") as status:
+    with notes(), Console(stderr=True).status("") as status:
         found = testing.run(backend, device=device, seed=seed, progress=lambda name: status.update(f"testing {name}"))
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
-        typer.echo(testing.render(found, _style(sys.stdout)))
+        typer.echo(testing.render(found, style_of(sys.stdout)))
     if not found["agrees"]:
         raise typer.Exit(1)
 
@@ -576,93 +483,6 @@ def _source(inputs: list[str]) -> str | list[str]:
     return inputs[0] if len(inputs) == 1 else inputs
 
 
-def _style(stream: TextIO) -> Style:
-    terminal = stream.isatty()
-    colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    try:
-        "█▁…".encode(stream.encoding or "ascii")
-        blocks = True
-    except UnicodeEncodeError:
-        blocks = False
-    return Style(colour, blocks, max(40, min(100, shutil.get_terminal_size().columns)) if terminal else 80)
-
-
-def _announce_compilation() -> None:
-    from neardup_gpu.kernels.launch import CACHE, CACHE_WARM
-
-    if CACHE is None:
-        print("compiling kernels (about a minute); NEARDUP_CACHE_DIR=DIR would keep them", file=sys.stderr)
-    elif not CACHE_WARM:
-        print("compiling kernels for this machine, once (about a minute)", file=sys.stderr)
-
-
-LABELS = {
-    "sketch": "sketching",
-    "read": "reading",
-    "collide": "finding candidates",
-    "estimate": "estimating",
-    "verify": "verifying",
-    "decide": "deciding",
-    "check": "checking recall",
-    "write": "writing",
-}
-
-
-@contextlib.contextmanager
-def _notes(show: bool = True) -> Iterator[None]:
-    """What the library logs, on stderr, a line each; nothing of it unless `show`."""
-    import logging
-
-    class Notes(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if show:
-                print(*record.getMessage().split(), file=sys.stderr)
-
-    log, handler = logging.getLogger("neardup_gpu"), Notes()
-    before = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before)
-
-
-@contextlib.contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | None]:
-    """A progress callback: bars on a terminal, else only the word that kernels are being compiled, where they are."""
-    if quiet:
-        with _notes(show=False):
-            yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description:18}"),
-        BarColumn(),
-        TextColumn("{task.fields[amount]:>20}"),
-        TimeElapsedColumn(),
-    )
-    bars_on = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with bars_on as bars, _notes():
-        tasks: dict[str, Any] = {}
-
-        def report(stage: str, done: int, total: int | None) -> None:
-            if not tasks:
-                _announce_compilation()
-            if stage not in tasks:
-                for task in tasks.values():
-                    bars.update(task, total=1, completed=1)
-                tasks[stage] = bars.add_task(LABELS.get(stage, stage), total=None, amount="")
-            amount = f"{done:,}" if total is None else f"{done:,} / {total:,}"
-            bars.update(tasks[stage], completed=done, total=total, amount=amount if done or total else "")
-
-        yield report
-
-
 def _telling_example(documents: pa.Table) -> str | None:
     """Id of the removed document that resembles its kept one least, so that its diff is worth a look."""
     import pyarrow as pa
@@ -677,26 +497,6 @@ def _telling_example(documents: pa.Table) -> str | None:
     if pa.types.is_binary(found.type) or pa.types.is_large_binary(found.type):
         return found.as_py().decode("utf-8", "replace")
     return str(found.as_py())
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
-
-
-def _plain(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _print_counts(counts: dict[str, Any], output: str, as_json: bool, quiet: bool, following: str) -> None:
-    if as_json:
-        _print_json({**counts, "output": output})
-    elif not quiet:
-        numbers = {name.replace("_", " "): value for name, value in counts.items() if isinstance(value, int)}
-        rows = [(name, size(value) if name == "text bytes" else f"{value:,}") for name, value in numbers.items()]
-        if "timings" in counts:
-            rows.append(("time", duration(sum(counts["timings"].values()))))
-        for label, text in (*rows, ("written", output), ("next", following)):
-            typer.echo(f"{_style(sys.stdout).bold(f'{label:12}')} {text}")
 
 
 def _picture(height_at: Callable[[float], float], threshold: float | None, style: Style) -> list[str]:

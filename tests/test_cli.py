@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import neardup_gpu
-from neardup_gpu import cli, explain, report, theory
+from neardup_gpu import console, explain, report, theory
 
 WORDS = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in "aeiou" for c in ("", "n", "r", "st")]
 
@@ -313,7 +313,7 @@ def test_dedup_needs_an_output(run: Run, tmp_path: Path) -> None:
 def test_interrupt_leaves_nothing(corpus: Path, tmp_path: Path) -> None:
     code = """
 import os, signal, sys, time
-from neardup_gpu import cli, pipeline
+from neardup_gpu import console, pipeline
 write = pipeline.write_result
 def interrupted(*arguments):
     write(*arguments)
@@ -711,10 +711,10 @@ def test_style_follows_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLUMNS", "70")
-    assert cli._style(Terminal()) == report.Style(colour=True, blocks=False, width=70)
+    assert console.style_of(Terminal()) == report.Style(colour=True, blocks=False, width=70)
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not cli._style(Terminal()).colour
+    assert not console.style_of(Terminal()).colour
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
-    assert not cli._style(Terminal()).colour
-    assert cli._style(StringIO()).width == 80
+    assert not console.style_of(Terminal()).colour
+    assert console.style_of(StringIO()).width == 80
