@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import neardup_gpu
-from neardup_gpu import console, explain, report, theory
+from neardup_gpu import cli, console, explain, report, theory
 
 WORDS = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in "aeiou" for c in ("", "n", "r", "st")]
 
