@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import __version__
+from . import __version__, hamming_cli
 from .console import announce_compilation, notes, print_counts, print_json, progress_bars, style_of
 from .errors import InputError, NeardupError, OutputError, ParameterError
 from .options import (
@@ -27,7 +27,9 @@ from .options import (
     Bits,
     Device,
     FeatureBits,
+    Features,
     FilterText,
+    FrequenciesFile,
     Glob,
     GpuMemory,
     Html,
@@ -40,22 +42,26 @@ from .options import (
     Seed,
     ShingleSize,
     Shingling,
+    TempDir,
     TextColumns,
     Threads,
     Threshold,
+    Weighting,
 )
 from .report import Style, count, percent, recipe_lines, shorten, summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .recipe import Recipe
+    from .recipe import AnyRecipe
 
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(hamming_cli.app, name="hamming")
 
 ClickException: Any = typer.BadParameter.__mro__[2]
 """Root of the usage errors, whether typer brings its own click or uses the installed one."""
@@ -130,12 +136,45 @@ def dedup(
             rich_help_panel=DOCUMENTS,
         ),
     ] = None,
-    threshold: Threshold = 0.8,
+    method: Annotated[
+        str, typer.Option("--method", metavar="NAME", help="minhash or simhash.", rich_help_panel=MATCHING)
+    ] = "minhash",
+    threshold: Threshold = None,
     recall: Recall = None,
     filter: FilterText = None,
+    radius: Annotated[
+        int | None,
+        typer.Option(
+            "--radius",
+            metavar="K",
+            help="Bits in which near simhashes may differ.",
+            show_default="3",
+            rich_help_panel=MATCHING,
+        ),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Remove near simhashes only if resemblance reaches --threshold; min-hash always does.",
+            rich_help_panel=MATCHING,
+        ),
+    ] = False,
+    features: Features = None,
+    weighting: Weighting = None,
+    frequencies: FrequenciesFile = None,
     shingle_size: ShingleSize = 5,
     shingling: Shingling = "set",
-    bits: Bits = 32,
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            "--bits",
+            metavar="L",
+            help="Bits of a sample, 32 or 64; of a simhash, 64 or 128.",
+            show_default="32; 64",
+            rich_help_panel=MATCHING,
+        ),
+    ] = None,
     feature_bits: FeatureBits = None,
     seed: Seed = 1,
     keep: Annotated[
@@ -148,23 +187,25 @@ def dedup(
         str, typer.Option("--cluster", metavar="RULE", help="greedy or components.", rich_help_panel=DECIDING)
     ] = "greedy",
     bucket_limit: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--bucket-limit",
             metavar="N",
             help="Compare all with all in buckets of up to N documents.",
+            show_default="64; 512 by simhash",
             rich_help_panel=MATCHING,
         ),
-    ] = 64,
+    ] = None,
     bucket_probe: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--bucket-probe",
             metavar="N",
             help="In larger ones, compare each with the first N.",
+            show_default="16; 32 by simhash",
             rich_help_panel=MATCHING,
         ),
-    ] = 16,
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option(
@@ -184,10 +225,7 @@ def dedup(
     device: Device = None,
     gpu_memory: GpuMemory = None,
     threads: Threads = None,
-    temp_dir: Annotated[
-        str | None,
-        typer.Option("--temp-dir", metavar="DIR", help="For a temporary file of shingles.", rich_help_panel=RUNNING),
-    ] = None,
+    temp_dir: TempDir = None,
     check: Annotated[
         int, typer.Option("--check", metavar="N", help="Documents sampled to estimate recall.", rich_help_panel=RUNNING)
     ] = 200,
@@ -195,14 +233,24 @@ def dedup(
     """Remove near-duplicates: OUT gets the rows that stay, and for each other one what it duplicates and how much."""
     if output is None and not dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
+    if method == "minhash":
+        options = {"radius": radius, "verify": verify or None, "features": features, "weighting": weighting}
+        _only_for("simhash", **options, frequencies=frequencies)
+    else:
+        _only_for("minhash", recall=recall, filter=filter, feature_bits=feature_bits)
+        threshold = 0.8 if verify and threshold is None else threshold
     recipe = _recipe(
+        method,
         threshold,
         recall,
         filter,
-        feature_bits,
+        radius,
         w=shingle_size,
         shingling=shingling,
         bits=bits,
+        feature_bits=feature_bits,
+        features=features,
+        weighting=weighting,
         seed=seed,
         keep=keep,
         cluster=cluster,
@@ -220,6 +268,7 @@ def dedup(
             glob=glob,
             against=against,
             recipe=recipe,
+            frequencies=frequencies,
             output=None if dry_run else output,
             overwrite=overwrite,
             backend=backend,
@@ -248,12 +297,12 @@ def sketch(
     id_column: IdColumn = None,
     html: Html = False,
     glob: Glob = None,
-    threshold: Threshold = 0.8,
+    threshold: Threshold = None,
     recall: Recall = None,
     filter: FilterText = None,
     shingle_size: ShingleSize = 5,
     shingling: Shingling = "set",
-    bits: Bits = 32,
+    bits: Bits = None,
     feature_bits: FeatureBits = None,
     seed: Seed = 1,
     overwrite: Overwrite = False,
@@ -265,7 +314,8 @@ def sketch(
     threads: Threads = None,
 ) -> None:
     """Summarise documents by fixed-size sketches, to be compared by `neardup pairs`."""
-    recipe = _recipe(threshold, recall, filter, feature_bits, w=shingle_size, shingling=shingling, bits=bits, seed=seed)
+    options: Any = {"w": shingle_size, "shingling": shingling, "bits": bits, "feature_bits": feature_bits, "seed": seed}
+    recipe = _recipe("minhash", threshold, recall, filter, **options)
     from . import pipeline
 
     with progress_bars(quiet) as progress:
@@ -285,6 +335,60 @@ def sketch(
             progress=progress,
         )
     print_counts(counts, output, as_json, quiet, f"neardup pairs {shlex.quote(output)}")
+
+
+@app.command()
+def simhash(
+    inputs: Inputs,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where the simhashes go.", rich_help_panel=OUTPUT)
+    ] = "simhashes.parquet",
+    text_column: TextColumns = None,
+    id_column: IdColumn = None,
+    html: Html = False,
+    glob: Glob = None,
+    bits: Annotated[
+        int, typer.Option("--bits", metavar="L", help="Bits of a simhash: 64 or 128.", rich_help_panel=MATCHING)
+    ] = 64,
+    features: Features = None,
+    weighting: Weighting = None,
+    frequencies: FrequenciesFile = None,
+    shingle_size: ShingleSize = 5,
+    shingling: Shingling = "set",
+    seed: Seed = 1,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    backend: Backend = None,
+    device: Device = None,
+    gpu_memory: GpuMemory = None,
+    threads: Threads = None,
+    temp_dir: TempDir = None,
+) -> None:
+    """Summarise documents by 64 or 128 bits, alike where they are alike, to be compared by `neardup hamming`."""
+    options: Any = {"features": features, "weighting": weighting, "bits": bits, "seed": seed}
+    recipe = _recipe("simhash", **options, w=shingle_size, shingling=shingling)
+    from . import pipeline
+
+    with progress_bars(quiet) as progress:
+        counts = pipeline.sketch(
+            _source(inputs),
+            output,
+            text_columns=text_column or None,
+            id_column=id_column,
+            html=html,
+            glob=glob,
+            recipe=recipe,
+            frequencies=frequencies,
+            temp_dir=temp_dir,
+            overwrite=overwrite,
+            backend=backend,
+            device=device,
+            gpu_memory=gpu_memory,
+            threads=threads,
+            progress=progress,
+        )
+    print_counts(counts, output, as_json, quiet, f"neardup hamming pairs {shlex.quote(output)}")
 
 
 @app.command()
@@ -463,15 +567,25 @@ def selftest(
 
 
 def _recipe(
-    threshold: float, recall: float | None, filter: str | None, feature_bits: int | None, **rest: Any
-) -> Recipe:
-    from .recipe import Recipe
+    method: str,
+    threshold: float | None = None,
+    recall: float | None = None,
+    filter: str | None = None,
+    radius: int | None = None,
+    **rest: Any,
+) -> AnyRecipe:
+    from .recipe import choose_recipe
 
-    if feature_bits is not None:
-        rest["feature_bits"] = feature_bits
     if filter is not None:
         _only_filter(recall)
-    return Recipe.choose(threshold, 0.99 if recall is None else recall, filter, **rest)
+    given = {name: value for name, value in rest.items() if value is not None}
+    return choose_recipe(method, threshold, recall, filter, radius, **given)
+
+
+def _only_for(method: str, **options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ParameterError(f"--{name.replace('_', '-')} is for --method {method}; leave it out")
 
 
 def _only_filter(recall: float | None) -> None:
@@ -588,7 +702,14 @@ def _describe(path: Path) -> dict[str, Any]:
     if stored is None:
         raise InputError(f"{path}: holds no recipe; it was not written by neardup")
     names = set(schema.names)
-    telling = {"documents": "duplicate_of", "pairs": "id_a", "sketches": "signature"}
+    telling = {
+        "documents": "duplicate_of",
+        "pairs": "id_a",
+        "matches": "query_id",
+        "sketches": "signature",
+        "simhashes": "simhash",
+        "frequencies": "token",
+    }
     kind = next((kind for kind, column in telling.items() if column in names), "artefact")
     return {
         "kind": kind,

@@ -61,7 +61,10 @@ class Explanation:
     in_reference : bool
         That one belongs to the reference set.
     resemblance : float or None
-        Exact resemblance to it, as verified; None for a kept document, and where a chain of pairs led to it.
+        Exact resemblance to it, as verified; None for a kept document, and where it was not verified: a chain of pairs
+        led to it, or the distance alone decided.
+    distance, bits : int or None
+        By simhash: bits in which the two differ, of how many.
     group : int or str
         The kept document of its group.
     members : list
@@ -82,6 +85,8 @@ class Explanation:
     duplicate_of: Any = None
     in_reference: bool = False
     resemblance: float | None = None
+    distance: int | None = None
+    bits: int | None = None
     group: Any = None
     members: list[Any] = field(default_factory=list)
     num_members: int = 0
@@ -153,6 +158,8 @@ def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
         duplicate_of=found["duplicate_of"],
         in_reference=in_reference,
         resemblance=found["resemblance"],
+        distance=found.get("distance"),
+        bits=recipe.bits if "distance" in found else None,
         group=found["group"],
         shared=shared,
         united=united,
@@ -404,10 +411,13 @@ def render(found: Explanation, style: Style = Style()) -> str:  # noqa: B008 (im
         f"{style.bold(name)} was removed",
         f"{'kept':12} {_readable(found.duplicate_of)}{where}",
     ]
+    if found.distance is not None:
+        lines.append(f"{'distance':12} {found.distance} of {found.bits} bits")
     shingles = f"{found.shared:,} of {count(found.united, 'shingle')} shared"
     if found.resemblance is None:
         now = found.shared / found.united if found.united else 0.0
-        lines.append(f"{'resemblance':12} {now:.4f} ({shingles}), not verified: a chain of pairs joins them")
+        why = "a chain of pairs joins them" if found.distance is None else "by their distance"
+        lines.append(f"{'resemblance':12} {now:.4f} ({shingles}), not verified: {why}")
     else:
         lines.append(f"{'resemblance':12} {found.resemblance:.4f} ({shingles})")
     if found.words:

@@ -52,7 +52,14 @@ Glob = Annotated[
     ),
 ]
 Threshold = Annotated[
-    float, typer.Option("--threshold", metavar="X", help="Least resemblance, above 0 to 1.", rich_help_panel=MATCHING)
+    float | None,
+    typer.Option(
+        "--threshold",
+        metavar="X",
+        help="Least resemblance, above 0 to 1.",
+        show_default="0.8",
+        rich_help_panel=MATCHING,
+    ),
 ]
 Recall = Annotated[
     float | None,
@@ -80,7 +87,46 @@ ShingleSize = Annotated[
 Shingling = Annotated[
     str, typer.Option("--shingling", metavar="KIND", help="set, bag or circular.", rich_help_panel=MATCHING)
 ]
-Bits = Annotated[int, typer.Option("--bits", metavar="L", help="Bits of a sample: 32 or 64.", rich_help_panel=MATCHING)]
+Bits = Annotated[
+    int | None,
+    typer.Option(
+        "--bits", metavar="L", help="Bits of a sample: 32 or 64.", show_default="32", rich_help_panel=MATCHING
+    ),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        metavar="KIND",
+        help="What a simhash summarises: tokens or shingles.",
+        show_default="tokens",
+        rich_help_panel=MATCHING,
+    ),
+]
+Weighting = Annotated[
+    str | None,
+    typer.Option(
+        "--weighting",
+        metavar="KIND",
+        help="Weight of a feature: tf, log or tfidf.",
+        show_default="tf",
+        rich_help_panel=MATCHING,
+    ),
+]
+FrequenciesFile = Annotated[
+    str | None,
+    typer.Option(
+        "--frequencies",
+        metavar="FILE",
+        help="Document frequencies for tfidf, from an earlier run.",
+        show_default="counted",
+        rich_help_panel=MATCHING,
+    ),
+]
+TempDir = Annotated[
+    str | None,
+    typer.Option("--temp-dir", metavar="DIR", help="For temporary files.", rich_help_panel=RUNNING),
+]
 FeatureBits = Annotated[
     int | None,
     typer.Option(

@@ -22,25 +22,29 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels import (
     components,
+    hamming as hamming_kernel,
     minhash as minhash_kernel,
     overlap,
     pairtables,
     resemblance as resemblance_kernel,
     sequences,
     shingles as shingles_kernel,
+    simhash as simhash_kernel,
     supershingles as supershingles_kernel,
     tokens as tokens_kernel,
+    weights as weights_kernel,
 )
 from neardup_gpu.kernels.launch import array_module, out_of_memory
 from neardup_gpu.kernels.scalar import mix64_all
 
-from . import __version__, theory
+from . import __version__, hamming, theory
 from .artefacts import new_file, new_folder, read_table, write_result, write_table
 from .backend import Job, home, kernel, resolve, running
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
 from .errors import InputError, ParameterError, RecipeMismatchError
-from .recipe import METADATA_KEY, Material, Recipe, material, recipe_of
+from .frequencies import Counter, Frequencies
+from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe, recipe_of
 from .report import shorten
 from .spool import DeviceSpool, Spool
 
@@ -54,18 +58,14 @@ Progress = Callable[[str, int, int | None], None]
 # ---------------------------------------------------------------------------------------------------- the stages
 
 
-def _material(recipe: Recipe) -> Material:
-    return material(recipe.seed, recipe.filter.samples, recipe.bits)
-
-
-def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> Ragged:
+def tokenize(documents: Any, recipe: AnyRecipe, *, backend: str | None = None) -> Ragged:
     """Divide documents into tokens, as Rabin fingerprints.
 
     Parameters
     ----------
     documents : Ragged of uint8, list of str, or pyarrow array of strings
         UTF-8; nulls are empty documents.
-    recipe : Recipe
+    recipe : Recipe or SimhashRecipe
     backend : "reference", "cpu" or "gpu", optional
 
     Returns
@@ -76,9 +76,9 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
     return _tokenize(_as_text(documents), recipe, backend)[0]
 
 
-def _tokenize(text: Ragged, recipe: Recipe, backend: str | None) -> tuple[Ragged, int]:
+def _tokenize(text: Ragged, recipe: AnyRecipe, backend: str | None) -> tuple[Ragged, int]:
     run = kernel(tokens_kernel, backend)
-    values, offsets, invalid = run(text.values, text.offsets, _material(recipe).tokens)
+    values, offsets, invalid = run(text.values, text.offsets, recipe.material.tokens)
     return Ragged(values, offsets), invalid
 
 
@@ -94,13 +94,13 @@ def _as_text(documents: Any) -> Ragged:
     return batches[0].text if batches else Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
 
 
-def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ragged:
+def shingle(tokens: Ragged, recipe: AnyRecipe, *, backend: str | None = None) -> Ragged:
     """Fingerprint every `recipe.w` consecutive tokens.
 
     Parameters
     ----------
     tokens : Ragged of uint64
-    recipe : Recipe
+    recipe : Recipe or SimhashRecipe
     backend : "reference", "cpu" or "gpu", optional
 
     Returns
@@ -109,7 +109,7 @@ def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ra
         In text order with repeats. A document of fewer than w tokens has one shingle, one without tokens none.
         Cost: linear. Source: Broder 2000, section 2.
     """
-    run, drawn = kernel(shingles_kernel, backend), _material(recipe)
+    run, drawn = kernel(shingles_kernel, backend), recipe.material
     return Ragged(*run(tokens.values, tokens.offsets, recipe.w, recipe.shingling, drawn.shingles, drawn.bags))
 
 
@@ -130,7 +130,7 @@ def minhash(shingles: Ragged, recipe: Recipe, *, backend: str | None = None) -> 
         Rows of documents without shingles hold the greatest value. Cost: shingles times samples.
         Source: Broder 2000, section 2.
     """
-    run, drawn = kernel(minhash_kernel, backend), _material(recipe)
+    run, drawn = kernel(minhash_kernel, backend), recipe.material
     return run(shingles.values, shingles.offsets, drawn.a, drawn.b)
 
 
@@ -149,11 +149,49 @@ def supershingles(signatures: np.ndarray, recipe: Recipe, *, backend: str | None
         Two documents of resemblance x share a feature with probability x**s. Source: Broder 2000, section 3.
     """
     run, (k, s, _) = kernel(supershingles_kernel, backend), recipe.filter
-    return run(signatures, k, s, recipe.feature_bits, _material(recipe).supershingles)
+    return run(signatures, k, s, recipe.feature_bits, recipe.material.supershingles)
+
+
+def simhash(
+    features: Ragged, recipe: SimhashRecipe, *, frequencies: Frequencies | None = None, backend: str | None = None
+) -> np.ndarray:
+    """Summarise each document's weighted features by `recipe.bits` bits, which are alike where documents are alike.
+
+    Two documents whose weights are vectors at an angle a differ in each bit with probability close to a / pi.
+
+    Parameters
+    ----------
+    features : Ragged of uint64
+        Tokens or shingles, as `recipe.features` says, with repeats.
+    recipe : SimhashRecipe
+    frequencies : Frequencies, optional
+        For the weighting "tfidf".
+    backend : "reference", "cpu" or "gpu", optional
+
+    Returns
+    -------
+    array of uint64, shape (documents,) for 64 bits, (documents, 2) for 128
+        0 for documents without features, as for others by chance. Cost: linear. Source: Manku, Jain and Das Sarma
+        2007, section 2.
+
+    Raises
+    ------
+    ParameterError
+        If the weighting needs frequencies that are not given.
+    """
+    values, offsets, weights = features.values, features.offsets, None
+    if recipe.weighting == "log":
+        values, offsets, counts = kernel(weights_kernel, backend, "counts_")(values, offsets)
+        weights = kernel(weights_kernel, backend, "logarithmic_")(counts)
+    elif recipe.weighting == "tfidf":
+        if frequencies is None:
+            raise ParameterError("frequencies: the weighting 'tfidf' needs them; see Frequencies")
+        weights = frequencies.weigh(values, backend=backend)
+    return kernel(simhash_kernel, backend)(values, offsets, weights, recipe.bits)
 
 
 class Candidates(NamedTuple):
-    """Pairs that share r features, and what the bucket limit left out.
+    """Pairs that share r features or whose simhashes are near, and what the bucket limit left out.
 
     pairs : Pairs
     large_buckets : int
@@ -168,15 +206,16 @@ class Candidates(NamedTuple):
 
 
 def collide(
-    features: np.ndarray, recipe: Recipe, *, present: np.ndarray | None = None, backend: str | None = None
+    features: np.ndarray, recipe: AnyRecipe, *, present: np.ndarray | None = None, backend: str | None = None
 ) -> Candidates:
-    """Find all pairs of documents that share at least r of their k features, by sorted pair tables.
+    """Find all pairs of documents that share at least r of their k features, by sorted pair tables; of simhashes, all
+    pairs within the radius, by tables of permuted bits.
 
     Parameters
     ----------
-    features : array of uint64, shape (documents, k)
+    features : array of uint64, shape (documents, k), or what `simhash` gives
         Rows in priority order, the best first: a large bucket is compared with its first rows.
-    recipe : Recipe
+    recipe : Recipe or SimhashRecipe
     present : array of bool, shape (documents,), optional
         False for documents without shingles, which are nobody's candidates. All, unless given.
     backend : "reference", "cpu" or "gpu", optional
@@ -184,13 +223,18 @@ def collide(
     Returns
     -------
     Candidates
-        Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1; Broder 2000, section 3.
+        Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1; Broder 2000, section 3; for simhashes see `hamming`.
     """
-    run = kernel(pairtables, backend)
     if present is None:
         present = np.ones(len(features), bool)
+    if isinstance(recipe, SimhashRecipe):
+        rows = np.flatnonzero(home(present))
+        limits: Any = {"bucket_limit": recipe.bucket_limit, "bucket_probe": recipe.bucket_probe}
+        near = hamming.pairs(home(features)[rows], recipe.radius, collapse=False, backend=backend, **limits)
+        return Candidates(Pairs(rows[near.left], rows[near.right]), near.num_large, near.num_uncompared)
+    run = kernel(pairtables, backend)
     left, right, large, uncompared = run(
-        features, present, recipe.filter.r, _material(recipe).keys, recipe.bucket_limit, recipe.bucket_probe
+        features, present, recipe.filter.r, recipe.material.keys, recipe.bucket_limit, recipe.bucket_probe
     )
     return Candidates(Pairs(left, right), int(large), int(uncompared))
 
@@ -262,7 +306,7 @@ def _possible(sizes: np.ndarray, left: np.ndarray, right: np.ndarray, threshold:
 def keep(
     num_documents: int,
     verified: Verified,
-    recipe: Recipe,
+    recipe: AnyRecipe,
     *,
     pinned: np.ndarray | None = None,
     backend: str | None = None,
@@ -274,7 +318,7 @@ def keep(
     num_documents : int
     verified : Verified
         Rows in priority order.
-    recipe : Recipe
+    recipe : Recipe or SimhashRecipe
         "greedy": a document goes exactly when it has a pair with one already kept. "components": each connected
         component keeps its first document.
     pinned : array of bool, shape (documents,), optional
@@ -312,15 +356,20 @@ class Result:
         exact duplicate to its representative. id_a has the better priority.
     report : dict
         Recipe, counts, timings, recall, what limits left out: what report.json holds.
-    recipe : Recipe
+    recipe : Recipe or SimhashRecipe
+    frequencies : Frequencies, optional
+        What tokens were weighed by.
 
-    Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set.
+    Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. By simhash, both
+    tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
+    of one simhash have one representative, and resemblance is null but for exact duplicates.
     """
 
     documents: pa.Table
     pairs: pa.Table
     report: dict[str, Any]
-    recipe: Recipe
+    recipe: AnyRecipe
+    frequencies: Frequencies | None = None
 
     @property
     def kept(self) -> pa.ChunkedArray:
@@ -363,7 +412,7 @@ class _Sketches:
     invalid_utf8: int = 0
 
 
-def _keep_column(recipe: Recipe) -> tuple[str | None, bool]:
+def _keep_column(recipe: AnyRecipe) -> tuple[str | None, bool]:
     """(column, descending?) of the keep rule; no column for "first" and "longest"."""
     if recipe.keep in ("first", "longest"):
         return None, False
@@ -393,9 +442,10 @@ class _Clock:
 
 
 class _Sketched(NamedTuple):
-    """What the first four stages make of some documents."""
+    """What the first stages make of some documents; None for what the recipe does without, or has to wait for."""
 
-    shingles: Ragged
+    tokens: Ragged | None
+    shingles: Ragged | None
     signature: Any
     features: Any
     fingerprints: Any
@@ -403,14 +453,61 @@ class _Sketched(NamedTuple):
     invalid: int
 
 
-def _sketch_rows(text: Ragged, recipe: Recipe, backend: str | None, first: int, last: int) -> _Sketched:
-    """The first four stages of rows `first` to `last`."""
+def _sketch_rows(
+    text: Ragged, recipe: AnyRecipe, frequencies: Frequencies | None, backend: str | None, first: int, last: int
+) -> _Sketched:
+    """The first stages of rows `first` to `last`."""
     tokens, invalid = _tokenize(_rows(text, first, last), recipe, backend)
-    shingles = shingle(tokens, recipe, backend=backend)
-    signature = minhash(shingles, recipe, backend=backend)
-    features = supershingles(signature, recipe, backend=backend)
-    fingerprints = kernel(sequences, backend)(tokens.values, tokens.offsets, _material(recipe).documents)
-    return _Sketched(shingles, signature, features, fingerprints, home(tokens.sizes), invalid)
+    waits = shingles = signature = features = None
+    if isinstance(recipe, Recipe):
+        shingles = shingle(tokens, recipe, backend=backend)
+        signature = minhash(shingles, recipe, backend=backend)
+        features = supershingles(signature, recipe, backend=backend)
+    else:
+        if recipe.features == "shingles" or recipe.threshold is not None:
+            shingles = shingle(tokens, recipe, backend=backend)
+        if recipe.weighting == "tfidf" and frequencies is None:
+            waits = tokens
+        else:
+            weighted = shingles if shingles is not None and recipe.features == "shingles" else tokens
+            features = simhash(weighted, recipe, frequencies=frequencies, backend=backend)
+    fingerprints = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
+    return _Sketched(waits, shingles, signature, features, fingerprints, home(tokens.sizes), invalid)
+
+
+class _Waiting:
+    """Tokens of documents that go by, waiting until it is known how many documents hold each."""
+
+    def __init__(self, spool: Spool | DeviceSpool) -> None:
+        self.spool, self._counter = spool, Counter()
+
+    def add(self, tokens: Ragged, backend: str | None) -> None:
+        self._counter.add(tokens, backend)
+        self.spool.append(tokens)
+
+    def simhashes(self, recipe: SimhashRecipe, clock: _Clock, job: Job) -> tuple[Frequencies, np.ndarray]:
+        """How many documents hold each token, and what `simhash` gives for all documents, in host memory."""
+        frequencies = self._counter.result(recipe.seed)
+        offsets = self.spool.offsets
+        found = []
+        for first, last in _runs(offsets[1:] // ((job.sorted_bytes or VERIFY_BYTES) // 8)):
+            tokens = self.spool.gather(np.arange(first, last))
+            found.append(home(simhash(tokens, recipe, frequencies=frequencies, backend=job.backend)))
+            clock.report("weigh", last, len(offsets) - 1)
+        return frequencies, _joined(found, np.uint64, _width(recipe))
+
+
+def _width(recipe: AnyRecipe) -> int:
+    """Columns of features; 0 where they are one-dimensional."""
+    if isinstance(recipe, Recipe):
+        return recipe.filter.k
+    return 0 if recipe.bits == 64 else 2
+
+
+def _distances(simhashes: np.ndarray, left: Any, right: Any) -> np.ndarray:
+    """In how many bits some rows differ: uint8, shape (pairs,)."""
+    bits = np.bitwise_count(simhashes[home(left)] ^ simhashes[home(right)])
+    return bits if bits.ndim == 1 else bits.sum(axis=1, dtype=np.uint8)
 
 
 def _rows(text: Ragged, first: int, last: int) -> Ragged:
@@ -423,35 +520,46 @@ def _rows(text: Ragged, first: int, last: int) -> Ragged:
 
 def _sketch_documents(
     documents: Documents,
-    recipe: Recipe,
+    recipe: AnyRecipe,
     clock: _Clock,
     job: Job,
     *,
+    frequencies: Frequencies | None = None,
+    waiting: _Waiting | None = None,
     column: str | None = None,
     spool: Spool | DeviceSpool | None = None,
     signatures: bool = False,
     max_bytes: int | None = None,
 ) -> _Sketches:
-    """Stream documents through the first four stages."""
+    """Stream documents through the first stages."""
     kept = _Sketches()
     if max_bytes is None:
-        max_bytes = job.batch_bytes(recipe.shingling, _material(recipe).a.nbytes + 8 * recipe.filter.k + 16)
+        max_bytes = _batch_bytes(recipe, job)
+    spools = ([] if spool is None else [spool]) + ([] if waiting is None else [waiting.spool])
+
+    def spill() -> None:
+        for each in spools:
+            each.spill()
+
     options = {} if max_bytes is None else {"max_bytes": max_bytes}
     for batch, text in job.staged(documents.batches(columns=() if column is None else (column,), **options)):
-        run = partial(_sketch_rows, text, recipe, job.backend)
-        for part in job.compute(run, batch.text.offsets, batch.ids, None if spool is None else spool.spill):
-            resident = not signatures and job.holds(part.features.nbytes + part.fingerprints.nbytes)
-            kept.fingerprints.append(part.fingerprints if resident else home(part.fingerprints))
-            kept.features.append(part.features if resident else home(part.features))
-            if spool is not None:
+        run = partial(_sketch_rows, text, recipe, frequencies, job.backend)
+        for part in job.compute(run, batch.text.offsets, batch.ids, spill if spools else None):
+            sketched = [part.fingerprints] if part.features is None else [part.fingerprints, part.features]
+            resident = not signatures and job.holds(sum(array.nbytes for array in sketched))
+            for array, those in zip(sketched, (kept.fingerprints, kept.features), strict=False):
+                those.append(array if resident else home(array))
+            if waiting is not None and part.tokens is not None:
+                waiting.add(part.tokens, job.backend)
+            if spool is not None and part.shingles is not None:
                 spool.append(part.shingles)
-            if signatures:
+            if signatures and part.signature is not None:
                 kept.signatures.append(home(part.signature))
             kept.num_tokens.append(part.num_tokens)
             kept.tokens += int(part.num_tokens.sum())
-            kept.shingles += len(part.shingles.values)
+            kept.shingles += 0 if part.shingles is None else len(part.shingles.values)
             kept.invalid_utf8 += part.invalid
-            del part  # the next one needs the room
+            del part, sketched  # the next one needs the room
         if column is not None:
             kept.column.append(batch.columns[column])
         kept.ids.append(batch.ids)
@@ -460,6 +568,14 @@ def _sketch_documents(
         kept.null_text += batch.num_null
         clock.report("sketch", kept.documents, None)
     return kept
+
+
+def _batch_bytes(recipe: AnyRecipe, job: Job) -> int | None:
+    """Text to read at a time, unless told."""
+    if isinstance(recipe, Recipe):
+        return job.batch_bytes(recipe.shingling, recipe.material.a.nbytes + 8 * recipe.filter.k + 16)
+    sorted_tokens = recipe.weighting != "tf"  # by document, which takes as much as bags take
+    return job.batch_bytes("bag" if sorted_tokens else recipe.shingling, 8 * recipe.bits + 32)
 
 
 def _joined(arrays: list[Any], dtype: Any, width: int = 0) -> Any:
@@ -525,7 +641,7 @@ def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Ar
     raise InputError(f"ids of the input are {ids.type}, those of the reference set {known.type}; make them one type")
 
 
-def _priority(recipe: Recipe, num_tokens: np.ndarray, column: pa.ChunkedArray | None) -> np.ndarray:
+def _priority(recipe: AnyRecipe, num_tokens: np.ndarray, column: pa.ChunkedArray | None) -> np.ndarray:
     """Rows from the best to the worst: int64, shape (documents,). Ties fall to input order; nulls and NaN come last."""
     rows = np.arange(len(num_tokens), dtype=np.int64)
     if recipe.keep == "first":
@@ -564,7 +680,7 @@ def _first_by_fingerprint(fingerprints: Any) -> Any:
 
 
 def _verify_spooled(
-    spool: Spool | DeviceSpool, spool_rows: np.ndarray, candidates: Pairs, recipe: Recipe, clock: _Clock, job: Job
+    spool: Spool | DeviceSpool, spool_rows: np.ndarray, candidates: Pairs, threshold: float, clock: _Clock, job: Job
 ) -> Verified:
     """`verify` for shingles in a spool, holding at most `VERIFY_BYTES` of them at a time (or one pair's, if larger).
 
@@ -584,8 +700,8 @@ def _verify_spooled(
             shingles = spool.gather(spool_rows[rows[first:last]])
             sets.append(Ragged(*unique(shingles.values, shingles.offsets)))
         there = job.put(place)
-        found = _compare_spooled(sets, there[left], there[right], recipe.threshold, clock, job)
-    return _at_least(recipe.threshold, left, right, found)
+        found = _compare_spooled(sets, there[left], there[right], threshold, clock, job)
+    return _at_least(threshold, left, right, found)
 
 
 def _compare_spooled(
@@ -624,12 +740,15 @@ def dedup(
     html: bool = False,
     glob: str | None = None,
     against: Any = None,
-    recipe: Recipe | None = None,
-    threshold: float = 0.8,
-    recall: float = 0.99,
+    recipe: AnyRecipe | None = None,
+    method: str = "minhash",
+    threshold: float | None = None,
+    recall: float | None = None,
     filter: str | tuple[int, int, int] | None = None,
+    radius: int | None = None,
     keep: str = "first",
     cluster: str = "greedy",
+    frequencies: Frequencies | str | Path | None = None,
     output: str | Path | None = None,
     overwrite: bool = False,
     backend: str | None = None,
@@ -651,10 +770,20 @@ def dedup(
         How to read it; see `open_documents`. Without an id column, ids are row numbers or relative paths.
     against : like `source`, optional
         A reference set: what resembles it is removed, it is left untouched.
-    recipe : Recipe, optional
-        Instead of the next five.
-    threshold, recall, filter, keep, cluster
-        See `Recipe` and `Recipe.choose`.
+    recipe : Recipe or SimhashRecipe, optional
+        Instead of the next seven.
+    method : "minhash" or "simhash"
+    threshold : float, optional
+        Least resemblance of a removed document to the kept one. 0.8 unless given; by simhash, without it nothing is
+        verified: the distance decides.
+    recall, filter
+        See `Recipe.choose`; 0.99 and the filter chosen for it, unless given.
+    radius : int, optional
+        For simhashes: bits in which they may differ; 3 unless given.
+    keep, cluster
+        See `Recipe`.
+    frequencies : Frequencies or path of such, optional
+        For simhashes weighted by "tfidf"; those of the documents (of `against` too) unless given.
     output : path, optional
         A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears whole or not at all.
     overwrite : bool
@@ -692,11 +821,12 @@ def dedup(
     the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
     """
     if recipe is None:
-        recipe = Recipe.choose(threshold, recall, filter, keep=keep, cluster=cluster)
-    elif (threshold, recall, filter, keep, cluster) != (0.8, 0.99, None, "first", "greedy"):
-        raise ParameterError("recipe and threshold, recall, filter, keep or cluster: the recipe holds them; give one")
+        recipe = choose_recipe(method, threshold, recall, filter, radius, keep=keep, cluster=cluster)
+    elif (method, threshold, recall, filter, radius, keep, cluster) != ("minhash", *[None] * 4, "first", "greedy"):
+        raise ParameterError("recipe and method, threshold, ... or cluster: the recipe holds them; give one")
     if check < 0:
         raise ParameterError(f"check {check} is negative; 0 turns the check of recall off")
+    recipe, known = _with_frequencies(recipe, frequencies)
     resolve(backend, device, gpu_memory)  # before anything is opened
     documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
     reference = None if against is None else _open_reference(against, text_columns, id_column, html, glob)
@@ -709,13 +839,49 @@ def dedup(
         if folder is not None and not documents.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
         job = stack.enter_context(running(backend, device, gpu_memory))
-        spool = job.spool(temp_dir or folder, job.spool_bytes)
+        waiting, spool_bytes = None, job.spool_bytes
+        if _has_to_count(recipe, known):
+            spool_bytes //= 2
+            waiting = _Waiting(job.spool(temp_dir or folder, spool_bytes))
+            stack.enter_context(waiting.spool)
+        spool = job.spool(temp_dir or folder, spool_bytes)
         stack.enter_context(spool)
-        result = _decide(documents, reference, recipe, clock, job, spool, batch_bytes, check)
+        weighing: dict[str, Any] = {"frequencies": known, "waiting": waiting}
+        result = _decide(documents, reference, recipe, clock, job, spool, batch_bytes, check, **weighing)
         if folder is not None:
             with clock.stage("write"):
                 write_result(folder, result, documents)
     return result
+
+
+def _with_frequencies(
+    recipe: AnyRecipe, frequencies: Frequencies | str | Path | None
+) -> tuple[AnyRecipe, Frequencies | None]:
+    """The recipe with the digest of the frequencies that were given, and these.
+
+    Raises
+    ------
+    ParameterError, RecipeMismatchError
+        If the recipe has no use for them, needs others, or names some that were not given.
+    """
+    if frequencies is None:
+        if isinstance(recipe, SimhashRecipe) and recipe.frequencies is not None:
+            raise ParameterError(f"frequencies: the recipe is of those of digest {recipe.frequencies}; give them")
+        return recipe, None
+    if not isinstance(recipe, SimhashRecipe) or recipe.weighting != "tfidf":
+        raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
+    name = "frequencies" if isinstance(frequencies, Frequencies) else str(frequencies)
+    if not isinstance(frequencies, Frequencies):
+        frequencies = Frequencies.load(frequencies)
+    frequencies.check(recipe, name)
+    if recipe.frequencies not in (None, frequencies.digest):
+        raise RecipeMismatchError(f"{name}: of digest {frequencies.digest}, the recipe's have {recipe.frequencies}")
+    return recipe.with_(frequencies=frequencies.digest), frequencies
+
+
+def _has_to_count(recipe: AnyRecipe, frequencies: Frequencies | None) -> bool:
+    """Whether documents have to be counted by token before they can be weighed."""
+    return isinstance(recipe, SimhashRecipe) and recipe.weighting == "tfidf" and frequencies is None
 
 
 _ONE_AT_A_TIME = threading.RLock()  # Numba's workqueue layer, the last resort, aborts when two threads call kernels
@@ -758,16 +924,22 @@ def _threads(threads: int | None) -> Iterator[None]:
 def _decide(
     documents: Documents,
     reference: Documents | None,
-    recipe: Recipe,
+    recipe: AnyRecipe,
     clock: _Clock,
     job: Job,
     spool: Spool | DeviceSpool,
     batch_bytes: int | None,
     check: int,
+    *,
+    frequencies: Frequencies | None,
+    waiting: _Waiting | None,
 ) -> Result:
     """Everything but writing. Rows here are those of the reference set, if there is one, then those of the input."""
     column, _ = _keep_column(recipe)
-    options: dict[str, Any] = {"spool": spool, "max_bytes": batch_bytes}
+    verifies = recipe.threshold is not None
+    options: dict[str, Any] = {"max_bytes": batch_bytes, "frequencies": frequencies, "waiting": waiting}
+    if verifies:
+        options["spool"] = spool
     with clock.stage("sketch"):
         known = _Sketches()
         if reference is not None:
@@ -776,6 +948,11 @@ def _decide(
 
     if sketches.documents == 0:
         raise InputError("the input holds no documents; nothing was written")
+    if waiting is not None and isinstance(recipe, SimhashRecipe):
+        with clock.stage("weigh"):
+            frequencies, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spool.spill)
+            recipe = recipe.with_(frequencies=frequencies.digest)
+            sketches.features.append(found)  # of the reference set too, whose features come first
     with clock.stage("collide"):
         num_known, num = known.documents, known.documents + sketches.documents
         ids, known_ids = _ids(sketches, "input"), _ids(known, "reference set")
@@ -786,13 +963,19 @@ def _decide(
         ranked = np.concatenate([np.arange(num_known), num_known + by_priority])  # rows from the best to the worst
         present = np.concatenate([_joined(known.num_tokens, np.int64), num_tokens])[ranked] > 0
         # From here on rows are ranks, 0 the document of the best priority; `ranked` leads back.
-        stands_for, some = np.arange(num), np.flatnonzero(present)
+        same_tokens, some = np.arange(num), np.flatnonzero(present)
         fingerprints = _joined(_both(known.fingerprints, sketches.fingerprints), np.uint64, 2)
-        stands_for[some] = some[job.with_room(partial(_first_here, fingerprints, ranked[some], job), spool.spill)]
+        same_tokens[some] = some[job.with_room(partial(_first_here, fingerprints, ranked[some], job), spool.spill)]
+        features = _joined(_both(known.features, sketches.features), np.uint64, _width(recipe))
+        stands_for, simhashes = same_tokens, None
+        if isinstance(recipe, SimhashRecipe):
+            simhashes = home(features)[ranked]
+            if not verifies:
+                stands_for = np.arange(num)
+                stands_for[some] = some[home(kernel(hamming_kernel, job.backend, "first_")(simhashes[some]))]
         representatives = np.flatnonzero(present & (stands_for == np.arange(num)))
         rows = ranked[representatives]  # of the representatives, in the order of documents
         fingerprints = home(job.with_room(partial(_take, fingerprints, rows), spool.spill))
-        features = _joined(_both(known.features, sketches.features), np.uint64, recipe.filter.k)
         features = job.with_room(partial(_take, features, rows), spool.spill)
         job.release()
         candidates = job.with_room(partial(collide, features, recipe, backend=job.backend), spool.spill)
@@ -801,8 +984,14 @@ def _decide(
         if num_known:
             pairs = job.with_room(partial(_not_both, job.put(pinned), pairs), spool.spill)
 
-    with clock.stage("verify"):
-        there = job.with_room(partial(_verify_spooled, spool, rows, pairs, recipe, clock, job), spool.spill)
+    if recipe.threshold is not None:
+        with clock.stage("verify"):
+            verifying = partial(_verify_spooled, spool, rows, pairs, recipe.threshold, clock, job)
+            there = job.with_room(verifying, spool.spill)
+    else:  # the nearer of two simhashes is the one that resembles a document more
+        assert simhashes is not None
+        nearness = 1 - _distances(simhashes[representatives], pairs.left, pairs.right) / recipe.bits
+        there = Verified(pairs, job.put(nearness))
 
     with clock.stage("decide"):
         keeper, agreement = np.arange(num), np.ones(num)
@@ -814,9 +1003,11 @@ def _decide(
         # Exact duplicates: to their representative if it stays, else where it goes, with its resemblance.
         agreement, keeper = agreement[stands_for], keeper[stands_for]
         keeper[:num_known] = np.arange(num_known)
+        if not verifies:
+            agreement = np.where(same_tokens == same_tokens[keeper], 1.0, np.nan)
 
     sampled = None
-    if check:
+    if check and recipe.threshold is not None:
         with clock.stage("check"):
             run = partial(_check_recall, spool, rows, fingerprints, features, pinned)
             sampled = job.with_room(partial(run, candidates, verified, recipe, check, clock, job), spool.spill)
@@ -835,25 +1026,32 @@ def _decide(
             "resemblance": arrow(agreement[mine], kept | np.isnan(agreement[mine])),
             "group": all_ids.take(arrow(keeper_rows)),
         }
+        if simhashes is not None:
+            table["distance"] = arrow(_distances(simhashes, mine, keeper[mine]), kept)
         exact = np.flatnonzero((stands_for != np.arange(num)) & (np.arange(num) >= num_known))
         a = np.concatenate([representatives[verified.pairs.left], stands_for[exact]])
         b = np.concatenate([representatives[verified.pairs.right], exact])
         found = np.concatenate([verified.resemblance, np.ones(len(exact))])
+        if not verifies:
+            found = np.where(same_tokens[a] == same_tokens[b], 1.0, np.nan)
         order = np.lexsort((b, a))
+        a, b, found = a[order], b[order], found[order]
         paired = {
-            "id_a": all_ids.take(arrow(ranked[a[order]])),
-            "id_b": all_ids.take(arrow(ranked[b[order]])),
-            "resemblance": arrow(found[order]),
+            "id_a": all_ids.take(arrow(ranked[a])),
+            "id_b": all_ids.take(arrow(ranked[b])),
+            "resemblance": arrow(found, np.isnan(found)),
         }
+        if simhashes is not None:
+            paired["distance"] = arrow(_distances(simhashes, a, b))
         if reference is not None:
             table["in_reference"] = arrow(keeper_rows < num_known)
-            paired["a_in_reference"] = arrow(a[order] < num_known)
+            paired["a_in_reference"] = arrow(a < num_known)
         sizes = np.bincount(keeper[mine][~kept], minlength=num)
         sizes[sizes > 0] += 1
         groups = np.flatnonzero(sizes)
         largest = groups[np.argsort(-sizes[groups], kind="stable")[:5]]
         group_sizes, how_many = np.unique(sizes[groups], return_counts=True)
-        exact_here = int(np.count_nonzero(~kept & (stands_for[mine] != mine)))
+        exact_here = int(np.count_nonzero(~kept & (same_tokens[mine] != mine)))
 
     report: dict[str, Any] = {
         "version": __version__,
@@ -879,12 +1077,12 @@ def _decide(
             "shingles": sketches.shingles,
             "representatives": len(representatives),
             "candidate_pairs": len(pairs),
-            "verified_pairs": len(verified.pairs),
+            "verified_pairs": len(verified.pairs) if verifies else 0,
             "groups": len(groups),
         },
         "group_sizes": [[int(size), int(count)] for size, count in zip(group_sizes, how_many, strict=True)],
         "largest_groups": [{"id": _shown(all_ids[int(ranked[g])]), "size": int(sizes[g])} for g in largest],
-        "recall": {"expected": recipe.expected_recall, "sampled": sampled},
+        "recall": {"expected": recipe.expected_recall if isinstance(recipe, Recipe) else None, "sampled": sampled},
         "limits": {
             "bucket_limit": recipe.bucket_limit,
             "bucket_probe": recipe.bucket_probe,
@@ -899,6 +1097,7 @@ def _decide(
         pairs=pa.table(paired).replace_schema_metadata(metadata),
         report=report,
         recipe=recipe,
+        frequencies=frequencies,
     )
 
 
@@ -955,7 +1154,7 @@ def _check_recall(
     pinned: np.ndarray,
     candidates: Candidates,
     verified: Verified,
-    recipe: Recipe,
+    recipe: AnyRecipe,
     check: int,
     clock: _Clock,
     job: Job,
@@ -965,10 +1164,11 @@ def _check_recall(
     The sample is the `check` documents of smallest mixed fingerprint, so it depends on their contents alone; of a
     document's possible near-duplicates, `CHECK_PARTNERS` are taken in the same way, and fewer documents are sampled
     where they share too much (`CHECK_ADDITIONS`). For each sampled document that has near-duplicates, the share of them
-    that passed the filter: that were found, or agree in r features and were left out by the bucket limit, which are
-    counted by themselves. The mean of these shares is the estimate, and its interval holds for the mean of values in
-    [0, 1] sampled without replacement, with the confidence given.
+    that passed the filter: that were found, or would have been but for the bucket limit, which are counted by
+    themselves. The mean of these shares is the estimate, and its interval holds for the mean of values in [0, 1]
+    sampled without replacement, with the confidence given.
     """
+    assert recipe.threshold is not None
     confidence = 0.99
     luck = mix64_all(fingerprints[:, 0])
     sizes = np.diff(spool.offsets)[spool_rows]
@@ -999,13 +1199,15 @@ def _check_recall(
         bar[full] = luck[partner[np.searchsorted(which, full, side="right") - 1]]
         clock.report("check", last, len(in_file))
     possible = Pairs.from_unsorted(sample[which], partner)
-    there = _verify_spooled(spool, spool_rows, possible, recipe, clock, job).pairs
+    there = _verify_spooled(spool, spool_rows, possible, recipe.threshold, clock, job).pairs
     true = Pairs(home(there.left), home(there.right))
     found = _contains(verified.pairs, true, len(spool_rows))
     left_out = ~found
-    if candidates.large_buckets:
+    if candidates.large_buckets and isinstance(recipe, Recipe):
         agreeing = (_take(features, true.left) == _take(features, true.right)).sum(axis=1)
         left_out &= home(agreeing) >= recipe.filter.r
+    elif candidates.large_buckets and isinstance(recipe, SimhashRecipe):
+        left_out &= _distances(home(features), true.left, true.right) <= recipe.radius
     else:
         left_out[:] = False
     ends, passed = np.concatenate([true.left, true.right]), np.tile(found | left_out, 2)
@@ -1066,10 +1268,13 @@ def sketch(
     id_column: str | None = None,
     html: bool = False,
     glob: str | None = None,
-    recipe: Recipe | None = None,
-    threshold: float = 0.8,
-    recall: float = 0.99,
+    recipe: AnyRecipe | None = None,
+    method: str = "minhash",
+    threshold: float | None = None,
+    recall: float | None = None,
     filter: str | tuple[int, int, int] | None = None,
+    frequencies: Frequencies | str | Path | None = None,
+    temp_dir: str | Path | None = None,
     overwrite: bool = False,
     backend: str | None = None,
     device: int | None = None,
@@ -1077,10 +1282,16 @@ def sketch(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Summarise documents in a Parquet file, from which `find_pairs` finds pairs without the text.
+    """Summarise documents in a Parquet file, from which pairs are found without the text.
 
-    Columns: id; num_tokens int64; fingerprint, two uint64 of the whole token sequence; signature, `samples` uint32 or
-    uint64; features, k uint64. The last two are null for documents without tokens. Other parameters as in `dedup`.
+    By min-hash, for `find_pairs`: columns id; num_tokens int64; fingerprint, two uint64 of the whole token sequence;
+    signature, `samples` uint32 or uint64; features, k uint64. The last two are null for documents without tokens.
+
+    By simhash, for `hamming`: id; num_tokens; simhash, uint64 or two of them, null for documents without tokens. Where
+    document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to come can
+    be weighed alike.
+
+    Other parameters as in `dedup`.
 
     Returns
     -------
@@ -1088,31 +1299,47 @@ def sketch(
         Counts and timings.
     """
     if recipe is None:
-        recipe = Recipe.choose(threshold, recall, filter)
+        recipe = choose_recipe(method, threshold, recall, filter)
+    recipe, known = _with_frequencies(recipe, frequencies)
     documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
     clock = _Clock(progress)
-    with (
-        _threads(threads),
-        new_file(output, overwrite) as file,
-        running(backend, device, gpu_memory) as job,
-    ):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_threads(threads))
+        file = stack.enter_context(new_file(output, overwrite))
+        counted, waiting = None, None
+        if _has_to_count(recipe, known):
+            counted = stack.enter_context(new_file(frequencies_path(output), overwrite))
+        job = stack.enter_context(running(backend, device, gpu_memory))
+        if counted is not None:
+            waiting = _Waiting(job.spool(temp_dir or file.parent, job.spool_bytes))
+            stack.enter_context(waiting.spool)
         with clock.stage("sketch"):
-            sketches = _sketch_documents(documents, recipe, clock, job, signatures=True)
+            options: dict[str, Any] = {"frequencies": known, "waiting": waiting, "signatures": True}
+            sketches = _sketch_documents(documents, recipe, clock, job, **options)
             if sketches.documents == 0:
                 raise InputError("the input holds no documents; nothing was written")
             ids = _ids(sketches, "input")
+        if waiting is not None and counted is not None and isinstance(recipe, SimhashRecipe):
+            with clock.stage("weigh"):
+                counts, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spool.spill)
+                recipe = recipe.with_(frequencies=counts.digest)
+                counts.write(counted)
+                sketches.features.append(found)
         with clock.stage("write"):
             num_tokens = _joined(sketches.num_tokens, np.int64)
-            filter_ = recipe.filter
-            rows = {
-                "fingerprint": _joined(sketches.fingerprints, np.uint64, 2),
-                "signature": _joined(sketches.signatures, _material(recipe).a.dtype, filter_.samples),
-                "features": _joined(sketches.features, np.uint64, filter_.k),
-            }
+            rows = {"features": _joined(sketches.features, np.uint64, _width(recipe))}
+            if isinstance(recipe, Recipe):
+                rows = {
+                    "fingerprint": _joined(sketches.fingerprints, np.uint64, 2),
+                    "signature": _joined(sketches.signatures, recipe.material.a.dtype, recipe.filter.samples),
+                    **rows,
+                }
+            else:
+                rows = {"simhash": rows["features"]}
             columns: dict[str, Any] = {"id": ids, "num_tokens": arrow(num_tokens)}
             for name, array in rows.items():
-                mask = None if name == "fingerprint" else arrow(num_tokens == 0)
-                columns[name] = pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=mask)
+                null = np.zeros(len(array), bool) if name == "fingerprint" else num_tokens == 0
+                columns[name] = _column(array, null)
             table = pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
             write_table(table, file)
     return {
@@ -1126,7 +1353,20 @@ def sketch(
         "device": job.describe(),
         "timings": clock.seconds,
         "recipe": recipe.describe(),
+        **({} if counted is None else {"frequencies": str(frequencies_path(output))}),
     }
+
+
+def frequencies_path(output: str | Path) -> Path:
+    """Where the document frequencies go that were counted for some simhashes: beside them."""
+    return Path(output).with_suffix(".frequencies.parquet")
+
+
+def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
+    """An array as an Arrow column, of lists of one length where it has two dimensions; `null` marks missing rows."""
+    if array.ndim == 1:
+        return arrow(array, null)
+    return pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=arrow(null))
 
 
 def find_pairs(
@@ -1244,10 +1484,12 @@ def _read_sketches(paths: list[str | Path], r: int | None) -> tuple[pa.Table, Re
     recipe: Recipe | None = None
     for path in paths:
         table = read_table(path)
+        if "simhash" in table.column_names:
+            raise InputError(f"{path}: holds simhashes; find pairs of those with `neardup hamming pairs`")
         for name in ("id", "num_tokens", "fingerprint", "signature", "features"):
             if name not in table.column_names:
                 raise InputError(f"{path}: no column {name!r}; it was not written by `neardup sketch`")
-        stored = recipe_of(table.schema, str(path))
+        stored = Recipe.from_json(recipe_of(table.schema, str(path)).to_json(), str(path))
         if recipe is None:
             recipe = stored
         else:

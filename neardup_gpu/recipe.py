@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from . import theory
 from .errors import InputError, ParameterError, RecipeMismatchError
@@ -20,8 +20,11 @@ DEFINITIONS = 1
 
 METADATA_KEY = b"neardup_gpu"
 
+METHODS = ("minhash", "simhash")
 SHINGLINGS = ("set", "bag", "circular")
 CLUSTERINGS = ("greedy", "components")
+FEATURES = ("tokens", "shingles")
+WEIGHTINGS = ("tf", "log", "tfidf")
 
 
 class Filter(NamedTuple):
@@ -45,23 +48,103 @@ class Filter(NamedTuple):
         return f"{self.k},{self.s},{self.r}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Common:
+    """What recipes of both methods say, and what they do alike."""
+
+    threshold: float | None = None
+    w: int = 5
+    shingling: str = "set"
+    seed: int = 1
+    keep: str = "first"
+    cluster: str = "greedy"
+    bucket_limit: int = 64
+    bucket_probe: int = 16
+
+    method: ClassVar[str]
+    _sketched: ClassVar[tuple[str, ...]]  # names that sketches depend on
+
+    def _check(self, *choices: tuple[str, Any, tuple[Any, ...]]) -> None:
+        """Raise ParameterError if a value is out of its range; `choices` are (name, value, allowed values)."""
+        if self.threshold is not None and not 0 < self.threshold <= 1:
+            raise ParameterError(f"threshold {self.threshold} is outside (0, 1]; 0.8 is usual")
+        if not 1 <= self.w <= 64:
+            raise ParameterError(f"shingle size {self.w} is outside 1 to 64; 5 is usual")
+        if not 0 <= self.seed < 2**64:
+            raise ParameterError(f"seed {self.seed} is outside 0 to 2**64 - 1")
+        if not 2 <= self.bucket_limit < 2**31 or not 1 <= self.bucket_probe < 2**31:
+            raise ParameterError(
+                f"bucket_limit {self.bucket_limit} and bucket_probe {self.bucket_probe}: "
+                "the limit is at least 2, the probe at least 1, both below 2**31"
+            )
+        for name, value, allowed in (
+            ("shingling", self.shingling, SHINGLINGS),
+            ("cluster", self.cluster, CLUSTERINGS),
+            *choices,
+        ):
+            if value not in allowed:
+                raise ParameterError(f"{name} {value!r} is not one of {', '.join(map(str, allowed))}")
+
+    def to_json(self) -> str:
+        """`describe`, as JSON."""
+        return json.dumps(self.describe())
+
+    def describe(self) -> dict[str, Any]:
+        """The method, all fields, the definitions' version and the Unicode table's hash."""
+        from neardup_gpu.kernels.unicode_table import DIGEST
+
+        return {"method": self.method, **asdict(self), "definitions": DEFINITIONS, "unicode_table": DIGEST}
+
+    @classmethod
+    def from_json(cls, text: str | bytes, name: str = "recipe") -> Self:
+        """The recipe that `to_json` wrote; `name` says in errors where it was read.
+
+        Raises
+        ------
+        RecipeMismatchError
+            If it was written under other definitions or another Unicode table, is of the other method, or is no recipe.
+        """
+        found = recipe_from_json(text, name)
+        if not isinstance(found, cls):
+            raise RecipeMismatchError(f"{name}: a recipe of method {found.method}, not {cls.method}; make it again")
+        return found
+
+    def sketching(self) -> dict[str, Any]:
+        """The part that sketches depend on: sketches of recipes that agree in it can be compared."""
+        described = self.describe()
+        return {name: described[name] for name in ("method", *self._sketched, "definitions", "unicode_table")}
+
+    def check_sketches(self, other: AnyRecipe, name: str) -> None:
+        """Raise RecipeMismatchError, naming the first difference, unless `other`'s sketches can meet this recipe's."""
+        mine, theirs = self.sketching(), other.sketching()
+        for key, value in mine.items():
+            if theirs.get(key) != value:
+                raise RecipeMismatchError(
+                    f"{name}: made with {key} = {theirs.get(key)}, asked for {value}; sketch it again"
+                )
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(_Common):
     """Everything that changes results. Two runs with equal recipes over the same documents decide the same.
 
     Parameters
     ----------
     filter : Filter
         Which documents become candidates; `Recipe.choose` finds one for a threshold and a recall.
+    bits : 32 or 64
+        Length L of a min-hash sample.
+    feature_bits : 64 or 16
+        Length of a supershingle.
     threshold : float, in (0, 1]
         A document is removed for a resemblance of at least this.
     w : int
         Tokens in a shingle.
     shingling : "set", "bag" or "circular"
-    bits : 32 or 64
-        Length L of a min-hash sample.
-    feature_bits : 64 or 16
-        Length of a supershingle.
     seed : int, in [0, 2**64)
         All random material is drawn from it.
     keep : str
@@ -78,16 +161,12 @@ class Recipe:
     """
 
     filter: Filter
-    threshold: float = 0.8
-    w: int = 5
-    shingling: str = "set"
     bits: int = 32
     feature_bits: int = 64
-    seed: int = 1
-    keep: str = "first"
-    cluster: str = "greedy"
-    bucket_limit: int = 64
-    bucket_probe: int = 16
+    threshold: float = field(default=0.8, kw_only=True)
+
+    method: ClassVar[str] = "minhash"
+    _sketched: ClassVar[tuple[str, ...]] = ("k", "s", "w", "shingling", "bits", "feature_bits", "seed")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "filter", Filter(*self.filter))
@@ -96,25 +175,7 @@ class Recipe:
             raise ParameterError(
                 f"filter {self.filter} needs {self.filter.tables:,} pair tables; choose k and r with at most 5,000"
             )
-        if not 0 < self.threshold <= 1:
-            raise ParameterError(f"threshold {self.threshold} is outside (0, 1]; 0.8 is usual")
-        if not 1 <= self.w <= 64:
-            raise ParameterError(f"shingle size {self.w} is outside 1 to 64; 5 is usual")
-        if not 0 <= self.seed < 2**64:
-            raise ParameterError(f"seed {self.seed} is outside 0 to 2**64 - 1")
-        if not 2 <= self.bucket_limit < 2**31 or not 1 <= self.bucket_probe < 2**31:
-            raise ParameterError(
-                f"bucket_limit {self.bucket_limit} and bucket_probe {self.bucket_probe}: "
-                "the limit is at least 2, the probe at least 1, both below 2**31"
-            )
-        for name, value, allowed in (
-            ("shingling", self.shingling, SHINGLINGS),
-            ("bits", self.bits, (32, 64)),
-            ("feature_bits", self.feature_bits, (64, 16)),
-            ("cluster", self.cluster, CLUSTERINGS),
-        ):
-            if value not in allowed:
-                raise ParameterError(f"{name} {value!r} is not one of {', '.join(map(str, allowed))}")
+        self._check(("bits", self.bits, (32, 64)), ("feature_bits", self.feature_bits, (64, 16)))
 
     @classmethod
     def choose(
@@ -142,63 +203,140 @@ class Recipe:
         """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there."""
         return theory.pass_probability(self.threshold, *self.filter)
 
-    def to_json(self) -> str:
-        """All fields, the definitions' version and the Unicode table's hash, as JSON."""
-        return json.dumps(self.describe())
+    @property
+    def material(self) -> Material:
+        """The constants drawn for it."""
+        return material(self.seed, self.filter.samples, self.bits)
 
     def describe(self) -> dict[str, Any]:
-        """All fields, the definitions' version and the Unicode table's hash."""
-        from neardup_gpu.kernels.unicode_table import DIGEST
-
-        return {**asdict(self), "filter": str(self.filter), "definitions": DEFINITIONS, "unicode_table": DIGEST}
-
-    @classmethod
-    def from_json(cls, text: str | bytes, name: str = "recipe") -> Recipe:
-        """The recipe that `to_json` wrote; `name` says in errors where it was read.
-
-        Raises
-        ------
-        RecipeMismatchError
-            If it was written under other definitions or another Unicode table, or is no recipe.
-        """
-        from neardup_gpu.kernels.unicode_table import DIGEST
-
-        try:
-            stored = json.loads(text)
-            for key, here in (("definitions", DEFINITIONS), ("unicode_table", DIGEST)):
-                if stored[key] != here:
-                    raise RecipeMismatchError(
-                        f"{name}: made under {key} {stored[key]}, this version has {here}; make it again"
-                    )
-            values: dict[str, Any] = {field.name: stored[field.name] for field in fields(cls)}
-            values["filter"] = Filter(*map(int, stored["filter"].split(",")))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, RecipeMismatchError):
-                raise
-            raise RecipeMismatchError(f"{name}: its recipe cannot be read; make it again") from None
-        return cls(**values)
+        """The method, all fields, the definitions' version and the Unicode table's hash."""
+        return {**super().describe(), "filter": str(self.filter)}
 
     def sketching(self) -> dict[str, Any]:
         """The part that sketches depend on: sketches of recipes that agree in it can be compared."""
-        described = self.describe()
-        names = ("w", "shingling", "bits", "feature_bits", "seed", "definitions", "unicode_table")
-        return {"k": self.filter.k, "s": self.filter.s, **{name: described[name] for name in names}}
+        described = self.describe() | {"k": self.filter.k, "s": self.filter.s}
+        return {name: described[name] for name in ("method", *self._sketched, "definitions", "unicode_table")}
 
-    def check_sketches(self, other: Recipe, name: str) -> None:
-        """Raise RecipeMismatchError, naming the first difference, unless `other`'s sketches can meet this recipe's."""
-        mine, theirs = self.sketching(), other.sketching()
-        for key, value in mine.items():
-            if theirs[key] != value:
+
+@dataclass(frozen=True, kw_only=True)
+class SimhashRecipe(_Common):
+    """As `Recipe`, for simhashes.
+
+    Parameters
+    ----------
+    radius : int, from 0 to 32
+        Simhashes that differ in at most so many bits are near.
+    bits : 64 or 128
+        Length of a simhash.
+    features : "tokens" or "shingles"
+        What a document is a set of.
+    weighting : "tf", "log" or "tfidf"
+        A feature weighs as often as the document has it; 1 and the logarithm of that; or as often, times the inverse
+        document frequency (tokens only).
+    frequencies : str, optional
+        Digest of the document-frequency table that "tfidf" weighs by; None until one is made of the documents.
+    threshold : float, in (0, 1], optional
+        Near documents are removed for a resemblance of at least this; unless given, without being verified.
+    w, shingling, seed, keep, cluster, bucket_limit, bucket_probe
+        As in `Recipe`. Shingles are made where they are features, and to verify resemblance. Buckets are those of
+        tables of simhashes.
+
+    Raises
+    ------
+    ParameterError
+        If a value is out of its range.
+    """
+
+    radius: int = 3
+    bits: int = 64
+    features: str = "tokens"
+    weighting: str = "tf"
+    frequencies: str | None = None
+    bucket_limit: int = 512
+    bucket_probe: int = 32
+
+    method: ClassVar[str] = "simhash"
+    _sketched: ClassVar[tuple[str, ...]] = ("bits", "features", "weighting", "frequencies", "seed")
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.radius <= 32:
+            raise ParameterError(f"radius {self.radius} is outside 0 to 32; 3 is usual for 64 bits")
+        self._check(
+            ("bits", self.bits, (64, 128)),
+            ("features", self.features, FEATURES),
+            ("weighting", self.weighting, WEIGHTINGS),
+        )
+        if self.weighting == "tfidf" and self.features != "tokens":
+            raise ParameterError("weighting 'tfidf' is for tokens; of shingles take 'tf' or 'log'")
+        if self.weighting != "tfidf" and self.frequencies is not None:
+            raise ParameterError(f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does")
+
+    @property
+    def material(self) -> Material:
+        """The constants drawn for it."""
+        return material(self.seed, 0, 32)
+
+    def sketching(self) -> dict[str, Any]:
+        """The part that sketches depend on: sketches of recipes that agree in it can be compared."""
+        found = super().sketching()
+        return {**found, "w": self.w, "shingling": self.shingling} if self.features == "shingles" else found
+
+
+AnyRecipe = Recipe | SimhashRecipe
+
+
+def choose_recipe(
+    method: str = "minhash",
+    threshold: float | None = None,
+    recall: float | None = None,
+    filter: str | tuple[int, int, int] | None = None,
+    radius: int | None = None,
+    **rest: Any,
+) -> AnyRecipe:
+    """The recipe that `dedup` and `sketch` take when they are given these; `rest` as in `Recipe` or `SimhashRecipe`.
+
+    Raises
+    ------
+    ParameterError
+        If one is impossible or is of the other method.
+    """
+    if method == "minhash":
+        if radius is not None:
+            raise ParameterError(f"radius {radius} is for simhashes; add method simhash or leave it out")
+        return Recipe.choose(
+            0.8 if threshold is None else threshold, 0.99 if recall is None else recall, filter, **rest
+        )
+    if method != "simhash":
+        raise ParameterError(f"method {method!r} is not one of {', '.join(METHODS)}")
+    for name, value in (("recall", recall), ("filter", filter)):
+        if value is not None:
+            raise ParameterError(f"{name} {value} is for min-hash; by simhash the radius decides what is near")
+    return SimhashRecipe(threshold=threshold, radius=3 if radius is None else radius, **rest)
+
+
+def recipe_from_json(text: str | bytes, name: str) -> AnyRecipe:
+    """As `from_json`, of either method."""
+    from neardup_gpu.kernels.unicode_table import DIGEST
+
+    try:
+        stored = json.loads(text)
+        for key, here in (("definitions", DEFINITIONS), ("unicode_table", DIGEST)):
+            if stored[key] != here:
                 raise RecipeMismatchError(
-                    f"{name}: made with {key} = {theirs[key]}, asked for {value}; sketch it again"
+                    f"{name}: made under {key} {stored[key]}, this version has {here}; make it again"
                 )
+        kind = {"minhash": Recipe, "simhash": SimhashRecipe}[stored.get("method", "minhash")]
+        values: dict[str, Any] = {each.name: stored[each.name] for each in fields(kind)}
+        if kind is Recipe:
+            values["filter"] = Filter(*map(int, stored["filter"].split(",")))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, RecipeMismatchError):
+            raise
+        raise RecipeMismatchError(f"{name}: its recipe cannot be read; make it again") from None
+    return kind(**values)
 
-    def with_(self, **changes: Any) -> Recipe:
-        """A copy with some fields changed."""
-        return replace(self, **changes)
 
-
-def recipe_of(schema: pa.Schema, name: str) -> Recipe:
+def recipe_of(schema: pa.Schema, name: str) -> AnyRecipe:
     """The recipe in an artefact's schema metadata.
 
     Raises
@@ -209,7 +347,7 @@ def recipe_of(schema: pa.Schema, name: str) -> Recipe:
     stored = (schema.metadata or {}).get(METADATA_KEY)
     if stored is None:
         raise InputError(f"{name}: holds no recipe; it was not written by neardup")
-    return Recipe.from_json(stored, name)
+    return recipe_from_json(stored, name)
 
 
 def mix64(z: int) -> int:

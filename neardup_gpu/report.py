@@ -122,19 +122,23 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if counts["removed"]:
         removed += f": {counts['removed_exact']:,} exact, {counts['removed_near']:,} near"
     rows.append(("removed", removed))
+    by_simhash = recipe.get("method") == "simhash"
     if counts.get("removed_unverified"):
-        rows.append(
-            ("unverified", f"{counts['removed_unverified']:,} removed by a chain of pairs, without a resemblance")
-        )
+        how = "their simhash alone" if by_simhash and recipe["threshold"] is None else "a chain of pairs"
+        rows.append(("unverified", f"{counts['removed_unverified']:,} removed by {how}, without a resemblance"))
     if report["group_sizes"]:
         rows.append(("groups", f"{counts['groups']:,}, the largest of {report['group_sizes'][-1][0]:,}"))
-    expected = report["recall"]["expected"]
-    rows.append(
-        ("recall", f"{percent(expected)} expected at resemblance {recipe['threshold']} (filter {recipe['filter']})")
-    )
+    if by_simhash:
+        verified = "" if recipe["threshold"] is None else f", verified at resemblance {recipe['threshold']}"
+        kind = f"{recipe['features']}, {recipe['weighting']}"
+        rows.append(("radius", f"{recipe['radius']} of {recipe['bits']} bits ({kind}){verified}"))
+        known = []
+    else:
+        expected = percent(report["recall"]["expected"])
+        known = [f"{expected} expected at resemblance {recipe['threshold']} (filter {recipe['filter']})"]
     sampled = report["recall"]["sampled"]
-    if sampled is not None:
-        rows += [("", line) for line in _sampled(sampled)]
+    known += [] if sampled is None else _sampled(sampled)
+    rows += [("" if i else "recall", line) for i, line in enumerate(known)]
     if limits["large_buckets"]:
         buckets = count(limits["large_buckets"], "large bucket")
         rows.append(("limits", f"{count(limits['uncompared_pairs'], 'pair')} in {buckets} not compared"))
@@ -219,7 +223,9 @@ def summary(
     if output is None:
         lines.append(_row("written", "nothing (dry run); --output OUT keeps the result", style))
     else:
-        lines.append(_row("written", f"{output}: documents.parquet, pairs.parquet, kept/, report.json", style))
+        counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
+        files = f"documents.parquet, pairs.parquet, {counted}kept/, report.json"
+        lines.append(_row("written", f"{output}: {files}", style))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""
             lines.append(_row("next", f"neardup explain {dashes}{shlex.quote(output)} {shlex.quote(example)}", style))

@@ -85,7 +85,7 @@ class Spool:
         while view:
             count = self._file.readinto(view)  # type: ignore[attr-defined]
             if not count:
-                raise OutputError(f"{self.folder}: the temporary file of shingles ended early; was it cut?")
+                raise OutputError(f"{self.folder}: the temporary file ended early; was it cut?")
             view = view[count:]
         self._file.seek(0, os.SEEK_END)
 

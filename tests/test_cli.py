@@ -313,7 +313,7 @@ def test_dedup_needs_an_output(run: Run, tmp_path: Path) -> None:
 def test_interrupt_leaves_nothing(corpus: Path, tmp_path: Path) -> None:
     code = """
 import os, signal, sys, time
-from neardup_gpu import console, pipeline
+from neardup_gpu import cli, pipeline
 write = pipeline.write_result
 def interrupted(*arguments):
     write(*arguments)
@@ -387,9 +387,9 @@ def test_what_the_library_logs_is_shown(monkeypatch: pytest.MonkeyPatch, run: Ru
 
     decide = pipeline._decide
 
-    def noting(*arguments: object) -> object:
+    def noting(*arguments: object, **options: object) -> object:
         logging.getLogger("neardup_gpu").info("GPU memory\nran out")
-        return decide(*arguments)
+        return decide(*arguments, **options)
 
     monkeypatch.setattr(pipeline, "_decide", noting)
     assert run("dedup", corpus, "--dry-run", "--backend", "cpu")[2] == "GPU memory ran out\n"

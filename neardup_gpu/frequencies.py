@@ -1,0 +1,136 @@
+"""Document frequencies: in how many of some documents each token occurs, which TF-IDF weighs tokens by."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup_gpu.kernels import weights as weights_kernel
+
+from .artefacts import new_file, read_table, write_table
+from .backend import home, kernel
+from .data import Ragged, arrow
+from .errors import InputError, RecipeMismatchError
+from .recipe import METADATA_KEY, SimhashRecipe, recipe_of
+
+_DOCUMENTS_KEY = b"neardup_gpu_documents"
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """In how many of some documents each token occurs.
+
+    Parameters
+    ----------
+    tokens : array of uint64, shape (m,)
+        Fingerprints, ascending, each once.
+    counts : array of int64, shape (m,)
+        Documents that hold each.
+    num_documents : int
+        Documents with tokens, over all.
+    seed : int
+        Of the recipe that the tokens were fingerprinted by.
+    """
+
+    tokens: np.ndarray
+    counts: np.ndarray
+    num_documents: int
+    seed: int
+
+    @cached_property
+    def digest(self) -> str:
+        """32 hexadecimal digits that stand for all of it in a recipe."""
+        found = hashlib.blake2b(f"{self.num_documents} {self.seed} ".encode(), digest_size=16)
+        for array, dtype in ((self.tokens, "<u8"), (self.counts, "<i8")):
+            found.update(np.ascontiguousarray(array, dtype).tobytes())
+        return found.hexdigest()
+
+    @cached_property
+    def _inverse(self) -> np.ndarray:
+        return weights_kernel.inverse(self.counts, self.num_documents)
+
+    @cached_property
+    def _absent(self) -> int:
+        return int(weights_kernel.inverse(np.zeros(1, np.int64), self.num_documents)[0])
+
+    def weigh(self, tokens: Any, *, backend: str | None = None) -> Any:
+        """The inverse document frequency of each token: int64, in 256ths; tokens it does not hold weigh most."""
+        return kernel(weights_kernel, backend, "look_up_")(tokens, self.tokens, self._inverse, self._absent)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __repr__(self) -> str:
+        return f"Frequencies({len(self):,} tokens of {self.num_documents:,} documents, {self.digest})"
+
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write a Parquet file of two columns, token and documents; 16 bytes a token before compression.
+
+        Raises
+        ------
+        OutputError
+            If it exists and is not to be overwritten, or cannot be written.
+        """
+        with new_file(path, overwrite) as file:
+            self.write(file)
+
+    def write(self, file: Path) -> None:
+        """As `save`, where nothing is yet."""
+        recipe = SimhashRecipe(weighting="tfidf", frequencies=self.digest, seed=self.seed)
+        metadata = {METADATA_KEY: recipe.to_json().encode(), _DOCUMENTS_KEY: str(self.num_documents).encode()}
+        table = pa.table({"token": arrow(self.tokens), "documents": arrow(self.counts)})
+        write_table(table.replace_schema_metadata(metadata), file)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Frequencies:
+        """What `save` wrote.
+
+        Raises
+        ------
+        InputError
+            If there is no such file, or it is not what `save` wrote.
+        RecipeMismatchError
+            If it was made under other definitions.
+        """
+        table = read_table(path)
+        recipe, stored = recipe_of(table.schema, str(path)), (table.schema.metadata or {}).get(_DOCUMENTS_KEY)
+        if stored is None or table.column_names != ["token", "documents"] or not isinstance(recipe, SimhashRecipe):
+            raise InputError(f"{path}: holds no document frequencies; neardup simhash --weighting tfidf writes them")
+        tokens, counts = (table[name].combine_chunks().to_numpy() for name in table.column_names)
+        found = cls(tokens, counts, int(stored), recipe.seed)
+        if found.digest != recipe.frequencies:
+            raise InputError(f"{path}: has changed since it was written; make it again")
+        return found
+
+    def check(self, recipe: SimhashRecipe, name: str) -> None:
+        """Raise RecipeMismatchError unless tokens of the recipe can be weighed by these."""
+        if recipe.seed != self.seed:
+            raise RecipeMismatchError(f"{name}: made with seed = {self.seed}, asked for {recipe.seed}; make it again")
+
+
+class Counter:
+    """Counts documents by token, batch after batch."""
+
+    def __init__(self) -> None:
+        self._tables: list[tuple[np.ndarray, np.ndarray]] = []
+        self._num_documents = 0
+
+    def add(self, tokens: Ragged, backend: str | None) -> None:
+        """Count the documents of a batch. What was counted is merged when batches have become as long as it is."""
+        found = kernel(weights_kernel, backend, "frequencies_")(tokens.values, tokens.offsets)
+        self._tables.append((home(found[0]), home(found[1])))
+        self._num_documents += int((tokens.sizes > 0).sum())
+        if sum(len(table[0]) for table in self._tables[1:]) > len(self._tables[0][0]):
+            self._tables = [weights_kernel.merge(self._tables)]
+
+    def result(self, seed: int) -> Frequencies:
+        """The frequencies of all that was counted."""
+        none = np.empty(0, np.uint64), np.empty(0, np.int64)
+        tokens, counts = weights_kernel.merge([none, *self._tables])
+        return Frequencies(tokens, counts, self._num_documents, seed)

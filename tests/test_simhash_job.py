@@ -1,0 +1,480 @@
+"""Simhashes from documents to decisions: the whole job, files of simhashes, document frequencies, the command line.
+
+The witness computes simhashes and decisions from the texts with Python's integers and sets; only tokens' fingerprints
+are the package's, by its reference.
+"""
+
+import itertools
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from versions import corpus, families
+from witnesses import greedy, jaccard, shingle_set
+
+import neardup_gpu
+from neardup_gpu import Frequencies, Ragged, Recipe, SimhashRecipe, cli, dedup, find_pairs, shingle, sketch, tokenize
+from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
+from neardup_gpu.recipe import METADATA_KEY, choose_recipe, mix64, recipe_of
+
+STEP = 0x9E3779B97F4A7C15
+
+
+def decisions(result):
+    return result.documents.to_pylist(), result.pairs.to_pylist()
+
+
+def features_of(texts, recipe):
+    """Each text's features with repeats, as lists of integers."""
+    tokens = tokenize([text or "" for text in texts], recipe, backend="reference")
+    rows = tokens if recipe.features == "tokens" else shingle(tokens, recipe, backend="reference")
+    return [rows[i].tolist() for i in range(len(rows))]
+
+
+def floor_log(n):
+    """floor(256 log2 n): the length in bits of n**256, less 1."""
+    return (n**256).bit_length() - 1
+
+
+def simhashes_of(rows, recipe):
+    """Each row's simhash as one integer, the second word above the first; None without features."""
+    holders = Counter(f for row in rows for f in set(row))
+    num = sum(1 for row in rows if row)
+    weigh = {
+        "tf": lambda f, tf: tf,
+        "log": lambda f, tf: 256 + floor_log(tf),
+        "tfidf": lambda f, tf: tf * (256 + floor_log(num + 1) - floor_log(holders[f] + 1)),
+    }[recipe.weighting]
+    found = []
+    for row in rows:
+        totals = [0] * recipe.bits
+        for f, tf in Counter(row).items():
+            h = mix64(f) | mix64((f + STEP) % 2**64) << 64
+            for i in range(recipe.bits):
+                totals[i] += weigh(f, tf) * (1 if h >> i & 1 else -1)
+        found.append(sum(1 << i for i, total in enumerate(totals) if total > 0) if row else None)
+    return found
+
+
+def witness(table, recipe, order=None):
+    """What a greedy run decides: {id: (duplicate_of, resemblance, distance)} of what goes, and all near pairs."""
+    ids, texts = table["id"].to_pylist(), table["text"].to_pylist()
+    rows = features_of(texts, recipe)
+    simhash = simhashes_of(rows, recipe)
+    order = [row for row in (range(len(table)) if order is None else order) if simhash[row] is not None]
+    tokens = features_of(texts, SimhashRecipe())
+    sets = {row: shingle_set(texts[row] or "") for row in order}
+
+    def distance(a, b):
+        return (simhash[a] ^ simhash[b]).bit_count()
+
+    def resemblance(a, b):
+        if recipe.threshold is None:
+            return 1.0 if tokens[a] == tokens[b] else None
+        return jaccard(sets[a], sets[b])
+
+    near = [
+        (i, j)
+        for i, j in itertools.combinations(range(len(order)), 2)
+        if distance(order[i], order[j]) <= recipe.radius
+        and (recipe.threshold is None or resemblance(order[i], order[j]) >= recipe.threshold)
+    ]
+    stay = greedy(len(order), near)
+    gone = {}
+    for i, row in enumerate(order):
+        if not stay[i]:
+            mates = [a + b - i for a, b in near if i in (a, b) and stay[a + b - i]]
+            if recipe.threshold is None:
+                best = min(mates, key=lambda j: (distance(row, order[j]), j))
+            else:
+                best = min(mates, key=lambda j: (-resemblance(row, order[j]), j))
+            keeper = order[best]
+            gone[ids[row]] = ids[keeper], resemblance(row, keeper), distance(row, keeper)
+    return gone, {(ids[order[i]], ids[order[j]]): distance(order[i], order[j]) for i, j in near}
+
+
+def check(table, result, order=None):
+    """A run's decisions are the witness's, and its pairs are near and complete."""
+    gone, near = witness(table, result.recipe, order)
+    rows = result.documents.to_pylist()
+    assert [row["id"] for row in rows] == table["id"].to_pylist()
+    assert {
+        row["id"]: (row["duplicate_of"], row["resemblance"], row["distance"]) for row in rows if not row["kept"]
+    } == gone
+    for row in rows:
+        assert row["group"] == (row["id"] if row["kept"] else row["duplicate_of"])
+        if row["kept"]:
+            assert (row["duplicate_of"], row["resemblance"], row["distance"]) == (None, None, None)
+    pairs = result.pairs.to_pylist()
+    found = {(pair["id_a"], pair["id_b"]): pair["distance"] for pair in pairs}
+    assert len(found) == len(pairs)
+    assert found.items() <= near.items()
+    # What is left out joins what another pair stands for: one of its ends is a copy of an earlier document.
+    copies = {b for (_, b), pair in zip(found, pairs, strict=True) if pair["distance"] == 0}
+    assert all(a in copies or b in copies for a, b in near.keys() - found.keys())
+
+
+RECIPES = {
+    "plain": SimhashRecipe(),
+    "wide": SimhashRecipe(radius=8, weighting="log"),
+    "shingles": SimhashRecipe(radius=6, features="shingles", shingling="bag", w=2),
+    "tfidf": SimhashRecipe(radius=6, weighting="tfidf"),
+    "long": SimhashRecipe(radius=9, bits=128, weighting="log"),
+    "exact": SimhashRecipe(radius=0),
+    "verified": SimhashRecipe(radius=8, threshold=0.7),
+    "verified tfidf": SimhashRecipe(radius=10, threshold=0.5, weighting="tfidf"),
+    "verified long": SimhashRecipe(radius=12, bits=128, threshold=0.8),
+}
+
+
+@pytest.fixture(scope="module")
+def table():
+    return corpus(families(num=25, seed=3, lengths=(1, 3, 8, 60, 150)))
+
+
+def run(table, recipe, **options):
+    return dedup(table, id_column="id", recipe=recipe, **options)
+
+
+class TestDecisions:
+    @pytest.mark.parametrize("name", RECIPES)
+    def test_as_the_witness_decides(self, table, name):
+        result = run(table, RECIPES[name])
+        check(table, result)
+        assert result.report["counts"]["removed"] > 10
+
+    @pytest.mark.parametrize("name", ["wide", "verified tfidf"])
+    @pytest.mark.parametrize("keep", ["longest", "unique:desc"])
+    def test_priority(self, table, name, keep):
+        result = run(table, RECIPES[name].with_(keep=keep))
+        if keep == "longest":
+            sizes = [len(row) for row in features_of(table["text"].to_pylist(), SimhashRecipe())]
+            order = sorted(range(len(table)), key=lambda row: (-sizes[row], row))
+        else:
+            unique = table["unique"].to_pylist()
+            order = sorted(range(len(table)), key=lambda row: -unique[row])
+        check(table, result, order)
+
+    @pytest.mark.parametrize("name", ["plain", "tfidf", "verified long"])
+    @pytest.mark.parametrize("options", [{"batch_bytes": 300}, {"threads": 1}, {"backend": "reference"}])
+    def test_the_same_bits(self, table, name, options):
+        assert decisions(run(table, RECIPES[name], **options)) == decisions(run(table, RECIPES[name]))
+
+    def test_tokens_are_weighed_in_parts(self, table, monkeypatch):
+        expected = decisions(run(table, RECIPES["tfidf"]))
+        monkeypatch.setattr(neardup_gpu.pipeline, "VERIFY_BYTES", 8 * 100)
+        assert decisions(run(table, RECIPES["tfidf"])) == expected
+
+    @pytest.mark.parametrize("name", ["wide", "verified"])
+    def test_components(self, table, name):
+        result = run(table, RECIPES[name].with_(cluster="components"))
+        ids = table["id"].to_pylist()
+        _, near = witness(table, result.recipe)
+        group = {i: i for i in ids}
+
+        def root(i):
+            while group[i] != i:
+                i = group[i]
+            return i
+
+        for a, b in near:
+            first, second = sorted((root(a), root(b)), key=ids.index)
+            group[second] = first
+        assert result.documents["group"].to_pylist() == [root(i) for i in ids]
+
+    @pytest.mark.parametrize("name", ["wide", "tfidf", "verified"])
+    def test_against_a_reference_set(self, table, name):
+        """Greedy over the reference set, all of which stays, and the rest."""
+        half = len(table) // 2
+        reference, rest = table.slice(0, half), table.slice(half)
+        result = run(rest, RECIPES[name], against=reference)
+        _, near = witness(table, result.recipe)
+        rank = {id: row for row, id in enumerate(table["id"].to_pylist())}
+        stay = set(reference["id"].to_pylist())
+        for id in rest["id"].to_pylist():
+            if not any(b == id and a in stay for a, b in near):
+                stay.add(id)
+        rows = result.documents.to_pylist()
+        assert {row["id"] for row in rows if row["kept"]} == stay - set(reference["id"].to_pylist())
+        for row in rows:
+            if not row["kept"]:
+                ends = tuple(sorted((row["id"], row["duplicate_of"]), key=rank.__getitem__))
+                assert near[ends] == row["distance"]
+                assert row["in_reference"] == (rank[row["duplicate_of"]] < half)
+        assert any(row["in_reference"] for row in rows)
+
+    def test_crowds_are_limited_and_counted(self):
+        """700 orders of the same words have one simhash: one stays; verified, the limit says how many are compared."""
+        words = [" ".join(order) for order in itertools.islice(itertools.permutations("abcdefg"), 700)]
+        crowd = pa.table({"id": list(range(700)), "text": words})
+        found = run(crowd, SimhashRecipe(bucket_limit=10, bucket_probe=2))
+        assert found.documents["duplicate_of"].to_pylist() == [None, *[0] * 699]
+        assert found.documents["distance"].to_pylist() == [None, *[0] * 699]
+        assert found.documents["resemblance"].null_count == 700
+        assert found.report["limits"]["uncompared_pairs"] == 0
+        verified = run(crowd, SimhashRecipe(bucket_limit=10, bucket_probe=2, threshold=0.9))
+        assert verified.report["counts"]["kept"] == 700
+        limits, tables = verified.report["limits"], verified.report["limits"]["large_buckets"]
+        assert tables >= 4
+        assert limits["uncompared_pairs"] == tables * (698 * 697 // 2)
+        assert verified.report["counts"]["candidate_pairs"] == 699 + 698
+
+
+class TestFrequencies:
+    def test_counted_ones_are_kept_with_the_result(self, table, tmp_path):
+        result = run(table, RECIPES["tfidf"], output=tmp_path / "out")
+        rows = features_of(table["text"].to_pylist(), SimhashRecipe())
+        holders = Counter(f for row in rows for f in set(row))
+        frequencies = result.frequencies
+        assert dict(zip(frequencies.tokens.tolist(), frequencies.counts.tolist(), strict=True)) == holders
+        assert (np.diff(frequencies.tokens.astype(object)) > 0).all()
+        assert frequencies.num_documents == sum(1 for row in rows if row)
+        assert result.recipe.frequencies == frequencies.digest
+        loaded = Frequencies.load(tmp_path / "out" / "frequencies.parquet")
+        assert loaded.digest == frequencies.digest and len(loaded) == len(holders)
+        again = run(table, RECIPES["tfidf"], frequencies=tmp_path / "out" / "frequencies.parquet")
+        assert decisions(again) == decisions(result)
+        assert again.recipe == result.recipe
+
+    def test_of_other_documents(self, table):
+        """Tokens that they lack weigh most: log2((N + 1) / 1)."""
+        frequencies = run(table, RECIPES["tfidf"]).frequencies
+        found = frequencies.weigh(np.array([frequencies.tokens[0], frequencies.tokens[0] + np.uint64(1)], np.uint64))
+        n = frequencies.num_documents
+        seen = 256 + floor_log(n + 1) - floor_log(int(frequencies.counts[0]) + 1)
+        assert found.tolist() == [seen, 256 + floor_log(n + 1)]
+
+    def test_digest_depends_on_everything(self):
+        tokens, counts = np.array([3, 9], np.uint64), np.array([1, 2])
+        digests = {
+            Frequencies(tokens, counts, 5, 1).digest,
+            Frequencies(tokens, counts, 6, 1).digest,
+            Frequencies(tokens, counts, 5, 2).digest,
+            Frequencies(tokens, counts[::-1], 5, 1).digest,
+            Frequencies(tokens + np.uint64(1), counts, 5, 1).digest,
+        }
+        assert len(digests) == 5
+
+    def test_refused(self, table, tmp_path):
+        recipe = RECIPES["tfidf"]
+        frequencies = run(table, recipe).frequencies
+        frequencies.save(tmp_path / "f.parquet")
+        with pytest.raises(OutputError, match="exists already"):
+            frequencies.save(tmp_path / "f.parquet")
+        with pytest.raises(RecipeMismatchError, match="seed = 1, asked for 2"):
+            run(table, recipe.with_(seed=2), frequencies=tmp_path / "f.parquet")
+        with pytest.raises(RecipeMismatchError, match="digest"):
+            run(table, recipe.with_(frequencies="0" * 32), frequencies=frequencies)
+        with pytest.raises(ParameterError, match="of digest 00"):
+            run(table, recipe.with_(frequencies="0" * 32))
+        with pytest.raises(ParameterError, match="only simhashes weighted by 'tfidf'"):
+            run(table, SimhashRecipe(), frequencies=frequencies)
+        with pytest.raises(ParameterError, match="only simhashes"):
+            dedup(table, id_column="id", frequencies=frequencies)
+        with pytest.raises(ParameterError, match="needs them"):
+            neardup_gpu.simhash(Ragged.from_rows([[1]], np.uint64), recipe)
+        changed = pq.read_table(tmp_path / "f.parquet")
+        pq.write_table(changed.slice(1), tmp_path / "g.parquet")
+        with pytest.raises(InputError, match="has changed"):
+            Frequencies.load(tmp_path / "g.parquet")
+        with pytest.raises(InputError, match="no such file"):
+            Frequencies.load(tmp_path / "h.parquet")
+        sketch(table, tmp_path / "s.parquet", id_column="id", method="simhash")
+        with pytest.raises(InputError, match="no document frequencies"):
+            Frequencies.load(tmp_path / "s.parquet")
+
+
+class TestFiles:
+    @pytest.mark.parametrize("name", ["plain", "tfidf", "long", "shingles"])
+    def test_columns(self, table, name, tmp_path):
+        recipe = RECIPES[name]
+        counts = sketch(table, tmp_path / "s.parquet", id_column="id", recipe=recipe)
+        stored = pq.read_table(tmp_path / "s.parquet")
+        assert stored.column_names == ["id", "num_tokens", "simhash"]
+        rows = features_of(table["text"].to_pylist(), recipe)
+        expected = simhashes_of(rows, recipe)
+        if recipe.bits == 128:
+            words = [None if s is None else [s % 2**64, s >> 64] for s in expected]
+            assert stored["simhash"].type == pa.list_(pa.uint64(), 2)
+        else:
+            words = expected
+            assert stored["simhash"].type == pa.uint64()
+        assert stored["simhash"].to_pylist() == words
+        assert None in words
+        found = recipe_of(stored.schema, "s")
+        assert found.with_(frequencies=None) == recipe
+        assert counts["recipe"] == found.describe()
+        assert counts["empty"] == words.count(None)
+        has_table = (tmp_path / "s.frequencies.parquet").exists()
+        assert has_table == (name == "tfidf") == ("frequencies" in counts)
+        if has_table:
+            assert Frequencies.load(tmp_path / "s.frequencies.parquet").digest == found.frequencies
+
+    def test_frequencies_make_files_that_meet(self, table, tmp_path):
+        half = len(table) // 2
+        recipe = RECIPES["tfidf"]
+        sketch(table, tmp_path / "all.parquet", id_column="id", recipe=recipe)
+        options = {"recipe": recipe, "frequencies": tmp_path / "all.frequencies.parquet"}
+        sketch(table.slice(half), tmp_path / "half.parquet", id_column="id", **options)
+        assert not (tmp_path / "half.frequencies.parquet").exists()
+        whole, part = pq.read_table(tmp_path / "all.parquet"), pq.read_table(tmp_path / "half.parquet")
+        assert part["simhash"].to_pylist() == whole["simhash"].to_pylist()[half:]
+        mine, theirs = (recipe_of(each.schema, "") for each in (whole, part))
+        mine.check_sketches(theirs, "half")
+        with pytest.raises(RecipeMismatchError, match="weighting = tf,"):
+            mine.check_sketches(SimhashRecipe(), "other")
+        with pytest.raises(RecipeMismatchError, match="method = minhash"):
+            mine.check_sketches(Recipe.choose(), "other")
+
+    def test_nothing_is_half_written(self, table, tmp_path):
+        (tmp_path / "s.frequencies.parquet").write_text("mine")
+        with pytest.raises(OutputError, match="frequencies"):
+            sketch(table, tmp_path / "s.parquet", id_column="id", recipe=RECIPES["tfidf"])
+        assert [path.name for path in tmp_path.iterdir()] == ["s.frequencies.parquet"]
+
+    def test_min_hash_pairs_refuse_them(self, table, tmp_path):
+        sketch(table, tmp_path / "s.parquet", id_column="id", method="simhash")
+        with pytest.raises(InputError, match="neardup hamming pairs"):
+            find_pairs(tmp_path / "s.parquet")
+
+
+class TestRecipes:
+    def test_round_trip(self):
+        for recipe in RECIPES.values():
+            assert SimhashRecipe.from_json(recipe.to_json()) == recipe
+            schema = pa.schema([], {METADATA_KEY: recipe.to_json().encode()})
+            assert recipe_of(schema, "x") == recipe
+        with pytest.raises(RecipeMismatchError, match="method simhash, not minhash"):
+            Recipe.from_json(SimhashRecipe().to_json())
+
+    def test_what_is_stored_without_a_method_is_min_hash(self):
+        stored = json.loads(Recipe.choose().to_json())
+        del stored["method"]
+        assert Recipe.from_json(json.dumps(stored)) == Recipe.choose()
+
+    def test_shingles_depend_on_w_tokens_do_not(self):
+        SimhashRecipe(w=3).check_sketches(SimhashRecipe(w=5), "x")
+        with pytest.raises(RecipeMismatchError, match="w = 5"):
+            SimhashRecipe(w=3, features="shingles").check_sketches(SimhashRecipe(w=5, features="shingles"), "x")
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"radius": 33}, "radius 33"),
+            ({"radius": -1}, "radius -1"),
+            ({"bits": 32}, "bits 32"),
+            ({"features": "words"}, "features 'words'"),
+            ({"weighting": "idf"}, "weighting 'idf'"),
+            ({"weighting": "tfidf", "features": "shingles"}, "for tokens"),
+            ({"frequencies": "00"}, "no document frequencies"),
+            ({"threshold": 0.0}, "threshold 0"),
+        ],
+    )
+    def test_impossible_ones(self, change, message):
+        with pytest.raises(ParameterError, match=message):
+            SimhashRecipe(**change)
+
+    def test_choice(self):
+        assert choose_recipe("simhash", radius=5, threshold=0.9) == SimhashRecipe(radius=5, threshold=0.9)
+        assert choose_recipe("simhash") == SimhashRecipe()
+        assert choose_recipe() == Recipe.choose()
+        for arguments in ({"method": "md5"}, {"radius": 3}, {"method": "simhash", "recall": 0.9}):
+            with pytest.raises(ParameterError, match=r"method|radius|recall"):
+                choose_recipe(**arguments)
+        with pytest.raises(ParameterError, match="the recipe holds them"):
+            dedup(corpus(["a"]), recipe=SimhashRecipe(), radius=3)
+
+
+class TestCheckOfRecall:
+    def test_only_what_is_verified_is_checked(self, table):
+        assert run(table, RECIPES["wide"]).report["recall"] == {"expected": None, "sampled": None}
+
+    def test_of_all_documents_it_is_the_share_of_pairs_found(self, table):
+        """With every document sampled: for each with duplicates the share of its pairs that the radius finds."""
+        recipe = SimhashRecipe(radius=4, threshold=0.5)
+        sampled = run(table, recipe, check=10_000).report["recall"]["sampled"]
+        texts = [text or "" for text in table["text"].to_pylist()]
+        by_tokens = dict(zip(map(tuple, features_of(texts, recipe)), texts, strict=True))
+        distinct = list(by_tokens.values())
+        sets = [shingle_set(text) for text in distinct]
+        simhash = simhashes_of(features_of(distinct, recipe), recipe)
+        shares = []
+        for i in range(len(sets)):
+            mates = [j for j in range(len(sets)) if j != i and sets[i] and jaccard(sets[i], sets[j]) >= 0.5]
+            if mates:
+                shares.append(sum((simhash[i] ^ simhash[j]).bit_count() <= 4 for j in mates) / len(mates))
+        assert sampled["with_duplicates"] == len(shares)
+        assert math.isclose(sampled["recall"], sum(shares) / len(shares), rel_tol=1e-12)
+        assert sampled["recall"] < 1
+
+
+class TestCommand:
+    @pytest.fixture
+    def parquet(self, table, tmp_path):
+        pq.write_table(table, tmp_path / "in.parquet")
+        return tmp_path / "in.parquet"
+
+    def call(self, capsys, *arguments):
+        status = cli.main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    def test_dedup(self, parquet, table, tmp_path, capsys):
+        out = tmp_path / "out"
+        command = ["dedup", parquet, "--id-column", "id", "--method", "simhash", "--radius", "8", "--weighting", "log"]
+        status, said, _ = self.call(capsys, *command, "-o", out)
+        assert status == 0
+        assert "8 of 64 bits (tokens, log)" in said and "by their simhash alone" in said
+        stored = pq.read_table(out / "documents.parquet")
+        assert stored.to_pylist() == run(table, RECIPES["wide"]).documents.to_pylist()
+        assert json.loads((out / "report.json").read_text())["recipe"]["method"] == "simhash"
+        gone = stored.filter(pc.equal(stored["distance"], 8))["id"]
+        status, said, _ = self.call(capsys, "explain", out, gone[0])
+        assert (status, "8 of 64 bits" in said, "not verified: by their distance" in said) == (0, True, True)
+        status, said, _ = self.call(capsys, "info", out)
+        assert status == 0 and "8 of 64 bits" in said
+
+    def test_verified(self, parquet, tmp_path, capsys):
+        command = ["dedup", parquet, "--id-column", "id", "--method", "simhash", "--radius", "8", "--dry-run", "--json"]
+        options: list[list] = [[], ["--verify"], ["--threshold", 0.6]]
+        reports = [json.loads(self.call(capsys, *command, *more)[1]) for more in options]
+        assert [report["recipe"]["threshold"] for report in reports] == [None, 0.8, 0.6]
+        assert reports[0]["counts"]["removed_unverified"] > 0
+        assert reports[1]["counts"]["removed_unverified"] == reports[2]["counts"]["removed_unverified"] == 0
+        assert reports[1]["counts"]["removed"] < reports[2]["counts"]["removed"]
+
+    def test_simhash(self, parquet, tmp_path, capsys):
+        target = tmp_path / "s.parquet"
+        command = ["simhash", parquet, "--id-column", "id", "-o", target, "--weighting", "tfidf"]
+        status, said, _ = self.call(capsys, *command)
+        assert status == 0
+        assert "neardup hamming pairs" in said
+        for path, kind in ((target, "simhashes"), (tmp_path / "s.frequencies.parquet", "frequencies")):
+            status, said, _ = self.call(capsys, "info", path)
+            assert (status, said.split()[0]) == (0, kind)
+        known = ["--overwrite", "--frequencies", tmp_path / "s.frequencies.parquet"]
+        status, said, _ = self.call(capsys, *command, *known)
+        assert status == 0
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--radius", 3], "--radius is for --method simhash"),
+            (["--verify"], "--verify is for --method simhash"),
+            (["--weighting", "log"], "--weighting is for --method simhash"),
+            (["--method", "simhash", "--recall", 0.9], "--recall is for --method minhash"),
+            (["--method", "simhash", "--feature-bits", 16], "--feature-bits is for --method minhash"),
+            (["--method", "simhash", "--bits", 32], "bits 32"),
+            (["--method", "md5"], "md5"),
+            (["--method", "simhash", "--weighting", "tfidf", "--frequencies", "none.parquet"], "none.parquet: no such"),
+        ],
+    )
+    def test_errors(self, parquet, options, message, capsys):
+        status, said, complaint = self.call(capsys, "dedup", parquet, "--dry-run", *options)
+        assert (status, said) == (2, "")
+        assert message in complaint and complaint.count("\n") == 1
