@@ -12,7 +12,7 @@ smoothing, which also gives features that the table lacks (df = 0) a weight: the
 
 Source: Manning, Raghavan and Schütze 2008 (Introduction to Information Retrieval), 6.4.1 (1 + log tf) and 6.2 (idf,
 TF-IDF).
-Cost: one or two look-ups a feature; frequencies also sort what is distinct in each document of a batch.
+Cost: one or two look-ups a feature.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from numba import prange
 
 from .launch import jit, namespace, shares
-from .resemblance import ordered, unique_gpu
+from .resemblance import ordered
 from .scalar import mix64
 
 ONE = 256
@@ -180,45 +180,47 @@ def inverse(frequencies, documents):
     return ONE + logarithmic_cpu(np.array([documents + 1])) - logarithmic_cpu(frequencies + 1)
 
 
-def frequencies_reference(values, offsets):
-    """In how many rows each distinct value occurs.
+def occurrences_reference(values):
+    """How often each value occurs; of the distinct values of rows, in how many rows.
 
     Parameters
     ----------
-    values : array of uint64
-    offsets : array of int64, shape (rows + 1,)
+    values : array of uint64, shape (n,)
 
     Returns
     -------
-    features : array of uint64, shape (m,)
+    distinct : array of uint64, shape (m,)
         Ascending.
-    frequencies : array of int64, shape (m,)
+    counts : array of int64, shape (m,)
     """
-    found = Counter(x for start, stop in pairwise(offsets) for x in set(values[start:stop].tolist()))
+    found = Counter(values.tolist())
     return np.array(sorted(found), np.uint64), np.array([found[x] for x in sorted(found)], np.int64)
 
 
-def frequencies_cpu(values, offsets):
-    """As `frequencies_reference`; rows in parallel, then their distinct values sorted together."""
-    return np.unique(counts_cpu(values, offsets)[0], return_counts=True)
+def occurrences_cpu(values):
+    """As `occurrences_reference`; counted in a hash table as one row, then what is distinct sorted."""
+    distinct, _, counts = counts_cpu(values, np.array([0, len(values)]))
+    order = np.argsort(distinct)
+    return distinct[order], counts[order]
 
 
-def frequencies_gpu(values, offsets):
-    """As `frequencies_reference`; two sorts, of the rows and of what is distinct in each."""
-    return namespace().unique(unique_gpu(values, offsets)[0], return_counts=True)
+def occurrences_gpu(values):
+    """As `occurrences_reference`; by sorting all."""
+    xp = namespace()
+    return xp.unique(xp.asarray(values), return_counts=True)
 
 
 def merge(tables):
-    """The frequencies of batches, at least one, as those of all their rows.
+    """The occurrences of batches, at least one, as those of all their values.
 
     >>> one = np.array([3, 5], np.uint64), np.array([1, 2])
     >>> merge([one, (np.array([5], np.uint64), np.array([1]))])
     (array([3, 5], dtype=uint64), array([1, 3]))
     """
-    features, frequencies = (np.concatenate(arrays) for arrays in zip(*tables, strict=True))
-    order = np.argsort(features, kind="stable")
-    distinct, first = np.unique(features[order], return_index=True)
-    return distinct, np.add.reduceat(frequencies[order], first) if len(first) else frequencies
+    values, counts = (np.concatenate(arrays) for arrays in zip(*tables, strict=True))
+    order = np.argsort(values, kind="stable")
+    distinct, first = np.unique(values[order], return_index=True)
+    return distinct, np.add.reduceat(counts[order], first) if len(first) else counts
 
 
 def look_up_reference(features, table, table_weights, absent):

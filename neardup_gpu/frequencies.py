@@ -121,11 +121,12 @@ class Counter:
         self._tables: list[tuple[np.ndarray, np.ndarray]] = []
         self._num_documents = 0
 
-    def add(self, tokens: Ragged, backend: str | None) -> None:
-        """Count the documents of a batch. What was counted is merged when batches have become as long as it is."""
-        found = kernel(weights_kernel, backend, "frequencies_")(tokens.values, tokens.offsets)
+    def add(self, distinct: Ragged, backend: str | None) -> None:
+        """Count the documents of a batch by their distinct tokens. What was counted is merged when batches have become
+        as long as it is."""
+        found = kernel(weights_kernel, backend, "occurrences_")(distinct.values)
         self._tables.append((home(found[0]), home(found[1])))
-        self._num_documents += int((tokens.sizes > 0).sum())
+        self._num_documents += int((distinct.sizes > 0).sum())
         if sum(len(table[0]) for table in self._tables[1:]) > len(self._tables[0][0]):
             self._tables = [weights_kernel.merge(self._tables)]
 

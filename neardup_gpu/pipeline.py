@@ -179,15 +179,33 @@ def simhash(
     ParameterError
         If the weighting needs frequencies that are not given.
     """
-    values, offsets, weights = features.values, features.offsets, None
+    if recipe.weighting == "tf":
+        return kernel(simhash_kernel, backend)(features.values, features.offsets, None, recipe.bits)
+    return _weighted(_counted(features, backend), recipe, frequencies, backend)
+
+
+class _Counted(NamedTuple):
+    """Each document's distinct features, and how often it has each: int64, shape (features,)."""
+
+    distinct: Ragged
+    counts: Any
+
+
+def _counted(features: Ragged, backend: str | None) -> _Counted:
+    values, offsets, counts = kernel(weights_kernel, backend, "counts_")(features.values, features.offsets)
+    return _Counted(Ragged(values, offsets), counts)
+
+
+def _weighted(features: _Counted, recipe: SimhashRecipe, frequencies: Frequencies | None, backend: str | None) -> Any:
+    """`simhash` of features that are counted."""
+    distinct, counts = features
     if recipe.weighting == "log":
-        values, offsets, counts = kernel(weights_kernel, backend, "counts_")(values, offsets)
         weights = kernel(weights_kernel, backend, "logarithmic_")(counts)
-    elif recipe.weighting == "tfidf":
-        if frequencies is None:
-            raise ParameterError("frequencies: the weighting 'tfidf' needs them; see Frequencies")
-        weights = frequencies.weigh(values, backend=backend)
-    return kernel(simhash_kernel, backend)(values, offsets, weights, recipe.bits)
+    elif frequencies is None:
+        raise ParameterError("frequencies: the weighting 'tfidf' needs them; see Frequencies")
+    else:
+        weights = counts * frequencies.weigh(distinct.values, backend=backend)
+    return kernel(simhash_kernel, backend)(distinct.values, distinct.offsets, weights, recipe.bits)
 
 
 class Candidates(NamedTuple):
@@ -444,7 +462,7 @@ class _Clock:
 class _Sketched(NamedTuple):
     """What the first stages make of some documents; None for what the recipe does without, or has to wait for."""
 
-    tokens: Ragged | None
+    waits: _Counted | None
     shingles: Ragged | None
     signature: Any
     features: Any
@@ -467,7 +485,7 @@ def _sketch_rows(
         if recipe.features == "shingles" or recipe.threshold is not None:
             shingles = shingle(tokens, recipe, backend=backend)
         if recipe.weighting == "tfidf" and frequencies is None:
-            waits = tokens
+            waits = _counted(tokens, backend)
         else:
             weighted = shingles if shingles is not None and recipe.features == "shingles" else tokens
             features = simhash(weighted, recipe, frequencies=frequencies, backend=backend)
@@ -476,23 +494,40 @@ def _sketch_rows(
 
 
 class _Waiting:
-    """Tokens of documents that go by, waiting until it is known how many documents hold each."""
+    """Tokens of documents that go by, waiting until it is known how many documents hold each: 16 bytes for each that is
+    distinct in its document."""
 
-    def __init__(self, spool: Spool | DeviceSpool) -> None:
-        self.spool, self._counter = spool, Counter()
+    def __init__(self, folder: Path | str | None, job: Job, num_bytes: int) -> None:
+        self.spools = [job.spool(folder, num_bytes // 2) for _ in range(2)]
+        self._counter = Counter()
 
-    def add(self, tokens: Ragged, backend: str | None) -> None:
-        self._counter.add(tokens, backend)
-        self.spool.append(tokens)
+    def __enter__(self) -> _Waiting:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for spool in self.spools:
+            spool.__exit__(*error)
+
+    def add(self, counted: _Counted, backend: str | None) -> None:
+        distinct, counts = counted
+        self._counter.add(distinct, backend)
+        for spool, values in zip(self.spools, (distinct.values, counts.view(np.uint64)), strict=True):
+            spool.append(Ragged(values, distinct.offsets))
+
+    def spill(self) -> None:
+        """Free GPU memory."""
+        for spool in self.spools:
+            spool.spill()
 
     def simhashes(self, recipe: SimhashRecipe, clock: _Clock, job: Job) -> tuple[Frequencies, np.ndarray]:
         """How many documents hold each token, and what `simhash` gives for all documents, in host memory."""
         frequencies = self._counter.result(recipe.seed)
-        offsets = self.spool.offsets
+        offsets = self.spools[0].offsets
         found = []
         for first, last in _runs(offsets[1:] // ((job.sorted_bytes or VERIFY_BYTES) // 8)):
-            tokens = self.spool.gather(np.arange(first, last))
-            found.append(home(simhash(tokens, recipe, frequencies=frequencies, backend=job.backend)))
+            distinct, counts = (spool.gather(np.arange(first, last)) for spool in self.spools)
+            counted = _Counted(distinct, counts.values.view(np.int64))
+            found.append(home(_weighted(counted, recipe, frequencies, job.backend)))
             clock.report("weigh", last, len(offsets) - 1)
         return frequencies, _joined(found, np.uint64, _width(recipe))
 
@@ -535,7 +570,7 @@ def _sketch_documents(
     kept = _Sketches()
     if max_bytes is None:
         max_bytes = _batch_bytes(recipe, job)
-    spools = ([] if spool is None else [spool]) + ([] if waiting is None else [waiting.spool])
+    spools = ([] if spool is None else [spool]) + ([] if waiting is None else waiting.spools)
 
     def spill() -> None:
         for each in spools:
@@ -549,8 +584,8 @@ def _sketch_documents(
             resident = not signatures and job.holds(sum(array.nbytes for array in sketched))
             for array, those in zip(sketched, (kept.fingerprints, kept.features), strict=False):
                 those.append(array if resident else home(array))
-            if waiting is not None and part.tokens is not None:
-                waiting.add(part.tokens, job.backend)
+            if waiting is not None and part.waits is not None:
+                waiting.add(part.waits, job.backend)
             if spool is not None and part.shingles is not None:
                 spool.append(part.shingles)
             if signatures and part.signature is not None:
@@ -842,8 +877,7 @@ def dedup(
         waiting, spool_bytes = None, job.spool_bytes
         if _has_to_count(recipe, known):
             spool_bytes //= 2
-            waiting = _Waiting(job.spool(temp_dir or folder, spool_bytes))
-            stack.enter_context(waiting.spool)
+            waiting = stack.enter_context(_Waiting(temp_dir or folder, job, spool_bytes))
         spool = job.spool(temp_dir or folder, spool_bytes)
         stack.enter_context(spool)
         weighing: dict[str, Any] = {"frequencies": known, "waiting": waiting}
@@ -950,7 +984,7 @@ def _decide(
         raise InputError("the input holds no documents; nothing was written")
     if waiting is not None and isinstance(recipe, SimhashRecipe):
         with clock.stage("weigh"):
-            frequencies, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spool.spill)
+            frequencies, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spill)
             recipe = recipe.with_(frequencies=frequencies.digest)
             sketches.features.append(found)  # of the reference set too, whose features come first
     with clock.stage("collide"):
@@ -1311,8 +1345,7 @@ def sketch(
             counted = stack.enter_context(new_file(frequencies_path(output), overwrite))
         job = stack.enter_context(running(backend, device, gpu_memory))
         if counted is not None:
-            waiting = _Waiting(job.spool(temp_dir or file.parent, job.spool_bytes))
-            stack.enter_context(waiting.spool)
+            waiting = stack.enter_context(_Waiting(temp_dir or file.parent, job, job.spool_bytes))
         with clock.stage("sketch"):
             options: dict[str, Any] = {"frequencies": known, "waiting": waiting, "signatures": True}
             sketches = _sketch_documents(documents, recipe, clock, job, **options)
@@ -1321,7 +1354,7 @@ def sketch(
             ids = _ids(sketches, "input")
         if waiting is not None and counted is not None and isinstance(recipe, SimhashRecipe):
             with clock.stage("weigh"):
-                counts, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spool.spill)
+                counts, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spill)
                 recipe = recipe.with_(frequencies=counts.digest)
                 counts.write(counted)
                 sketches.features.append(found)

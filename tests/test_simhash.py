@@ -265,7 +265,7 @@ class TestWeights:
 
         def table(part):
             ragged = Ragged.from_rows(part, np.uint64)
-            return weights.frequencies_cpu(ragged.values, ragged.offsets)
+            return weights.occurrences_cpu(weights.counts_cpu(ragged.values, ragged.offsets)[0])
 
         whole = table(rows)
         assert dict(zip(*(array.tolist() for array in whole), strict=True)) == plain
@@ -280,7 +280,7 @@ class TestWeights:
         """TF-IDF by hand: "the" in all of three documents, "cat" in one; unknown words weigh most."""
         the, cat, dog, sat = (feature_of(h) for h in (0xFF00, 0x00FF, 0x0F0F, 0xF0F0))
         documents = Ragged.from_rows([[the, cat], [the, the, sat], [the, sat]], np.uint64)
-        table, frequencies = weights.frequencies_cpu(documents.values, documents.offsets)
+        table, frequencies = weights.occurrences_cpu(weights.counts_cpu(documents.values, documents.offsets)[0])
         inverse = weights.inverse(frequencies, 3)
         absent = int(weights.inverse(np.array([0]), 3)[0])
         tokens = np.array([the, cat, the, sat, dog], np.uint64)
