@@ -1,4 +1,4 @@
-"""The Hamming-distance problem: which 64-bit fingerprints differ from one another in at most k bits.
+"""The Hamming-distance problem: which fingerprints differ from one another in at most k bits.
 
 A table is a mask of p bits, the fingerprints with these bits moved to the top (in their order, the other bits after
 them in theirs), sorted, and the row of each. Those that share the top p bits are a bucket. The masks of a design
@@ -7,6 +7,10 @@ differ in at most k bits share a bucket of some table, and it is enough to count
 
 A bucket of m fingerprints has m (m - 1) / 2 pairs. Above a limit, all are compared only with the bucket's first
 `bucket_probe`, and the pairs that this leaves out are counted.
+
+Fingerprints have 64 bits or 128, which are two words, the higher one first. Tables hold one word: the first 64 bits
+of the permuted 128. Leading words of two fingerprints within k bits are within k bits, so what passes in a bucket is
+then compared whole.
 
 Source: Manku, Jain and Das Sarma 2007, section 3.
 Cost: for each table a radix sort, 24 bytes a row, of the p bits alone where more is not asked for; for each pair of a
@@ -23,10 +27,15 @@ import numpy as np
 from numba import prange
 
 from .launch import cuda, jit, kernel, namespace, row_of, to_host
-from .pairtables import _first_of, _limited, _most_rows, _pairs_before
+from .pairtables import first_of, limited, most_rows, pairs_before
 
 NO_LIMIT = 2**62
 """A `bucket_limit` that no bucket exceeds."""
+
+
+def _integers(words):
+    """Each fingerprint or mask as one integer: as it is, or of two words."""
+    return words.tolist() if words.ndim == 1 else [high << 64 | low for high, low in words.tolist()]
 
 
 def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
@@ -34,9 +43,10 @@ def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
 
     Parameters
     ----------
-    fingerprints : array of uint64, shape (rows,)
-        In priority order, the best first; fewer than 2**32.
-    masks : array of uint64, shape (tables,)
+    fingerprints : array of uint64, shape (rows,) or (rows, 2)
+        In priority order, the best first; fewer than 2**32 - 1.
+    masks : array of uint64, shape (tables,) or (tables, 2)
+        Of at most 64 bits each.
     radius : int
         In bits.
     bucket_limit, bucket_probe : int
@@ -53,9 +63,9 @@ def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
     num_uncompared : int
         Pairs of rows of such a bucket that this bucket did not compare, over all tables.
     """
-    values = fingerprints.tolist()
+    values = _integers(fingerprints)
     pairs, num_large, num_uncompared = {}, 0, 0
-    for mask in masks.tolist():
+    for mask in _integers(masks):
         buckets: dict[int, list[int]] = {}
         for row, value in enumerate(values):
             buckets.setdefault(value & mask, []).append(row)
@@ -73,49 +83,52 @@ def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
 def first_reference(fingerprints):
     """The first row with the same fingerprint, for each row: int64, shape (rows,)."""
     seen: dict[int, int] = {}
-    return np.array([seen.setdefault(value, row) for row, value in enumerate(fingerprints.tolist())], np.int64)
+    return np.array([seen.setdefault(value, row) for row, value in enumerate(_integers(fingerprints))], np.int64)
 
 
 def table_reference(fingerprints, mask, whole):
-    """One table: the permuted fingerprints in order, and their rows.
+    """One table: the first 64 bits of the permuted fingerprints in order, and their rows.
 
     Parameters
     ----------
-    fingerprints : array of uint64, shape (rows,)
-    mask : uint64
+    fingerprints : array of uint64, shape (rows,) or (rows, 2)
+    mask : uint64, or array of uint64, shape (2,)
         The bits that lead.
     whole : bool
-        Whether all bits decide the order, or only those that lead. What ties keeps the order of rows.
+        Whether all 64 bits decide the order, or only those that lead. What ties keeps the order of rows.
 
     Returns
     -------
     words : array of uint64, shape (rows,)
     rows : array of uint32, shape (rows,)
     """
-    mask = int(mask)
-    places = sorted(range(64), key=lambda place: (not mask >> place & 1, -place))  # of the permuted bits, highest first
+    (mask,), num_bits = _integers(np.asarray(mask)[None]), 64 * fingerprints.ndim
+    places = sorted(range(num_bits), key=lambda place: (not mask >> place & 1, -place))  # highest permuted bit first
     num_sorted = 64 if whole else mask.bit_count()
     table = []
-    for row, value in enumerate(fingerprints.tolist()):
-        bits = "".join(str(value >> place & 1) for place in places)
+    for row, value in enumerate(_integers(fingerprints)):
+        bits = "".join(str(value >> place & 1) for place in places[:64])
         table.append((bits[:num_sorted], row, int(bits, 2)))
     table.sort()
     return np.array([word for _, _, word in table], np.uint64), np.array([row for _, row, _ in table], np.uint32)
 
 
-def probe_reference(words, rows, masks, queries, radius, bucket_limit, bucket_probe):
+def probe_reference(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerprints=None):
     """Which fingerprints of some tables differ from each query in at most `radius` bits and agree under some mask.
 
     Parameters
     ----------
     words, rows : arrays of uint64 and uint32, shape (tables, n)
         Tables, each in the order of its leading bits at least.
-    masks : array of uint64, shape (tables,)
-    queries : array of uint64, shape (num_queries,)
-        Fewer than 2**32.
+    masks : array of uint64, shape (tables,) or (tables, 2)
+        Of at most 64 bits each.
+    queries : array of uint64, shape (num_queries,) or (num_queries, 2)
+        Fewer than 2**32 - 1.
     radius : int
     bucket_limit, bucket_probe : int
         In a bucket of more than `bucket_limit` fingerprints, a query is compared with the first `bucket_probe` only.
+    fingerprints : array of uint64, shape (n, 2), or None
+        Those of 128 bits, row by row; None for those of 64, which tables hold.
 
     Returns
     -------
@@ -128,8 +141,9 @@ def probe_reference(words, rows, masks, queries, radius, bucket_limit, bucket_pr
         Fingerprints left out there.
     """
     found, num_large, num_uncompared = {}, 0, 0
+    values = [] if fingerprints is None else _integers(fingerprints)
     for table, order, mask in zip(words.tolist(), rows.tolist(), masks, strict=True):
-        others = 64 - int(mask).bit_count()
+        others = 64 - int(np.bitwise_count(mask).sum())
         permuted, numbers = table_reference(queries, mask, False)
         for query, word in zip(numbers.tolist(), permuted.tolist(), strict=True):
             bucket = [i for i, other in enumerate(table) if (word ^ other) >> others == 0]
@@ -138,6 +152,9 @@ def probe_reference(words, rows, masks, queries, radius, bucket_limit, bucket_pr
             num_large += large
             num_uncompared += len(bucket) - len(compared)
             distances = {(query, order[i]): (word ^ table[i]).bit_count() for i in compared}
+            if fingerprints is not None:
+                asked = _integers(queries)[query]
+                distances = {(query, row): (asked ^ values[row]).bit_count() for _, row in distances}
             found |= {pair: bits for pair, bits in distances.items() if bits <= radius}
     query, row = np.array(sorted(found), np.int64).reshape(-1, 2).T.copy()
     return query, row, np.array([found[pair] for pair in sorted(found)], np.uint8), num_large, num_uncompared
@@ -148,7 +165,8 @@ def probe_reference(words, rows, masks, queries, radius, bucket_limit, bucket_pr
 
 @jit()
 def count_bits(word):
-    """Number of ones in a uint64. LLVM knows these steps and puts one instruction in their place; NVIDIA's does not."""
+    """Number of ones in a uint64. LLVM knows these steps and puts one instruction in their place; NVIDIA's compiler
+    does not, so kernels call `cuda.popc`."""
     v = np.uint64(word)
     v -= (v >> np.uint64(1)) & np.uint64(0x5555555555555555)
     v = (v & np.uint64(0x3333333333333333)) + ((v >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -163,31 +181,36 @@ def move(word, part, left):
     return (kept << np.uint64(left)) | (kept >> ((np.uint64(64) - np.uint64(left)) & np.uint64(63)))
 
 
-def moves(mask):
+def moves(mask, num_words=1):
     """What a table's permutation is made of: (part, rotation to the left) of each run of bits that move together.
 
     Returns
     -------
-    array of uint64, shape (parts, 2)
+    array of uint64, shape (num_words * parts, 2)
+        Of each word of a fingerprint as many, the first word's first, filled up with parts of no bits.
     """
-    places = sorted(range(64), key=lambda place: (not int(mask) >> place & 1, -place))
-    parts: dict[int, int] = {}
+    num_bits, mask = 64 * num_words, int(mask)
+    places = sorted(range(num_bits), key=lambda place: (not mask >> place & 1, -place))[:64]
+    parts: list[dict[int, int]] = [{} for _ in range(num_words)]
     for target, place in enumerate(places):
-        left = (63 - target - place) % 64
-        parts[left] = parts.get(left, 0) | 1 << place
-    return np.array([(part, left) for left, part in parts.items()], np.uint64)
+        of_word, left = parts[num_words - 1 - place // 64], (63 - target - place) % 64
+        of_word[left] = of_word.get(left, 0) | 1 << place % 64
+    filled = np.zeros((num_words, max(map(len, parts)), 2), np.uint64)
+    for word, some in enumerate(parts):
+        filled[word, : len(some)] = np.array([(part, left) for left, part in some.items()], np.uint64).reshape(-1, 2)
+    return filled.reshape(-1, 2)
 
 
 class _Plan(NamedTuple):
     """What a set of masks comes to.
 
     moves : array of uint64, shape (tables, parts, 2)
-        Filled up with parts of no bits.
+        Filled up with parts of no bits, of each word of a fingerprint as many.
     tops : array of uint64, shape (tables,)
         The leading bits.
-    before : array of uint64, shape (tables, tables)
+    before : array of uint64, shape (tables, tables); (tables, 0) for 128 bits
         before[t, :t] are the earlier masks, permuted as table t is: two words of it that agree in the bits of one of
-        them were in one bucket before.
+        them were in one bucket before. Of 128 bits one word does not say.
     """
 
     moves: np.ndarray
@@ -196,32 +219,44 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(16)
-def _plan(masks: bytes) -> _Plan:
-    each = np.frombuffer(masks, np.uint64)
-    parts = [moves(mask) for mask in each]
-    padded = np.zeros((len(each), max(map(len, parts), default=1), 2), np.uint64)
+def _plan(masks: bytes, num_words: int) -> _Plan:
+    size = 8 * num_words
+    each = [int.from_bytes(masks[at : at + size], "big") for at in range(0, len(masks), size)]
+    if any(mask.bit_count() > 64 for mask in each):
+        raise ValueError("a mask of more than 64 bits: they have to fit into one word")
+    parts = [moves(mask, num_words).reshape(num_words, -1, 2) for mask in each]
+    padded = np.zeros((len(each), num_words, max((some.shape[1] for some in parts), default=1), 2), np.uint64)
     for table, some in enumerate(parts):
-        padded[table, : len(some)] = some
-    tops = np.array([~(2**64 - 1 >> int(mask).bit_count()) & 2**64 - 1 for mask in each], np.uint64)
-    before = np.zeros((len(each), len(each)), np.uint64)
-    for table in range(len(each)):
-        before[table, :table] = _permuted(each[:table], padded[table])
+        padded[table, :, : some.shape[1]] = some
+    padded = padded.reshape(len(each), num_words * padded.shape[2], 2)
+    tops = np.array([~(2**64 - 1 >> mask.bit_count()) & 2**64 - 1 for mask in each], np.uint64)
+    before = np.zeros((len(each), len(each) if num_words == 1 else 0), np.uint64)
+    for table in range(before.shape[1]):
+        before[table, :table] = _permuted(np.array(each[:table], np.uint64).reshape(-1, 1), padded[table])
     return _Plan(padded, tops, before)
 
 
 def plan(masks):
     """The `_Plan` of some masks; remembered, as a query takes less time than this."""
-    return _plan(np.ascontiguousarray(to_host(masks), np.uint64).tobytes())
+    masks = to_host(masks)
+    return _plan(masks.astype(">u8").tobytes(), masks.ndim)
+
+
+def _columns(fingerprints):
+    """Fingerprints or masks of either length with a column for each word: shape (rows, 1) or (rows, 2)."""
+    return fingerprints.reshape(len(fingerprints), fingerprints.ndim)
 
 
 @jit(parallel=True)
 def _permuted(fingerprints, parts):
-    """Each fingerprint with the mask's bits leading."""
+    """The first 64 bits of each fingerprint, of shape (rows, words), with the mask's bits leading."""
     words = np.empty(len(fingerprints), np.uint64)
+    per_word = len(parts) // fingerprints.shape[1]
     for i in prange(len(fingerprints)):
         word = np.uint64(0)
-        for part in range(len(parts)):
-            word |= move(fingerprints[i], parts[part, 0], parts[part, 1])
+        for column in range(fingerprints.shape[1]):
+            for part in range(column * per_word, (column + 1) * per_word):
+                word |= move(fingerprints[i, column], parts[part, 0], parts[part, 1])
         words[i] = word
     return words
 
@@ -279,24 +314,34 @@ def _check_rows(array):
 def table_cpu(fingerprints, mask, whole):
     """As `table_reference`: by radix sort, 11 bits at a time."""
     _check_rows(fingerprints)
-    words = _permuted(fingerprints, moves(mask))
-    return _sorted(words, 64 if whole else int(mask).bit_count())
+    prepared = plan(mask.reshape(1, *mask.shape))
+    words = _permuted(np.ascontiguousarray(_columns(fingerprints)), prepared.moves[0])
+    return _sorted(words, 64 if whole else int(prepared.tops[0]).bit_count())
 
 
 @jit()
-def _write_first(words, rows, first):
+def _write_first(words, others, rows, first):
+    """`words` are in order, those that are equal in that of `others`, which are by row; no `others` for 64 bits."""
     start = 0
     for i in range(len(words)):
-        if words[i] != words[start]:
+        if words[i] != words[start] or (len(others) and others[rows[i]] != others[rows[start]]):
             start = i
         first[rows[i]] = rows[start]
 
 
 def first_cpu(fingerprints):
     """As `first_reference`: by sorting, which puts the rows of each fingerprint side by side, the first one first."""
-    words, rows = table_cpu(fingerprints, np.uint64(2**64 - 1), True)
+    _check_rows(fingerprints)
+    columns = _columns(fingerprints)
+    lower = np.ascontiguousarray(columns[:, 1]) if columns.shape[1] == 2 else np.empty(0, np.uint64)
+    if len(lower):
+        by_lower = _sorted(lower.copy(), 64)[1]
+        words, order = _sorted(columns[by_lower, 0], 64)
+        rows = by_lower[order]
+    else:
+        words, rows = _sorted(columns[:, 0].copy(), 64)
     first = np.empty(len(words), np.int64)
-    _write_first(words, rows, first)
+    _write_first(words, lower, rows, first)
     return first
 
 
@@ -394,20 +439,52 @@ def _write_pairs(words, rows, bounds, radius, before, num_near, stops, places, p
     return sizes
 
 
+@jit()
+def _keep_near(packed, distance, upper, lower, radius, masks):
+    """Compare some pairs of 128-bit fingerprints whole, where their leading words are near.
+
+    Moves those within the radius that agree under none of `masks`, and their distances, to the front; how many.
+    """
+    size = 0
+    for i in range(len(packed)):
+        left, right = upper[packed[i] >> np.uint64(32)], lower[packed[i] & np.uint64(2**32 - 1)]
+        first, second = left[0] ^ right[0], left[1] ^ right[1]
+        bits = count_bits(first) + count_bits(second)
+        near = bits <= np.uint64(radius)
+        for mask in range(len(masks) if near else 0):
+            near &= (first & masks[mask, 0]) | (second & masks[mask, 1]) != np.uint64(0)
+        if near:
+            packed[size], distance[size] = packed[i], bits
+            size += 1
+    return size
+
+
 class _Matches:
-    """What tables find: a word for each pair of rows and their distance."""
+    """What tables find: a word for each pair of rows and their distance.
 
-    def __init__(self):
+    upper, lower : arrays of uint64, shape (rows, words)
+        The fingerprints that the halves of such a word count.
+    """
+
+    def __init__(self, upper, lower, radius):
         self.packed, self.distance = [np.empty(0, np.uint64)], [np.empty(0, np.uint8)]
+        self.compared = upper, lower, radius
 
-    def add(self, write, sizes):
-        """What `write(places, packed, distance)` writes: in each run as many as it says, at most `sizes`."""
+    def add(self, write, sizes, masks):
+        """What `write(places, packed, distance)` writes: in each run as many as it says, at most `sizes`.
+
+        `masks`, of shape (tables, words), are those under which pairs were found already.
+        """
         places = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         packed, distance = np.empty(places[-1], np.uint64), np.empty(places[-1], np.uint8)
         if len(packed):
             for place, size in zip(places[:-1], write(places, packed, distance), strict=True):
-                self.packed.append(packed[place : place + size])
-                self.distance.append(distance[place : place + size])
+                near, bits = packed[place : place + size], distance[place : place + size]
+                if masks.shape[1] == 2:
+                    kept = _keep_near(near, bits, *self.compared, masks)
+                    near, bits = near[:kept].copy(), bits[:kept].copy()
+                self.packed.append(near)
+                self.distance.append(bits)
 
     def result(self):
         """(upper halves, lower halves, distances), sorted, each once."""
@@ -441,16 +518,16 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
         If there are 2**32 - 1 rows or more.
     """
     _check_rows(fingerprints)
-    prepared = plan(masks)
-    found, num_large, num_uncompared = _Matches(), 0, 0
-    for number, mask in enumerate(masks.tolist()):
-        words, rows = _sorted(_permuted(fingerprints, prepared.moves[number]), mask.bit_count())
-        top = prepared.tops[number]
+    prepared, masks, values = plan(masks), _columns(masks), np.ascontiguousarray(_columns(fingerprints))
+    found, num_large, num_uncompared = _Matches(values, values, radius), 0, 0
+    for number, top in enumerate(prepared.tops):
+        words, rows = _sorted(_permuted(values, prepared.moves[number]), int(top).bit_count())
         bounds = _bucket_bounds(words, top, _runs())
         num_near, stops = np.empty(len(words), np.uint32), np.empty(len(words), np.uint32)
         sizes, large, uncompared = _count_pairs(words, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops)
-        before = prepared.before[number, : 0 if num_large else number]
-        found.add(partial(_write_pairs, words, rows, bounds, radius, before, num_near, stops), sizes)
+        known = 0 if num_large else number
+        before = prepared.before[number, :known]
+        found.add(partial(_write_pairs, words, rows, bounds, radius, before, num_near, stops), sizes, masks[:known])
         num_large += large
         num_uncompared += uncompared
     return *found.result(), num_large, num_uncompared
@@ -522,17 +599,22 @@ def _unique(packed, distance):
 
 @jit()
 def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, bucket_probe):
-    """(query << 32 | row, distance) of all that is found, sorted; large buckets, and what they left out."""
+    """(query << 32 | row, distance) of all that is found, sorted; large buckets, and what they left out.
+
+    Of 128 bits: all whose leading words are near.
+    """
     packed, distance, size = np.empty(16, np.uint64), np.empty(16, np.uint8), 0
     num_large = num_uncompared = 0
     n = words.shape[1]
     permuted, places = np.empty(len(words), np.uint64), np.empty((len(words), 2), np.int64)
+    per_word = parts.shape[1] // queries.shape[1]
     for query in range(len(queries) if n else 0):
         begin, any_large = size, False
         for table in range(len(words)):
             word = np.uint64(0)
-            for part in range(parts.shape[1]):
-                word |= move(queries[query], parts[table, part, 0], parts[table, part, 1])
+            for column in range(queries.shape[1]):
+                for part in range(column * per_word, (column + 1) * per_word):
+                    word |= move(queries[query, column], parts[table, part, 0], parts[table, part, 1])
             permuted[table] = word
             places[table] = _around(words[table], word & tops[table])
         for table in range(len(words)):
@@ -563,7 +645,7 @@ def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, buc
         if size - begin > 1:
             order = begin + np.argsort(packed[begin:size])
             packed[begin:size], distance[begin:size] = packed[order], distance[order]
-            if any_large:
+            if any_large or queries.shape[1] > 1:
                 size = begin + _unique(packed[begin:size], distance[begin:size])
     return packed[:size], distance[:size], num_large, num_uncompared
 
@@ -625,22 +707,22 @@ def _write_near(
     return sizes
 
 
-def _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe):
+def _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe, fingerprints):
     """As `probe_cpu`: for each table the queries sorted as it is, and the two merged."""
-    found, num_large, num_uncompared = _Matches(), 0, 0
-    for number, mask in enumerate(masks.tolist()):
-        top = prepared.tops[number]
-        permuted, numbers = _sorted(_permuted(queries, prepared.moves[number]), mask.bit_count())
+    found, num_large, num_uncompared = _Matches(queries, fingerprints, radius), 0, 0
+    for number, top in enumerate(prepared.tops):
+        permuted, numbers = _sorted(_permuted(queries, prepared.moves[number]), int(top).bit_count())
         bounds = _bucket_bounds(permuted, top, _runs())
         num_near, starts, stops = (np.empty(len(permuted), np.uint32) for _ in range(3))
         sizes, large, uncompared = _count_near(
             words[number], permuted, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops
         )
-        before = prepared.before[number, : 0 if num_large else number]
+        known = 0 if num_large else number
+        before = prepared.before[number, :known]
         write = partial(
             _write_near, words[number], rows[number], permuted, numbers, bounds, radius, before, num_near, starts, stops
         )
-        found.add(write, sizes)
+        found.add(write, sizes, masks[:known])
         num_large += large
         num_uncompared += uncompared
     return *found.result(), num_large, num_uncompared
@@ -649,7 +731,7 @@ def _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_p
 _FEW = 512  # queries for less than one in so many words are faster searched for than sorted
 
 
-def probe_cpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe):
+def probe_cpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerprints=None):
     """As `probe_reference`: a few queries each by interpolation search, many sorted and merged with each table.
 
     Raises
@@ -658,31 +740,40 @@ def probe_cpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe):
         If there are 2**32 - 1 queries or more.
     """
     _check_rows(queries)
-    prepared = plan(masks)
+    prepared, masks, queries = plan(masks), _columns(masks), np.ascontiguousarray(_columns(queries))
     if len(queries) * _FEW > words.shape[1]:
-        return _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe)
+        return _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe, fingerprints)
     packed, distance, num_large, num_uncompared = _search(
         words, rows, queries, *prepared, radius, bucket_limit, bucket_probe
     )
+    if fingerprints is not None:
+        size = _keep_near(packed, distance, queries, fingerprints, radius, masks[:0])
+        packed, distance = packed[:size], distance[:size]
     return *_unpacked(packed), distance, num_large, num_uncompared
 
 
 # ------------------------------------------------------------------------------------------------------------ on a GPU
 
 _CHUNK = 1 << 26  # pairs compared at a time: 0.6 GB
+_SLICE = 1 << 27  # fingerprints from which those of a pass are chosen at a time: 2.1 GB
+_ROW_BYTES = 52  # most that a row takes while its table is sorted; see `gpu`
 _NONE = np.uint64(2**64 - 1)  # in place of two rows that are not near
 
 
-@kernel("void(uint64[::1], uint64[:,::1], uint64[::1])")
+@kernel("void(uint64[:,::1], uint64[:,::1], uint64[::1])")
 def _permute(fingerprints, parts, words):
     """One thread a fingerprint: its bits moved part by part."""
     at = cuda.grid(1)
     if at >= len(words):
         return
-    word, part = np.uint64(0), np.uint64(0)
-    while part < np.uint64(len(parts)):
-        word |= np.uint64(move(fingerprints[at], parts[part, 0], parts[part, 1]))
-        part += np.uint64(1)
+    word, part, column = np.uint64(0), np.uint64(0), np.uint64(0)
+    num_words = np.uint64(fingerprints.shape[1])
+    per_word = np.uint64(len(parts)) // num_words
+    while column < num_words:
+        column += np.uint64(1)
+        while part < column * per_word:
+            word |= np.uint64(move(fingerprints[at, column - np.uint64(1)], parts[part, 0], parts[part, 1]))
+            part += np.uint64(1)
     words[at] = word
 
 
@@ -698,11 +789,11 @@ def _near_pairs(places, starts, sizes, words, rows, radius, before, first, packe
     pair = first + at
     bucket = row_of(places, pair)
     pair, m, start = np.uint64(pair - places[bucket]), sizes[bucket], np.uint64(starts[bucket])
-    left = np.uint64(_first_of(pair, m))
-    right = start + left + np.uint64(1) + pair - np.uint64(_pairs_before(left, m))
+    left = np.uint64(first_of(pair, m))
+    right = start + left + np.uint64(1) + pair - np.uint64(pairs_before(left, m))
     left += start
     differ = words[left] ^ words[right]
-    bits = np.uint64(count_bits(differ))
+    bits = np.uint64(cuda.popc(differ))
     near, earlier = bits <= radius, np.uint64(0)
     while near and earlier < np.uint64(len(before)):
         near = differ & before[earlier] != np.uint64(0)
@@ -724,7 +815,7 @@ def _near_matches(places, starts, queries, words, rows, radius, before, first, p
     query = row_of(places, number)
     place = np.uint64(starts[query] + number - places[query])
     differ = queries[query] ^ words[place]
-    bits = np.uint64(count_bits(differ))
+    bits = np.uint64(cuda.popc(differ))
     near, earlier = bits <= radius, np.uint64(0)
     while near and earlier < np.uint64(len(before)):
         near = differ & before[earlier] != np.uint64(0)
@@ -733,10 +824,28 @@ def _near_matches(places, starts, queries, words, rows, radius, before, first, p
     distance[at] = np.uint8(bits)
 
 
-def _near(xp, compare, counts, *arguments):
+@kernel("void(uint64[:,::1], uint64[:,::1], uint64, uint64[:,::1], uint64[::1], uint8[::1])")
+def _near_whole(upper, lower, radius, masks, packed, distance):
+    """One thread a pair of 128-bit fingerprints whose leading words are near: _NONE unless they are, and new."""
+    at = cuda.grid(1)
+    if at >= len(packed):
+        return
+    left, right = packed[at] >> np.uint64(32), packed[at] & np.uint64(2**32 - 1)
+    first, second = upper[left, 0] ^ lower[right, 0], upper[left, 1] ^ lower[right, 1]
+    bits = np.uint64(cuda.popc(first)) + np.uint64(cuda.popc(second))
+    near, mask = bits <= radius, np.uint64(0)
+    while near and mask < np.uint64(len(masks)):
+        near = (first & masks[mask, 0]) | (second & masks[mask, 1]) != np.uint64(0)
+        mask += np.uint64(1)
+    if not near:
+        packed[at] = _NONE
+    distance[at] = np.uint8(bits)
+
+
+def _near(xp, compare, counts, upper, lower, radius, masks, *arguments):
     """(packed, distance) of what the kernel `compare` finds near, `_CHUNK` at a time.
 
-    `counts` are the pairs of each bucket, or the words to compare with each query.
+    `counts` are the pairs of each bucket, or the words to compare with each query; the rest is as in `_Matches`.
     """
     places = xp.zeros(len(counts) + 1, np.int64)
     places[1:] = xp.cumsum(counts)
@@ -745,7 +854,12 @@ def _near(xp, compare, counts, *arguments):
         packed, distance = (xp.empty(min(_CHUNK, total - first), dtype) for dtype in (np.uint64, np.uint8))
         compare.threads(len(packed), places, *arguments, first, packed, distance)
         near = xp.flatnonzero(packed != _NONE)
-        yield packed[near], distance[near]
+        packed, distance = packed[near], distance[near]
+        if masks.shape[1] == 2:
+            _near_whole.threads(len(packed), upper, lower, radius, masks, packed, distance)
+            near = xp.flatnonzero(packed != _NONE)
+            packed, distance = packed[near], distance[near]
+        yield packed, distance
 
 
 def _result(xp, found):
@@ -763,18 +877,31 @@ def _result(xp, found):
 
 def _permuted_gpu(xp, fingerprints, parts):
     words = xp.empty(len(fingerprints), np.uint64)
-    _permute.threads(len(words), fingerprints, xp.asarray(parts), words)
+    _permute.threads(len(words), fingerprints, xp.ascontiguousarray(parts), words)
     return words
 
 
+def _chosen(xp, fingerprints, parts, split, upper):
+    """(permuted words, rows) of the fingerprints whose `split` highest permuted bits are `upper`, in order of rows."""
+    words, rows = [xp.empty(0, np.uint64)], [xp.empty(0, np.uint32)]
+    for first in range(0, len(fingerprints), _SLICE):
+        some = _permuted_gpu(xp, fingerprints[first : first + _SLICE], parts)
+        chosen = xp.flatnonzero(some >> np.uint64(64 - split) == np.uint64(upper))
+        words.append(some[chosen])
+        rows.append((chosen + first).astype(np.uint32))
+    return xp.concatenate(words), xp.concatenate(rows)
+
+
 def first_gpu(fingerprints):
-    """As `first_reference`; all rows sorted together."""
+    """As `first_reference`; all rows sorted together, of two words by the second one first."""
     xp = namespace()
-    fingerprints = xp.asarray(fingerprints)
-    order = xp.argsort(fingerprints, kind="stable")
-    words = fingerprints[order]
+    columns = _columns(xp.ascontiguousarray(fingerprints))
+    order = xp.argsort(columns[:, -1], kind="stable")
+    if columns.shape[1] == 2:
+        order = order[xp.argsort(columns[:, 0][order], kind="stable")]
+    words = columns[order]
     begins = xp.ones(len(words), bool)
-    begins[1:] = words[1:] != words[:-1]
+    begins[1:] = (words[1:] != words[:-1]).any(axis=1)
     first = xp.empty(len(words), np.int64)
     first[order] = order[begins][xp.cumsum(begins) - 1]
     return first
@@ -783,18 +910,18 @@ def first_gpu(fingerprints):
 def table_gpu(fingerprints, mask, whole):
     """As `table_reference`: one thread a fingerprint, then a radix sort."""
     _check_rows(fingerprints)
-    xp = namespace()
-    words = _permuted_gpu(xp, xp.asarray(fingerprints), moves(mask))
-    top = plan(np.array([mask], np.uint64)).tops[0]
-    order = xp.argsort(words if whole else words & top, kind="stable")
+    xp, prepared = namespace(), plan(mask.reshape(1, *mask.shape))
+    words = _permuted_gpu(xp, _columns(xp.ascontiguousarray(fingerprints)), prepared.moves[0])
+    order = xp.argsort(words if whole else words & prepared.tops[0], kind="stable")
     return words[order], order.astype(np.uint32)
 
 
 def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
     """As `reference`: table by table, fingerprints permuted, sorted, divided into buckets and all their pairs compared.
 
-    Fingerprints stay on the device, 8 bytes each; a table takes 8 for words, 8 for their leading bits and 32 for the
-    sort of these, of as many rows as are sorted at a time; pairs are compared 64 million at a time, 9 bytes each.
+    Fingerprints stay on the device, 8 or 16 bytes each. While a table is sorted a row takes 8 bytes for its word, 4 for
+    its number, 8 for the leading bits and 32 for the sort of these: 8 for a copy, 8 for int64 indices, 16 for the other
+    buffer of both. Pairs are compared 64 million at a time, 9 bytes each.
 
     Parameters
     ----------
@@ -810,29 +937,30 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
     """
     _check_rows(fingerprints)
     xp, prepared = namespace(), plan(masks)
-    fingerprints = xp.asarray(fingerprints)
-    passes = -(-len(fingerprints) // (max_rows or _most_rows()))
+    values = _columns(xp.ascontiguousarray(fingerprints))
+    masks = _columns(xp.ascontiguousarray(masks))
+    passes = -(-len(values) // (max_rows or most_rows(_ROW_BYTES)))
     found, num_large, num_uncompared = [], 0, 0
-    for number, mask in enumerate(masks.tolist()):
-        top, earlier_masks = prepared.tops[number], prepared.before[number, : 0 if num_large else number]
-        before = xp.asarray(earlier_masks)
-        split = min(max(0, passes - 1).bit_length(), mask.bit_count())
+    for number, top in enumerate(prepared.tops):
+        known = 0 if num_large else number
+        before = xp.ascontiguousarray(prepared.before[number, :known])
+        split = min(max(0, passes - 1).bit_length(), int(top).bit_count())
         for upper in range(1 << split):
-            words = _permuted_gpu(xp, fingerprints, prepared.moves[number])
-            rows = None
             if split:
-                rows = xp.flatnonzero(words >> np.uint64(64 - split) == np.uint64(upper))
-                words = words[rows]
+                words, rows = _chosen(xp, values, prepared.moves[number], split, upper)
+            else:
+                words, rows = _permuted_gpu(xp, values, prepared.moves[number]), None
             order = xp.argsort(words & top, kind="stable")
             words = words[order]
-            rows = (order if rows is None else rows[order]).astype(np.uint32)
+            rows = order.astype(np.uint32) if rows is None else rows[order]
             del order
             joined = xp.zeros(len(words) + 1, bool)  # to the word before
             joined[1 : len(words)] = ((words[1:] ^ words[:-1]) & top) == np.uint64(0)
             starts = xp.flatnonzero(joined[1:] & ~joined[:-1])
             sizes = (xp.flatnonzero(joined[:-1] & ~joined[1:]) + 1 - starts).astype(np.uint64)
-            counts, large, uncompared = _limited(xp, sizes, bucket_limit, bucket_probe)
-            found += _near(xp, _near_pairs, counts, starts, sizes, words, rows, np.uint64(radius), before)
+            counts, large, uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
+            whole = values, values, np.uint64(radius), masks[:known]
+            found += _near(xp, _near_pairs, counts, *whole, starts, sizes, words, rows, np.uint64(radius), before)
             num_large += large
             num_uncompared += uncompared
             if bucket_limit < 1:  # which a row alone exceeds
@@ -840,10 +968,10 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
     return *_result(xp, found), num_large, num_uncompared
 
 
-def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe):
+def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerprints=None):
     """As `probe_reference`: table by table, one thread a query and table to find its bucket, one for each word there.
 
-    Tables in host memory go to the device one at a time.
+    Tables in host memory go to the device one at a time, fingerprints whole.
 
     Raises
     ------
@@ -852,12 +980,13 @@ def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe):
     """
     _check_rows(queries)
     xp, prepared = namespace(), plan(masks)
-    queries = xp.asarray(queries)
+    queries, masks = _columns(xp.ascontiguousarray(queries)), _columns(xp.ascontiguousarray(masks))
+    values = queries if fingerprints is None else xp.ascontiguousarray(fingerprints)
     found, num_large, num_uncompared = [], 0, 0
-    for number in range(len(masks)):
-        top = prepared.tops[number]
-        before = xp.asarray(prepared.before[number, : 0 if num_large else number])
-        table, order = xp.asarray(words[number]), xp.asarray(rows[number])
+    for number, top in enumerate(prepared.tops):
+        known = 0 if num_large else number
+        before = xp.ascontiguousarray(prepared.before[number, :known])
+        table, order = xp.ascontiguousarray(words[number]), xp.ascontiguousarray(rows[number])
         permuted = _permuted_gpu(xp, queries, prepared.moves[number])
         starts = xp.searchsorted(table, permuted & top)
         sizes = xp.searchsorted(table, permuted | ~top, side="right") - starts
@@ -865,5 +994,6 @@ def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe):
         counts = xp.where(large, xp.minimum(sizes, bucket_probe), sizes)
         num_large += int(xp.count_nonzero(large))
         num_uncompared += int(xp.sum(sizes - counts))
-        found += _near(xp, _near_matches, counts, starts, permuted, table, order, np.uint64(radius), before)
+        whole = queries, values, np.uint64(radius), masks[:known]
+        found += _near(xp, _near_matches, counts, *whole, starts, permuted, table, order, np.uint64(radius), before)
     return *_result(xp, found), num_large, num_uncompared

@@ -260,19 +260,19 @@ def _row_keys(features, columns, begin, tables, keys):
 
 
 @jit()
-def _pairs_before(i, m):
+def pairs_before(i, m):
     """How many pairs of m things, in lexicographic order, come before those whose first is number i; m < 2**32."""
     i, m = np.uint64(i), np.uint64(m)
     return (i * (m + m - i - np.uint64(1))) >> np.uint64(1)
 
 
 @jit()
-def _first_of(pair, m):
+def first_of(pair, m):
     """Number of the first thing of a pair of m things, pairs numbered in lexicographic order; by bisection."""
     pair, low, high = np.uint64(pair), np.uint64(0), np.uint64(m) - np.uint64(1)
     while high - low > np.uint64(1):
         middle = (low + high) >> np.uint64(1)
-        if np.uint64(_pairs_before(middle, m)) <= pair:
+        if np.uint64(pairs_before(middle, m)) <= pair:
             low = middle
         else:
             high = middle
@@ -288,8 +288,8 @@ def _write_pairs(before, starts, sizes, rows, bits, first, packed):
     pair = first + at
     bucket = row_of(before, pair)
     pair, m, start = np.uint64(pair - before[bucket]), sizes[bucket], np.uint64(starts[bucket])
-    left = np.uint64(_first_of(pair, m))
-    right = left + np.uint64(1) + pair - np.uint64(_pairs_before(left, m))
+    left = np.uint64(first_of(pair, m))
+    right = left + np.uint64(1) + pair - np.uint64(pairs_before(left, m))
     packed[at] = np.uint64(rows[start + left]) << bits | np.uint64(rows[start + right])
 
 
@@ -316,8 +316,9 @@ def _is_new(packed, bits, features, columns, new):
     new[at] = not before
 
 
-def _most_rows():
-    """Rows of a table that half of the device's free memory can sort; the other half is for the pairs found."""
+def most_rows(row_bytes):
+    """Rows that half of the device's free memory can sort, each in so many bytes; the other half is for the pairs
+    found."""
     if simulated():
         return 2**32
     import cupy
@@ -326,7 +327,7 @@ def _most_rows():
     free = cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
     if limit := pool.get_limit():
         free = min(free, limit - pool.used_bytes())
-    return max(1, free // 2 // _ROW_BYTES)
+    return max(1, free // 2 // row_bytes)
 
 
 def _keyed_rows(xp, features, present, columns, begin, tables, split, upper):
@@ -359,7 +360,7 @@ def _table(xp, *arguments):
     return rows, starts, (stops - starts).astype(np.uint64)
 
 
-def _limited(xp, sizes, bucket_limit, bucket_probe):
+def limited(xp, sizes, bucket_limit, bucket_probe):
     """(pairs that each bucket compares, large buckets, pairs left out)."""
     one = np.uint64(1)
     large = sizes > np.uint64(bucket_limit)
@@ -443,7 +444,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
     present, poly = xp.ascontiguousarray(present), np.uint64(poly)
     modulus = byte_tables(poly)
     tables = xp.ascontiguousarray(modulus)
-    passes = -(-len(features) // (max_rows or _most_rows()))
+    passes = -(-len(features) // (max_rows or most_rows(_ROW_BYTES)))
     split = max(0, passes - 1).bit_length()
     resident = isinstance(features, xp.ndarray)
     if resident:
@@ -455,7 +456,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
         filtered = resident and num_large == 0
         for upper in range(1 << split):
             rows, starts, sizes = _table(xp, features, present, columns, begin, tables, split, upper)
-            counts, large, uncompared = _limited(xp, sizes, bucket_limit, bucket_probe)
+            counts, large, uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
             num_large += large
             num_uncompared += uncompared
             if bucket_limit < 1:  # which a row alone exceeds

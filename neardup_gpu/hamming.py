@@ -4,7 +4,11 @@
     >>> index.query(0x8F3A0C51D2E4B697)          # the ids within 3 bits, and their distances
     >>> found = pairs(simhashes, radius=3)       # all pairs of a set
 
-Source: Manku, Jain and Das Sarma 2007, section 3. Fingerprints have 64 bits; a `TableDesign` may have any number.
+Fingerprints have 64 bits, an array of uint64 of shape (rows,), or 128, of shape (rows, 2), the higher word first. What
+pyarrow, pandas and polars hold of uint64 is taken as well, and so are lists of integers. A `TableDesign` may be of any
+number of bits.
+
+Source: Manku, Jain and Das Sarma 2007, section 3.
 """
 
 from __future__ import annotations
@@ -24,14 +28,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neardup_gpu.kernels import hamming as kernels
-from neardup_gpu.kernels.launch import to_host
+from neardup_gpu.kernels.launch import array_module, to_host
+from neardup_gpu.kernels.pairtables import most_rows
 
 from .artefacts import new_file
-from .backend import kernel
+from .backend import home, kernel, resolve
 from .data import Ragged
 from .errors import InputError, ParameterError, RecipeMismatchError
 
-BITS = 64
+LEADING = 64
+"""Most bits that may lead in a table: they are one word."""
 
 # ------------------------------------------------------------------------------------------------------ table designs
 
@@ -122,12 +128,13 @@ class TableDesign:
     radius : int
         Bits in which two fingerprints may differ.
     prefix : int
-        Fewest bits that lead; raised to the most that as many tables can have, so that equal designs are equal.
+        Fewest bits that lead; raised to the most that as many tables can have, so that equal designs are equal. Of
+        more than 64 leading bits the first 64 are taken: the table finds the same and more.
 
     Raises
     ------
     ParameterError
-        If there are no such tables.
+        If there are no such tables, or `prefix` is more than 64.
 
     Examples
     --------
@@ -142,7 +149,11 @@ class TableDesign:
 
     def __post_init__(self) -> None:
         fewest, prefix = num_tables(self.bits, self.radius, self.prefix), self.prefix
-        while prefix < self.bits - self.radius and num_tables(self.bits, self.radius, prefix + 1) == fewest:
+        if prefix > LEADING:
+            raise ParameterError(f"{prefix} leading bits: a table has room for {LEADING} at most")
+        while (
+            prefix < min(LEADING, self.bits - self.radius) and num_tables(self.bits, self.radius, prefix + 1) == fewest
+        ):
             prefix += 1
         object.__setattr__(self, "prefix", prefix)
 
@@ -155,18 +166,17 @@ class TableDesign:
     def masks(self) -> tuple[int, ...]:
         """The leading bits of each table."""
         places = list(range(self.bits - 1, -1, -1))
-        return tuple(sum(1 << place for place in table) for table in _leading(places, self.radius, self.prefix))
+        tables = _leading(places, self.radius, self.prefix)
+        return tuple(sum(1 << place for place in table[:LEADING]) for table in tables)
 
     @cached_property
     def array(self) -> np.ndarray:
-        """The masks as kernels take them: uint64, shape (tables,)."""
-        if self.bits != BITS:
-            raise ParameterError(f"a design of {self.bits} bits: fingerprints have {BITS}")
-        return np.array(self.masks, np.uint64)
+        """The masks as kernels take them: uint64, shape (tables,) or, of 128 bits, (tables, 2)."""
+        return _of_integers(self.masks, self.bits)
 
     def memory(self, num_fingerprints: int) -> int:
-        """Bytes of all tables: a word and a row of 4 bytes each."""
-        return self.num_tables * num_fingerprints * (-(-self.bits // 64) * 8 + 4)
+        """Bytes of all tables, a word and a row of 4 bytes each; of 128 bits the fingerprints as well, once."""
+        return (self.num_tables * 12 + (16 if self.bits > LEADING else 0)) * num_fingerprints
 
     def words_met(self, num_fingerprints: int) -> float:
         """How many words a query is compared with in all tables, on average, if fingerprints are random."""
@@ -197,6 +207,7 @@ def choose(
     radius: int,
     *,
     num_queries: float,
+    bits: int = 64,
     probe: float = SEARCH,
     memory: float = math.inf,
     bucket_limit: float = math.inf,
@@ -207,6 +218,8 @@ def choose(
     ----------
     num_queries, probe
         As in `cost`.
+    bits : int
+        Length of a fingerprint.
     memory : float
         Bytes that all tables may take together.
     bucket_limit : float
@@ -218,11 +231,11 @@ def choose(
         If the radius is impossible or nothing fits.
     """
     best, least, prefix = None, math.inf, 0
-    while prefix <= BITS - radius or prefix == 0:
-        tables = num_tables(BITS, radius, prefix)
+    while prefix <= min(LEADING, bits - radius):
+        tables = num_tables(bits, radius, prefix)
         if tables * num_fingerprints * BUILD >= least or tables > 10_000:
             break
-        design = TableDesign(BITS, radius, prefix)
+        design = TableDesign(bits, radius, prefix)
         mean = num_fingerprints / 2.0**design.prefix
         if design.memory(num_fingerprints) <= memory and mean + 8 * math.sqrt(mean) <= bucket_limit:
             found = cost(design, num_fingerprints, num_queries, probe)
@@ -244,15 +257,16 @@ BUCKET_LIMIT, BUCKET_PROBE = 512, 32
 
 
 class NearPairs(NamedTuple):
-    """Pairs of rows within a radius: those of distinct fingerprints, and one from each repeat to its first row.
+    """Pairs of rows within a radius.
 
     left, right : arrays of int64, shape (pairs,)
-        left < right, in lexicographic order.
+        left < right, in lexicographic order. Where identical fingerprints collapsed: the pairs of distinct ones, by
+        their first rows, and one pair from each repeat to its first row.
     distance : array of uint8, shape (pairs,)
     first : array of int64, shape (rows,)
-        The first row with the same fingerprint. Only these are in pairs of a distance above 0.
+        The row that stands for each: the first one with the same fingerprint, or itself if nothing collapsed.
     num_large, num_uncompared : int
-        Buckets above the limit, and pairs that they left out, over all tables.
+        Buckets above the limit, and pairs that they left out, over all tables. If there are none, nothing is missing.
     design : TableDesign
     """
 
@@ -265,36 +279,81 @@ class NearPairs(NamedTuple):
     design: TableDesign
 
 
-def _fingerprints(values: Any, name: str) -> np.ndarray:
-    """Fingerprints as a contiguous array of uint64, shape (n,).
+def _of_integers(values: Any, bits: int) -> np.ndarray:
+    """Integers of 64 or 128 bits as an array of uint64, shape (n,) or (n, 2)."""
+    if bits == 64:
+        return np.array(values, np.uint64)
+    if bits == 128:
+        return np.array([divmod(int(value), 2**64) for value in values], np.uint64).reshape(-1, 2)
+    raise ParameterError(f"a design of {bits} bits: fingerprints have 64 or 128")
+
+
+def _are_integers(values: Any, bits: int) -> bool:
+    return all(isinstance(value, int | np.integer) and 0 <= value < 2**bits for value in values)
+
+
+def _from_arrow(values: Any, name: str) -> np.ndarray:
+    """A pyarrow array of uint64 or of fixed-size lists as NumPy's; `_fingerprints` looks at what is in it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_fixed_size_list(values.type):
+        if not values.null_count:
+            words = pc.list_flatten(values)
+            if not words.null_count:
+                return words.to_numpy().reshape(-1, values.type.list_size)
+    elif not values.null_count:
+        return values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+    raise ParameterError(f"{name}: some are null; leave them out, they match nothing")
+
+
+def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray:
+    """Fingerprints as a contiguous array of uint64, shape (n,) or (n, 2); of so many bits, if that is known.
 
     Raises
     ------
     ParameterError
-        If they are something else, such as signed or floating-point numbers.
+        If they are something else, such as signed or floating-point numbers, or null.
     """
-    if isinstance(values, list | tuple):
-        if not all(isinstance(value, int | np.integer) and 0 <= value < 2**BITS for value in values):
-            raise ParameterError(f"{name}: not all are integers from 0 to 2**{BITS} - 1")
-        values = np.array(values, np.uint64)
-    array = np.asarray(values)
-    if array.dtype != np.uint64 or array.ndim != 1:
-        raise ParameterError(f"{name}: {array.ndim}-dimensional {array.dtype}; give one-dimensional uint64")
+    if type(values).__module__.partition(".")[0] == "pyarrow" and hasattr(values, "null_count"):
+        values = _from_arrow(values, name)
+    elif hasattr(values, "__cuda_array_interface__"):
+        values = home(values)
+    array = values if isinstance(values, list | tuple) else np.asarray(values)
+    if isinstance(array, list | tuple) or (array.dtype == object and array.ndim == 1):
+        each = list(array)
+        if _are_integers(each, bits or 64):
+            array = _of_integers(each, bits or 64)
+        elif all(
+            isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2 and _are_integers(pair, 64) for pair in each
+        ):
+            array = np.array([tuple(pair) for pair in each], np.uint64)
+        else:
+            raise ParameterError(f"{name}: not all are integers from 0 to 2**{bits or 64} - 1, or pairs of such words")
+    if array.dtype != np.uint64 or array.ndim not in (1, 2) or array.shape[1:] not in ((), (2,)):
+        raise ParameterError(
+            f"{name}: {array.dtype} of shape {array.shape}; give uint64 of shape (rows,) for 64 bits, (rows, 2) for 128"
+        )
+    if bits not in (None, 64 * array.ndim):
+        raise ParameterError(f"{name}: of {64 * array.ndim} bits, where {bits} are asked for; use one length")
     if len(array) >= 2**32 - 1:
         raise ParameterError(f"{name}: {len(array):,} fingerprints; a set holds fewer than 2**32 - 1, divide it")
     return np.ascontiguousarray(array)
 
 
-def _check_radius(radius: int, most: int = BITS - 1) -> None:
+def _check_radius(radius: int, most: int) -> None:
     if not 0 <= radius <= most:
         raise ParameterError(f"radius {radius} is outside 0 to {most}")
 
 
-def _for_batch(num_fingerprints: int, radius: int, limit: int, design: TableDesign | None, **load: Any) -> TableDesign:
-    """The design that was asked for, or else the best whose buckets stay small; by numbers alone, never by contents."""
-    _check_radius(radius)
+def _design(values: np.ndarray, radius: int, design: TableDesign | None, **load: Any) -> TableDesign:
+    """The design that was asked for, or else the cheapest; by numbers alone, never by contents."""
+    bits = 64 * values.ndim
+    _check_radius(radius, bits - 1)
     if design is None:
-        return choose(num_fingerprints, radius, bucket_limit=limit, **load)
+        return choose(len(values), radius, bits=bits, **load)
+    if design.bits != bits:
+        raise ParameterError(f"a design of {design.bits} bits: fingerprints have {bits}")
     if design.radius < radius:
         raise ParameterError(f"a design for radius {design.radius} misses pairs at radius {radius}; design it for that")
     return design
@@ -307,21 +366,25 @@ def pairs(
     design: TableDesign | None = None,
     bucket_limit: int = BUCKET_LIMIT,
     bucket_probe: int = BUCKET_PROBE,
+    collapse: bool = True,
     backend: str | None = None,
 ) -> NearPairs:
     """All pairs of a set that differ in at most `radius` bits.
 
-    Identical fingerprints collapse first: the result grows with the repeats, not with the pairs of them. Tables are
-    made one after another, so that memory does not grow with their number.
+    Tables are made one after another, so that memory does not grow with their number.
 
     Parameters
     ----------
-    fingerprints : array of uint64, shape (rows,)
+    fingerprints : array of uint64, shape (rows,) or (rows, 2)
         In priority order, the best first.
     design : TableDesign, optional
         The cheapest for their number, unless given.
     bucket_limit, bucket_probe : int
-        In a bucket of more than `bucket_limit` distinct fingerprints each is compared with the first `bucket_probe`.
+        In a bucket of more than `bucket_limit` fingerprints each is compared with the first `bucket_probe`.
+    collapse : bool
+        Whether identical fingerprints are one in the tables: the result grows with the repeats then, not with the pairs
+        of them. If not, they are rows like others, all of whose pairs are found, up to `bucket_limit` of them: for
+        callers that look at each pair.
 
     Raises
     ------
@@ -329,39 +392,38 @@ def pairs(
         If the radius is impossible or the fingerprints are none.
     """
     values = _fingerprints(fingerprints, "fingerprints")
-    design = _for_batch(len(values), radius, bucket_limit, design, num_queries=len(values) / 2, probe=0)
-    first = to_host(kernel(kernels, backend, "first_")(values))
-    repeated = first != np.arange(len(first))
-    rows = np.flatnonzero(~repeated)
+    load = {"num_queries": len(values) / 2, "probe": 0, "bucket_limit": bucket_limit}
+    design = _design(values, radius, design, **load)
+    first = rows = np.arange(len(values))
+    if collapse:
+        first = to_host(kernel(kernels, backend, "first_")(values))
+        rows = np.flatnonzero(first == rows)
     distinct = values[rows] if len(rows) < len(values) else values
     found = kernel(kernels, backend)(distinct, design.array, radius, bucket_limit, bucket_probe)
     left, right, distance = map(to_host, found[:3])
     if len(rows) < len(values):
-        repeats = np.flatnonzero(repeated)
+        repeats = np.flatnonzero(first != np.arange(len(values)))
         left, right = np.concatenate([rows[left], first[repeats]]), np.concatenate([rows[right], repeats])
         order = np.lexsort((right, left))
         left, right = left[order], right[order]
         distance = np.concatenate([distance, np.zeros(len(repeats), np.uint8)])[order]
-    num_large, num_uncompared = found[3:]
-    return NearPairs(left, right, distance, first, num_large, num_uncompared, design)
+    return NearPairs(left, right, distance, first, int(found[3]), int(found[4]), design)
 
 
 class Matches(NamedTuple):
     """Which queries each row of a set is within a radius of.
 
     row, query : arrays of int64, shape (matches,)
-        In lexicographic order. Of identical queries only the first is named.
+        In lexicographic order.
     distance : array of uint8, shape (matches,)
-    first_query : array of int64, shape (queries,)
-        The first query with the same fingerprint.
     num_large, num_uncompared : int
-        Buckets of queries above the limit that rows met, and what was left out there.
+        Buckets above the limit, and crowds of identical queries above it, that rows met, each time that one met it; and
+        the queries that they left out. If there are none, nothing is missing.
     """
 
     row: np.ndarray
     query: np.ndarray
     distance: np.ndarray
-    first_query: np.ndarray
     num_large: int
     num_uncompared: int
 
@@ -384,13 +446,18 @@ def scan(
     The tables are of the queries, which are held in memory; a chunk is forgotten when the next one is asked for. Rows
     are counted on from chunk to chunk.
 
+    Every match is found where no limit is exceeded (`num_large` is 0). Where one is, all that is reported is right, but
+    some of the comparisons that were left out, of which `num_uncompared` is the number, may have been matches too,
+    unless another table found those; and the identical queries that are not named were matches.
+
     Parameters
     ----------
     chunks : iterable of arrays of uint64
         Such as `read_chunks` reads from a file.
-    queries : array of uint64, shape (queries,)
+    queries : array of uint64, shape (queries,) or (queries, 2)
     bucket_limit, bucket_probe : int
-        In a bucket of more than `bucket_limit` distinct queries, a row is compared with the first `bucket_probe`.
+        In a bucket of more than `bucket_limit` distinct queries, a row is compared with the first `bucket_probe`. Of
+        more than `bucket_limit` identical queries, the first `bucket_probe` are named.
 
     Yields
     ------
@@ -398,17 +465,37 @@ def scan(
         One for each chunk.
     """
     asked = _fingerprints(queries, "queries")
-    design = _for_batch(len(asked), radius, bucket_limit, design, num_queries=CHUNK_BYTES / 8, probe=SORT)
+    load = {"num_queries": CHUNK_BYTES / asked.itemsize / asked.ndim, "probe": SORT, "bucket_limit": bucket_limit}
+    design = _design(asked, radius, design, **load)
     first = to_host(kernel(kernels, backend, "first_")(asked))
     rows = np.flatnonzero(first == np.arange(len(first)))
-    tables = [kernel(kernels, backend, "table_")(asked[rows], mask, False) for mask in design.array]
-    words, order = (np.stack([to_host(table[part]) for table in tables]) for part in (0, 1))
+    distinct = asked[rows]
+    tables = [kernel(kernels, backend, "table_")(distinct, mask, False) for mask in design.array]
+    xp = array_module(tables[0][0])
+    words, order = (xp.stack([table[part] for table in tables]) for part in (0, 1))
+    del tables
+    whole = None if asked.ndim == 1 else distinct
+    members = np.argsort(first, kind="stable")  # identical queries side by side
+    starts = np.searchsorted(first[members], rows)
+    sizes = np.diff(starts, append=len(first))
+    named = np.where(sizes > bucket_limit, np.minimum(sizes, bucket_probe), sizes)
     probe, start = kernel(kernels, backend, "probe_"), 0
     for chunk in chunks:
-        values = _fingerprints(chunk, "a chunk")
-        found = probe(words, order, design.array, values, radius, bucket_limit, bucket_probe)
+        values = _fingerprints(chunk, "a chunk", 64 * asked.ndim)
+        found = probe(words, order, design.array, values, radius, bucket_limit, bucket_probe, whole)
         row, query, distance = map(to_host, found[:3])
-        yield Matches(row + start, rows[query], distance, first, *found[3:])
+        num_large, num_uncompared = int(found[3]), int(found[4])
+        if len(rows) < len(first):
+            num_large += int(np.count_nonzero(sizes[query] > bucket_limit))
+            num_uncompared += int(np.sum(sizes[query] - named[query]))
+            counts = named[query]
+            ends = np.cumsum(counts)
+            within = np.arange(len(ends) and ends[-1]) - np.repeat(ends - counts, counts)
+            row, distance = np.repeat(row, counts), np.repeat(distance, counts)
+            query = members[np.repeat(starts[query], counts) + within]
+            sequence = np.lexsort((query, row))
+            row, query, distance = row[sequence], query[sequence], distance[sequence]
+        yield Matches(row + start, query, distance, num_large, num_uncompared)
         start += len(values)
 
 
@@ -423,12 +510,18 @@ def join(
     backend: str | None = None,
 ) -> Matches:
     """`scan` of one set in memory against another."""
-    options = {"design": design, "bucket_limit": bucket_limit, "bucket_probe": bucket_probe, "backend": backend}
-    return next(scan([_fingerprints(fingerprints, "fingerprints")], queries, radius, **options))  # type: ignore[arg-type]
+    options: dict[str, Any] = {"bucket_limit": bucket_limit, "bucket_probe": bucket_probe, "backend": backend}
+    chunks = [_fingerprints(fingerprints, "fingerprints")]
+    return next(scan(chunks, queries, radius, design=design, **options))
 
 
 def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np.ndarray]:
-    """The fingerprints of a .npy file of uint64, which may be larger than memory, `chunk_bytes` at a time.
+    """The fingerprints of a .npy file of uint64, which may be larger than memory, about `chunk_bytes` at a time.
+
+    Yields
+    ------
+    array of uint64, shape (n,) or (n, 2)
+        As the file is. None if it is empty.
 
     Raises
     ------
@@ -439,16 +532,22 @@ def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np
         with open(path, "rb") as file:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(file)
-            if dtype.newbyteorder("=") != np.uint64 or len(shape) != 1:
-                raise InputError(f"{path}: holds {dtype} in {len(shape)} dimensions; fingerprints are uint64 in one")
-            remaining = shape[0]
+            shape, by_columns, dtype = read(file)
+            if dtype.newbyteorder("=") != np.uint64 or len(shape) not in (1, 2) or shape[1:] not in ((), (2,)):
+                raise InputError(
+                    f"{path}: holds {dtype} of shape {shape}; fingerprints are uint64 of shape (rows,) or (rows, 2)"
+                )
+            if by_columns and len(shape) == 2:
+                raise InputError(f"{path}: is stored column by column; save it in C order (numpy.ascontiguousarray)")
+            num_words, remaining = len(shape), shape[0]
             while remaining:
-                chunk = np.fromfile(file, dtype, min(remaining, chunk_bytes // 8))
-                if len(chunk) == 0:
+                chunk = np.fromfile(file, dtype, num_words * min(remaining, max(1, chunk_bytes // (8 * num_words))))
+                if len(chunk) < num_words:
                     raise InputError(f"{path}: ends {remaining:,} fingerprints early; write it again")
+                chunk = chunk[: len(chunk) // num_words * num_words].astype(np.uint64, copy=False)
+                chunk = chunk.reshape(-1, *shape[1:])
                 remaining -= len(chunk)
-                yield chunk.astype(np.uint64, copy=False)
+                yield chunk
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except InputError:
@@ -466,12 +565,70 @@ _PREAMBLE = np.dtype([("magic", "S8"), ("byte_order", "=u4"), ("version", "=u4")
 _ALIGN = 4096  # parts of the file begin at a page
 
 
+class _Tables:
+    """The tables of an index: whatever builds, keeps or asks them is here.
+
+    words, rows : arrays of uint64 and uint32, shape (tables, n)
+    fingerprints : array of uint64, shape (n, 2), or None
+        Row by row, of 128 bits; a word of the tables is all of 64.
+    """
+
+    def __init__(self, words: np.ndarray, rows: np.ndarray, fingerprints: np.ndarray | None = None) -> None:
+        self.words, self.rows, self.fingerprints = words, rows, fingerprints
+        self._resident: tuple[Any, Any, Any] | None = None
+
+    @classmethod
+    def build(cls, values: np.ndarray, design: TableDesign, backend: str | None) -> _Tables:
+        words = np.empty((design.num_tables, len(values)), np.uint64)
+        rows = np.empty((design.num_tables, len(values)), np.uint32)
+        for number, mask in enumerate(design.array):
+            words[number], rows[number] = map(to_host, kernel(kernels, backend, "table_")(values, mask, True))
+        return cls(words, rows, None if values.ndim == 1 else values)
+
+    def fit(self, design: TableDesign, num_fingerprints: int) -> bool:
+        """Whether they are of that design and number."""
+        shape = design.num_tables, num_fingerprints
+        whole = self.fingerprints
+        return (
+            (self.words.dtype, self.words.shape) == (np.uint64, shape)
+            and (self.rows.dtype, self.rows.shape) == (np.uint32, shape)
+            and (whole is None) == (design.bits == 64)
+            and (whole is None or (whole.dtype, whole.shape) == (np.uint64, (num_fingerprints, 2)))
+        )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What is saved, by the names that `__init__` takes."""
+        named = {"words": self.words, "rows": self.rows, "fingerprints": self.fingerprints}
+        return {name: array for name, array in named.items() if array is not None}
+
+    def probe(self, masks: np.ndarray, queries: np.ndarray, radius: int, backend: str | None) -> tuple:
+        """(query, row, distance) of all within the radius, in lexicographic order."""
+        words, rows, whole = self.words, self.rows, self.fingerprints
+        if resolve(backend) == "gpu":
+            words, rows, whole = self._on_device()
+        found = kernel(kernels, backend, "probe_")(words, rows, masks, queries, radius, kernels.NO_LIMIT, 0, whole)
+        return tuple(map(to_host, found[:3]))
+
+    def _on_device(self) -> tuple[Any, Any, Any]:
+        """(words, rows, fingerprints) copied to the device once, if half of its free memory holds them; else as they
+        are, from where each query takes them there table by table."""
+        if self._resident is None:
+            every = self.words, self.rows, self.fingerprints
+            if most_rows(1) < sum(array.nbytes for array in every if array is not None):
+                return every
+            xp = kernels.namespace()
+            words, rows, whole = (None if array is None else xp.ascontiguousarray(array) for array in every)
+            self._resident = words, rows, whole
+        return self._resident
+
+
 class HammingIndex:
     """Sorted tables of fingerprints, in memory or mapped from a file, for queries one by one or together.
 
     Parameters
     ----------
-    fingerprints : array of uint64, shape (rows,)
+    fingerprints : array of uint64, shape (rows,) or (rows, 2)
+        Or what pyarrow, pandas or polars hold of such, or a list of integers.
     radius : int
         The largest distance that queries may ask for.
     ids : array or list of integers or strings, optional
@@ -492,8 +649,8 @@ class HammingIndex:
 
     Notes
     -----
-    A table takes 12 bytes a fingerprint. A query of n random fingerprints searches each table by interpolation and
-    compares n / 2**p words there.
+    A table takes 12 bytes a fingerprint; fingerprints of 128 bits take 16 more, once. A query of n random fingerprints
+    searches each table by interpolation and compares n / 2**p words there.
 
     Examples
     --------
@@ -515,42 +672,36 @@ class HammingIndex:
         backend: str | None = None,
     ) -> None:
         values = _fingerprints(fingerprints, "fingerprints")
-        _check_radius(radius)
-        if design is None:
-            load = len(values) if num_queries is None else num_queries
-            design = choose(len(values), radius, num_queries=load, memory=memory)
-        elif design.radius < radius:
-            raise ParameterError(f"a design for radius {design.radius} misses what is at radius {radius}")
-        words = np.empty((design.num_tables, len(values)), np.uint64)
-        rows = np.empty((design.num_tables, len(values)), np.uint32)
-        for number, mask in enumerate(design.array):
-            table = kernel(kernels, backend, "table_")(values, mask, True)
-            words[number], rows[number] = map(to_host, table)
-        self._set(design, radius, words, rows, _ids(ids, len(values)), recipe or {}, backend)
+        load = len(values) if num_queries is None else num_queries
+        design = _design(values, radius, design, num_queries=load, memory=memory)
+        named = _ids(ids, len(values))
+        self._set(design, radius, _Tables.build(values, design, backend), named, recipe or {}, backend)
 
-    def _set(self, design, radius, words, rows, ids, recipe, backend) -> None:
+    def _set(self, design, radius, tables, ids, recipe, backend) -> None:
         self.design: TableDesign = design
         self.radius: int = radius
-        self.words: np.ndarray = words
-        self.rows: np.ndarray = rows
+        self.tables: _Tables = tables
         self.ids: np.ndarray | None = ids
         self.recipe: dict[str, Any] = recipe
         self.backend: str | None = backend
 
     def __len__(self) -> int:
-        return self.words.shape[1]
+        return self.tables.rows.shape[1]
 
     @property
     def num_bytes(self) -> int:
         """Bytes of the tables and ids."""
-        return self.words.nbytes + self.rows.nbytes + (0 if self.ids is None else self.ids.nbytes)
+        return sum(array.nbytes for array in self._arrays().values())
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return self.tables.arrays() | ({} if self.ids is None else {"ids": self.ids})
 
     def __repr__(self) -> str:
         return f"HammingIndex({len(self):,} fingerprints, {self.design}, {self.num_bytes:,} bytes)"
 
     def _repr_html_(self) -> str:
         lines = {
-            "fingerprints": f"{len(self):,}",
+            "fingerprints": f"{len(self):,} of {self.design.bits} bits",
             "radius": f"{self.radius} bits",
             "tables": f"{self.design.num_tables}, of {self.design.prefix} leading bits or more",
             "words compared by a query": f"{self.design.words_met(len(self)):,.1f} if fingerprints are random",
@@ -565,7 +716,8 @@ class HammingIndex:
 
         Parameters
         ----------
-        fingerprints : int, or array of uint64, shape (n,)
+        fingerprints : int, or array of uint64, shape (n,) or (n, 2)
+            Of the index's length.
         radius : int, optional
             The index's, unless given.
 
@@ -583,16 +735,15 @@ class HammingIndex:
             radius = self.radius
         else:
             _check_radius(radius, self.radius)
+        bits = self.design.bits
         one = isinstance(fingerprints, int | np.integer)
         if one:
-            if not 0 <= int(fingerprints) < 2**BITS:
-                raise ParameterError(f"fingerprint {fingerprints} is outside 0 to 2**{BITS} - 1")
-            queries = np.array([int(fingerprints)], np.uint64)
+            if not 0 <= int(fingerprints) < 2**bits:
+                raise ParameterError(f"fingerprint {fingerprints} is outside 0 to 2**{bits} - 1")
+            queries = _of_integers([int(fingerprints)], bits)
         else:
-            queries = _fingerprints(fingerprints, "queries")
-        probe = kernel(kernels, self.backend, "probe_")
-        found = probe(self.words, self.rows, self.design.array, queries, radius, kernels.NO_LIMIT, 0)
-        query, row, distance = map(to_host, found[:3])
+            queries = _fingerprints(fingerprints, "queries", bits)
+        query, row, distance = self.tables.probe(self.design.array, queries, radius, self.backend)
         if len(query) > 1:
             order = np.lexsort((distance, query))
             query, row, distance = query[order], row[order], distance[order]
@@ -622,20 +773,20 @@ class HammingIndex:
         OutputError
             If the file exists and is not to be overwritten, is no index, or cannot be written.
         """
+        arrays = self._arrays()
         header = {
             "design": asdict(self.design),
-            "masks": [f"{mask:016x}" for mask in self.design.masks],
+            "masks": _hexadecimal(self.design),
             "radius": self.radius,
             "num_fingerprints": len(self),
-            "ids": None if self.ids is None else self.ids.dtype.str,
+            "arrays": {name: [array.dtype.str, array.shape] for name, array in arrays.items()},
             "recipe": self.recipe,
         }
         text = json.dumps(header).encode()
         preamble = np.array((MAGIC, BYTE_ORDER, VERSION, len(text)), _PREAMBLE)
-        arrays = [self.words, self.rows, *([] if self.ids is None else [self.ids])]
         with new_file(path, overwrite, is_ours=is_index) as partial, open(partial, "wb") as file:
             file.write(preamble.tobytes() + text)
-            for array in arrays:
+            for array in arrays.values():
                 file.write(bytes(-file.tell() % _ALIGN))
                 array.tofile(file)
 
@@ -661,10 +812,17 @@ class HammingIndex:
         try:
             design = TableDesign(**header["design"])
             n, radius, stored = header["num_fingerprints"], header["radius"], header["recipe"]
-            same = header["masks"] == [f"{mask:016x}" for mask in design.masks]
-            dtype = None if header["ids"] is None else np.dtype(header["ids"])
-        except (KeyError, TypeError, ValueError):
-            raise InputError(f"{path}: its header cannot be read; build the index again") from None
+            same = header["masks"] == _hexadecimal(design)
+            wanted = {name: (np.dtype(kind), tuple(shape)) for name, (kind, shape) in header["arrays"].items()}
+            sound = all(dtype.kind in "iuSU" and min(shape) >= 0 for dtype, shape in wanted.values())
+            places, end = {}, start
+            for name, (dtype, shape) in wanted.items():
+                places[name] = end + -end % _ALIGN
+                end = places[name] + math.prod(shape) * dtype.itemsize
+        except (AttributeError, KeyError, TypeError, ValueError):
+            sound = False
+        if not sound:
+            raise InputError(f"{path}: its header cannot be read; build the index again")
         if not same:
             raise RecipeMismatchError(f"{path}: its tables are of another design than this version's; build it again")
         if recipe is not None and recipe != stored:
@@ -673,26 +831,30 @@ class HammingIndex:
                 f"{path}: of fingerprints made with {key} = {stored.get(key)!r}, asked for {recipe.get(key)!r}; "
                 "build the index again"
             )
-        wanted: list[tuple[Any, tuple[int, ...]]] = [
-            (np.uint64, (design.num_tables, n)),
-            (np.uint32, (design.num_tables, n)),
-        ]
-        wanted += [] if dtype is None else [(dtype, (n,))]
-        places, end = [], start
-        for kind, shape in wanted:
-            places.append(end + -end % _ALIGN)
-            end = places[-1] + math.prod(shape) * np.dtype(kind).itemsize
         if (size := os.path.getsize(path)) != end:
             raise InputError(f"{path}: has {size:,} bytes of {end:,}; it was cut short, build the index again")
         # Copied on write: nobody writes, and compiled code has one form for arrays that may be written to.
         mapped = np.memmap(path, np.uint8, "c").view(np.ndarray)
-        arrays = [
-            mapped[place : place + math.prod(shape) * np.dtype(kind).itemsize].view(kind).reshape(shape)
-            for place, (kind, shape) in zip(places, wanted, strict=True)
-        ]
+        arrays = {
+            name: mapped[places[name] : places[name] + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+            for name, (dtype, shape) in wanted.items()
+        }
+        ids = arrays.pop("ids", None)
+        try:
+            tables = _Tables(**arrays)
+            sound = tables.fit(design, n) and (ids is None or ids.shape == (n,)) and 0 <= radius <= design.radius
+        except TypeError:
+            sound = False
+        if not sound:
+            raise InputError(f"{path}: its header cannot be read; build the index again")
         index = cls.__new__(cls)
-        index._set(design, radius, arrays[0], arrays[1], None if dtype is None else arrays[2], stored, backend)
+        index._set(design, radius, tables, ids, stored, backend)
         return index
+
+
+def _hexadecimal(design: TableDesign) -> list[str]:
+    """Masks as a header holds them."""
+    return [f"{mask:0{design.bits // 4}x}" for mask in design.masks]
 
 
 def _ids(ids: Any, num_rows: int) -> np.ndarray | None:

@@ -7,6 +7,7 @@ import sys
 
 import numba
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 from strategies import STRATEGIES, fingerprints
@@ -150,69 +151,101 @@ def test_buckets_of_random_fingerprints_stay_below_the_limit():
 # --------------------------------------------------------------------------------------- every radius, brute force
 
 
-def planted(generator, radius, number=250):
+def of_integers(values, num_words):
+    """Integers as fingerprints of so many words, the higher one first."""
+    if num_words == 1:
+        return np.array(values, np.uint64)
+    return np.array([(value >> 64, value & 2**64 - 1) for value in values], np.uint64).reshape(-1, 2)
+
+
+def random_words(generator, number, num_words):
+    values = generator.integers(0, 2**64, (number, num_words), np.uint64)
+    return values if num_words == 2 else values[:, 0].copy()
+
+
+def planted(generator, radius, num_words=1, number=250):
     """Random fingerprints; near each of some of them one at every distance from 0 to beyond the radius."""
-    values = [int(value) for value in generator.integers(0, 2**64, number, np.uint64)]
+    values = [int.from_bytes(generator.bytes(8 * num_words)) for _ in range(number)]
     for centre in values[:12]:
         for distance in range(radius + 3):
-            places = generator.choice(64, distance, replace=False)
+            places = generator.choice(64 * num_words, distance, replace=False)
             values.append(centre ^ sum(1 << int(place) for place in places))
-    return np.array(values, np.uint64)
+    return of_integers(values, num_words)
 
 
-def adversarial(generator, radius):
+def adversarial(generator, radius, num_words=1):
     """Fingerprints that differ in one block only, all ones and zeros and what is next to them, and repeats."""
-    block = int(generator.integers(0, 4)) * 16
+    bits = 64 * num_words
+    block = int(generator.integers(0, bits // 16)) * 16
     values = [int(value) << block for value in generator.integers(0, 2**16, 120)]
-    values += [0, 2**64 - 1, 1, 2**63, 2**64 - 2, 2**63 - 1] + [2**distance - 1 for distance in range(radius + 2)]
-    return np.array(values + [0] * 5 + [2**64 - 1] * 5, np.uint64)
+    values += [0, 2**bits - 1, 1, 2 ** (bits - 1), 2**bits - 2, 2 ** (bits - 1) - 1]
+    values += [2**distance - 1 for distance in range(radius + 2)]
+    values += [(2**distance - 1) << bits - distance for distance in range(radius + 2)]
+    return of_integers(values + [0] * 5 + [2**bits - 1] * 5, num_words)
+
+
+def one_word_alike(generator, radius, num_words):
+    """Crowds that one word divides and the other does not; of one word, one that half of the bits divide."""
+    words = random_words(generator, 60, 2) & np.uint64(2**64 - 1 if num_words == 2 else 2**32 - 1)
+    words[::2, 0], words[1::3, 1] = words[0, 0], words[1, 1]
+    return words if num_words == 2 else words[:, 0] << np.uint64(32) | words[:, 1]
 
 
 CASES = {
-    "random": lambda generator, radius: generator.integers(0, 2**64, 200, np.uint64),
+    "random": lambda generator, radius, num_words: random_words(generator, 200, num_words),
     "planted": planted,
     "adversarial": adversarial,
-    "all equal": lambda generator, radius: np.full(50, generator.integers(0, 2**64, dtype=np.uint64)),
-    "all but equal": lambda generator, radius: np.uint64(1) << np.arange(64, dtype=np.uint64),
-    "none": lambda generator, radius: np.empty(0, np.uint64),
-    "one": lambda generator, radius: np.array([2**64 - 1], np.uint64),
+    "one word alike": one_word_alike,
+    "all equal": lambda generator, radius, num_words: np.repeat(random_words(generator, 1, num_words), 50, axis=0),
+    "all but equal": lambda generator, radius, num_words: of_integers(
+        [1 << at for at in range(64 * num_words)], num_words
+    ),
+    "none": lambda generator, radius, num_words: random_words(generator, 0, num_words),
+    "one": lambda generator, radius, num_words: of_integers([2 ** (64 * num_words) - 1], num_words),
 }
 
 
 def brute(left, right, radius):
     """Every (row of left, row of right, distance) within the radius, in order."""
     distance = np.bitwise_count(left[:, None] ^ right[None, :])
+    if left.ndim == 2:
+        distance = distance.sum(axis=2, dtype=np.uint8)
     rows = np.argwhere(distance <= radius)
     return [(a, b, int(distance[a, b])) for a, b in rows.tolist()]
 
 
-def expanded_pairs(found):
-    """All pairs of rows that a `NearPairs` stands for."""
+def brute_pairs(values, radius):
+    """Every (row, later row, distance) within the radius, in order."""
+    return [pair for pair in brute(values, values, radius) if pair[0] < pair[1]]
+
+
+def rows_of(found):
+    """All (left, right, distance) of a `NearPairs`, or (row, query, distance) of `Matches`."""
+    return list(zip(found[0].tolist(), found[1].tolist(), found[2].tolist(), strict=True))
+
+
+def expanded(found):
+    """All pairs of rows that a `NearPairs` of collapsed fingerprints stands for."""
     members = {}
     for row, first in enumerate(found.first.tolist()):
         members.setdefault(first, []).append(row)
     every = {pair: 0 for rows in members.values() for pair in itertools.combinations(rows, 2)}
-    for a, b, distance in zip(found.left.tolist(), found.right.tolist(), found.distance.tolist(), strict=True):
+    for a, b, distance in rows_of(found):
         if distance:
             for pair in itertools.product(members[a], members[b]):
                 every[tuple(sorted(pair))] = distance
     return [(a, b, every[a, b]) for a, b in sorted(every)]
 
 
-def expanded_matches(found):
-    """All (row, query, distance) that a `Matches` stands for."""
-    members = {}
-    for query, first in enumerate(found.first_query.tolist()):
-        members.setdefault(first, []).append(query)
-    columns = zip(found.row.tolist(), found.query.tolist(), found.distance.tolist(), strict=True)
-    return sorted((row, query, bits) for row, first, bits in columns for query in members[first])
+def as_integers(values):
+    return values.tolist() if values.ndim == 1 else [high << 64 | low for high, low in values.tolist()]
 
 
 def answers(index, queries, radius):
     """(row, query, distance) of what an index answers to queries together, which are as one by one."""
     ids, distances = index.query(queries, radius)
-    for number, query in enumerate(queries[:: max(1, len(queries) // 20)].tolist()):
-        number *= max(1, len(queries) // 20)
+    every = max(1, len(queries) // 20)
+    for number, query in list(enumerate(as_integers(queries)))[::every]:
         one_ids, one_distances = index.query(query, radius)
         np.testing.assert_array_equal(one_ids, ids[number])
         np.testing.assert_array_equal(one_distances, distances[number])
@@ -224,11 +257,11 @@ def answers(index, queries, radius):
     return sorted(found)
 
 
-def designs(radius):
+def designs(radius, bits=64):
     """Those of few enough tables, shortest prefix first."""
     found, prefix = [], 0
-    while prefix <= 64 - radius and hamming.num_tables(64, radius, prefix) <= 100:
-        found.append(TableDesign(64, radius, prefix))
+    while prefix <= min(64, bits - radius) and hamming.num_tables(bits, radius, prefix) <= 100:
+        found.append(TableDesign(bits, radius, prefix))
         prefix = found[-1].prefix + 1
     return found
 
@@ -244,35 +277,53 @@ def one_thread():
 
 @pytest.mark.parametrize("radius", range(9))
 @pytest.mark.parametrize("case", CASES)
-def test_every_design_finds_what_brute_force_finds(radius, case, one_thread):
-    values = CASES[case](np.random.default_rng([radius, list(CASES).index(case)]), radius)
-    queries = np.concatenate([values[::3], np.array([0, 2**64 - 1], np.uint64)])
-    expected = brute(values, queries, radius)
-    expected_of_set = [(a, b, distance) for a, b, distance in brute(values, values, radius) if a < b]
-    for design in designs(radius):
+@pytest.mark.parametrize("bits", [64, 128])
+def test_every_design_finds_what_brute_force_finds(radius, case, bits, one_thread):
+    generator = np.random.default_rng([radius, list(CASES).index(case), bits])
+    values = CASES[case](generator, radius, bits // 64)
+    queries = np.concatenate([values[::3], of_integers([0, 2**bits - 1], bits // 64)])
+    expected, expected_of_set = brute(values, queries, radius), brute_pairs(values, radius)
+    for design in designs(radius, bits):
         options = {"design": design, "bucket_limit": 10**6}
-        assert expanded_pairs(hamming.pairs(values, radius, **options)) == expected_of_set
-        assert expanded_matches(hamming.join(values, queries, radius, **options)) == expected
+        assert expanded(hamming.pairs(values, radius, **options)) == expected_of_set
+        assert rows_of(hamming.pairs(values, radius, collapse=False, **options)) == expected_of_set
+        assert rows_of(hamming.join(values, queries, radius, **options)) == expected
         assert answers(HammingIndex(values, radius, design=design), queries, radius) == expected
 
 
+@pytest.mark.parametrize(("bits", "radius"), [(4, 0), (5, 1), (8, 2), (7, 3), (9, 4), (9, 5), (8, 6), (9, 7), (10, 8)])
+def test_every_design_of_few_bits_finds_all_pairs_of_all_fingerprints(bits, radius, one_thread):
+    values = np.arange(2**bits, dtype=np.uint64)
+    expected = brute_pairs(values, radius)
+    for prefix in range(bits - radius + 1):
+        masks = np.array(TableDesign(bits, radius, prefix).masks, np.uint64)
+        assert rows_of(kernels.cpu(values, masks, radius, kernels.NO_LIMIT, 0)) == expected
+        scattered = values << np.uint64(64 - bits), masks << np.uint64(64 - bits)
+        assert rows_of(kernels.cpu(*scattered, radius, kernels.NO_LIMIT, 0)) == expected
+
+
+@pytest.mark.parametrize("bits", [64, 128])
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
-def test_backends_find_the_same(backend):
-    values = planted(np.random.default_rng(1), 3, 60)
-    found = hamming.pairs(values, 3, backend=backend)
-    assert expanded_pairs(found) == [pair for pair in brute(values, values, 3) if pair[0] < pair[1]]
-    assert answers(HammingIndex(values, 3, backend=backend), values[:40], 3) == brute(values, values[:40], 3)
-    assert expanded_matches(hamming.join(values, values[:40], 3, backend=backend)) == brute(values, values[:40], 3)
+def test_backends_find_the_same(backend, bits):
+    values = planted(np.random.default_rng(1), 3, bits // 64, 60)
+    some = values[:40]
+    assert expanded(hamming.pairs(values, 3, backend=backend)) == brute_pairs(values, 3)
+    assert answers(HammingIndex(values, 3, backend=backend), some, 3) == brute(values, some, 3)
+    assert rows_of(hamming.join(values, some, 3, backend=backend)) == brute(values, some, 3)
 
 
+@pytest.mark.parametrize("num_words", [1, 2])
 @settings(max_examples=40, deadline=None)
-@given(values=fingerprints(), queries=fingerprints(), radius=st.integers(0, 8))
-def test_batch_equals_online_equals_join_equals_brute_force(values, queries, radius):
+@given(data=st.data(), radius=st.integers(0, 8))
+def test_batch_equals_online_equals_join_equals_brute_force(num_words, data, radius):
+    values, queries = data.draw(fingerprints(num_words)), data.draw(fingerprints(num_words))
     expected = brute(values, queries, radius)
     index = HammingIndex(values, radius)
     assert answers(index, queries, radius) == expected
     joined = hamming.join(values, queries, radius, bucket_limit=1000)
-    assert expanded_matches(joined) == expected and joined.num_large == joined.num_uncompared == 0
+    assert rows_of(joined) == expected and joined.num_large == joined.num_uncompared == 0
+    in_one_set = hamming.pairs(values, radius, bucket_limit=1000, collapse=False)
+    assert rows_of(in_one_set) == brute_pairs(values, radius)
     if radius:
         assert answers(index, queries, radius - 1) == [match for match in expected if match[2] < radius]
 
@@ -280,11 +331,10 @@ def test_batch_equals_online_equals_join_equals_brute_force(values, queries, rad
 @settings(max_examples=40, deadline=None)
 @given(arguments=STRATEGIES["hamming.probe"])
 def test_few_queries_are_answered_as_many(arguments):
-    words, rows, masks, queries, *rest = arguments
     few, found = kernels._FEW, []
     try:
         for kernels._FEW in (0, 2**40):
-            found.append(kernels.probe_cpu(words, rows, masks, queries, *rest))
+            found.append(kernels.probe_cpu(*arguments))
     finally:
         kernels._FEW = few
     for one, other in zip(*found, strict=True):
@@ -322,35 +372,64 @@ def test_a_million_empty_pages_are_a_million_pairs():
     values = np.zeros(10**6, np.uint64)
     found = hamming.pairs(values, 3)
     assert len(found.left) == 10**6 - 1 and not found.left.any() and found.num_large == 0
-    matches = hamming.join(values, values, 3)
-    assert len(matches.row) == 10**6 and not matches.query.any()
 
 
-def test_crowded_buckets_are_compared_with_their_first_alone_and_counted():
-    """2**16 fingerprints that differ in one block only: in three of the four tables they are one bucket."""
-    values = np.arange(2**16, dtype=np.uint64) << np.uint64(16)
-    found = hamming.pairs(values, 3, design=TableDesign(64, 3, 16), bucket_limit=512, bucket_probe=32)
-    rest = 2**16 - 32
+def test_identical_fingerprints_that_do_not_collapse_are_rows_like_others():
+    values = np.array([5, 9, 5, 4, 5], np.uint64)
+    found = hamming.pairs(values, 1, collapse=False)
+    assert rows_of(found) == [(0, 2, 0), (0, 3, 1), (0, 4, 0), (2, 3, 1), (2, 4, 0), (3, 4, 1)]
+    assert found.first.tolist() == [0, 1, 2, 3, 4]
+    crowd = hamming.pairs(np.zeros(1000, np.uint64), 3, collapse=False, design=TableDesign(64, 3, 16))
+    assert rows_of(crowd) == [(a, b, 0) for a in range(32) for b in range(a + 1, 1000)]
+    assert (crowd.num_large, crowd.num_uncompared) == (4, 4 * (968 * 967 // 2))
+
+
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_crowded_buckets_are_compared_with_their_first_alone_and_counted(num_words):
+    """2**16 fingerprints that differ in one block only: they are one bucket of every table but one."""
+    values = of_integers([value << 16 for value in range(2**16)], num_words)
+    design = TableDesign(64 * num_words, 3, 16 * num_words)
+    crowded = sum(mask & 0xFFFF << 16 == 0 for mask in design.masks)
+    assert (design.num_tables, crowded) == (4, 3)
+    options = {"design": design, "bucket_limit": 512, "bucket_probe": 32}
+    found, rest = hamming.pairs(values, 3, **options), 2**16 - 32
     assert found.num_large == 3 and found.num_uncompared == 3 * rest * (rest - 1) // 2
     expected = [pair for pair in brute(values[:32], values, 3) if pair[0] < pair[1]]
-    assert list(zip(found.left, found.right, found.distance, strict=True)) == expected
-    joined = hamming.join(values[:100], values, 3, design=TableDesign(64, 3, 16), bucket_limit=512, bucket_probe=32)
+    assert rows_of(found) == expected
+    joined = hamming.join(values[:100], values, 3, **options)
     assert joined.num_large == 300 and joined.num_uncompared == 300 * rest
     near_first = [match for match in brute(values[:100], values, 3) if match[1] < 32 or match[0] == match[1]]
-    assert expanded_matches(joined) == near_first
+    assert rows_of(joined) == near_first
 
 
-def test_chunks_of_a_file_are_scanned_one_after_another(tmp_path):
+def test_of_very_many_identical_queries_the_first_are_named_and_the_others_counted():
+    queries = np.array([7] * 10 + [8] + [6] * 9 + [2**40], np.uint64)
+    options = {"bucket_limit": 9, "bucket_probe": 4}
+    found = hamming.join(np.array([7, 2**50, 6, 7], np.uint64), queries, 1, **options)
+    sevens, sixes = list(range(4)), list(range(11, 20))
+    expected = [(row, query, 0) for row in (0, 3) for query in sevens]
+    expected += [(row, query, 1) for row in (0, 3) for query in sixes]
+    expected += [(2, query, 1) for query in sevens] + [(2, query, 0) for query in sixes]
+    assert rows_of(found) == sorted(expected)
+    assert (found.num_large, found.num_uncompared) == (3, 3 * 6)
+    whole = hamming.join(np.zeros(5000, np.uint64), np.zeros(700, np.uint64), 3)
+    assert len(whole.row) == 5000 * 32 and whole.query.max() == 31
+    assert (whole.num_large, whole.num_uncompared) == (5000, 5000 * 668)
+
+
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_chunks_of_a_file_are_scanned_one_after_another(tmp_path, num_words):
     generator = np.random.default_rng(2)
-    values, queries = planted(generator, 3), planted(generator, 3)
+    values, queries = planted(generator, 3, num_words), planted(generator, 3, num_words)
     values = np.concatenate([values, queries[-40:], values[:9]])
     queries = np.concatenate([queries, queries[:5]])
     np.save(tmp_path / "existing.npy", values)
-    chunks = list(hamming.read_chunks(tmp_path / "existing.npy", chunk_bytes=8 * 100))
+    chunks = list(hamming.read_chunks(tmp_path / "existing.npy", chunk_bytes=8 * num_words * 100 + 7))
     assert [len(chunk) for chunk in chunks] == [100] * (len(values) // 100) + [len(values) % 100]
+    assert np.array_equal(np.concatenate(chunks), values)
     found = list(hamming.scan(chunks, queries, 3))
     assert len(found) == len(chunks)
-    assert [match for part in found for match in expanded_matches(part)] == brute(values, queries, 3)
+    assert [match for part in found for match in rows_of(part)] == brute(values, queries, 3)
     assert list(hamming.scan([], queries, 3)) == []
 
 
@@ -364,6 +443,17 @@ def test_files_that_hold_no_fingerprints(tmp_path):
     np.save(path, np.zeros(5))
     with pytest.raises(InputError, match="holds float64"):
         list(hamming.read_chunks(path))
+    for shape in ((4, 3), (2, 2, 2), ()):
+        np.save(path, np.zeros(shape, np.uint64))
+        with pytest.raises(InputError, match=r"fingerprints are uint64 of shape \(rows,\) or \(rows, 2\)"):
+            list(hamming.read_chunks(path))
+    np.save(path, np.zeros((4, 2), np.uint64, order="F"))
+    with pytest.raises(InputError, match="column by column"):
+        list(hamming.read_chunks(path))
+    np.save(path, np.zeros((50, 2), np.uint64))
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(InputError, match="ends 3 fingerprints early"):
+        list(hamming.read_chunks(path))
     np.save(path, np.zeros(500, np.uint64))
     path.write_bytes(path.read_bytes()[:-80])
     with pytest.raises(InputError, match="ends 10 fingerprints early"):
@@ -373,8 +463,13 @@ def test_files_that_hold_no_fingerprints(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "wrong", [np.zeros(3), np.zeros(3, np.int64), np.zeros((2, 2), np.uint64), [1, -1], [2**64], ["a"], 7]
-)
+    "wrong",
+    [
+        np.zeros(3), np.zeros(3, np.int64), np.zeros((2, 3), np.uint64), np.zeros((2, 2, 2), np.uint64), 7, [1, -1],
+        [2**64], ["a"], [1.0], [(1, 2, 3)], [(1, -2)], [(1, 2), 3], pa.array([1, None], pa.uint64()), pa.array([1, 2]),
+        pa.array([[1, 2], None], pa.list_(pa.uint64(), 2)), pa.array([[1, None]], pa.list_(pa.uint64(), 2)),
+    ],
+)  # fmt: skip
 def test_what_is_no_set_of_fingerprints(wrong):
     for call in (lambda: hamming.pairs(wrong, 3), lambda: hamming.join(wrong, [1], 3), lambda: HammingIndex(wrong, 3)):
         with pytest.raises(ParameterError, match="fingerprints:"):
@@ -384,6 +479,40 @@ def test_what_is_no_set_of_fingerprints(wrong):
 def test_lists_of_integers_are_fingerprints():
     assert hamming.pairs([0, 2**64 - 1, 1], 1).right.tolist() == [2]
     assert len(hamming.pairs([], 1).left) == 0
+    assert hamming.pairs([(1, 0), (5, 2**64 - 1), (1, 2**63)], 1).right.tolist() == [2]
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_what_notebooks_hold_is_fingerprints(chunked):
+    values = [0, 2**64 - 1, 1]
+    wide = [[7, 0], [0, 2**64 - 1], [7, 1]]
+    one, two = pa.array(values, pa.uint64()), pa.array(wide, pa.list_(pa.uint64(), 2))
+    if chunked:
+        one, two = (pa.chunked_array([array[:2], array[2:]]) for array in (one, two))
+    for held in (one, np.array(values, object), tuple(values)):
+        assert hamming.pairs(held, 1).right.tolist() == [2]
+        assert HammingIndex(held, 1).query(2**64 - 1)[0].tolist() == [1]
+    objects = np.empty(3, object)
+    objects[:] = [np.array(pair, np.uint64) for pair in wide]
+    for held in (two, two.slice(0), objects):
+        assert hamming.pairs(held, 1).right.tolist() == [2]
+        assert HammingIndex(held, 1).query(7 << 64)[0].tolist() == [0, 2]
+    assert hamming.pairs(two.slice(1), 63).right.tolist() == []
+    assert hamming.pairs(one.slice(1), 63).right.tolist() == [1]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_series_are_fingerprints(library):
+    frames = pytest.importorskip(library)
+    series = frames.Series(np.array([0, 2**64 - 1, 1], np.uint64))
+    assert hamming.pairs(series, 1).right.tolist() == [2]
+    assert HammingIndex(series, 1, ids=series).query(2**64 - 1)[0].tolist() == [2**64 - 1]
+    wide = pa.array([[7, 0], [0, 2**64 - 1], [7, 1]], pa.list_(pa.uint64(), 2))
+    table = pa.table({"simhash": wide})
+    series = (table.to_pandas() if library == "pandas" else frames.from_arrow(table))["simhash"]
+    assert hamming.pairs(series, 1).right.tolist() == [2]
+    with pytest.raises(ParameterError, match="fingerprints:"):
+        hamming.pairs(frames.Series([1, None]), 1)
 
 
 @pytest.mark.parametrize("radius", [-1, 64, 100])
@@ -397,8 +526,35 @@ def test_a_design_for_a_smaller_radius_is_refused():
     for call in (hamming.pairs, HammingIndex):
         with pytest.raises(ParameterError, match="a design for radius 2 misses"):
             call([1, 2], 3, design=TableDesign(64, 2, 5))
-    with pytest.raises(ParameterError, match="a design of 128 bits"):
-        hamming.pairs([1, 2], 3, design=TableDesign(128, 3, 5))
+    for call in (hamming.pairs, HammingIndex):
+        for bits in (12, 128):
+            with pytest.raises(ParameterError, match=f"a design of {bits} bits: fingerprints have 64"):
+                call([1, 2], 3, design=TableDesign(bits, 3, 5))
+    with pytest.raises(ParameterError, match="a design of 64 bits: fingerprints have 128"):
+        hamming.pairs([(1, 2)], 3, design=TableDesign(64, 3, 5))
+
+
+def test_fingerprints_of_two_lengths_do_not_meet():
+    narrow, wide = np.zeros(3, np.uint64), np.zeros((3, 2), np.uint64)
+    with pytest.raises(ParameterError, match="a chunk: of 64 bits, where 128 are asked for"):
+        hamming.join(narrow, wide, 3)
+    with pytest.raises(ParameterError, match="a chunk: of 128 bits, where 64 are asked for"):
+        hamming.join(wide, narrow, 3)
+    with pytest.raises(ParameterError, match="queries: of 128 bits, where 64 are asked for"):
+        HammingIndex(narrow, 3).query(wide)
+    with pytest.raises(ParameterError, match="queries: of 64 bits, where 128 are asked for"):
+        HammingIndex(wide, 3).query(narrow)
+
+
+def test_designs_of_128_bits_lead_with_64_at_most():
+    assert TableDesign(128, 0, 1).masks == (2**64 - 1 << 64,)
+    assert TableDesign(128, 3, 62).prefix == 63
+    assert max(mask.bit_count() for prefix in range(0, 65, 4) for mask in TableDesign(128, 2, prefix).masks) == 64
+    with pytest.raises(ParameterError, match="65 leading bits: a table has room for 64"):
+        TableDesign(128, 3, 65)
+    chosen = [hamming.choose(n, 3, bits=128, num_queries=n) for n in (10, 10**6, 10**9)]
+    assert [(design.bits, design.prefix) for design in chosen] == [(128, 0), (128, 32), (128, 32)]
+    assert chosen[1].memory(10**6) == (12 * chosen[1].num_tables + 16) * 10**6
 
 
 # --------------------------------------------------------------------------------------------------------------- index
@@ -414,6 +570,18 @@ def test_answers_are_the_callers_ids(ids, tmp_path):
         found, distance = each.query([2**63 + 1, 3, 100])
         assert [len(row) for row in (found[0], found[1], found[2])] == [1, 1, 0]
         assert found[0].tolist() == [2 if ids is None else ids[2]]
+
+
+def test_integers_ask_an_index_of_128_bits(tmp_path):
+    index = HammingIndex([(1, 5), (2**63, 1), (1, 4)], 1, ["a", "b", "c"])
+    index.save(tmp_path / "index")
+    for each in (index, HammingIndex.load(tmp_path / "index")):
+        ids, distances = each.query((1 << 64) + 5)
+        assert ids.tolist() == ["a", "c"] and distances.tolist() == [0, 1]
+        ids, distances = each.query([1 << 127, 5])
+        assert [ids[0].tolist(), ids[1].tolist()] == [["b"], ["a"]] and distances[1].tolist() == [1]
+        with pytest.raises(ParameterError, match="outside 0 to 2\\*\\*128"):
+            each.query(2**128)
 
 
 def test_nearest():
@@ -452,18 +620,22 @@ def test_it_says_what_it_is():
     assert "&lt;tf&gt;" in shown and "radius" in shown and len(index) == 3
 
 
-def saved(folder, recipe=None):
-    index = HammingIndex(planted(np.random.default_rng(3), 3), 3, recipe=recipe)
+def saved(folder, recipe=None, num_words=1):
+    index = HammingIndex(planted(np.random.default_rng(3), 3, num_words), 3, recipe=recipe)
     index.save(folder / "index")
     return index, folder / "index"
 
 
-def test_an_index_comes_back_from_its_file(tmp_path):
-    index, path = saved(tmp_path, {"tokens": 5})
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_an_index_comes_back_from_its_file(tmp_path, num_words):
+    index, path = saved(tmp_path, {"tokens": 5}, num_words)
     again = HammingIndex.load(path, {"tokens": 5})
     assert (again.design, again.radius, again.recipe) == (index.design, 3, {"tokens": 5})
-    np.testing.assert_array_equal(again.words, index.words)
-    np.testing.assert_array_equal(again.rows, index.rows)
+    before, after = index.tables.arrays(), again.tables.arrays()
+    assert list(after) == list(before) == ["words", "rows", *["fingerprints"] * (num_words - 1)]
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array)
+    assert again.num_bytes == index.num_bytes == index.design.memory(len(index))
     assert (tmp_path / "index").stat().st_mode & 0o777 == 0o644 or sys.platform == "win32"
     assert [entry.name for entry in tmp_path.iterdir()] == ["index"]
 
@@ -557,10 +729,33 @@ def test_truncated_files_are_refused(tmp_path):
 
 def test_headers_that_lie(tmp_path):
     _, path = saved(tmp_path)
-    for header in ({}, [], {"design": {"bits": 64, "radius": 3, "prefix": 99}}, 5):
+    _, end = hamming._read_header(path)
+    told = json.loads(path.read_bytes()[hamming._PREAMBLE.itemsize : end])
+    words, rows = told["arrays"]["words"], told["arrays"]["rows"]
+    design = {**told["design"], "bits": 128}
+    masks = hamming._hexadecimal(TableDesign(**design))
+    lies = [
+        {},
+        [],
+        5,
+        {"design": {"bits": 64, "radius": 3, "prefix": 99}},
+        {**told, "arrays": None},
+        {**told, "arrays": {}},
+        {**told, "arrays": {"words": ["|O", words[1]], "rows": rows}},
+        {**told, "arrays": {"words": [words[0], [-1, 5]], "rows": rows}},
+        {**told, "arrays": {"words": words, "rows": [words[0], rows[1]]}},
+        {**told, "arrays": {"words": words, "rows": rows, "others": rows}},
+        {**told, "num_fingerprints": 7},
+        {**told, "radius": 9},
+        {**told, "design": design, "masks": masks},
+    ]
+    for header in lies:
         text = json.dumps(header).encode()
         preamble = np.array((hamming.MAGIC, hamming.BYTE_ORDER, hamming.VERSION, len(text)), hamming._PREAMBLE)
-        path.write_bytes(preamble.tobytes() + text)
+        data = preamble.tobytes() + text
+        for kind, shape in (header.get("arrays") or {}).values() if isinstance(header, dict) else ():
+            data += bytes(-len(data) % hamming._ALIGN + max(0, np.prod(shape)) * np.dtype(kind).itemsize)
+        path.write_bytes(data)
         with pytest.raises(InputError, match="its header cannot be read"):
             HammingIndex.load(path)
 
@@ -576,14 +771,33 @@ def same(found, expected):
 @pytest.mark.launches
 @pytest.mark.parametrize("max_rows", [3, 10, 39, 1000])
 @pytest.mark.parametrize("limit", [0, 4, 1000])
-def test_passes_and_chunks_change_nothing_on_a_gpu(max_rows, limit, monkeypatch):
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_passes_and_chunks_change_nothing_on_a_gpu(max_rows, limit, num_words, monkeypatch):
     """Masks of 64, 4, 1 and no leading bits: of the last there is one pass, whatever its size."""
     monkeypatch.setattr(kernels, "_CHUNK", 41)
+    monkeypatch.setattr(kernels, "_SLICE", 23)
     generator = np.random.default_rng(max_rows)
-    values = generator.choice(planted(generator, 2, 12), 60)
-    masks = np.array([2**64 - 1, 0xF << 30, 1, 0], np.uint64)
+    values = generator.choice(planted(generator, 2, num_words, 12), 60)
+    masks = of_integers([2**64 - 1, 0xF << 30, 1 << 64 * (num_words - 1), 0], num_words)
     expected = kernels.reference(values, masks, 2, limit, 3)
     same(kernels.gpu(values, masks, 2, limit, 3, max_rows=max_rows), expected)
+
+
+@pytest.mark.launches
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_an_index_on_a_gpu_keeps_its_tables_there_if_they_fit(num_words, monkeypatch):
+    values = planted(np.random.default_rng(6), 2, num_words, 20)
+    for room in (0, 2**30):
+        monkeypatch.setattr(hamming, "most_rows", lambda row_bytes, room=room: max(1, room))
+        index = HammingIndex(values, 2, backend="gpu")
+        assert answers(index, values[:20], 2) == brute(values, values[:20], 2)
+        assert (index.tables._resident is None) == (room == 0)
+        assert rows_of(hamming.join(values, values[:20], 2, backend="gpu")) == brute(values, values[:20], 2)
+
+
+def test_masks_of_more_than_a_word_are_refused():
+    with pytest.raises(ValueError, match="a mask of more than 64 bits"):
+        kernels.plan(np.array([[1, 2**64 - 1]], np.uint64))
 
 
 def test_a_table_keeps_every_bit():

@@ -209,12 +209,12 @@ def test_pairs_are_written_and_merged_in_chunks(monkeypatch, limit):
 def test_pairs_of_a_bucket_are_numbered_in_lexicographic_order():
     for m in (2, 3, 7, 50):
         for number, (a, b) in enumerate(combinations(range(m), 2)):
-            assert pairtables._first_of(number, m) == a
-            assert a + 1 + number - pairtables._pairs_before(a, m) == b
+            assert pairtables.first_of(number, m) == a
+            assert a + 1 + number - pairtables.pairs_before(a, m) == b
     m = 2**32 - 1
     last = m * (m - 1) // 2 - 1
-    assert pairtables._first_of(last, m) == m - 2
-    assert pairtables._first_of(last - 1, m) == pairtables._first_of(last - 2, m) == m - 3
+    assert pairtables.first_of(last, m) == m - 2
+    assert pairtables.first_of(last - 1, m) == pairtables.first_of(last - 2, m) == m - 3
 
 
 def test_half_a_billion_documents_are_sorted_in_one_pass(monkeypatch):
@@ -224,6 +224,6 @@ def test_half_a_billion_documents_are_sorted_in_one_pass(monkeypatch):
     cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime), get_default_memory_pool=lambda: pool)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(pairtables, "simulated", lambda: False)
-    assert pairtables._most_rows() > 500_000_000
+    assert pairtables.most_rows(pairtables._ROW_BYTES) > 500_000_000
     pool.get_limit = lambda: 40_000_000_000
-    assert pairtables._most_rows() == 15_500_000_000 // 2 // 44
+    assert pairtables.most_rows(pairtables._ROW_BYTES) == 15_500_000_000 // 2 // 44
