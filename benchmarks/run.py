@@ -406,14 +406,14 @@ def _candidates(sketches: Any, recipe: Recipe) -> tuple[np.ndarray, Any]:
 
 def _by_spool(path: Path, recipe: Recipe) -> tuple[dict[str, float], Any, dict]:
     """All shingles go to a temporary file as the text streams by; candidates are gathered from it."""
-    clock = pipeline._Clock(None)
+    clock = pipeline.Clock(None)
     with Spool() as spool:
         with clock.stage("sketch and spool"):
             sketches = pipeline._sketch_documents(open_documents(path), recipe, clock, CPU, spool=spool)
         with clock.stage("collide"):
             own, pairs = _candidates(sketches, recipe)
         with clock.stage("gather and verify"):
-            verified = pipeline._verify_spooled(spool, own, pairs, recipe, clock, CPU)
+            verified = pipeline._verify_spooled(spool, own, pairs, recipe.threshold, clock, CPU)
         share = len(np.unique([pairs.left, pairs.right])) / sketches.documents
         return clock.seconds, verified, {"disk": 8 * spool.num_values, "share": share}
 
@@ -421,7 +421,7 @@ def _by_spool(path: Path, recipe: Recipe) -> tuple[dict[str, float], Any, dict]:
 def _by_second_pass(path: Path, recipe: Recipe) -> tuple[dict[str, float], Any, dict]:
     """The text is read again and candidates' documents are shingled again; theirs alone go to the temporary file, so
     that memory is as bounded as with the other design."""
-    clock = pipeline._Clock(None)
+    clock = pipeline.Clock(None)
     with clock.stage("sketch"):
         sketches = pipeline._sketch_documents(open_documents(path), recipe, clock, CPU)
     with clock.stage("collide"):
@@ -440,7 +440,7 @@ def _by_second_pass(path: Path, recipe: Recipe) -> tuple[dict[str, float], Any, 
         with clock.stage("gather and verify"):
             place = np.zeros(len(own), np.int64)
             place[wanted] = np.arange(len(wanted))
-            verified = pipeline._verify_spooled(spool, place, pairs, recipe, clock, CPU)
+            verified = pipeline._verify_spooled(spool, place, pairs, recipe.threshold, clock, CPU)
         return clock.seconds, verified, {"disk": 8 * spool.num_values, "share": len(rows) / sketches.documents}
 
 

@@ -529,7 +529,8 @@ def info(
         lines += ["", summary(found["report"], style, output=found["folder"], verbose=True)]
     else:
         lines += [f"  {name.replace('_', ' '):14} {value:,}" for name, value in found["counts"].items()]
-        lines.append(f"  {'columns':14} {', '.join(found['columns'])}")
+        if "columns" in found:
+            lines.append(f"  {'columns':14} {', '.join(found['columns'])}")
         if found["recipe"]:
             lines += ["", style.bold("recipe"), *recipe_lines(found["recipe"])]
     typer.echo("\n".join(lines))
@@ -691,8 +692,20 @@ def _describe(path: Path) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from .hamming import HammingIndex, is_index
     from .recipe import METADATA_KEY
 
+    if is_index(path):
+        index = HammingIndex.load(path)
+        counts = {
+            "fingerprints": len(index),
+            "bits": index.design.bits,
+            "radius": index.radius,
+            "tables": index.design.num_tables,
+            "leading_bits": index.design.prefix,
+            "file_bytes": path.stat().st_size,
+        }
+        return {"kind": "index", "counts": counts, "recipe": index.recipe}
     try:
         with pq.ParquetFile(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows

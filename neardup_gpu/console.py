@@ -37,6 +37,10 @@ def announce_compilation() -> None:
 
 LABELS = {
     "sketch": "sketching",
+    "weigh": "weighing",
+    "build": "building tables",
+    "query": "asking",
+    "match": "comparing",
     "read": "reading",
     "collide": "finding candidates",
     "estimate": "estimating",

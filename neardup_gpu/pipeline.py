@@ -440,7 +440,7 @@ def _keep_column(recipe: AnyRecipe) -> tuple[str | None, bool]:
     return recipe.keep, False
 
 
-class _Clock:
+class Clock:
     """Seconds by stage, and progress as it is made."""
 
     def __init__(self, progress: Progress | None) -> None:
@@ -519,7 +519,7 @@ class _Waiting:
         for spool in self.spools:
             spool.spill()
 
-    def simhashes(self, recipe: SimhashRecipe, clock: _Clock, job: Job) -> tuple[Frequencies, np.ndarray]:
+    def simhashes(self, recipe: SimhashRecipe, clock: Clock, job: Job) -> tuple[Frequencies, np.ndarray]:
         """How many documents hold each token, and what `simhash` gives for all documents, in host memory."""
         frequencies = self._counter.result(recipe.seed)
         offsets = self.spools[0].offsets
@@ -556,7 +556,7 @@ def _rows(text: Ragged, first: int, last: int) -> Ragged:
 def _sketch_documents(
     documents: Documents,
     recipe: AnyRecipe,
-    clock: _Clock,
+    clock: Clock,
     job: Job,
     *,
     frequencies: Frequencies | None = None,
@@ -715,7 +715,7 @@ def _first_by_fingerprint(fingerprints: Any) -> Any:
 
 
 def _verify_spooled(
-    spool: Spool | DeviceSpool, spool_rows: np.ndarray, candidates: Pairs, threshold: float, clock: _Clock, job: Job
+    spool: Spool | DeviceSpool, spool_rows: np.ndarray, candidates: Pairs, threshold: float, clock: Clock, job: Job
 ) -> Verified:
     """`verify` for shingles in a spool, holding at most `VERIFY_BYTES` of them at a time (or one pair's, if larger).
 
@@ -739,9 +739,7 @@ def _verify_spooled(
     return _at_least(threshold, left, right, found)
 
 
-def _compare_spooled(
-    sets: Spool | DeviceSpool, left: Any, right: Any, threshold: float, clock: _Clock, job: Job
-) -> Any:
+def _compare_spooled(sets: Spool | DeviceSpool, left: Any, right: Any, threshold: float, clock: Clock, job: Job) -> Any:
     """`_resemblances` of sets in a spool."""
     held_bytes = job.sets_bytes or VERIFY_BYTES
     if 8 * sets.num_values <= held_bytes:
@@ -865,9 +863,9 @@ def dedup(
     resolve(backend, device, gpu_memory)  # before anything is opened
     documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
     reference = None if against is None else _open_reference(against, text_columns, id_column, html, glob)
-    clock = _Clock(progress)
+    clock = Clock(progress)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_threads(threads))
+        stack.enter_context(on_threads(threads))
         folder = None
         if output is not None:
             folder = stack.enter_context(new_folder(output, overwrite, _paths(documents, reference)))
@@ -940,7 +938,7 @@ def _open_reference(
 
 
 @contextlib.contextmanager
-def _threads(threads: int | None) -> Iterator[None]:
+def on_threads(threads: int | None) -> Iterator[None]:
     """One job at a time, on so many threads."""
     before = numba.get_num_threads()
     if threads is not None:
@@ -959,7 +957,7 @@ def _decide(
     documents: Documents,
     reference: Documents | None,
     recipe: AnyRecipe,
-    clock: _Clock,
+    clock: Clock,
     job: Job,
     spool: Spool | DeviceSpool,
     batch_bytes: int | None,
@@ -1190,7 +1188,7 @@ def _check_recall(
     verified: Verified,
     recipe: AnyRecipe,
     check: int,
-    clock: _Clock,
+    clock: Clock,
     job: Job,
 ) -> dict[str, Any]:
     """Compare some documents with all others, without any filter, and see which of their pairs were found.
@@ -1336,9 +1334,9 @@ def sketch(
         recipe = choose_recipe(method, threshold, recall, filter)
     recipe, known = _with_frequencies(recipe, frequencies)
     documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
-    clock = _Clock(progress)
+    clock = Clock(progress)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_threads(threads))
+        stack.enter_context(on_threads(threads))
         file = stack.enter_context(new_file(output, overwrite))
         counted, waiting = None, None
         if _has_to_count(recipe, known):
@@ -1441,9 +1439,9 @@ def find_pairs(
     InputError, RecipeMismatchError
         If a file cannot be read, or was made by another recipe than the first.
     """
-    clock = _Clock(progress)
+    clock = Clock(progress)
     paths = [sketches] if isinstance(sketches, (str, Path)) else list(sketches)
-    with _threads(threads), contextlib.ExitStack() as stack:
+    with on_threads(threads), contextlib.ExitStack() as stack:
         file = stack.enter_context(new_file(output, overwrite)) if output is not None else None
         job = stack.enter_context(running(backend, device, gpu_memory))
         with clock.stage("read"):

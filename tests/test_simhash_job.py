@@ -461,6 +461,18 @@ class TestCommand:
         status, said, _ = self.call(capsys, *command, *known)
         assert status == 0
 
+    def test_info_of_an_index(self, parquet, tmp_path, capsys):
+        self.call(capsys, "simhash", parquet, "--id-column", "id", "-o", tmp_path / "s.parquet")
+        assert (
+            self.call(capsys, "hamming", "build", tmp_path / "s.parquet", "-o", tmp_path / "i", "--radius", 4)[0] == 0
+        )
+        status, said, _ = self.call(capsys, "info", tmp_path / "i", "--json")
+        found = json.loads(said)
+        assert (status, found["kind"], found["counts"]["radius"]) == (0, "index", 4)
+        assert found["recipe"]["method"] == "simhash"
+        status, said, _ = self.call(capsys, "info", tmp_path / "i")
+        assert status == 0 and said.startswith("index  ")
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
