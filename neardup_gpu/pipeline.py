@@ -472,9 +472,15 @@ class _Sketched(NamedTuple):
 
 
 def _sketch_rows(
-    text: Ragged, recipe: AnyRecipe, frequencies: Frequencies | None, backend: str | None, first: int, last: int
+    text: Ragged,
+    recipe: AnyRecipe,
+    frequencies: Frequencies | None,
+    whole: bool,
+    backend: str | None,
+    first: int,
+    last: int,
 ) -> _Sketched:
-    """The first stages of rows `first` to `last`."""
+    """The first stages of rows `first` to `last`; `whole`: fingerprints of whole token sequences as well."""
     tokens, invalid = _tokenize(_rows(text, first, last), recipe, backend)
     waits = shingles = signature = features = None
     if isinstance(recipe, Recipe):
@@ -489,7 +495,9 @@ def _sketch_rows(
         else:
             weighted = shingles if shingles is not None and recipe.features == "shingles" else tokens
             features = simhash(weighted, recipe, frequencies=frequencies, backend=backend)
-    fingerprints = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
+    fingerprints = None
+    if whole:
+        fingerprints = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
     return _Sketched(waits, shingles, signature, features, fingerprints, home(tokens.sizes), invalid)
 
 
@@ -564,6 +572,7 @@ def _sketch_documents(
     column: str | None = None,
     spool: Spool | DeviceSpool | None = None,
     signatures: bool = False,
+    whole: bool = True,
     max_bytes: int | None = None,
 ) -> _Sketches:
     """Stream documents through the first stages."""
@@ -578,12 +587,13 @@ def _sketch_documents(
 
     options = {} if max_bytes is None else {"max_bytes": max_bytes}
     for batch, text in job.staged(documents.batches(columns=() if column is None else (column,), **options)):
-        run = partial(_sketch_rows, text, recipe, frequencies, job.backend)
+        run = partial(_sketch_rows, text, recipe, frequencies, whole, job.backend)
         for part in job.compute(run, batch.text.offsets, batch.ids, spill if spools else None):
-            sketched = [part.fingerprints] if part.features is None else [part.fingerprints, part.features]
-            resident = not signatures and job.holds(sum(array.nbytes for array in sketched))
-            for array, those in zip(sketched, (kept.fingerprints, kept.features), strict=False):
-                those.append(array if resident else home(array))
+            made = [(part.features, kept.features), (part.fingerprints, kept.fingerprints)]
+            resident = not signatures and job.holds(sum(array.nbytes for array, _ in made if array is not None))
+            for array, those in made:
+                if array is not None:
+                    those.append(array if resident else home(array))
             if waiting is not None and part.waits is not None:
                 waiting.add(part.waits, job.backend)
             if spool is not None and part.shingles is not None:
@@ -594,7 +604,7 @@ def _sketch_documents(
             kept.tokens += int(part.num_tokens.sum())
             kept.shingles += 0 if part.shingles is None else len(part.shingles.values)
             kept.invalid_utf8 += part.invalid
-            del part, sketched  # the next one needs the room
+            del part, made, array  # the next one needs the room
         if column is not None:
             kept.column.append(batch.columns[column])
         kept.ids.append(batch.ids)
@@ -1346,6 +1356,7 @@ def sketch(
             waiting = stack.enter_context(_Waiting(temp_dir or file.parent, job, job.spool_bytes))
         with clock.stage("sketch"):
             options: dict[str, Any] = {"frequencies": known, "waiting": waiting, "signatures": True}
+            options["whole"] = isinstance(recipe, Recipe)
             sketches = _sketch_documents(documents, recipe, clock, job, **options)
             if sketches.documents == 0:
                 raise InputError("the input holds no documents; nothing was written")

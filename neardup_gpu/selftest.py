@@ -2,7 +2,7 @@
 
 Kernels are found by themselves, as functions named `reference` or `*_reference` in the files of kernels/. Each has a
 generator of inputs here: a function of a random generator and a size, which is about the number of values (tokens:
-bytes; pair tables and components: rows) that go in.
+bytes; pair tables and components: rows; tables of fingerprints: words) that go in.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ import numpy as np
 import pyarrow as pa
 
 from neardup_gpu import kernels
+from neardup_gpu.kernels.compression import encode_cpu
+from neardup_gpu.kernels.hamming import table_cpu
 from neardup_gpu.kernels.launch import simulated
 from neardup_gpu.kernels.overlap import invert
 from neardup_gpu.kernels.resemblance import unique_cpu
+from neardup_gpu.kernels.weights import logarithmic_cpu
 
 from .backend import Job, home, running
 from .errors import ParameterError
+from .hamming import TableDesign, choose
 from .pipeline import dedup
 from .recipe import Recipe
 from .report import Style, size
@@ -188,6 +192,103 @@ def gather_cpu(*arguments: Any) -> tuple[np.ndarray, np.ndarray]:
     return module.cpu(*arguments)
 
 
+def _words(random: np.random.Generator, num_values: int) -> np.ndarray:
+    """Fingerprints of words, a few of which are most of a text: the n-th as often as 1 / n, of 100,000 different."""
+    numbers = np.exp(random.random(num_values) * np.log(100_000)).astype(np.uint64)
+    return numbers * np.uint64(0x9E3779B97F4A7C15)
+
+
+def simhash(random: np.random.Generator, size: int) -> tuple:
+    """Tokens, half of the time with weights."""
+    values, offsets = _words(random, size), _offsets(random, size, 500)
+    weights = logarithmic_cpu(random.geometric(0.3, size)) if random.random() < 0.5 else None
+    return values, offsets, weights, int(random.choice([64, 128]))
+
+
+def counts(random: np.random.Generator, size: int) -> tuple:
+    """Tokens with repeats."""
+    return _words(random, size), _offsets(random, size, 500)
+
+
+def occurrences(random: np.random.Generator, size: int) -> tuple:
+    """Tokens with repeats, of no rows."""
+    return (_words(random, size),)
+
+
+def logarithmic(random: np.random.Generator, size: int) -> tuple:
+    """Counts, most of them small."""
+    return (np.exp2(40 * random.random(size) ** 4).astype(np.int64),)
+
+
+def look_up(random: np.random.Generator, size: int) -> tuple:
+    """Tokens, and a table that lacks some."""
+    values = _words(random, size)
+    table = np.unique(values)
+    table = table[random.random(len(table)) < 0.9]
+    return values, table, logarithmic_cpu(random.geometric(0.01, len(table))), 256
+
+
+def _near(random: np.random.Generator, num_rows: int, num_words: int) -> np.ndarray:
+    """Fingerprints: a third within 8 bits of another, some repeats, a hundredth that differ in one block only."""
+    values = random.integers(0, 2**64, (num_rows, num_words), np.uint64)
+    copied = random.random(num_rows) < 1 / 3
+    values[copied] = values[random.integers(0, max(1, num_rows), int(copied.sum()))]
+    for _ in range(8):
+        flipped = copied & (random.random(num_rows) < 0.3)
+        column = random.integers(0, num_words, int(flipped.sum()))
+        values[flipped, column] ^= np.uint64(1) << random.integers(0, 64, len(column), np.uint64)
+    crowd = random.integers(0, max(1, num_rows), num_rows // 100)
+    values[crowd] = random.integers(0, 1 << 16, (len(crowd), num_words), np.uint64)
+    return values if num_words == 2 else values[:, 0].copy()
+
+
+def hamming(random: np.random.Generator, size: int) -> tuple:
+    """Fingerprints of 64 or 128 bits, and the masks of the cheapest design for all their pairs within 3 bits."""
+    num_words = int(random.integers(1, 3))
+    design = choose(size, 3, num_queries=size / 2, probe=0, bits=64 * num_words)
+    return _near(random, size // num_words, num_words), design.array, 3, 64, 16
+
+
+def first(random: np.random.Generator, size: int) -> tuple:
+    """Fingerprints of 64 or 128 bits."""
+    num_words = int(random.integers(1, 3))
+    return (_near(random, size // num_words, num_words),)
+
+
+def table(random: np.random.Generator, size: int) -> tuple:
+    """Fingerprints of 64 or 128 bits, and a mask."""
+    num_words = int(random.integers(1, 3))
+    masks = TableDesign(64 * num_words, 3, 16).array
+    return _near(random, size // num_words, num_words), masks[random.integers(len(masks))], bool(random.integers(2))
+
+
+def probe(random: np.random.Generator, size: int) -> tuple:
+    """Tables of a quarter of the bits each, and queries, half of them for what is in the tables."""
+    num_words = int(random.integers(1, 3))
+    masks = TableDesign(64 * num_words, 3, 16).array
+    values = _near(random, size // 8, num_words)
+    words, rows = zip(*(table_cpu(values, mask, True) for mask in masks), strict=True)
+    queries = np.concatenate([values, _near(random, size // 8, num_words)])
+    return np.stack(words), np.stack(rows), masks, queries, 3, 64, 16, None if num_words == 1 else values
+
+
+def encode(random: np.random.Generator, size: int) -> tuple:
+    """Two tables, one of them of random words."""
+    return (np.sort(np.stack([_near(random, size // 2, 1), random.integers(0, 2**64, size // 2, np.uint64)]), axis=1),)
+
+
+def decode(random: np.random.Generator, size: int) -> tuple:
+    """All blocks of two tables, in any order."""
+    tables = encode_cpu(*encode(random, size))
+    return tables.lengths, tables.offsets, tables.blocks, tables.firsts, random.permutation(len(tables.blocks))
+
+
+def compressed_probe(random: np.random.Generator, size: int) -> tuple:
+    """As `probe`, the tables compressed."""
+    words, *rest = probe(random, size)
+    return *encode_cpu(words), *rest
+
+
 GENERATORS: dict[str, Callable[[np.random.Generator, int], tuple]] = {
     "tokens": tokens,
     "shingles": shingles,
@@ -201,6 +302,18 @@ GENERATORS: dict[str, Callable[[np.random.Generator, int], tuple]] = {
     "components.connected": connected,
     "overlap": overlap,
     "gather": gather,
+    "simhash": simhash,
+    "weights.counts": counts,
+    "weights.occurrences": occurrences,
+    "weights.logarithmic": logarithmic,
+    "weights.look_up": look_up,
+    "hamming": hamming,
+    "hamming.first": first,
+    "hamming.table": table,
+    "hamming.probe": probe,
+    "compression.encode": encode,
+    "compression.decode": decode,
+    "compression.probe": compressed_probe,
 }
 """The inputs of each kernel."""
 

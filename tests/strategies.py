@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from neardup_gpu.kernels import compression
 from neardup_gpu.kernels.hamming import table_reference
 from neardup_gpu.kernels.overlap import invert
 
@@ -213,42 +214,105 @@ COUNTS = st.one_of(
 
 
 @st.composite
-def fingerprints(draw):
+def fingerprints(draw, num_words=1):
     """Near one another in many ways: a few centres, some of their bits, anywhere or in one block, flipped."""
     generator = np.random.default_rng(draw(SEEDS))
-    centres = np.array(draw(st.lists(WORDS, min_size=1, max_size=6)), np.uint64)
+    centres = np.array(draw(st.lists(st.tuples(*[WORDS] * num_words), min_size=1, max_size=6)), np.uint64)
     values = generator.choice(centres, draw(st.sampled_from([0, 1, 2, 30, 120])))
     places = np.uint64(1) << generator.integers(0, draw(st.sampled_from([3, 16, 64])), (5, len(values)), np.uint64)
-    for flipped in places[: draw(st.integers(0, 5))]:
-        values ^= np.where(generator.random(len(values)) < 0.5, flipped, np.uint64(0))
-    return values
+    columns = generator.integers(0, num_words, (5, len(values)))
+    for flipped, column in zip(places[: draw(st.integers(0, 5))], columns, strict=False):
+        values[np.arange(len(values)), column] ^= np.where(generator.random(len(values)) < 0.5, flipped, np.uint64(0))
+    return values if num_words == 2 else values[:, 0].copy()
 
 
+NUM_WORDS = st.sampled_from([1, 2])  # of a fingerprint
 MASKS = st.one_of(WORDS, st.sampled_from([4, 8, 16, 40]).map(lambda p: (1 << p) - 1 << 64 - p)).map(np.uint64)
 LIMITS = st.tuples(st.sampled_from([0, 1, 2, 5, 10, 1000]), st.integers(0, 6))
 
 
 @st.composite
+def wide_masks(draw):
+    """Masks of at most 64 of 128 bits."""
+    mask, lower = draw(MASKS), draw(st.one_of(st.sampled_from([0, 2**64 - 1]), WORDS).map(np.uint64))
+    return np.array([mask & ~lower, mask & lower], np.uint64)
+
+
+def masks(num_words):
+    return MASKS if num_words == 1 else wide_masks()
+
+
+@st.composite
+def hamming_first(draw):
+    return (draw(fingerprints(draw(NUM_WORDS))),)
+
+
+@st.composite
+def hamming_table(draw):
+    num_words = draw(NUM_WORDS)
+    return draw(fingerprints(num_words)), draw(masks(num_words)), draw(st.booleans())
+
+
+@st.composite
 def hamming(draw):
-    masks = np.array(draw(st.lists(MASKS, max_size=4)), np.uint64)
-    return draw(fingerprints()), masks, draw(st.integers(0, 8)), *draw(LIMITS)
+    num_words = draw(NUM_WORDS)
+    some = np.array(draw(st.lists(masks(num_words), max_size=4)), np.uint64)
+    if num_words == 2:
+        some = some.reshape(-1, 2)
+    return draw(fingerprints(num_words)), some, draw(st.integers(0, 8)), *draw(LIMITS)
 
 
 @st.composite
 def hamming_probe(draw):
-    values, masks, radius, *limits = draw(hamming())
+    values, some, radius, *limits = draw(hamming())
     whole = draw(st.booleans())
-    tables = [table_reference(values, mask, whole) for mask in masks]
-    words = np.array([words for words, _ in tables], np.uint64).reshape(len(masks), len(values))
-    rows = np.array([rows for _, rows in tables], np.uint32).reshape(len(masks), len(values))
-    queries = np.concatenate([values[: draw(st.integers(0, 20))], draw(fingerprints())])
-    return words, rows, masks, queries, radius, *limits
+    tables = [table_reference(values, mask, whole) for mask in some]
+    words = np.array([words for words, _ in tables], np.uint64).reshape(len(some), len(values))
+    rows = np.array([rows for _, rows in tables], np.uint32).reshape(len(some), len(values))
+    queries = np.concatenate([values[: draw(st.integers(0, 20))], draw(fingerprints(values.ndim))])
+    return words, rows, some, queries, radius, *limits, None if values.ndim == 1 else values
+
+
+@st.composite
+def sorted_tables(draw):
+    """Tables of as many sorted words: random ones that fill several blocks, crowded ones, equal ones."""
+    shape = draw(st.sampled_from([0, 1, 2])), draw(st.sampled_from([0, 1, 2, 40, 300, 600]))
+    generator = np.random.default_rng(draw(SEEDS))
+    words = generator.integers(0, 2**64, shape, np.uint64) >> np.uint64(draw(st.sampled_from([0, 40, 56, 63])))
+    words[:, ::2] = np.uint64(draw(WORDS)) if draw(st.booleans()) else words[:, ::2]
+    return np.sort(words, axis=1)
+
+
+@st.composite
+def some_blocks(draw):
+    """Of compressed tables, in any order, with repeats."""
+    tables = compression.encode_reference(draw(sorted_tables()))
+    number = st.integers(0, max(0, len(tables.blocks) - 1))
+    numbers = draw(st.lists(number, max_size=8)) if len(tables.blocks) else []
+    return tables.lengths, tables.offsets, tables.blocks, tables.firsts, np.array(numbers, np.int64)
+
+
+@st.composite
+def compressed_probe(draw):
+    """The arguments of `hamming_probe`, compressed; or tables of several blocks, and queries near their words."""
+    words, rows, some, queries, *rest = draw(hamming_probe())
+    if some.ndim == 1 and draw(st.booleans()):
+        values = np.repeat(np.random.default_rng(draw(SEEDS)).integers(0, 2**64, 250, np.uint64), 2)
+        values[: draw(st.sampled_from([0, 300]))] &= np.uint64(2**63 + 7)
+        tables = [table_reference(values, mask, True) for mask in some]
+        words = np.array([words for words, _ in tables], np.uint64).reshape(len(some), len(values))
+        rows = np.array([rows for _, rows in tables], np.uint32).reshape(len(some), len(values))
+        queries = np.concatenate([values[: draw(st.integers(0, 60))] ^ np.uint64(1), queries])
+    return *compression.encode_reference(words), rows, some, queries, *rest
 
 
 STRATEGIES = {
+    "compression.encode": st.tuples(sorted_tables()),
+    "compression.decode": some_blocks(),
+    "compression.probe": compressed_probe(),
     "hamming": hamming(),
-    "hamming.first": st.tuples(fingerprints()),
-    "hamming.table": st.tuples(fingerprints(), MASKS, st.booleans()),
+    "hamming.first": hamming_first(),
+    "hamming.table": hamming_table(),
     "hamming.probe": hamming_probe(),
     "tokens": tokens(),
     "shingles": shingles(),
@@ -258,7 +322,7 @@ STRATEGIES = {
     "overlap": overlap(),
     "simhash": weighted_words(),
     "weights.counts": ragged_words(),
-    "weights.frequencies": ragged_words(),
+    "weights.occurrences": st.tuples(ragged_words().map(lambda rows: rows[0])),
     "weights.logarithmic": st.tuples(st.lists(COUNTS, max_size=20).map(lambda n: np.array(n, np.int64))),
     "weights.look_up": look_up(),
     "supershingles": supershingles(),

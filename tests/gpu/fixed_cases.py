@@ -15,6 +15,7 @@ import numpy as np
 from strategies import CHARACTERS
 from test_agreement import DEFINITIONS
 
+from neardup_gpu.kernels import compression
 from neardup_gpu.kernels.hamming import table_cpu
 from neardup_gpu.kernels.overlap import invert
 from neardup_gpu.kernels.resemblance import unique_cpu
@@ -130,28 +131,55 @@ def gather():
     return *ragged(10_000, 20, giant=20_000), generator(9).integers(0, 10_000, 8000)
 
 
-def near(num_rows):
+def near(num_rows, num_words=1):
     """Random fingerprints, twice as many near them, and a crowd of repeats and of those that differ in one block."""
     random = generator(9)
-    values = random.integers(0, 2**64, num_rows, np.uint64)
+    values = random.integers(0, 2**64, (num_rows, num_words), np.uint64)
     values = np.concatenate([values, values[random.integers(0, num_rows, 2 * num_rows)]])
-    for flipped in np.uint64(1) << random.integers(0, 64, (4, len(values)), np.uint64):
-        values ^= np.where(random.random(len(values)) < 0.4, flipped, np.uint64(0))
-    crowd = random.integers(0, 1000, num_rows // 4, np.uint64) << np.uint64(20)
-    return random.permutation(np.concatenate([values, crowd]))
+    for flipped in np.uint64(1) << random.integers(0, 64, (4, *values.shape), np.uint64):
+        values ^= np.where(random.random(values.shape) < 0.4 / num_words, flipped, np.uint64(0))
+    crowd = random.integers(0, 1000, (num_rows // 4, num_words), np.uint64) << np.uint64(20)
+    values = random.permutation(np.concatenate([values, crowd]))
+    return values if num_words == 2 else values[:, 0].copy()
 
 
-QUARTERS = np.uint64(0xFFFF << 48) >> np.arange(0, 64, 16, dtype=np.uint64)
+QUARTERS = {
+    1: np.uint64(0xFFFF << 48) >> np.arange(0, 64, 16, dtype=np.uint64),
+    2: np.array([[0xFFFFFFFF << 32, 0], [0xFFFFFFFF, 0], [0, 0xFFFFFFFF << 32], [0, 0xFFFFFFFF]], np.uint64),
+}
+"""Masks of a quarter of the bits each, of fingerprints of one word and two."""
 
 
-def hamming(limit):
-    return near(2000), QUARTERS, 3, limit, 8
+def hamming(num_words, limit):
+    return near(2000, num_words), QUARTERS[num_words], 3, limit, 8
 
 
-def hamming_probe(limit):
-    tables = [table_cpu(near(2000), mask, True) for mask in QUARTERS]
+def hamming_table(num_words, whole):
+    return near(3000, num_words), QUARTERS[num_words][1], whole
+
+
+def hamming_probe(num_words, limit):
+    values = near(2000, num_words)
+    tables = [table_cpu(values, mask, True) for mask in QUARTERS[num_words]]
     words, rows = (np.stack([table[part] for table in tables]) for part in (0, 1))
-    return words, rows, QUARTERS, near(1000), 3, limit, 8
+    queries = near(1000, num_words)
+    return words, rows, QUARTERS[num_words], queries, 3, limit, 8, None if num_words == 1 else values
+
+
+def sorted_tables():
+    """A crowded table, a random one, and one of equal words, which fill their blocks to the bit."""
+    words = np.sort(np.stack([near(9000), generator(12).integers(0, 2**64, 29_250, np.uint64)]), axis=1)
+    return np.concatenate([words, np.full((1, words.shape[1]), 2**64 - 1, np.uint64)])
+
+
+def some_blocks():
+    tables = compression.encode_cpu(sorted_tables())
+    return *tables[:3], tables.firsts, generator(13).permutation(len(tables.blocks))[:100]
+
+
+def compressed_probe(num_words, limit):
+    words, *rest = hamming_probe(num_words, limit)
+    return *compression.encode_cpu(words), *rest
 
 
 FIXED: dict[str, list[Callable[[], tuple]]] = {
@@ -166,17 +194,20 @@ FIXED: dict[str, list[Callable[[], tuple]]] = {
     "pairtables": [partial(pairtables, 6, 2, 50), partial(pairtables, 5, 4, 10_000)],
     "resemblance.unique": [partial(ragged, 10_000, 20, giant=20_000, alphabet=50_000)],
     "resemblance": [resemblance],
-    "hamming": [partial(hamming, limit) for limit in (100, 10**6)],
-    "hamming.first": [lambda: (near(3000),)],
-    "hamming.table": [partial(lambda whole: (near(3000), QUARTERS[1], whole), whole) for whole in (False, True)],
-    "hamming.probe": [partial(hamming_probe, limit) for limit in (100, 10**6)],
+    "hamming": [partial(hamming, words, limit) for words in (1, 2) for limit in (100, 10**6)],
+    "hamming.first": [partial(lambda words: (near(3000, words),), words) for words in (1, 2)],
+    "hamming.table": [partial(hamming_table, words, whole) for words in (1, 2) for whole in (False, True)],
+    "hamming.probe": [partial(hamming_probe, words, limit) for words in (1, 2) for limit in (100, 10**6)],
+    "compression.encode": [lambda: (sorted_tables(),)],
+    "compression.decode": [some_blocks],
+    "compression.probe": [partial(compressed_probe, words, limit) for words in (1, 2) for limit in (100, 10**6)],
     "components.greedy": [greedy, path],
     "components.connected": [partial(pairs, 20_000, 15_000)],
     "gather": [gather],
     "overlap": [overlap],
     "simhash": [partial(simhash, False, 64), partial(simhash, True, 128)],
     "weights.counts": [partial(ragged, 5000, 20, giant=20_000, alphabet=2000)],
-    "weights.frequencies": [partial(ragged, 5000, 20, giant=20_000, alphabet=2000)],
+    "weights.occurrences": [lambda: ragged(5000, 20, alphabet=2000)[:1]],
     "weights.logarithmic": [lambda: (generator(11).integers(1, 2**40, 1000),)],
     "weights.look_up": [partial(look_up, None), partial(look_up, 0)],
 }
