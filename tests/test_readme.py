@@ -22,10 +22,10 @@ PYTHON = [
 
 
 def test_every_python_block_has_its_output() -> None:
-    assert len(PYTHON) == sum(language == "python" for language, _ in BLOCKS) == 2
+    assert len(PYTHON) == sum(language == "python" for language, _ in BLOCKS) == 3
 
 
-@pytest.mark.parametrize(("code", "output"), PYTHON, ids=["dedup", "stages"])
+@pytest.mark.parametrize(("code", "output"), PYTHON, ids=["dedup", "simhash", "stages"])
 def test_python(code: str, output: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
@@ -69,11 +69,12 @@ def test_main_command(tmp_path: Path) -> None:
 
 
 def test_every_option_exists() -> None:
-    commands = ("dedup", "sketch", "pairs", "explain", "curve", "info")
+    hamming = ("hamming build", "hamming query", "hamming join", "hamming pairs")
+    commands = ("dedup", "sketch", "pairs", "simhash", *hamming, "explain", "curve", "info")
     known = set()
     for command in commands:
         done = subprocess.run(
-            [sys.executable, "-m", "neardup_gpu", command, "--help"],
+            [sys.executable, "-m", "neardup_gpu", *command.split(), "--help"],
             env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
             capture_output=True,
             text=True,
