@@ -35,6 +35,7 @@ from .artefacts import new_file
 from .backend import home, kernel, resolve
 from .data import Ragged
 from .errors import InputError, ParameterError, RecipeMismatchError
+from .recipe import SimhashRecipe
 
 LEADING = 64
 """Most bits that may lead in a table: they are one word."""
@@ -639,8 +640,8 @@ class HammingIndex:
         Bytes that the tables may take.
     num_queries : int, optional
         How many queries to expect in the index's life; as many as there are fingerprints, unless given.
-    recipe : dict, optional
-        How the fingerprints were made, as JSON can hold it: saved with the index.
+    recipe : SimhashRecipe or dict, optional
+        How the fingerprints were made: saved with the index, as JSON.
 
     Raises
     ------
@@ -668,14 +669,15 @@ class HammingIndex:
         design: TableDesign | None = None,
         memory: float = math.inf,
         num_queries: int | None = None,
-        recipe: dict[str, Any] | None = None,
+        recipe: SimhashRecipe | dict[str, Any] | None = None,
         backend: str | None = None,
     ) -> None:
         values = _fingerprints(fingerprints, "fingerprints")
         load = len(values) if num_queries is None else num_queries
         design = _design(values, radius, design, num_queries=load, memory=memory)
         named = _ids(ids, len(values))
-        self._set(design, radius, _Tables.build(values, design, backend), named, recipe or {}, backend)
+        described = recipe.describe() if isinstance(recipe, SimhashRecipe) else recipe or {}
+        self._set(design, radius, _Tables.build(values, design, backend), named, described, backend)
 
     def _set(self, design, radius, tables, ids, recipe, backend) -> None:
         self.design: TableDesign = design
@@ -792,14 +794,15 @@ class HammingIndex:
 
     @classmethod
     def load(
-        cls, path: str | Path, recipe: dict[str, Any] | None = None, *, backend: str | None = None
+        cls, path: str | Path, recipe: SimhashRecipe | dict[str, Any] | None = None, *, backend: str | None = None
     ) -> HammingIndex:
         """An index mapped from its file: pages are read when queries need them.
 
         Parameters
         ----------
-        recipe : dict, optional
-            What the queries' fingerprints were made by: the index has to be of the same.
+        recipe : SimhashRecipe or dict, optional
+            What the queries' fingerprints were made by: the index has to be of the same, in all that simhashes depend
+            on.
 
         Raises
         ------
@@ -825,12 +828,14 @@ class HammingIndex:
             raise InputError(f"{path}: its header cannot be read; build the index again")
         if not same:
             raise RecipeMismatchError(f"{path}: its tables are of another design than this version's; build it again")
-        if recipe is not None and recipe != stored:
-            key = next(key for key in {**recipe, **stored} if recipe.get(key) != stored.get(key))
-            raise RecipeMismatchError(
-                f"{path}: of fingerprints made with {key} = {stored.get(key)!r}, asked for {recipe.get(key)!r}; "
-                "build the index again"
-            )
+        if recipe is not None:
+            asked = recipe.sketching() if isinstance(recipe, SimhashRecipe) else {**dict.fromkeys(stored), **recipe}
+            for key, value in asked.items():
+                if stored.get(key) != value:
+                    raise RecipeMismatchError(
+                        f"{path}: of fingerprints made with {key} = {stored.get(key)!r}, asked for {value!r}; "
+                        "build the index again"
+                    )
         if (size := os.path.getsize(path)) != end:
             raise InputError(f"{path}: has {size:,} bytes of {end:,}; it was cut short, build the index again")
         # Copied on write: nobody writes, and compiled code has one form for arrays that may be written to.

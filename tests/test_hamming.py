@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from strategies import STRATEGIES, fingerprints
 
-from neardup_gpu import artefacts, hamming
+from neardup_gpu import SimhashRecipe, artefacts, hamming
 from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import hamming as kernels
@@ -672,6 +672,16 @@ def test_foreign_recipes_are_refused(tmp_path):
         HammingIndex.load(path, {"weights": "log", "w": 5})
     with pytest.raises(RecipeMismatchError, match="made with w = 5, asked for None"):
         HammingIndex.load(path, {"weights": "tf"})
+
+
+def test_simhashes_of_a_foreign_recipe_are_refused(tmp_path):
+    """The radius and who is kept are not what simhashes depend on; the weighting is."""
+    recipe = SimhashRecipe(weighting="log", radius=3)
+    _, path = saved(tmp_path, recipe)
+    again = HammingIndex.load(path, recipe.with_(radius=5, keep="longest", w=7))
+    assert again.recipe == recipe.describe() and len(again) > 0
+    with pytest.raises(RecipeMismatchError, match="made with weighting = 'log', asked for 'tf'"):
+        HammingIndex.load(path, SimhashRecipe())
 
 
 def changed(path, old, new):
