@@ -534,7 +534,7 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
 
 
 @jit()
-def _first_not_below(words, key, low, high):
+def interpolation_search(words, key, low, high):
     """Place of the first of words[low:high], in ascending order at least of the key's leading bits, not below `key`.
 
     By interpolation (Perl and Reingold 1977): a guess, and one a square root of what is left to the other side of it,
@@ -619,7 +619,7 @@ def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, buc
             places[table] = _around(words[table], word & tops[table])
         for table in range(len(words)):
             word, top, column = permuted[table], tops[table], words[table]
-            start = _first_not_below(column, word & top, places[table, 0], places[table, 1])
+            start = interpolation_search(column, word & top, places[table, 0], places[table, 1])
             if start == n or (column[start] ^ word) & top != np.uint64(0):
                 continue
             stop = _bucket_stop(column, start, n, top)
@@ -663,14 +663,14 @@ def _count_near(words, queries, top, bounds, radius, bucket_limit, bucket_probe,
     for run in prange(len(bounds) - 1):
         size, start, stop = 0, 0, 0
         if bounds[run] < bounds[run + 1]:
-            start = stop = _first_not_below(words, queries[bounds[run]] & top, 0, n)
+            start = stop = interpolation_search(words, queries[bounds[run]] & top, 0, n)
         for i in range(bounds[run], bounds[run + 1]):
             if i == bounds[run] or (queries[i] ^ queries[i - 1]) & top != np.uint64(0):
                 key, low, step = queries[i] & top, stop, 1
                 while low + step < n and words[low + step] < key:
                     low += step
                     step += step
-                start = _first_not_below(words, key, low, min(low + step + 1, n))
+                start = interpolation_search(words, key, low, min(low + step + 1, n))
                 stop = start
                 if start < n and (words[start] ^ key) & top == np.uint64(0):
                     stop = _bucket_stop(words, start, n, top)

@@ -132,6 +132,10 @@ def build(
             rich_help_panel=DESIGN,
         ),
     ] = None,
+    compress: Annotated[
+        bool,
+        typer.Option("--compress", help="Huffman-code the tables: smaller, slower to ask.", rich_help_panel=DESIGN),
+    ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -152,6 +156,7 @@ def build(
             leading_bits=leading_bits,
             memory=memory,
             num_queries=queries,
+            compress=compress,
             column=column,
             id_column=id_column,
             overwrite=overwrite,
@@ -168,6 +173,9 @@ def build(
         ("a query", f"compares {found['words_met']:,.1f} fingerprints, if they are random"),
         ("file", size(found["file_bytes"])),
     ]
+    if compress:
+        least = f"no code takes fewer than {found['least_bits_a_word']:.1f} if they are random"
+        rows.append(("compressed", f"{found['bits_a_word']:.1f} of 64 bits a word of a table; {least}"))
     _say(found, rows, output, following, as_json, quiet)
 
 

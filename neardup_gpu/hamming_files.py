@@ -21,6 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup_gpu.kernels.compression import information_bits
+
 from . import hamming
 from .artefacts import new_file
 from .backend import Job, parse_size, running
@@ -121,6 +123,7 @@ def build(
     leading_bits: int | None = None,
     memory: int | str | None = None,
     num_queries: int | None = None,
+    compress: bool = False,
     column: str = "simhash",
     id_column: str | None = None,
     overwrite: bool = False,
@@ -144,6 +147,8 @@ def build(
         leading bits in each table; or the cheapest in so many bytes (or a size such as "2GB").
     num_queries : int, optional
         How many queries to expect in the index's life; as many as there are fingerprints, unless given.
+    compress : bool
+        See `HammingIndex`.
     overwrite, backend, device, gpu_memory, threads, progress
         As in `pipeline.dedup`.
 
@@ -178,6 +183,7 @@ def build(
                 design=design,
                 memory=math.inf if budget is None else budget,
                 num_queries=num_queries,
+                compress=compress,
                 recipe=None if source.recipe is None else settings.described(source),
                 backend=job.backend,
             )
@@ -190,6 +196,8 @@ def build(
         "radius": settings.radius,
         "tables": index.design.num_tables,
         "leading_bits": index.design.prefix,
+        "bits_a_word": index.tables.bits_a_word,
+        "least_bits_a_word": information_bits(len(index)) / max(1, len(index)),
         "words_met": index.design.words_met(len(index)),
         "file_bytes": os.path.getsize(output),
         "example": hexadecimal(rows.fingerprints[0]) if len(index) else None,

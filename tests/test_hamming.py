@@ -15,7 +15,7 @@ from strategies import STRATEGIES, fingerprints
 from neardup_gpu import SimhashRecipe, artefacts, hamming
 from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from neardup_gpu.hamming import HammingIndex, TableDesign
-from neardup_gpu.kernels import hamming as kernels
+from neardup_gpu.kernels import compression, hamming as kernels
 from neardup_gpu.kernels.launch import to_host
 
 # ------------------------------------------------------------------------------------------------------ table designs
@@ -352,7 +352,7 @@ def test_interpolation_search_finds_the_place_in_any_order_of_sizes():
         values.sort()
         extremes = np.array([0, 2**64 - 1], np.uint64)
         for key in np.concatenate([values[::97], generator.integers(0, 2**64, 200, np.uint64), extremes]):
-            assert kernels._first_not_below(values, key, 0, len(values)) == np.searchsorted(values, key)
+            assert kernels.interpolation_search(values, key, 0, len(values)) == np.searchsorted(values, key)
 
 
 # ------------------------------------------------------------------------------------------------------------- batches
@@ -620,8 +620,8 @@ def test_it_says_what_it_is():
     assert "&lt;tf&gt;" in shown and "radius" in shown and len(index) == 3
 
 
-def saved(folder, recipe=None, num_words=1):
-    index = HammingIndex(planted(np.random.default_rng(3), 3, num_words), 3, recipe=recipe)
+def saved(folder, recipe=None, num_words=1, compress=False):
+    index = HammingIndex(planted(np.random.default_rng(3), 3, num_words), 3, recipe=recipe, compress=compress)
     index.save(folder / "index")
     return index, folder / "index"
 
@@ -631,7 +631,7 @@ def test_an_index_comes_back_from_its_file(tmp_path, num_words):
     index, path = saved(tmp_path, {"tokens": 5}, num_words)
     again = HammingIndex.load(path, {"tokens": 5})
     assert (again.design, again.radius, again.recipe) == (index.design, 3, {"tokens": 5})
-    before, after = index.tables.arrays(), again.tables.arrays()
+    before, after = index.tables.arrays, again.tables.arrays
     assert list(after) == list(before) == ["words", "rows", *["fingerprints"] * (num_words - 1)]
     for name, array in before.items():
         np.testing.assert_array_equal(after[name], array)
@@ -640,10 +640,61 @@ def test_an_index_comes_back_from_its_file(tmp_path, num_words):
     assert [entry.name for entry in tmp_path.iterdir()] == ["index"]
 
 
-def test_an_index_without_fingerprints_comes_back(tmp_path):
-    HammingIndex([], 3).save(tmp_path / "index")
+@pytest.mark.parametrize("compress", [False, True])
+def test_an_index_without_fingerprints_comes_back(tmp_path, compress):
+    HammingIndex([], 3, compress=compress).save(tmp_path / "index")
     index = HammingIndex.load(tmp_path / "index")
     assert len(index) == 0 and index.query(5)[0].tolist() == []
+
+
+@pytest.mark.parametrize("num_words", [1, 2])
+@pytest.mark.parametrize("prefix", [16, 25, 28, 31])
+def test_a_compressed_index_answers_as_another(tmp_path, prefix, num_words):
+    """Queries one by one, a few and many, from memory and from its file, and the tables of each design."""
+    values = planted(np.random.default_rng(8), 3, num_words)
+    design = TableDesign(64 * num_words, 3, prefix)
+    plain = HammingIndex(values, 3, design=design)
+    HammingIndex(values, 3, design=design, compress=True).save(tmp_path / "index")
+    for index in (HammingIndex(values, 3, design=design, compress=True), HammingIndex.load(tmp_path / "index")):
+        assert index.tables.compressed and not plain.tables.compressed
+        for queries in (values, values[:3], values[:0]):
+            for found, expected in zip(index.query(queries), plain.query(queries), strict=True):
+                np.testing.assert_array_equal(found.values, expected.values)
+                np.testing.assert_array_equal(found.offsets, expected.offsets)
+        for value in values[:20]:
+            one = int(value) if num_words == 1 else int(value[0]) << 64 | int(value[1])
+            for found, expected in zip(index.query(one), plain.query(one), strict=True):
+                assert found.tolist() == expected.tolist()
+    assert "bits a word" in index._repr_html_()
+
+
+def test_tables_compressed_one_by_one_are_those_compressed_together():
+    values = np.random.default_rng(9).integers(0, 2**64, 1 << 14, np.uint64)
+    plain, small = (HammingIndex(values, 3, design=TableDesign(64, 3, 16), compress=c) for c in (False, True))
+    for name, array in compression.encode_cpu(plain.tables.arrays["words"])._asdict().items():
+        np.testing.assert_array_equal(small.tables.arrays[name], array)
+    assert plain.tables.bits_a_word == 64 > small.tables.bits_a_word
+    assert plain.num_bytes - small.num_bytes == round(4 * (1 << 14) * (64 - small.tables.bits_a_word) / 8)
+
+
+def test_a_damaged_compressed_index_says_so(tmp_path):
+    index, path = saved(tmp_path, compress=True)
+    blocks = index.tables.arrays["blocks"]
+    data = path.read_bytes()
+    place = data.index(blocks[0].tobytes())
+    path.write_bytes(data[: place + 8] + bytes(blocks[0].nbytes - 8) + data[place + blocks[0].nbytes :])
+    broken = HammingIndex.load(path)
+    with pytest.raises(InputError, match="index is damaged"):
+        broken.query(planted(np.random.default_rng(3), 3, 1))
+
+
+def test_rows_that_an_index_lacks_are_not_answered(tmp_path):
+    index, path = saved(tmp_path)
+    data, rows = path.read_bytes(), index.tables.arrays["rows"]
+    place = data.index(rows.tobytes())
+    path.write_bytes(data[:place] + bytes([255]) * rows.nbytes + data[place + rows.nbytes :])
+    with pytest.raises(InputError, match="names rows that it lacks"):
+        HammingIndex.load(path).query(planted(np.random.default_rng(3), 3, 1))
 
 
 def test_an_index_replaces_an_index_only(tmp_path):

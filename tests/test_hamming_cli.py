@@ -203,6 +203,17 @@ def test_query_answers_as_brute_force(run: Run, tmp_path: Path, bits: int, monke
         assert f"matches      {len(expected)} within {radius} bits, of {answered} of 297 queries" in said
 
 
+@pytest.mark.parametrize("bits", [64, 128])
+def test_a_compressed_index_answers_the_same(run: Run, tmp_path: Path, bits: int) -> None:
+    path = write(tmp_path / "f.parquet", planted(bits, 3000))
+    for name, options in (("plain", []), ("small", ["--compress"])):
+        status, said, _ = run("build", path, "-o", tmp_path / name, "--radius", 4, "--tables", 5, *options)
+        assert (status, "of 64 bits a word" in said) == (0, bool(options))
+        assert run("query", tmp_path / name, path, "-o", tmp_path / f"{name}.parquet")[0] == 0
+    assert rows_of(tmp_path / "plain.parquet") == rows_of(tmp_path / "small.parquet")
+    assert (tmp_path / "small").stat().st_size < (tmp_path / "plain").stat().st_size
+
+
 def test_query_prints_a_table_or_lines_of_json(run: Run, tmp_path: Path) -> None:
     values = np.array([0xF0, 0xF1, 0xFF, 2**64 - 1], np.uint64)
     path = write(tmp_path / "a.parquet", values, ["first", "second", "third", "far"])
