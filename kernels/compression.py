@@ -324,9 +324,12 @@ def _sizes(xp, firsts, numbers):
     """How many words some blocks have; ValueError if there is no such block, or none can have so many."""
     if len(numbers) and not 0 <= int(xp.min(numbers)) <= int(xp.max(numbers)) < len(firsts) - 1:
         raise ValueError(f"there are {len(firsts) - 1} blocks, and none of them has some of these numbers")
-    sizes = firsts[numbers + 1] - firsts[numbers]
+    starts, stops = firsts[numbers], firsts[numbers + 1]
+    sizes = stops - starts
     if len(sizes) and not 1 <= int(xp.min(sizes)) <= int(xp.max(sizes)) <= _MOST:
         raise ValueError(f"some block should hold fewer words than 1 or more than {_MOST:,}: the table is damaged")
+    if len(sizes) and not 0 <= int(xp.min(starts)) <= int(xp.max(stops)) <= int(firsts[-1]):
+        raise ValueError(f"some block should hold words not among the {int(firsts[-1]):,}: the table is damaged")
     return sizes
 
 

@@ -443,11 +443,17 @@ def _write_pairs(words, rows, bounds, radius, before, num_near, stops, places, p
 def _keep_near(packed, distance, upper, lower, radius, masks):
     """Compare some pairs of 128-bit fingerprints whole, where their leading words are near.
 
-    Moves those within the radius that agree under none of `masks`, and their distances, to the front; how many.
+    Moves those within the radius that agree under none of `masks`, and their distances, to the front; how many. A row
+    that there is not, of tables that are damaged, stays, so that it is seen.
     """
     size = 0
     for i in range(len(packed)):
-        left, right = upper[packed[i] >> np.uint64(32)], lower[packed[i] & np.uint64(2**32 - 1)]
+        row = packed[i] & np.uint64(2**32 - 1)
+        if row >= np.uint64(len(lower)):
+            packed[size], distance[size] = packed[i], distance[i]
+            size += 1
+            continue
+        left, right = upper[packed[i] >> np.uint64(32)], lower[row]
         first, second = left[0] ^ right[0], left[1] ^ right[1]
         bits = count_bits(first) + count_bits(second)
         near = bits <= np.uint64(radius)

@@ -349,6 +349,10 @@ def test_what_is_refused():
             decode(lengths, offsets, blocks, more, np.arange(1))
     with pytest.raises(ValueError, match="fewer words than 1 or more than 8,129"):
         compression.decode_cpu(lengths, offsets, blocks, 9000 * np.arange(len(firsts)), np.arange(1))
+    for shift in (-1, 10**6):  # all but the last, so that the number of words is as it was
+        moved = np.append(firsts[:-1] + shift, firsts[-1])
+        with pytest.raises(ValueError, match="not among the 500"):
+            compression.decode_cpu(lengths, offsets, blocks, moved, np.arange(1))
     lacking = np.zeros_like(lengths)
     lacking[0, 64] = 12
     with pytest.raises(ValueError, match="does not hold the words"):

@@ -688,13 +688,14 @@ def test_a_damaged_compressed_index_says_so(tmp_path):
         broken.query(planted(np.random.default_rng(3), 3, 1))
 
 
-def test_rows_that_an_index_lacks_are_not_answered(tmp_path):
-    index, path = saved(tmp_path)
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_rows_that_an_index_lacks_are_not_answered(tmp_path, num_words):
+    index, path = saved(tmp_path, num_words=num_words)
     data, rows = path.read_bytes(), index.tables.arrays["rows"]
     place = data.index(rows.tobytes())
     path.write_bytes(data[:place] + bytes([255]) * rows.nbytes + data[place + rows.nbytes :])
     with pytest.raises(InputError, match="names rows that it lacks"):
-        HammingIndex.load(path).query(planted(np.random.default_rng(3), 3, 1))
+        HammingIndex.load(path).query(planted(np.random.default_rng(3), 3, num_words))
 
 
 def test_an_index_replaces_an_index_only(tmp_path):
