@@ -262,8 +262,11 @@ def _look_up(features, table, table_weights, absent, shift, begins):
 
 
 def look_up_cpu(features, table, table_weights, absent):
-    """As `look_up_reference`; features in parallel, by bisection among those that agree in their upper bits."""
-    bits = max(1, len(table).bit_length())
+    """As `look_up_reference`; features in parallel, by bisection among those that agree in some upper bits.
+
+    So many bits that there are about as many beginnings to be found as there are features, or places in the table.
+    """
+    bits = max(1, min(len(table), len(features)).bit_length())
     shift = np.uint64(64 - bits)
     begins = np.searchsorted(table, np.arange(2**bits, dtype=np.uint64) << shift)
     return _look_up(features, table, table_weights, absent, shift, np.append(begins, len(table)))
