@@ -384,6 +384,8 @@ def _bits(number: int) -> str:
 
 
 def _tables(found: dict[str, Any]) -> str:
+    if found["leading_bits"] == 0:
+        return "1, compared whole"
     return f"{found['tables']} of {found['leading_bits']} leading bits or more"
 
 
