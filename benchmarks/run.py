@@ -2,9 +2,9 @@
 
     python benchmarks/run.py --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
-Parts (see README.md beside this file): kernels, peers, dedup, memory, verification, giant, losses. A part whose corpus
-is missing is skipped and says so. What is compared is interleaved, A B A B, in the same run; everything runs once
-before it is timed, so that compilation and cold files are left out; recall stands beside time.
+Parts (see README.md beside this file): kernels, peers, dedup, memory, verification, giant, losses, simhash, hamming. A
+part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the same run;
+everything runs once before it is timed, so that compilation and cold files are left out; recall stands beside time.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -514,6 +515,43 @@ def losses_part(bench: Bench) -> list[dict]:
     return figures
 
 
+def script(name: str, *options: Any) -> list[dict]:
+    """Run a script beside this one in a process of its own; its figures."""
+    command = [sys.executable, Path(__file__).with_name(name), *options]
+    done = subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)
+
+
+def simhash_part(bench: Bench) -> list[dict]:
+    """Precision and recall of simhashes on real documents, beside supershingles; text to simhashes."""
+    for name in ("bills_116", "django_docs", "manpages"):
+        bench.corpus(name)
+    figures = script("simhash.py", "--corpora", bench.corpora, "--repeat", bench.repeat)
+    for row in figures:
+        if row["what"].startswith("speed over that of signatures") and "64 bits" in row["what"]:
+            bench.target(f"simhash, {row['what']}", middle(row), 0.5, least=True)
+    return figures
+
+
+def hamming_part(bench: Bench) -> list[dict]:
+    """All pairs, a scan, an index; faiss beside them."""
+    figures = script("hamming.py", "--repeat", bench.repeat, *(["--peers", "--cache", bench.cache] * bench.peers))
+    for row in figures:
+        what, size = row["what"], row.get("fingerprints")
+        if what == "all pairs":
+            wanted = {1_000_000: 0.3, 10_000_000: 5}[size]
+            bench.target(f"all pairs within 3 bits of {size:,} fingerprints, s", middle(row), wanted, least=False)
+        elif what == "all pairs, peak memory":
+            bench.target(f"all pairs of {size:,}, peak over all tables", row["over_all_tables"], 3, least=False)
+        elif what == "scan" and row["threads"] == 1:
+            bench.target(f"scan from {row['from']}, million/s on one core", middle(row), 4, least=True)
+        elif what == "index: one query, warm, from Python":
+            bench.target("one query of 10 million, warm, us", middle(row), 50, least=False)
+        elif what.startswith("index: a query of a batch"):
+            bench.target("a query of a batch of 1,000, warm, us", middle(row), 5, least=False)
+    return figures
+
+
 PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "kernels": kernels_part,
     "peers": peers_part,
@@ -522,6 +560,8 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "verification": verification_part,
     "giant": giant_part,
     "losses": losses_part,
+    "simhash": simhash_part,
+    "hamming": hamming_part,
 }
 
 
@@ -555,7 +595,8 @@ def print_part(name: str, figures: list[dict]) -> None:
     """One line for each figure: median (least to greatest) unit, what, and the rest."""
     print(f"\n{name}")
     for row in figures:
-        rest = ", ".join(f"{key} {value}" for key, value in row.items() if key not in SHOWN)
+        shown = {key: value for key, value in row.items() if key not in SHOWN and not isinstance(value, list)}
+        rest = ", ".join(f"{key} {value}" for key, value in shown.items())
         spread = f"{row['median']:g} ({row['min']:g} to {row['max']:g})"
         print(f"  {row['what']:<62} {spread:>30} {row['unit']:<16} {rest}")
     sys.stdout.flush()
@@ -607,7 +648,9 @@ def main() -> None:
     print(f"\n{results['seconds']} s in all")
     if args.output:
         args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text(json.dumps(results, indent=1) + "\n")
+        text = json.dumps(results, indent=1)
+        text = re.sub(r"\[([^][{}\"]+)\]", lambda numbers: f"[{' '.join(numbers[1].split())}]", text)  # on one line
+        args.output.write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -43,6 +43,14 @@ class Frequencies:
     num_documents: int
     seed: int
 
+    @classmethod
+    def of(cls, tokens: Ragged, recipe: SimhashRecipe, *, backend: str | None = None) -> Frequencies:
+        """Those of some documents, a row of tokens each."""
+        distinct = kernel(weights_kernel, backend, "counts_")(tokens.values, tokens.offsets)[:2]
+        counter = Counter()
+        counter.add(Ragged(*distinct), backend)
+        return counter.result(recipe.seed)
+
     @cached_property
     def digest(self) -> str:
         """32 hexadecimal digits that stand for all of it in a recipe."""

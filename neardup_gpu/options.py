@@ -109,7 +109,7 @@ Weighting = Annotated[
         "--weighting",
         metavar="KIND",
         help="Weight of a feature: tf, log or tfidf.",
-        show_default="tf",
+        show_default="log",
         rich_help_panel=MATCHING,
     ),
 ]

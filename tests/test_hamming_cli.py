@@ -24,11 +24,12 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
-def warm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if kernels had been compiled before: no notice of it."""
+def warm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As if kernels had been compiled before: no notice of it; outputs that are not named go to a folder of the test."""
     from neardup_gpu.kernels import launch
 
     monkeypatch.setattr(launch, "CACHE_WARM", True)
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
@@ -401,8 +402,9 @@ def test_info_describes_what_they_wrote(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_other_recipes_are_refused(fails: Callable[..., str], run: Run, tmp_path: Path) -> None:
     values, index = planted(64), tmp_path / "i"
-    tf = write(tmp_path / "tf.parquet", values, names("d", 400), recipe=SimhashRecipe())
-    wide = write(tmp_path / "wide.parquet", values, names("w", 400), recipe=SimhashRecipe(radius=9, keep="longest"))
+    tf = write(tmp_path / "tf.parquet", values, names("d", 400), recipe=SimhashRecipe(weighting="tf"))
+    far = SimhashRecipe(weighting="tf", radius=9, keep="longest")
+    wide = write(tmp_path / "wide.parquet", values, names("w", 400), recipe=far)
     log = write(tmp_path / "log.parquet", values, names("e", 400), recipe=SimhashRecipe(weighting="log"))
     plain = write(tmp_path / "plain.parquet", values, names("f", 400))
     assert run("build", tf, "-o", index, "-q")[0] == 0
