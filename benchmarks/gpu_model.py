@@ -17,15 +17,23 @@ of bytes, and from what NVIDIA publishes of a chip, each resource gives a bound;
     memory    bytes of the arrays read and written once, at the memory's bandwidth
     pcie      the text itself
 
-The sort of a pair table is CuPy's, not ours: of it only the bytes are counted, 8 passes that read and write keys of 8
-and row numbers of 8 bytes, one that counts, and the gathering of both. Expansion and verification of pairs depend on
-the documents more than on the text, and are left out; so are reading files, and CuPy's scans and copies in between.
+    cache     reads at random places that searches wait for, a sector of 32 bytes each, at 5,120 bytes a cycle
+
+Sorts are CuPy's, not ours: of them only the bytes are counted, a pass for each byte of the key, which reads and writes
+keys and row numbers of 8 bytes, one that counts, and the gathering of both. Of its searches only the sectors are.
+Expansion and verification of pairs depend on the documents more than on the text, and are left out; so are reading
+files, and CuPy's scans and copies in between.
+
+Near pairs are those of random fingerprints, by designs of few tables and of many: of a table, permuting it, its sort,
+and comparing all pairs of its buckets, which are written (9 bytes) and read again; CuPy's steps on each row between
+these (`BETWEEN`). What a table costs the host, launches and waiting for the number of pairs, is left out.
 
 What it leaves out makes real speeds lower: latency that too few warps hide, cache misses, clocks below boost, tails.
 What it counts too much makes them higher: code outside loops counts whole, also where it is seldom run.
 Sources: CUDA C++ Programming Guide 13.0, "Arithmetic Instructions" (throughput of native instructions); data sheets of
 A100 80 GB SXM and H100 SXM: multiprocessors, memory and PCIe bandwidth (each way), and the clock as FP32 peak over
-multiprocessors, lanes and 2.
+multiprocessors, lanes and 2. NVIDIA A100 Tensor Core GPU Architecture (2020), "L2 cache", for its bytes a cycle; the
+H100 is taken to have as many.
 """
 
 from __future__ import annotations
@@ -46,7 +54,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "gpu")
 from compiled import compiled, disassembly, innermost_loops
 
 from kernels import ALTAVISTA, WIDTH, load, shuffled
-from neardup_gpu.kernels import minhash, sequences, shingles, tokens
+from neardup_gpu.hamming import TableDesign
+from neardup_gpu.kernels import minhash, sequences, shingles, simhash, tokens
+from neardup_gpu.kernels.hamming import plan
 from neardup_gpu.kernels.launch import TABLES
 from neardup_gpu.recipe import material
 
@@ -81,6 +91,8 @@ class Work:
     bisections: float = 1  # a thread
     shifts: float = 0  # rounds of the longest other loop of look-ups, a thread
     ascii: bool = False  # whether code for other scripts follows the first loop
+    loops: tuple[float, ...] = ()  # how often a thread goes through each loop, in the order of the code, if all told
+    kernel: str = ""  # its name in tests/gpu/kernel_list.py, if it goes by another one here
 
 
 @dataclass(frozen=True)
@@ -117,6 +129,15 @@ def counts(name: str, chip: str, work: Work, profile: Profile) -> dict[str, floa
     names, bounds_of_loops = innermost_loops(disassembly(compiled(name, chip)[1]))
     within = {at for start, stop in bounds_of_loops for at in range(start, stop)}
     outside = [(at, instruction) for at, instruction in enumerate(names) if at not in within]
+    total = {"alu": 0.0, "imad": 0.0, "shared": 0.0, "other": 0.0}
+    if work.loops:
+        for _, instruction in outside:
+            total[kind(instruction)] += 1
+        for (start, stop), times in zip(sorted(bounds_of_loops), work.loops, strict=True):
+            unrolled = max(1, sum(instruction.startswith("LDS") for instruction in names[start:stop]) // 2)
+            for instruction in names[start:stop]:
+                total[kind(instruction)] += times / unrolled
+        return total
     loops = [(start, names[start:stop]) for start, stop in bounds_of_loops]
 
     def reads(loop: list[str], what: str) -> int:
@@ -137,7 +158,6 @@ def counts(name: str, chip: str, work: Work, profile: Profile) -> dict[str, floa
         trips.append((max(looking[1:], key=len), work.shifts))
     if others and not work.ascii:
         trips.append((min((loop for _, loop in others), key=len), work.bisections * math.log2(profile.documents)))
-    total = {"alu": 0.0, "imad": 0.0, "shared": 0.0, "other": 0.0}
     for instructions, times in trips:
         for instruction in instructions:
             total[kind(instruction)] += times
@@ -158,7 +178,55 @@ def bounds(card: Card, work: Work, total: dict[str, float]) -> dict[str, float]:
     }
 
 
+SECTOR = 32  # bytes that the cache gives for a read at a random place
+CACHE = 5120  # bytes that it gives in a cycle
 SORT = "sorts of the pair tables"
+SORTED_BYTES = 8 * 2 * 16 + 8 + 2 * 16  # of a row: keys of 8 bytes
+
+
+def line(name: str, label: str, work: Work, profile: Profile) -> tuple[dict[str, Any], float]:
+    """What a card makes of a kernel, and the units a second."""
+    card = CARDS[name]
+    total = counts(work.kernel or label, card.chip, work, profile)
+    allowed = bounds(card, work, total)
+    bound = min(allowed, key=lambda resource: allowed[resource])
+    described = {
+        "card": name,
+        "kernel": label,
+        "unit": work.unit,
+        "instructions_per_unit": round(sum(total.values()) / work.units, 2),
+        "bytes_per_unit": round(work.bytes, 2),
+        "giga_units_per_s": round(allowed[bound] / 1e9, 2),
+        "bound": bound,
+    }
+    return described, allowed[bound]
+
+
+def by_bytes(name: str, label: str, unit: str, num_bytes: float) -> tuple[dict[str, Any], float]:
+    """The same of what only bytes are counted of."""
+    rate = CARDS[name].memory / num_bytes
+    described = {"bytes_per_unit": num_bytes, "giga_units_per_s": round(rate / 1e9, 2), "bound": "memory"}
+    return {"card": name, "kernel": label, "unit": unit, **described}, rate
+
+
+def by_sectors(name: str, label: str, unit: str, sectors: float) -> tuple[dict[str, Any], float]:
+    """The same of a search."""
+    rate = CACHE * CARDS[name].hertz / (SECTOR * sectors)
+    described = {"sectors_per_unit": round(sectors, 1), "giga_units_per_s": round(rate / 1e9, 2), "bound": "cache"}
+    return {"card": name, "kernel": label, "unit": unit, **described}, rate
+
+
+def together(name: str, label: str, seconds: dict[str, float]) -> dict[str, Any]:
+    """A line of several kernels, from their seconds a byte of text."""
+    rate, pcie = 1e-9 / sum(seconds.values()), CARDS[name].pcie / 1e9
+    return {
+        "card": name,
+        "kernel": label,
+        "unit": "byte",
+        "text_gb_per_s": round(min(rate, pcie), 1),
+        "without_pcie_gb_per_s": round(rate, 1),
+        "bound": "pcie" if pcie < rate else max(seconds, key=lambda kernel: seconds[kernel]),
+    }
 
 
 def works(profile: Profile) -> dict[str, Work]:
@@ -204,54 +272,127 @@ def works(profile: Profile) -> dict[str, Work]:
     }
 
 
+TABLE_TOKENS = 10_000_000  # of the document frequencies that TF-IDF looks tokens up in
+
+
+def simhash_lines(name: str, profile: Profile, before: dict[str, float]) -> list[dict[str, Any]]:
+    """Simhashes of tokens; `before` are the seconds a byte of text that it takes to have these."""
+    lines, seconds = [], {}
+    per_document = profile.document_tokens
+    trips = simhash._STAGED / 256, math.log2(profile.documents), simhash._STAGED / (256 / 32)
+    kernels = {
+        "simhash._add, weights of 1": Work(
+            "token", trips[0], 8 + 1024 / per_document, loops=(trips[0], 0, *trips[1:]), kernel="simhash._add"
+        ),
+        "simhash._add, weighted": Work(
+            "token", trips[0], 16 + 1024 / per_document, loops=(0, *trips), kernel="simhash._add"
+        ),
+        "simhash._take_signs": Work("token", per_document, 520 / per_document, loops=()),
+    }
+    found = [line(name, label, work, profile) for label, work in kernels.items()]
+    # By value, then by 4 bytes of the document's row, then what is distinct, which is all at most, by its place.
+    found.append(by_bytes(name, "weights.counts: sorts", "token", 2 * SORTED_BYTES + 4 * 2 * 12 + 4 + 2 * 16))
+    found.append(by_sectors(name, "weights.look_up: search", "token", math.log2(TABLE_TOKENS) + 2))
+    for described, rate in found:
+        seconds[described["kernel"]] = 1 / rate / profile.token_bytes
+        lines.append(described | {"text_gb_per_s": round(1e-9 / seconds[described["kernel"]], 1)})
+    plain, weighted, signs, counted, looked_up = seconds.items()
+    lines.append(together(name, "text to simhashes, tf, together", before | dict([plain, signs])))
+    tfidf = dict([weighted, signs, counted, looked_up])
+    lines.append(together(name, "text to simhashes, tfidf, together", before | tfidf))
+    return lines
+
+
+BETWEEN = {
+    "leading bits": 16,
+    "words and rows in the new order": 8 + SECTOR + 8 + 12,
+    "joined to the word before": 24 + 16 + 9 + 2,
+    "beginnings and ends of buckets": 2 * (2 + 3 + 1 + 16),
+}
+"""Bytes that CuPy's steps on each row of a table read and write, beside the sort."""
+
+PAIR_BYTES = 9 + 9 + 1 + 16
+"""Of each pair compared: what is written, and what it takes to find those that are near."""
+
+
+def near_pairs_lines(name: str, num_rows: int, prefix: int) -> list[dict[str, Any]]:
+    """All pairs within 3 bits of random fingerprints."""
+    design = TableDesign(64, 3, prefix)
+    buckets, mean = 2.0**design.prefix, num_rows / 2.0**design.prefix
+    buckets *= 1 - math.exp(-mean) * (1 + mean)  # of two rows or more
+    pairs = num_rows * design.words_met(num_rows) / 2 / design.num_tables
+    parts = plan(design.array).moves.shape[1]
+    profile = Profile(8, 1, num_rows)
+    tables = f"{num_rows:,} rows, {design.num_tables} tables"
+    steps = [
+        (
+            line(
+                name,
+                f"hamming._permute, {tables}",
+                Work("row", 1, 16, loops=(parts / 4,), kernel="hamming._permute"),
+                profile,
+            ),
+            num_rows,
+        ),
+        (by_bytes(name, f"sort of a Hamming table, {tables}", "row", SORTED_BYTES), num_rows),
+        (by_bytes(name, f"CuPy's other steps on a Hamming table, {tables}", "row", sum(BETWEEN.values())), num_rows),
+    ]
+    bisections = math.log2(max(2, buckets)), max(0.0, math.log2(max(mean, 2)) - 1) + 1, 0
+    work = Work("pair", 1, PAIR_BYTES, loops=bisections, kernel="hamming._near_pairs")
+    steps.append((line(name, f"hamming._near_pairs, {tables}", work, profile), pairs))
+    return _sum_of_steps(name, f"all pairs within 3 bits, {tables} of {design.prefix} bits", steps, design.num_tables)
+
+
+def _sum_of_steps(name: str, label: str, steps: list[Any], num_tables: int) -> list[dict[str, Any]]:
+    """The lines of some steps, each done so often for each table, and one of all."""
+    seconds = {described["kernel"]: num_tables * times / rate for (described, rate), times in steps}
+    lines = [d | {"milliseconds": round(1e3 * seconds[d["kernel"]], 3)} for (d, _), _ in steps]
+    whole = {"card": name, "kernel": label, "milliseconds": round(1e3 * sum(seconds.values()), 2)}
+    return [*lines, whole | {"bound": max(seconds, key=lambda kernel: seconds[kernel])}]
+
+
+def probe_lines(name: str, num_rows: int, num_queries: int, prefix: int) -> list[dict[str, Any]]:
+    """An index of random fingerprints asked by many, its tables on the device."""
+    design = TableDesign(64, 3, prefix)
+    met = num_queries * design.words_met(num_rows) / design.num_tables
+    parts = plan(design.array).moves.shape[1]
+    profile = Profile(8, 1, num_queries)
+    tables = f"{num_queries:,} queries of {num_rows:,} rows, {design.num_tables} tables"
+    permute = Work("row", 1, 16, loops=(parts / 4,), kernel="hamming._permute")
+    compare = Work("word", 1, PAIR_BYTES, loops=(math.log2(num_queries), 0), kernel="hamming._near_matches")
+    steps = [
+        (line(name, f"hamming._permute, {tables}", permute, profile), num_queries),
+        (by_sectors(name, f"search of both ends of a bucket, {tables}", "query", 2 * math.log2(num_rows)), num_queries),
+        (line(name, f"hamming._near_matches, {tables}", compare, profile), met),
+    ]
+    return _sum_of_steps(name, f"probe, {tables} of {design.prefix} bits", steps, design.num_tables)
+
+
+SETS = (1_000_000, 10_000_000)
+PREFIXES = (16, 25)
+
+
 def predict(profile: Profile) -> list[dict[str, Any]]:
-    """A line for each card and kernel, then one for all of them together."""
+    """A line for each card and kernel, and lines for several of them together."""
     lines = []
-    for name, card in CARDS.items():
+    for name in CARDS:
         seconds = {}
         for kernel, work in works(profile).items():
-            total = counts(kernel, card.chip, work, profile)
-            allowed = bounds(card, work, total)
-            bound = min(allowed, key=lambda resource: allowed[resource])
-            per_byte = 1 / allowed[bound] / (1 if work.unit == "byte" else profile.token_bytes)
+            described, rate = line(name, kernel, work, profile)
+            per_byte = 1 / rate / (1 if work.unit == "byte" else profile.token_bytes)
             seconds[kernel] = per_byte * (2 if kernel.startswith("sequences") else 1)  # two fingerprints
-            lines.append(
-                {
-                    "card": name,
-                    "kernel": kernel,
-                    "unit": work.unit,
-                    "instructions_per_unit": round(sum(total.values()) / work.units, 2),
-                    "bytes_per_unit": round(work.bytes, 2),
-                    "giga_units_per_s": round(allowed[bound] / 1e9, 2),
-                    "bound": bound,
-                    "text_gb_per_s": round(1e-9 / seconds[kernel], 1),
-                }
-            )
-        sorted_bytes = 8 * 2 * 16 + 8 + 2 * 16
-        rows = card.memory / sorted_bytes
-        seconds[SORT] = ALTAVISTA.tables / rows / (profile.document_tokens * profile.token_bytes)
-        lines.append(
-            {
-                "card": name,
-                "kernel": SORT,
-                "unit": "row",
-                "bytes_per_unit": sorted_bytes,
-                "giga_units_per_s": round(rows / 1e9, 2),
-                "bound": "memory",
-                "text_gb_per_s": round(1e-9 / seconds[SORT], 1),
-            }
-        )
-        together = 1e-9 / sum(seconds.values())
-        lines.append(
-            {
-                "card": name,
-                "kernel": "text to sorted pair tables, together",
-                "unit": "byte",
-                "text_gb_per_s": round(min(together, card.pcie / 1e9), 1),
-                "without_pcie_gb_per_s": round(together, 1),
-                "bound": "pcie" if card.pcie / 1e9 < together else max(seconds, key=lambda kernel: seconds[kernel]),
-            }
-        )
+            lines.append(described | {"text_gb_per_s": round(1e-9 / seconds[kernel], 1)})
+        described, rate = by_bytes(name, SORT, "row", SORTED_BYTES)
+        seconds[SORT] = ALTAVISTA.tables / rate / (profile.document_tokens * profile.token_bytes)
+        lines.append(described | {"text_gb_per_s": round(1e-9 / seconds[SORT], 1)})
+        lines.append(together(name, "text to sorted pair tables, together", seconds))
+        of_tokens = {kernel: taken for kernel, taken in seconds.items() if kernel.startswith("tokens")}
+        lines += simhash_lines(name, profile, of_tokens)
+        for num_rows in SETS:
+            for prefix in PREFIXES:
+                lines += near_pairs_lines(name, num_rows, prefix)
+        for prefix in PREFIXES:
+            lines += probe_lines(name, SETS[-1], SETS[0], prefix)
     return lines
 
 
@@ -267,11 +408,13 @@ def main() -> None:
     profile = Profile(size / len(values), len(values) / len(batch), round(len(batch) * 256e6 / size))
     lines = predict(profile)
     print(f"PREDICTION from machine code, not a measurement; text like {args.corpus.stem}: {profile}")
-    for line in lines:
-        rate = f"{line['giga_units_per_s']:9.1f} G {line['unit']}s/s" if "giga_units_per_s" in line else ""
+    for found in lines:
+        rate = f"{found['giga_units_per_s']:9.1f} G {found['unit']}/s" if "giga_units_per_s" in found else ""
+        speed = f"{found['text_gb_per_s']:8.1f} GB/s of text" if "text_gb_per_s" in found else ""
+        speed = f"{found['milliseconds']:8.2f} ms" if "milliseconds" in found else speed
         print(
-            f"{line['card']} {line['kernel']:56} {line.get('instructions_per_unit', ''):>8} {rate:22} "
-            f"{line['text_gb_per_s']:8.1f} GB/s of text, bound by {line['bound']}"
+            f"{found['card']} {found['kernel']:75} {found.get('instructions_per_unit', ''):>8} {rate:20} {speed:21} "
+            f"bound by {found['bound']}"
         )
     if args.output:
         head = {"prediction": "from machine code and published rates; nothing here was measured on a device"}

@@ -25,7 +25,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(autouse=True)
 def warm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As if kernels had been compiled before: no notice of it; outputs that are not named go to a folder of the test."""
+    """As if kernels had been compiled before: no notice of it. Outputs that are not named go to the test's folder."""
     from neardup_gpu.kernels import launch
 
     monkeypatch.setattr(launch, "CACHE_WARM", True)

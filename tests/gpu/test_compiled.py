@@ -63,6 +63,15 @@ def test_inner_loop_of_minhash(per_lane):
     assert len(loop) / taken <= (2.5 if per_lane > 1 else 3.5)
 
 
+@pytest.mark.parametrize("chip", compiled.CHIPS)
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name.startswith("hamming._near")])
+def test_bits_are_counted_by_one_instruction(kernel, chip):
+    """POPC takes 32 bits: two for each word compared, and nothing in place of it."""
+    names, _ = compiled.innermost_loops(compiled.disassembly(compiled.compiled(kernel, chip)[1]))
+    words = 2 if kernel.endswith("whole") else 1
+    assert sum(name == "POPC" for name in names) == 2 * words
+
+
 @pytest.mark.parametrize(
     ("chip", "block", "registers", "shared", "share"),
     [

@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup_gpu import Recipe, dedup, find_pairs, sketch
+from neardup_gpu import Recipe, SimhashRecipe, dedup, find_pairs, sketch
 from neardup_gpu.backend import DEFAULT_SHARE, running
 from neardup_gpu.data import Ragged
 from neardup_gpu.errors import NeardupError, ParameterError
-from neardup_gpu.kernels import launch
+from neardup_gpu.hamming import HammingIndex, TableDesign, join, pairs as near_pairs
+from neardup_gpu.kernels import hamming, launch
+from neardup_gpu.pipeline import frequencies_path
 
 pytestmark = pytest.mark.gpu
 
@@ -88,6 +90,97 @@ def test_batches_change_nothing(table, expected, batch_bytes):
 )
 def test_options(small, options):
     same(dedup(small, backend="gpu", **options), dedup(small, backend="cpu", **options))
+
+
+SIMHASHES = [
+    SimhashRecipe(),
+    SimhashRecipe(weighting="tfidf"),
+    SimhashRecipe(radius=8, threshold=0.7),
+    SimhashRecipe(radius=12, threshold=0.7, weighting="tfidf", bits=128),
+    SimhashRecipe(features="shingles", weighting="log", shingling="bag"),
+]
+
+
+@pytest.mark.parametrize("recipe", SIMHASHES, ids=str)
+def test_simhash_at_scale(table, recipe):
+    found = dedup(table, recipe=recipe, backend="gpu")
+    same(found, dedup(table, recipe=recipe, backend="cpu"))
+    assert found.report["counts"]["removed_near"] > 1000
+    assert found.report["device"]["halvings"] == 0
+
+
+@pytest.mark.parametrize("gpu_memory", ["16MB", "64MB", "256MB"])
+@pytest.mark.parametrize("recipe", [SIMHASHES[1], SIMHASHES[3]], ids=str)
+def test_simhash_with_little_memory(recipe, gpu_memory):
+    """What waits for document frequencies goes to the file."""
+    table = generated(20_000_000, seed=3)
+    same(dedup(table, recipe=recipe, backend="gpu", gpu_memory=gpu_memory), dedup(table, recipe=recipe, backend="cpu"))
+
+
+@pytest.mark.parametrize("weighting", ["tf", "tfidf"])
+def test_simhashes(small, tmp_path, weighting):
+    files = []
+    for backend in ("cpu", "gpu"):
+        path = tmp_path / f"{backend}.parquet"
+        sketch(small, path, recipe=SimhashRecipe(weighting=weighting), backend=backend)
+        paths = [path, *([frequencies_path(path)] if weighting == "tfidf" else [])]
+        files.append([each.read_bytes() for each in paths])
+    assert files[0] == files[1]
+
+
+def fingerprints(num_rows, num_words=1, seed=1):
+    """Random ones; of every ten one within 5 bits of another, and a crowd that differs in 16 bits only."""
+    random = np.random.default_rng(seed)
+    values = random.integers(0, 2**64, (num_rows, num_words), np.uint64)
+    copies = random.integers(0, num_rows, num_rows // 10)
+    values[: len(copies)] = values[copies]
+    for _ in range(5):
+        rows = np.flatnonzero(random.random(len(copies)) < 0.5)
+        bits = np.uint64(1) << random.integers(0, 64, len(rows), np.uint64)
+        values[rows, random.integers(0, num_words, len(rows))] ^= bits
+    values[-(num_rows // 100) :] = random.integers(0, 1 << 16, (num_rows // 100, num_words), np.uint64)
+    return values if num_words == 2 else values[:, 0].copy()
+
+
+def same_arrays(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("num_rows", "num_words"), [(10_000_000, 1), (3_000_000, 2)])
+def test_near_pairs_at_scale(num_rows, num_words):
+    values = fingerprints(num_rows, num_words)
+    found = near_pairs(values, 3, backend="gpu")
+    assert len(found.left) > num_rows // 100
+    same_arrays(found[:-1], near_pairs(values, 3, backend="cpu")[:-1])
+
+
+@pytest.mark.parametrize("max_rows", [None, 1_000_000, 100_000])
+def test_tables_in_passes(max_rows):
+    values, masks = fingerprints(2_000_000), TableDesign(64, 3, 16).array
+    found = [launch.to_host(a) for a in hamming.gpu(values, masks, 3, 512, 32, max_rows=max_rows)]
+    same_arrays(found, hamming.cpu(values, masks, 3, 512, 32))
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_an_index_of_ten_million(tmp_path, num_words, compress):
+    values = fingerprints(10_000_000 // num_words, num_words)
+    asked = fingerprints(1_000_000, num_words, seed=2)
+    asked[::2] = values[: len(asked[::2])]
+    expected = HammingIndex(values, 3, compress=compress, backend="cpu")
+    index = HammingIndex(values, 3, compress=compress, backend="gpu")
+    for name, array in expected.tables.arrays.items():
+        np.testing.assert_array_equal(index.tables.arrays[name], array)
+    index.save(tmp_path / "index")
+    mapped = HammingIndex.load(tmp_path / "index", backend="gpu")
+    for queries in (asked[:1], asked[:1000], asked):
+        wanted = expected.query(queries)
+        for some in (index, mapped):
+            for found, right in zip(some.query(queries), wanted, strict=True):
+                same_arrays((found.values, found.offsets), (right.values, right.offsets))
+    assert len(wanted[0].values) >= 500_000
+    same_arrays(join(values, asked, 3, backend="gpu"), join(values, asked, 3, backend="cpu"))
 
 
 def test_batches_that_do_not_fit_are_halved(small, caplog):

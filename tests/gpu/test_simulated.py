@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Recipe, dedup, find_pairs, sketch
-from neardup_gpu.kernels import sequences
+from neardup_gpu import Recipe, SimhashRecipe, dedup, find_pairs, sketch
+from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
+from neardup_gpu.kernels import sequences, weights
 
 pytestmark = pytest.mark.skipif(not numba.config.ENABLE_CUDASIM, reason="needs NUMBA_ENABLE_CUDASIM=1")
 
@@ -110,6 +111,9 @@ OPTIONS = {
     "64 bits": {"recipe": Recipe.choose(bits=64, filter="altavista")},
     "small batches": {"batch_bytes": 1000, "check": 0},
     "little memory": {"gpu_memory": "60kB", "check": 0},
+    "simhash": {"recipe": SimhashRecipe(radius=6)},
+    "simhash, verified, tfidf": {"recipe": SimhashRecipe(radius=12, bits=128, threshold=0.6, weighting="tfidf")},
+    "simhash, tfidf, little memory": {"recipe": SimhashRecipe(radius=6, weighting="tfidf"), "gpu_memory": "60kB"},
 }
 
 
@@ -130,6 +134,34 @@ def test_batches_are_halved(caplog):
         report = check(SMALL, check=0).report
     assert report["device"]["halvings"] >= 1
     assert len(caplog.records) == 1
+
+
+def test_batches_of_counted_tokens_are_halved():
+    run = weights.counts_gpu
+
+    def limited(values, offsets):
+        if int(offsets[-1] - offsets[0]) > 120:
+            raise MemoryError("out of memory")
+        return run(values, offsets)
+
+    with mock.patch.object(weights, "counts_gpu", limited):
+        report = check(SMALL, recipe=SimhashRecipe(weighting="tfidf")).report
+    assert report["device"]["halvings"] >= 1
+
+
+def test_simhashes_their_pairs_and_an_index(tmp_path):
+    found = {}
+    for backend in ("cpu", "gpu"):
+        path = tmp_path / f"{backend}.parquet"
+        sketch(SMALL, path, id_column="id", recipe=SimhashRecipe(features="shingles", weighting="log"), backend=backend)
+        table = pq.read_table(path)
+        simhashes = table["simhash"].drop_null()
+        near = near_pairs(simhashes, 6, backend=backend)
+        index = HammingIndex(simhashes, 6, backend=backend)
+        answer = [array.tolist() for array in index.query(simhashes[0].as_py())]
+        found[backend] = table, [near.left.tolist(), near.right.tolist(), near.distance.tolist()], answer
+    assert found["gpu"] == found["cpu"]
+    assert len(found["cpu"][1][0]) >= 3
 
 
 def test_sketch_and_pairs(tmp_path):

@@ -21,6 +21,7 @@ from neardup_gpu import (
     Pairs,
     Ragged,
     Recipe,
+    SimhashRecipe,
     collide,
     dedup,
     find_pairs,
@@ -28,13 +29,23 @@ from neardup_gpu import (
     minhash,
     selftest,
     shingle,
+    simhash,
     sketch,
     supershingles,
     tokenize,
     verify,
 )
 from neardup_gpu.errors import NeardupError
-from neardup_gpu.kernels import components, launch, shingles as shingles_kernel
+from neardup_gpu.hamming import HammingIndex, join, pairs as near_pairs
+from neardup_gpu.kernels import (
+    components,
+    hamming,
+    launch,
+    shingles as shingles_kernel,
+    simhash as simhash_kernel,
+    weights,
+)
+from neardup_gpu.pipeline import frequencies_path
 from neardup_gpu.report import summary
 from neardup_gpu.spool import DeviceSpool
 
@@ -78,6 +89,12 @@ OPTIONS = {
     "bing": {"recipe": Recipe.choose(filter="bing", feature_bits=16)},
     "large buckets": {"recipe": Recipe.choose(filter=(3, 1, 1), bucket_limit=2, bucket_probe=1)},
     "no check": {"check": 0},
+    "simhash": {"recipe": SimhashRecipe()},
+    "simhash, large buckets": {"recipe": SimhashRecipe(radius=9, bucket_limit=2, bucket_probe=1), "against": KNOWN},
+    "simhash, tfidf": {"recipe": SimhashRecipe(radius=6, weighting="tfidf"), "against": KNOWN},
+    "simhash, verified": {"recipe": SimhashRecipe(radius=8, threshold=0.7, cluster="components")},
+    "simhash, verified, tfidf": {"recipe": SimhashRecipe(radius=10, threshold=0.5, weighting="tfidf", bits=128)},
+    "simhash of bags, log": {"recipe": SimhashRecipe(features="shingles", shingling="bag", w=2, weighting="log")},
 }
 
 
@@ -110,7 +127,7 @@ def test_batches_change_nothing(gpu, batch_bytes):
 
 
 @pytest.mark.parametrize("gpu_memory", [20_000, "100kB", 1_000_000])
-@pytest.mark.parametrize("case", ["greedy", "bag", "against"])
+@pytest.mark.parametrize("case", ["greedy", "bag", "against", "simhash, tfidf", "simhash, verified, tfidf"])
 def test_what_outgrows_the_memory_goes_to_the_host(gpu, gpu_memory, case):
     check(gpu, gpu_memory=gpu_memory, **OPTIONS[case])
 
@@ -150,6 +167,84 @@ def test_later_batches_are_smaller(gpu):
     assert report["device"]["batches"] > 2
     assert sum(size > 1000 for size in sizes) == report["device"]["halvings"]
     assert max(sizes[len(sizes) // 2 :]) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("case", "kernel", "name"),
+    [
+        ("simhash of bags, log", simhash_kernel, "gpu"),
+        ("simhash, tfidf", weights, "counts_gpu"),
+        ("simhash, verified, tfidf", weights, "counts_gpu"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_batches_of_simhashes_are_halved(gpu, case, kernel, name):
+    with short_of_memory(500, kernel, name):
+        assert check(gpu, **OPTIONS[case])["device"]["halvings"] >= 2
+
+
+def test_batches_whose_tokens_are_counted_are_halved(gpu):
+    run = weights.occurrences_gpu
+
+    def limited(values):
+        if len(values) > 300:
+            raise MemoryError("out of memory")
+        return run(values)
+
+    with mock.patch.object(weights, "occurrences_gpu", limited):
+        assert check(gpu, **OPTIONS["simhash, tfidf"])["device"]["halvings"] >= 2
+
+
+def short_of_memory_at_first(times, module, name, given):
+    """A function that cannot do its work the first so many times; `given` gets a number each time it is asked."""
+    run = getattr(module, name)
+
+    def limited(*arguments, **options):
+        given.append(len(given))
+        if len(given) <= times:
+            raise MemoryError("out of memory")
+        return run(*arguments, **options)
+
+    return mock.patch.object(module, name, limited)
+
+
+@pytest.mark.parametrize(
+    ("case", "module", "name"),
+    [
+        ("simhash, tfidf", weights, "look_up_gpu"),
+        ("simhash, verified, tfidf", simhash_kernel, "gpu"),
+        ("simhash, verified", hamming, "gpu"),
+        ("simhash, tfidf", hamming, "gpu"),
+        ("simhash", hamming, "first_gpu"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_no_memory_for_simhashes(gpu, case, module, name):
+    """What waits, or is to be verified, goes to the file, and then it is tried again; in the end it is said."""
+    given = []
+    with short_of_memory_at_first(1, module, name, given):
+        check(gpu, **OPTIONS[case])
+    assert len(given) > 1
+    with short_of_memory_at_first(100, module, name, []), pytest.raises(NeardupError, match=r"--backend cpu"):
+        dedup(TABLE, id_column="id", backend="gpu", **OPTIONS[case])
+
+
+@pytest.mark.parametrize("case", ["simhash, tfidf", "simhash, verified, tfidf"])
+def test_what_waited_does_not_take_the_room_of_pairs(gpu, case):
+    run, make, spools = hamming.gpu, DeviceSpool.__init__, []
+
+    def noted(self, *arguments):
+        spools.append(self)
+        make(self, *arguments)
+
+    def limited(*arguments, **options):
+        if any(held is not None for spool in spools for held in spool._held):
+            raise MemoryError("out of memory")
+        return run(*arguments, **options)
+
+    with mock.patch.object(DeviceSpool, "__init__", noted), mock.patch.object(hamming, "gpu", limited):
+        check(gpu, **OPTIONS[case])
+    assert len(spools) >= 3
 
 
 def test_a_document_that_does_not_fit(gpu):
@@ -231,6 +326,70 @@ def test_sketches_and_their_pairs(gpu, gpu_memory, tmp_path):
     assert found["cpu"][1].num_rows > 10
 
 
+@pytest.mark.parametrize("gpu_memory", [None, 20_000])
+@pytest.mark.parametrize("weighting", ["tf", "tfidf"])
+def test_simhashes(gpu, gpu_memory, weighting, tmp_path):
+    found = {}
+    for backend in ("cpu", "gpu"):
+        memory = gpu_memory if backend == "gpu" else None
+        path = tmp_path / f"{backend}.parquet"
+        recipe = SimhashRecipe(weighting=weighting, bits=128)
+        counts = sketch(TABLE, path, id_column="id", recipe=recipe, backend=backend, gpu_memory=memory)
+        assert counts["backend"] == backend
+        files = [path, *([frequencies_path(path)] if weighting == "tfidf" else [])]
+        found[backend] = counts["recipe"], *(file.read_bytes() for file in files)
+    assert found["cpu"] == found["gpu"]
+
+
+def fingerprints(num_words, num_rows=300, seed=1):
+    """Some within a few bits of one another, some repeated."""
+    random = np.random.default_rng(seed)
+    values = random.integers(0, 2**64, (num_rows // 4, num_words), np.uint64)[
+        random.integers(0, num_rows // 4, num_rows)
+    ]
+    for _ in range(4):
+        rows = np.flatnonzero(random.random(num_rows) < 0.4)
+        values[rows, random.integers(0, num_words, len(rows))] ^= np.uint64(1) << random.integers(
+            0, 64, len(rows), np.uint64
+        )
+    return values if num_words == 2 else values[:, 0].copy()
+
+
+def as_lists(found):
+    return [array.tolist() if hasattr(array, "tolist") else array for array in found]
+
+
+@pytest.mark.parametrize("options", [{}, {"collapse": False}, {"bucket_limit": 3, "bucket_probe": 2}], ids=str)
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_near_pairs(gpu, num_words, options):
+    values = fingerprints(num_words)
+    expected = near_pairs(values, 3, backend="cpu", **options)
+    assert len(expected.left) > 50
+    assert as_lists(near_pairs(values, 3, backend="gpu", **options)) == as_lists(expected)
+    assert as_lists(near_pairs(on_device(values), 3, backend="gpu", **options)) == as_lists(expected)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_an_index(gpu, num_words, compress, tmp_path):
+    values, asked = fingerprints(num_words), fingerprints(num_words)[::3] ^ np.uint64(1 << 40)
+    answers = {}
+    for backend in ("cpu", "gpu"):
+        path = tmp_path / backend
+        HammingIndex(values, 4, compress=compress, backend=backend).save(path)
+        index = HammingIndex.load(path, backend=backend)
+        many, near = index.query(asked), index.nearest(asked, 2)
+        one = index.query(int(asked[0]) if num_words == 1 else asked[:1])
+        answers[backend] = (
+            path.read_bytes(),
+            *((ragged.values.tolist(), ragged.offsets.tolist()) for ragged in (*many, *near)),
+            *(as_lists(one) if num_words == 1 else [ragged.values.tolist() for ragged in one]),
+            as_lists(join(values, asked, 4, backend=backend)),
+        )
+    assert answers["gpu"] == answers["cpu"]
+    assert len(answers["cpu"][1][0]) > 100
+
+
 class TestStages:
     """Each stage alone takes arrays of either kind, and gives the backend's."""
 
@@ -284,6 +443,19 @@ class TestStages:
             for cluster in ("greedy", "components")
         ]
         return [*kept, *(a.tolist() for a in (signatures, features, verified.resemblance, verified.pairs.left))]
+
+    @pytest.mark.parametrize("given", ["cpu", "gpu"])
+    @pytest.mark.parametrize("weighting", ["tf", "log"])
+    def test_simhash(self, gpu, weighting, given):
+        recipe = SimhashRecipe(radius=9, weighting=weighting)
+        tokens = tokenize(TABLE["text"].slice(0, 30), recipe, backend="cpu")
+        expected = simhash(tokens, recipe, backend="cpu")
+        found = simhash(Ragged(self.on(given, tokens.values), self.on(given, tokens.offsets)), recipe, backend="gpu")
+        assert isinstance(found, DeviceArray)
+        assert found.get().tolist() == expected.tolist()
+        near, wanted = collide(found, recipe, backend="gpu"), collide(expected, recipe, backend="cpu")
+        assert launch.to_host(near.pairs.left).tolist() == wanted.pairs.left.tolist() != []
+        assert launch.to_host(near.pairs.right).tolist() == wanted.pairs.right.tolist()
 
     def test_pairs_on_the_device(self, gpu):
         left, right = on_device(np.array([3, 1, 1, 2, 3])), on_device(np.array([1, 3, 2, 2, 0]))
