@@ -2,9 +2,9 @@
 
     python benchmarks/run.py --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
-Parts (see README.md beside this file): kernels, peers, dedup, memory, verification, giant, losses, simhash, hamming. A
-part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the same run;
-everything runs once before it is timed, so that compilation and cold files are left out; recall stands beside time.
+Parts (see README.md beside this file): kernels, peers, dedup, memory, verification, giant, losses, simhash, hamming,
+compression. A part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the same
+run; everything runs once before it is timed, so that compilation and cold files are left out; recall stands beside time.
 """
 
 from __future__ import annotations
@@ -552,6 +552,13 @@ def hamming_part(bench: Bench) -> list[dict]:
     return figures
 
 
+def compression_part(bench: Bench) -> list[dict]:
+    """Compressed tables: their size, measured and derived, and what asking them costs."""
+    for name in ("bills_116", "manpages"):
+        bench.corpus(name)
+    return script("compression.py", "--corpora", bench.corpora, "--repeat", bench.repeat)
+
+
 PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "kernels": kernels_part,
     "peers": peers_part,
@@ -562,6 +569,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "losses": losses_part,
     "simhash": simhash_part,
     "hamming": hamming_part,
+    "compression": compression_part,
 }
 
 
