@@ -32,24 +32,31 @@ import numpy as np
 
 import neardup_gpu
 from kernels import ALTAVISTA, WIDTH, check_agreement, figure, load, num_bytes, shuffled
+from neardup_gpu import selftest
 from neardup_gpu.backend import resolve
 from neardup_gpu.data import Ragged
 from neardup_gpu.errors import BackendUnavailableError
+from neardup_gpu.hamming import BUCKET_LIMIT, BUCKET_PROBE, TableDesign
 from neardup_gpu.kernels import (
     components,
+    compression,
+    hamming,
     minhash,
     overlap,
     pairtables,
     resemblance,
     sequences,
     shingles,
+    simhash,
     supershingles,
     tokens,
+    weights,
 )
 from neardup_gpu.kernels.launch import namespace, simulated, to_host
-from neardup_gpu.recipe import Recipe, material
+from neardup_gpu.recipe import Recipe, SimhashRecipe, material
 
 AGREEMENT_BYTES = 1 << 20  # of text on which both are compared first
+AGREEMENT_VALUES = 1 << 18  # of the self-test's inputs for simhashes and their tables
 SAMPLED_DOCUMENTS = 200  # whose overlap with all others is counted
 
 
@@ -90,7 +97,8 @@ class Watch:
             times.append(xp.cuda.get_elapsed_time(begin, end))
         return times[1:], result
 
-    def __call__(self, name: str, run: Callable[..., Any], *arguments: Any, **context: Any) -> Any:
+    def __call__(self, name: str, run: Callable[..., Any], *arguments: Any, text: bool = True, **context: Any) -> Any:
+        """Time a call; `text` says whether it is of the text, and not of something else of another size."""
         xp = namespace()
         held = [xp.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments]
         times, result = self.milliseconds(lambda: run(*held))
@@ -98,11 +106,28 @@ class Watch:
             a for a in [*held, *(result if isinstance(result, tuple) else (result,))] if isinstance(a, xp.ndarray)
         ]
         rate = sum(a.nbytes for a in arrays) / statistics.median(times) / 1e6
-        text_rate = self.text_bytes / statistics.median(times) / 1e6
-        self.figures.append(
-            figure(name, times, "ms", gb_per_s=round(rate, 3), text_gb_per_s=round(text_rate, 3), **context)
-        )
+        if text:
+            context["text_gb_per_s"] = round(self.text_bytes / statistics.median(times) / 1e6, 3)
+        self.figures.append(figure(name, times, "ms", gb_per_s=round(rate, 3), **context))
         return result
+
+
+def check_simhashes(size: int) -> int:
+    """Compare the kernels of simhashes, their weights and tables on inputs of the self-test; return how many.
+
+    Raises
+    ------
+    AssertionError
+        If any output differs in any bit.
+    """
+    wanted = [name for name in selftest.GENERATORS if name.startswith(("simhash", "weights", "hamming", "compression"))]
+    for name in wanted:
+        module, prefix = selftest.definitions()[name]
+        for seed in range(3):
+            arguments = selftest.GENERATORS[name](np.random.default_rng(seed), size)
+            expected, found = (getattr(module, prefix + backend)(*arguments) for backend in ("cpu", "gpu"))
+            assert selftest.same(expected, found), f"{name} of gpu and cpu differ"
+    return len(wanted)
 
 
 def bandwidths(watch: Watch, size: int) -> tuple[float, float]:
@@ -127,6 +152,7 @@ def time_kernels(text: Ragged, recipe: Recipe, watch: Watch, random_rows: int) -
     k, s, r = ALTAVISTA
     values, offsets, _ = watch("tokens", tokens.gpu, text.values, text.offsets, drawn.tokens)
     items = {"tokens": len(values)}
+    time_simhash(values, offsets, watch)
     watch("sequences", sequences.gpu, values, offsets, drawn.documents, **items)
     values, offsets = watch(
         "shingles", shingles.gpu, values, offsets, WIDTH, "set", drawn.shingles, drawn.bags, **items
@@ -154,27 +180,71 @@ def time_kernels(text: Ragged, recipe: Recipe, watch: Watch, random_rows: int) -
     watch(name, pairtables.gpu, random, present, r, drawn.keys, *limits, rows=random_rows, tables=ALTAVISTA.tables)
 
 
-def time_job(corpus: Path, repeat: int, filter: str) -> list[dict[str, Any]]:
+def time_simhash(values: Any, offsets: Any, watch: Watch) -> None:
+    """Simhashes of tokens, unweighted and by TF-IDF."""
+    items = {"tokens": len(values)}
+    watch("simhash tf, 64 bits", simhash.gpu, values, offsets, None, 64, **items)
+    watch("simhash tf, 128 bits", simhash.gpu, values, offsets, None, 128, **items)
+    distinct, rows, times = watch("weights: counts", weights.counts_gpu, values, offsets, **items)
+    table, held = watch("weights: documents of each token", weights.occurrences_gpu, distinct, distinct=len(distinct))
+    inverse = weights.inverse(to_host(held), len(rows) - 1)
+    items["distinct"] = len(distinct)
+    found = watch("weights: look-up", weights.look_up_gpu, distinct, table, inverse, 256, table=len(table), **items)
+    watch("weights: logarithms", weights.logarithmic_gpu, times, **items)
+    watch("simhash weighted, 64 bits", simhash.gpu, distinct, rows, times * found, 64, **items)
+
+
+def time_hamming(watch: Watch, num_rows: int, num_queries: int) -> None:
+    """All pairs of random fingerprints, by few tables and by many; an index of them, raw and compressed, and queries,
+    half of them of what it holds."""
+    random = np.random.default_rng(0)
+    values = random.integers(0, 2**64, num_rows, np.uint64)
+    queries = np.concatenate([values[: num_queries // 2], random.integers(0, 2**64, num_queries // 2, np.uint64)])
+    limits = BUCKET_LIMIT, BUCKET_PROBE
+    rows = {"rows": num_rows}
+    watch("hamming: first of equal ones", hamming.first_gpu, values, text=False, **rows)
+    for prefix in (16, 25):
+        masks = TableDesign(64, 3, prefix).array
+        context = {**rows, "tables": len(masks), "text": False}
+        name = f"{num_rows:,} rows, {len(masks)} tables"
+        watch(f"hamming: pairs, {name}", hamming.gpu, values, masks, 3, *limits, **context)
+        table = watch(f"hamming: a table, {name}", hamming.table_gpu, values, masks[0], True, **context)
+        built = [hamming.table_gpu(values, mask, True) for mask in masks]
+        words, order = (namespace().stack([table[part] for table in built]) for part in (0, 1))
+        context["queries"] = len(queries)
+        watch(f"hamming: probe, {name}", hamming.probe_gpu, words, order, masks, queries, 3, *limits, None, **context)
+        coded = watch(f"compression: encode, {name}", compression.encode_gpu, words, **context)
+        context["bits_a_word"] = round(
+            (coded.blocks.nbytes + coded.keys.nbytes + coded.firsts.nbytes) * 8 / words.size, 2
+        )
+        numbers = np.arange(len(coded.blocks))
+        blocks = coded.lengths, coded.offsets, coded.blocks, coded.firsts, numbers
+        watch(f"compression: decode, {name}", compression.decode_gpu, *blocks, **context)
+        asked = *coded, order, masks, queries, 3, *limits, None
+        watch(f"compression: probe, {name}", compression.probe_gpu, *asked, **context)
+        del table, built, words, order, coded, blocks, asked
+
+
+def time_job(corpus: Path, repeat: int, name: str, **options: Any) -> list[dict[str, Any]]:
     """Seconds of `dedup` of a file, without writing, on the GPU and on the CPU in turn."""
     seconds: dict[str, list[float]] = {"gpu": [], "cpu": []}
     results = {}
     for _ in range(repeat + 1):
         for backend, times in seconds.items():
             start = time.perf_counter()
-            results[backend] = neardup_gpu.dedup(corpus, text_columns="text", filter=filter, backend=backend)
+            results[backend] = neardup_gpu.dedup(corpus, text_columns="text", backend=backend, **options)
             times.append(time.perf_counter() - start)
     assert results["gpu"].documents == results["cpu"].documents, "decisions of gpu and cpu differ"
     assert results["gpu"].pairs == results["cpu"].pairs, "pairs of gpu and cpu differ"
     report = results["gpu"].report
-    size = report["counts"]["text_bytes"]
+    size, sampled = report["counts"]["text_bytes"], report["recall"]["sampled"]
     return [
         figure(
-            f"dedup, {backend}",
+            f"dedup {name}, {backend}",
             times[1:],
             "s",
-            filter=filter,
             text_gb_per_s=round(size / statistics.median(times[1:]) / 1e9, 3),
-            recall_sampled=report["recall"]["sampled"]["recall"],
+            **({} if sampled is None else {"recall_sampled": sampled["recall"]}),
         )
         for backend, times in seconds.items()
     ]
@@ -214,6 +284,8 @@ def main() -> int:
     parser.add_argument("--corpus", type=Path, required=True, help="Parquet file with the columns id and text")
     parser.add_argument("--megabytes", type=float, default=512, help="text that lies on the device")
     parser.add_argument("--random-rows", type=int, default=10_000_000, help="rows of the pair tables without pairs")
+    parser.add_argument("--fingerprints", type=int, default=10_000_000, help="random ones, of which pairs are found")
+    parser.add_argument("--queries", type=int, default=1_000_000, help="that these are asked")
     parser.add_argument("--repeat", type=int, default=7, help="runs, after one that is dropped")
     parser.add_argument("--filter", default="20,7,1", help="of the whole job")
     parser.add_argument("--output", type=Path, help="JSON file for the figures")
@@ -227,18 +299,28 @@ def main() -> int:
     text, recipe = repeated(batches, int(args.megabytes * 1e6)), Recipe(ALTAVISTA)
     watch = Watch(args.repeat, num_bytes([text]))
     agreed = check_agreement(text, "cpu", "gpu", AGREEMENT_BYTES)
-    print(f"agreed with the CPU on {agreed} documents")
+    kernels = check_simhashes(100 if simulated() else AGREEMENT_VALUES)
+    print(f"agreed with the CPU on {agreed} documents, and {kernels} kernels on random inputs")
     copy, pcie = bandwidths(watch, min(1 << 30, 2 * watch.text_bytes))
     time_kernels(text, recipe, watch, args.random_rows)
+    time_hamming(watch, args.fingerprints, args.queries)
     for line in watch.figures:
         line["of_copy"] = round(line["gb_per_s"] / copy, 4)
         if "text_gb_per_s" in line:
             line["of_pcie"] = round(line["text_gb_per_s"] / pcie, 3)
+    jobs = {
+        f"by min-hash, filter {args.filter}": {"filter": args.filter},
+        "by simhash, tf": {"recipe": SimhashRecipe(weighting="tf")},
+        "by simhash, log": {"recipe": SimhashRecipe(weighting="log")},
+        "by simhash, tfidf": {"recipe": SimhashRecipe(weighting="tfidf")},
+        "by simhash, verified": {"recipe": SimhashRecipe(radius=8, threshold=0.8)},
+    }
+    jobs, repeat = {} if simulated() else jobs, min(3, args.repeat)
     figures = [
         figure("copy within the device", [copy], "GB/s"),
         figure("copy of pinned memory to the device", [pcie], "GB/s"),
         *watch.figures,
-        *(time_job(args.corpus, min(3, args.repeat), args.filter) if not simulated() else []),
+        *(found for name, options in jobs.items() for found in time_job(args.corpus, repeat, name, **options)),
     ]
     for line in figures:
         rates = "".join(f"  {name} {line[name]}" for name in ("gb_per_s", "of_copy", "of_pcie") if name in line)

@@ -91,7 +91,7 @@ class Work:
     bisections: float = 1  # a thread
     shifts: float = 0  # rounds of the longest other loop of look-ups, a thread
     ascii: bool = False  # whether code for other scripts follows the first loop
-    loops: tuple[float, ...] = ()  # how often a thread goes through each loop, in the order of the code, if all told
+    loops: tuple[float, ...] = ()  # of each loop in the order of the code: reads of a thread; trips, if it reads none
     kernel: str = ""  # its name in tests/gpu/kernel_list.py, if it goes by another one here
 
 
@@ -134,9 +134,9 @@ def counts(name: str, chip: str, work: Work, profile: Profile) -> dict[str, floa
         for _, instruction in outside:
             total[kind(instruction)] += 1
         for (start, stop), times in zip(sorted(bounds_of_loops), work.loops, strict=True):
-            unrolled = max(1, sum(instruction.startswith("LDS") for instruction in names[start:stop]) // 2)
+            reads_of_trip = sum(instruction.startswith(("LDS", "LDG")) for instruction in names[start:stop])
             for instruction in names[start:stop]:
-                total[kind(instruction)] += times / unrolled
+                total[kind(instruction)] += times / max(1, reads_of_trip)
         return total
     loops = [(start, names[start:stop]) for start, stop in bounds_of_loops]
 
@@ -279,15 +279,15 @@ def simhash_lines(name: str, profile: Profile, before: dict[str, float]) -> list
     """Simhashes of tokens; `before` are the seconds a byte of text that it takes to have these."""
     lines, seconds = [], {}
     per_document = profile.document_tokens
-    trips = simhash._STAGED / 256, math.log2(profile.documents), simhash._STAGED / (256 / 32)
+    staged, search, added = simhash._STAGED / 256, math.log2(profile.documents), 2 * simhash._STAGED / (256 / 32)
     kernels = {
         "simhash._add, weights of 1": Work(
-            "token", trips[0], 8 + 1024 / per_document, loops=(trips[0], 0, *trips[1:]), kernel="simhash._add"
+            "token", staged, 8 + 1024 / per_document, loops=(staged, 0, search, added), kernel="simhash._add"
         ),
         "simhash._add, weighted": Work(
-            "token", trips[0], 16 + 1024 / per_document, loops=(0, *trips), kernel="simhash._add"
+            "token", staged, 16 + 1024 / per_document, loops=(0, 2 * staged, search, added), kernel="simhash._add"
         ),
-        "simhash._take_signs": Work("token", per_document, 520 / per_document, loops=()),
+        "simhash._take_signs": Work("token", per_document, 520 / per_document),
     }
     found = [line(name, label, work, profile) for label, work in kernels.items()]
     # By value, then by 4 bytes of the document's row, then what is distinct, which is all at most, by its place.
@@ -298,7 +298,9 @@ def simhash_lines(name: str, profile: Profile, before: dict[str, float]) -> list
         lines.append(described | {"text_gb_per_s": round(1e-9 / seconds[described["kernel"]], 1)})
     plain, weighted, signs, counted, looked_up = seconds.items()
     lines.append(together(name, "text to simhashes, tf, together", before | dict([plain, signs])))
-    tfidf = dict([weighted, signs, counted, looked_up])
+    log = dict([weighted, signs, counted])
+    lines.append(together(name, "text to simhashes, log, together", before | log))
+    tfidf = log | dict([looked_up])
     lines.append(together(name, "text to simhashes, tfidf, together", before | tfidf))
     return lines
 
@@ -324,21 +326,14 @@ def near_pairs_lines(name: str, num_rows: int, prefix: int) -> list[dict[str, An
     parts = plan(design.array).moves.shape[1]
     profile = Profile(8, 1, num_rows)
     tables = f"{num_rows:,} rows, {design.num_tables} tables"
+    permute = Work("row", 1, 16, loops=(2 * parts,), kernel="hamming._permute")
     steps = [
-        (
-            line(
-                name,
-                f"hamming._permute, {tables}",
-                Work("row", 1, 16, loops=(parts / 4,), kernel="hamming._permute"),
-                profile,
-            ),
-            num_rows,
-        ),
+        (line(name, f"hamming._permute, {tables}", permute, profile), num_rows),
         (by_bytes(name, f"sort of a Hamming table, {tables}", "row", SORTED_BYTES), num_rows),
         (by_bytes(name, f"CuPy's other steps on a Hamming table, {tables}", "row", sum(BETWEEN.values())), num_rows),
     ]
-    bisections = math.log2(max(2, buckets)), max(0.0, math.log2(max(mean, 2)) - 1) + 1, 0
-    work = Work("pair", 1, PAIR_BYTES, loops=bisections, kernel="hamming._near_pairs")
+    bisections = math.log2(max(2, buckets)), math.log2(max(2, mean))
+    work = Work("pair", 1, PAIR_BYTES, loops=(*bisections, 0), kernel="hamming._near_pairs")
     steps.append((line(name, f"hamming._near_pairs, {tables}", work, profile), pairs))
     return _sum_of_steps(name, f"all pairs within 3 bits, {tables} of {design.prefix} bits", steps, design.num_tables)
 
@@ -358,7 +353,7 @@ def probe_lines(name: str, num_rows: int, num_queries: int, prefix: int) -> list
     parts = plan(design.array).moves.shape[1]
     profile = Profile(8, 1, num_queries)
     tables = f"{num_queries:,} queries of {num_rows:,} rows, {design.num_tables} tables"
-    permute = Work("row", 1, 16, loops=(parts / 4,), kernel="hamming._permute")
+    permute = Work("row", 1, 16, loops=(2 * parts,), kernel="hamming._permute")
     compare = Work("word", 1, PAIR_BYTES, loops=(math.log2(num_queries), 0), kernel="hamming._near_matches")
     steps = [
         (line(name, f"hamming._permute, {tables}", permute, profile), num_queries),

@@ -3,8 +3,9 @@
     python benchmarks/run.py --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, memory, verification, giant, losses, simhash, hamming,
-compression. A part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the same
-run; everything runs once before it is timed, so that compilation and cold files are left out; recall stands beside time.
+compression. A part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the
+same run; everything runs once before it is timed, so that compilation and cold files are left out; recall stands beside
+time.
 """
 
 from __future__ import annotations

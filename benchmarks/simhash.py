@@ -39,7 +39,7 @@ from kernels import figure, load, num_bytes, shuffled, signatures_seconds
 from neardup_gpu import hamming, pipeline, theory
 from neardup_gpu.data import Pairs, Ragged
 from neardup_gpu.frequencies import Counter, Frequencies
-from neardup_gpu.kernels import sequences, supershingles
+from neardup_gpu.kernels import sequences, supershingles, weights
 from neardup_gpu.kernels.hamming import count_bits
 from neardup_gpu.recipe import Filter, Recipe, SimhashRecipe
 
@@ -77,19 +77,23 @@ def features_of(text: Ragged, recipe: SimhashRecipe) -> Ragged:
 
 def frequencies(batches: list[Ragged]) -> Frequencies:
     """In how many documents each token occurs."""
+    return counted([pipeline._counted(features_of(batch, TOKENS), None) for batch in batches])
+
+
+def counted(batches: list[Any]) -> Frequencies:
+    """Document frequencies of batches of distinct tokens."""
     counter = Counter()
     for batch in batches:
-        counter.add(pipeline._counted(features_of(batch, TOKENS), None).distinct, None)
+        held = weights.occurrences_cpu(batch.distinct.values)
+        counter.add(held, int((batch.distinct.sizes > 0).sum()))
     return counter.result(TOKENS.seed)
 
 
 def counted_simhashes(batches: list[Ragged], recipe: SimhashRecipe) -> np.ndarray:
     """As `simhashes` weighted by TF-IDF, document frequencies counted first, as the whole job does it."""
-    counted, counter = [pipeline._counted(features_of(batch, recipe), None) for batch in batches], Counter()
-    for batch in counted:
-        counter.add(batch.distinct, None)
-    table = counter.result(recipe.seed)
-    return np.concatenate([pipeline._weighted(batch, recipe, table, None) for batch in counted])
+    waiting = [pipeline._counted(features_of(batch, recipe), None) for batch in batches]
+    table = counted(waiting)
+    return np.concatenate([pipeline._weighted(batch, recipe, table, None) for batch in waiting])
 
 
 def simhashes(batches: list[Ragged], recipe: SimhashRecipe, table: Frequencies | None) -> np.ndarray:

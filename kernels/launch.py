@@ -257,7 +257,8 @@ class Kernel:
         )
 
     def _launch(self, count: int, *arguments: Any) -> None:
-        if simulated():
+        if simulated():  # which writes every array back, also what is Arrow's and cannot be written to
+            arguments = tuple(a.copy() if isinstance(a, np.ndarray) and not a.flags.writeable else a for a in arguments)
             self.compiled[count, 32](*arguments)
             return
         import cupy

@@ -46,10 +46,9 @@ class Frequencies:
     @classmethod
     def of(cls, tokens: Ragged, recipe: SimhashRecipe, *, backend: str | None = None) -> Frequencies:
         """Those of some documents, a row of tokens each."""
-        distinct = kernel(weights_kernel, backend, "counts_")(tokens.values, tokens.offsets)[:2]
-        counter = Counter()
-        counter.add(Ragged(*distinct), backend)
-        return counter.result(recipe.seed)
+        distinct = kernel(weights_kernel, backend, "counts_")(tokens.values, tokens.offsets)[0]
+        held, counts = map(home, kernel(weights_kernel, backend, "occurrences_")(distinct))
+        return cls(held, counts, int((tokens.sizes > 0).sum()), recipe.seed)
 
     @cached_property
     def digest(self) -> str:
@@ -129,12 +128,11 @@ class Counter:
         self._tables: list[tuple[np.ndarray, np.ndarray]] = []
         self._num_documents = 0
 
-    def add(self, distinct: Ragged, backend: str | None) -> None:
-        """Count the documents of a batch by their distinct tokens. What was counted is merged when batches have become
-        as long as it is."""
-        found = kernel(weights_kernel, backend, "occurrences_")(distinct.values)
-        self._tables.append((home(found[0]), home(found[1])))
-        self._num_documents += int((distinct.sizes > 0).sum())
+    def add(self, occurrences: tuple[np.ndarray, np.ndarray], num_documents: int) -> None:
+        """Count a batch: in how many of its documents each token is, and how many have tokens. What was counted is
+        merged when batches have become as long as it is."""
+        self._tables.append(occurrences)
+        self._num_documents += num_documents
         if sum(len(table[0]) for table in self._tables[1:]) > len(self._tables[0][0]):
             self._tables = [weights_kernel.merge(self._tables)]
 

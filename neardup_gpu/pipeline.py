@@ -249,7 +249,10 @@ def collide(
         rows = np.flatnonzero(home(present))
         limits: Any = {"bucket_limit": recipe.bucket_limit, "bucket_probe": recipe.bucket_probe}
         near = hamming.pairs(home(features)[rows], recipe.radius, collapse=False, backend=backend, **limits)
-        return Candidates(Pairs(rows[near.left], rows[near.right]), near.num_large, near.num_uncompared)
+        left, right = rows[near.left], rows[near.right]
+        if resolve(backend) == "gpu":
+            left, right = map(hamming_kernel.namespace().asarray, (left, right))
+        return Candidates(Pairs(left, right), near.num_large, near.num_uncompared)
     run = kernel(pairtables, backend)
     left, right, large, uncompared = run(
         features, present, recipe.filter.r, recipe.material.keys, recipe.bucket_limit, recipe.bucket_probe
@@ -462,7 +465,7 @@ class Clock:
 class _Sketched(NamedTuple):
     """What the first stages make of some documents; None for what the recipe does without, or has to wait for."""
 
-    waits: _Counted | None
+    waits: tuple[_Counted, tuple[np.ndarray, np.ndarray]] | None
     shingles: Ragged | None
     signature: Any
     features: Any
@@ -491,7 +494,9 @@ def _sketch_rows(
         if recipe.features == "shingles" or recipe.threshold is not None:
             shingles = shingle(tokens, recipe, backend=backend)
         if recipe.weighting == "tfidf" and frequencies is None:
-            waits = _counted(tokens, backend)
+            counted = _counted(tokens, backend)
+            held = kernel(weights_kernel, backend, "occurrences_")(counted.distinct.values)
+            waits = counted, (home(held[0]), home(held[1]))
         else:
             weighted = shingles if shingles is not None and recipe.features == "shingles" else tokens
             features = simhash(weighted, recipe, frequencies=frequencies, backend=backend)
@@ -513,12 +518,16 @@ class _Waiting:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for spool in self.spools:
-            spool.__exit__(*error)
+        self.close()
 
-    def add(self, counted: _Counted, backend: str | None) -> None:
+    def close(self) -> None:
+        """Forget the tokens: nothing waits any longer."""
+        for spool in self.spools:
+            spool.__exit__()
+
+    def add(self, counted: _Counted, occurrences: tuple[np.ndarray, np.ndarray]) -> None:
         distinct, counts = counted
-        self._counter.add(distinct, backend)
+        self._counter.add(occurrences, int((distinct.sizes > 0).sum()))
         for spool, values in zip(self.spools, (distinct.values, counts.view(np.uint64)), strict=True):
             spool.append(Ragged(values, distinct.offsets))
 
@@ -595,7 +604,7 @@ def _sketch_documents(
                 if array is not None:
                     those.append(array if resident else home(array))
             if waiting is not None and part.waits is not None:
-                waiting.add(part.waits, job.backend)
+                waiting.add(*part.waits)
             if spool is not None and part.shingles is not None:
                 spool.append(part.shingles)
             if signatures and part.signature is not None:
@@ -994,6 +1003,7 @@ def _decide(
         with clock.stage("weigh"):
             frequencies, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spill)
             recipe = recipe.with_(frequencies=frequencies.digest)
+            waiting.close()
             sketches.features.append(found)  # of the reference set too, whose features come first
     with clock.stage("collide"):
         num_known, num = known.documents, known.documents + sketches.documents
@@ -1014,7 +1024,8 @@ def _decide(
             simhashes = home(features)[ranked]
             if not verifies:
                 stands_for = np.arange(num)
-                stands_for[some] = some[home(kernel(hamming_kernel, job.backend, "first_")(simhashes[some]))]
+                first = partial(kernel(hamming_kernel, job.backend, "first_"), simhashes[some])
+                stands_for[some] = some[home(job.with_room(first, spool.spill))]
         representatives = np.flatnonzero(present & (stands_for == np.arange(num)))
         rows = ranked[representatives]  # of the representatives, in the order of documents
         fingerprints = home(job.with_room(partial(_take, fingerprints, rows), spool.spill))

@@ -236,6 +236,8 @@ class TestFrequencies:
         assert (np.diff(frequencies.tokens.astype(object)) > 0).all()
         assert frequencies.num_documents == sum(1 for row in rows if row)
         assert result.recipe.frequencies == frequencies.digest
+        tokens = tokenize([text or "" for text in table["text"].to_pylist()], result.recipe)
+        assert Frequencies.of(tokens, result.recipe).digest == frequencies.digest
         loaded = Frequencies.load(tmp_path / "out" / "frequencies.parquet")
         assert loaded.digest == frequencies.digest and len(loaded) == len(holders)
         again = run(table, RECIPES["tfidf"], frequencies=tmp_path / "out" / "frequencies.parquet")

@@ -93,9 +93,9 @@ def test_options(small, options):
 
 
 SIMHASHES = [
-    SimhashRecipe(),
+    SimhashRecipe(weighting="tf"),
     SimhashRecipe(weighting="tfidf"),
-    SimhashRecipe(radius=8, threshold=0.7),
+    SimhashRecipe(radius=8, threshold=0.7, weighting="tf"),
     SimhashRecipe(radius=12, threshold=0.7, weighting="tfidf", bits=128),
     SimhashRecipe(features="shingles", weighting="log", shingling="bag"),
 ]

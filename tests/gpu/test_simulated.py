@@ -153,7 +153,7 @@ def test_simhashes_their_pairs_and_an_index(tmp_path):
     found = {}
     for backend in ("cpu", "gpu"):
         path = tmp_path / f"{backend}.parquet"
-        sketch(SMALL, path, id_column="id", recipe=SimhashRecipe(features="shingles", weighting="log"), backend=backend)
+        sketch(SMALL, path, id_column="id", recipe=SimhashRecipe(features="shingles", weighting="tf"), backend=backend)
         table = pq.read_table(path)
         simhashes = table["simhash"].drop_null()
         near = near_pairs(simhashes, 6, backend=backend)

@@ -89,10 +89,10 @@ OPTIONS = {
     "bing": {"recipe": Recipe.choose(filter="bing", feature_bits=16)},
     "large buckets": {"recipe": Recipe.choose(filter=(3, 1, 1), bucket_limit=2, bucket_probe=1)},
     "no check": {"check": 0},
-    "simhash": {"recipe": SimhashRecipe()},
+    "simhash": {"recipe": SimhashRecipe(weighting="tf")},
     "simhash, large buckets": {"recipe": SimhashRecipe(radius=9, bucket_limit=2, bucket_probe=1), "against": KNOWN},
     "simhash, tfidf": {"recipe": SimhashRecipe(radius=6, weighting="tfidf"), "against": KNOWN},
-    "simhash, verified": {"recipe": SimhashRecipe(radius=8, threshold=0.7, cluster="components")},
+    "simhash, verified": {"recipe": SimhashRecipe(radius=8, threshold=0.7, weighting="tf", cluster="components")},
     "simhash, verified, tfidf": {"recipe": SimhashRecipe(radius=10, threshold=0.5, weighting="tfidf", bits=128)},
     "simhash of bags, log": {"recipe": SimhashRecipe(features="shingles", shingling="bag", w=2, weighting="log")},
 }
