@@ -26,8 +26,8 @@ import numba
 import numpy as np
 from numba import prange
 
-from .launch import cuda, jit, kernel, namespace, row_of, to_host
-from .pairtables import first_of, limited, most_rows, pairs_before
+from .launch import Device, cuda, jit, kernel, namespace, to_host
+from .pairtables import most_rows
 
 NO_LIMIT = 2**62
 """A `bucket_limit` that no bucket exceeds."""
@@ -468,6 +468,8 @@ def _keep_near(packed, distance, upper, lower, radius, masks):
 class _Matches:
     """What tables find: a word for each pair of rows and their distance.
 
+    Where buckets are large, tables find the same again; so what is held is made unique whenever it has doubled.
+
     upper, lower : arrays of uint64, shape (rows, words)
         The fingerprints that the halves of such a word count.
     """
@@ -475,6 +477,7 @@ class _Matches:
     def __init__(self, upper, lower, radius):
         self.packed, self.distance = [np.empty(0, np.uint64)], [np.empty(0, np.uint8)]
         self.compared = upper, lower, radius
+        self.num_unique = 0  # when it was last made so
 
     def add(self, write, sizes, masks):
         """What `write(places, packed, distance)` writes: in each run as many as it says, at most `sizes`.
@@ -491,14 +494,23 @@ class _Matches:
                     near, bits = near[:kept].copy(), bits[:kept].copy()
                 self.packed.append(near)
                 self.distance.append(bits)
+        if sum(map(len, self.packed)) > 2 * self.num_unique + _SOME:
+            self._make_unique()
 
-    def result(self):
-        """(upper halves, lower halves, distances), sorted, each once."""
+    def _make_unique(self):
         packed, order = _sorted(np.concatenate(self.packed), 64)
         once = np.ones(len(packed), bool)
         once[1:] = packed[1:] != packed[:-1]
-        packed, order = packed[once], order[once]
-        return *_unpacked(packed), np.concatenate(self.distance)[order]
+        self.packed, self.distance = [packed[once]], [np.concatenate(self.distance)[order[once]]]
+        self.num_unique = len(self.packed[0])
+
+    def result(self):
+        """(upper halves, lower halves, distances), sorted, each once."""
+        self._make_unique()
+        return *_unpacked(self.packed[0]), self.distance[0]
+
+
+_SOME = 1 << 22  # pairs that may be there more than once
 
 
 def _runs():
@@ -760,10 +772,9 @@ def probe_cpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, f
 
 # ------------------------------------------------------------------------------------------------------------ on a GPU
 
-_CHUNK = 1 << 26  # pairs compared at a time: 0.6 GB
 _SLICE = 1 << 27  # fingerprints from which those of a pass are chosen at a time: 2.1 GB
 _ROW_BYTES = 52  # most that a row takes while its table is sorted; see `gpu`
-_NONE = np.uint64(2**64 - 1)  # in place of two rows that are not near
+_NONE = np.uint64(2**64 - 1)  # in place of two rows that are near in their leading words only
 
 
 @kernel("void(uint64[:,::1], uint64[:,::1], uint64[::1])")
@@ -783,51 +794,52 @@ def _permute(fingerprints, parts, words):
     words[at] = word
 
 
-@kernel(
-    "void(int64[::1], int64[::1], uint64[::1], uint64[::1], uint32[::1], uint64, uint64[::1], int64, uint64[::1],"
-    " uint8[::1])"
-)
-def _near_pairs(places, starts, sizes, words, rows, radius, before, first, packed, distance):
-    """One thread a pair of a bucket, from number `first` on: left << 32 | right if near and new, else _NONE."""
+@Device
+def _differ_under(differ, before):
+    """As `_is_new`."""
+    mask = np.uint64(0)
+    while mask < np.uint64(len(before)):
+        if differ & before[mask] == np.uint64(0):
+            return False
+        mask += np.uint64(1)
+    return True
+
+
+@kernel("void(uint64[::1], uint64[::1], int64[::1], int64[::1], uint64, uint64[::1], uint32[::1])")
+def _near_counts(words, queries, starts, stops, radius, before, num_near):
+    """One thread a query: how many of its words, from its start to its stop, are near and new."""
     at = cuda.grid(1)
-    if at >= len(packed):
+    if at >= len(queries):
         return
-    pair = first + at
-    bucket = row_of(places, pair)
-    pair, m, start = np.uint64(pair - places[bucket]), sizes[bucket], np.uint64(starts[bucket])
-    left = np.uint64(first_of(pair, m))
-    right = start + left + np.uint64(1) + pair - np.uint64(pairs_before(left, m))
-    left += start
-    differ = words[left] ^ words[right]
-    bits = np.uint64(cuda.popc(differ))
-    near, earlier = bits <= radius, np.uint64(0)
-    while near and earlier < np.uint64(len(before)):
-        near = differ & before[earlier] != np.uint64(0)
-        earlier += np.uint64(1)
-    packed[at] = np.uint64(rows[left]) << np.uint64(32) | np.uint64(rows[right]) if near else _NONE
-    distance[at] = np.uint8(bits)
+    word, place, stop, size = queries[at], np.uint64(starts[at]), np.uint64(stops[at]), np.uint32(0)
+    while place < stop:
+        differ = word ^ words[place]
+        place += np.uint64(1)
+        if np.uint64(cuda.popc(differ)) <= radius and _differ_under(differ, before):
+            size += np.uint32(1)
+    num_near[at] = size
 
 
 @kernel(
-    "void(int64[::1], int64[::1], uint64[::1], uint64[::1], uint32[::1], uint64, uint64[::1], int64, uint64[::1],"
-    " uint8[::1])"
+    "void(uint64[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1], int64[::1], uint64, uint64[::1], int64[::1],"
+    " int64[::1], uint64[::1], uint8[::1])"
 )
-def _near_matches(places, starts, queries, words, rows, radius, before, first, packed, distance):
-    """One thread a query and a word of its bucket, from number `first` on: query << 32 | row as in `_near_pairs`."""
+def _near_words(words, rows, queries, numbers, starts, stops, radius, before, chosen, ends, packed, distance):
+    """One thread a chosen query: number << 32 | row of what `_near_counts` counts, from its end downwards."""
     at = cuda.grid(1)
-    if at >= len(packed):
+    if at >= len(chosen):
         return
-    number = first + at
-    query = row_of(places, number)
-    place = np.uint64(starts[query] + number - places[query])
-    differ = queries[query] ^ words[place]
-    bits = np.uint64(cuda.popc(differ))
-    near, earlier = bits <= radius, np.uint64(0)
-    while near and earlier < np.uint64(len(before)):
-        near = differ & before[earlier] != np.uint64(0)
-        earlier += np.uint64(1)
-    packed[at] = np.uint64(query) << np.uint64(32) | np.uint64(rows[place]) if near else _NONE
-    distance[at] = np.uint8(bits)
+    query, end = np.uint64(chosen[at]), np.uint64(ends[at])
+    word, upper = queries[query], np.uint64(numbers[query]) << np.uint64(32)
+    place, stop = np.uint64(starts[query]), np.uint64(stops[query])
+    while place < stop:
+        differ = word ^ words[place]
+        bits = np.uint64(cuda.popc(differ))
+        if bits <= radius and _differ_under(differ, before):
+            end -= np.uint64(1)
+            packed[end] = upper | np.uint64(rows[place])
+            distance[end] = np.uint8(bits)
+        place += np.uint64(1)
 
 
 @kernel("void(uint64[:,::1], uint64[:,::1], uint64, uint64[:,::1], uint64[::1], uint8[::1])")
@@ -848,24 +860,32 @@ def _near_whole(upper, lower, radius, masks, packed, distance):
     distance[at] = np.uint8(bits)
 
 
-def _near(xp, compare, counts, upper, lower, radius, masks, *arguments):
-    """(packed, distance) of what the kernel `compare` finds near, `_CHUNK` at a time.
+def _compared(xp, words, queries, top, bucket_limit, bucket_probe):
+    """(where each query's bucket begins, where what of it is compared ends, where it ends), of a table."""
+    starts = xp.searchsorted(words, queries & top)
+    ends = xp.searchsorted(words, queries | ~top, side="right")
+    return starts, xp.where(ends - starts > bucket_limit, xp.minimum(starts + bucket_probe, ends), ends), ends
 
-    `counts` are the pairs of each bucket, or the words to compare with each query; the rest is as in `_Matches`.
+
+def _near(xp, table, queries, numbers, starts, stops, before, upper, lower, radius, masks):
+    """(packed, distance) of what in `table`, words and rows, is near to each query and new; the rest as in `_Matches`.
+
+    One thread a query counts what it finds, and those that find some write it.
     """
-    places = xp.zeros(len(counts) + 1, np.int64)
-    places[1:] = xp.cumsum(counts)
-    total = int(places[-1])
-    for first in range(0, total, _CHUNK):
-        packed, distance = (xp.empty(min(_CHUNK, total - first), dtype) for dtype in (np.uint64, np.uint8))
-        compare.threads(len(packed), places, *arguments, first, packed, distance)
+    radius, num_near = np.uint64(radius), xp.empty(len(queries), np.uint32)
+    _near_counts.threads(len(queries), table[0], queries, starts, stops, radius, before, num_near)
+    chosen = xp.flatnonzero(num_near)
+    ends = xp.cumsum(num_near[chosen], dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    packed, distance = xp.empty(total, np.uint64), xp.empty(total, np.uint8)
+    _near_words.threads(
+        len(chosen), *table, queries, numbers, starts, stops, radius, before, chosen, ends, packed, distance
+    )
+    if masks.shape[1] == 2:
+        _near_whole.threads(total, upper, lower, radius, masks, packed, distance)
         near = xp.flatnonzero(packed != _NONE)
         packed, distance = packed[near], distance[near]
-        if masks.shape[1] == 2:
-            _near_whole.threads(len(packed), upper, lower, radius, masks, packed, distance)
-            near = xp.flatnonzero(packed != _NONE)
-            packed, distance = packed[near], distance[near]
-        yield packed, distance
+    return packed, distance
 
 
 def _result(xp, found):
@@ -923,11 +943,12 @@ def table_gpu(fingerprints, mask, whole):
 
 
 def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
-    """As `reference`: table by table, fingerprints permuted, sorted, divided into buckets and all their pairs compared.
+    """As `reference`: table by table, fingerprints permuted and sorted, then one thread a row compares it with the rows
+    of its bucket that are before it; in a large one, with those of the first `bucket_probe` that are.
 
     Fingerprints stay on the device, 8 or 16 bytes each. While a table is sorted a row takes 8 bytes for its word, 4 for
     its number, 8 for the leading bits and 32 for the sort of these: 8 for a copy, 8 for int64 indices, 16 for the other
-    buffer of both. Pairs are compared 64 million at a time, 9 bytes each.
+    buffer of both. Comparing takes less, and 9 bytes for each pair found.
 
     Parameters
     ----------
@@ -960,22 +981,21 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
             words = words[order]
             rows = order.astype(np.uint32) if rows is None else rows[order]
             del order
-            joined = xp.zeros(len(words) + 1, bool)  # to the word before
-            joined[1 : len(words)] = ((words[1:] ^ words[:-1]) & top) == np.uint64(0)
-            starts = xp.flatnonzero(joined[1:] & ~joined[:-1])
-            sizes = (xp.flatnonzero(joined[:-1] & ~joined[1:]) + 1 - starts).astype(np.uint64)
-            counts, large, uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
-            whole = values, values, np.uint64(radius), masks[:known]
-            found += _near(xp, _near_pairs, counts, *whole, starts, sizes, words, rows, np.uint64(radius), before)
-            num_large += large
-            num_uncompared += uncompared
-            if bucket_limit < 1:  # which a row alone exceeds
-                num_large += len(rows) - int(xp.sum(sizes))
+            starts, stops, ends = _compared(xp, words, words, top, bucket_limit, bucket_probe)
+            large = ends - starts > bucket_limit
+            del ends
+            places = xp.arange(len(words))
+            stops = xp.minimum(stops, places)
+            whole = values, values, radius, masks[:known]
+            packed, distance = _near(xp, (words, rows), words, rows, starts, stops, before, *whole)
+            found.append((packed << np.uint64(32) | packed >> np.uint64(32), distance))
+            num_large += int(xp.count_nonzero(large & (starts == places)))
+            num_uncompared += int(xp.sum(places - stops))
     return *_result(xp, found), num_large, num_uncompared
 
 
 def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerprints=None):
-    """As `probe_reference`: table by table, one thread a query and table to find its bucket, one for each word there.
+    """As `probe_reference`: table by table, one thread a query to find its bucket, and one to compare it.
 
     Tables in host memory go to the device one at a time, fingerprints whole.
 
@@ -988,18 +1008,16 @@ def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, f
     xp, prepared = namespace(), plan(masks)
     queries, masks = _columns(xp.ascontiguousarray(queries)), _columns(xp.ascontiguousarray(masks))
     values = queries if fingerprints is None else xp.ascontiguousarray(fingerprints)
+    numbers = xp.arange(len(queries), dtype=np.uint32)
     found, num_large, num_uncompared = [], 0, 0
     for number, top in enumerate(prepared.tops):
         known = 0 if num_large else number
         before = xp.ascontiguousarray(prepared.before[number, :known])
         table, order = xp.ascontiguousarray(words[number]), xp.ascontiguousarray(rows[number])
         permuted = _permuted_gpu(xp, queries, prepared.moves[number])
-        starts = xp.searchsorted(table, permuted & top)
-        sizes = xp.searchsorted(table, permuted | ~top, side="right") - starts
-        large = sizes > bucket_limit
-        counts = xp.where(large, xp.minimum(sizes, bucket_probe), sizes)
-        num_large += int(xp.count_nonzero(large))
-        num_uncompared += int(xp.sum(sizes - counts))
-        whole = queries, values, np.uint64(radius), masks[:known]
-        found += _near(xp, _near_matches, counts, *whole, starts, permuted, table, order, np.uint64(radius), before)
+        starts, stops, ends = _compared(xp, table, permuted, top, bucket_limit, bucket_probe)
+        num_large += int(xp.count_nonzero(ends - starts > bucket_limit))
+        num_uncompared += int(xp.sum(ends - stops))
+        whole = queries, values, radius, masks[:known]
+        found.append(_near(xp, (table, order), permuted, numbers, starts, stops, before, *whole))
     return *_result(xp, found), num_large, num_uncompared

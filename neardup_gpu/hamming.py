@@ -212,6 +212,7 @@ def choose(
     probe: float = SEARCH,
     memory: float = math.inf,
     bucket_limit: float = math.inf,
+    all_with_all: int = 0,
 ) -> TableDesign:
     """The design of least `cost` within a memory budget.
 
@@ -225,6 +226,8 @@ def choose(
         Bytes that all tables may take together.
     bucket_limit : float
         Buckets of random fingerprints have to stay below it: their mean size and eight standard deviations.
+    all_with_all : int
+        So many fingerprints may also be compared all with all, in one table without leading bits.
 
     Raises
     ------
@@ -238,15 +241,19 @@ def choose(
             break
         design = TableDesign(bits, radius, prefix)
         mean = num_fingerprints / 2.0**design.prefix
-        if design.memory(num_fingerprints) <= memory and mean + 8 * math.sqrt(mean) <= bucket_limit:
+        small = mean + 8 * math.sqrt(mean) <= bucket_limit or (design.prefix == 0 and num_fingerprints <= all_with_all)
+        if design.memory(num_fingerprints) <= memory and small:
             found = cost(design, num_fingerprints, num_queries, probe)
             if found < least:
                 best, least = design, found
         prefix = design.prefix + 1
     if best is None:
+        limits = [f"{memory:,.0f} bytes of memory"] if memory < math.inf else []
+        limits += [f"buckets of at most {bucket_limit:,.0f}"] if bucket_limit < math.inf else []
+        within = f" with {' and '.join(limits)}" if limits else ""
         raise ParameterError(
-            f"no design for {num_fingerprints:,} fingerprints and radius {radius} in {memory:,.0f} bytes, buckets "
-            f"of at most {bucket_limit:,.0f}; allow more or take a smaller radius"
+            f"radius {radius}: no 10,000 tables or fewer find all of {num_fingerprints:,} fingerprints{within}; "
+            f"take a smaller radius{' or allow more' if limits else ''}"
         )
     return best
 
@@ -255,6 +262,10 @@ def choose(
 
 BUCKET_LIMIT, BUCKET_PROBE = 512, 32
 """In a bucket of more fingerprints than the first, each is compared with as many as the second only."""
+
+
+ALL_WITH_ALL = 1 << 18
+"""Most fingerprints that `pairs` compares all with all, where no tables are cheaper: within half a minute."""
 
 
 class NearPairs(NamedTuple):
@@ -381,7 +392,8 @@ def pairs(
     design : TableDesign, optional
         The cheapest for their number, unless given.
     bucket_limit, bucket_probe : int
-        In a bucket of more than `bucket_limit` fingerprints each is compared with the first `bucket_probe`.
+        In a bucket of more than `bucket_limit` fingerprints each is compared with the first `bucket_probe`. Without
+        effect where all are compared with all.
     collapse : bool
         Whether identical fingerprints are one in the tables: the result grows with the repeats then, not with the pairs
         of them. If not, they are rows like others, all of whose pairs are found, up to `bucket_limit` of them: for
@@ -393,8 +405,10 @@ def pairs(
         If the radius is impossible or the fingerprints are none.
     """
     values = _fingerprints(fingerprints, "fingerprints")
-    load = {"num_queries": len(values) / 2, "probe": 0, "bucket_limit": bucket_limit}
+    load = {"num_queries": len(values) / 2, "probe": 0, "bucket_limit": bucket_limit, "all_with_all": ALL_WITH_ALL}
     design = _design(values, radius, design, **load)
+    if design.prefix == 0:
+        bucket_limit = kernels.NO_LIMIT
     first = rows = np.arange(len(values))
     if collapse:
         first = to_host(kernel(kernels, backend, "first_")(values))

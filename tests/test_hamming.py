@@ -144,8 +144,10 @@ def test_the_choice_is_the_cheapest():
 def test_buckets_of_random_fingerprints_stay_below_the_limit():
     design = hamming.choose(10**7, 3, num_queries=0, bucket_limit=100)
     assert 10**7 / 2**design.prefix < 100
-    with pytest.raises(ParameterError, match="no design for 1,000 fingerprints"):
+    with pytest.raises(ParameterError, match="of 1,000 fingerprints with 100 bytes of memory; take a smaller radius"):
         hamming.choose(1000, 3, num_queries=1, memory=100)
+    with pytest.raises(ParameterError, match="of 300,000 fingerprints with buckets of at most 512"):
+        hamming.pairs(np.arange(300_000, dtype=np.uint64), 32)
 
 
 # --------------------------------------------------------------------------------------- every radius, brute force
@@ -222,6 +224,36 @@ def brute_pairs(values, radius):
 def rows_of(found):
     """All (left, right, distance) of a `NearPairs`, or (row, query, distance) of `Matches`."""
     return list(zip(found[0].tolist(), found[1].tolist(), found[2].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_few_fingerprints_are_compared_all_with_all_where_tables_cost_more(num_words):
+    """Whatever the radius, and whatever the limit, as nothing is left out then."""
+    values = planted(np.random.default_rng(12), 20, num_words)
+    found = hamming.pairs(values, 30, bucket_limit=10, bucket_probe=2, collapse=False)
+    assert (found.design.num_tables, found.num_large) == (1, 0)
+    assert rows_of(found) == brute_pairs(values, 30)
+
+
+@pytest.mark.parametrize("num_words", [1, 2])
+def test_what_tables_find_again_is_not_held_again(num_words, monkeypatch):
+    """With large buckets each of 66 tables finds the pairs of one crowd; at most three times as many are held."""
+    generator = np.random.default_rng(13)
+    crowd = [1 << int(place) for place in generator.integers(0, 40, 300)]  # two bits from one another at most
+    values = of_integers(crowd + [int.from_bytes(generator.bytes(8 * num_words)) for _ in range(100)], num_words)
+    design = TableDesign(64 * num_words, 10, 12)
+    most, make_unique = [], kernels._Matches._make_unique
+
+    def noted(matches):
+        most.append(sum(map(len, matches.packed)))
+        make_unique(matches)
+
+    monkeypatch.setattr(kernels, "_SOME", 0)
+    monkeypatch.setattr(kernels._Matches, "_make_unique", noted)
+    found = hamming.pairs(values, 10, design=design, bucket_limit=299, collapse=False)
+    expected = kernels.reference(values, design.array, 10, 299, hamming.BUCKET_PROBE)
+    assert rows_of(found) == rows_of(expected) and found.num_large == expected[3] > 2
+    assert len(most) > 3 and max(most) <= 3 * len(found.left)
 
 
 def expanded(found):
