@@ -81,9 +81,15 @@ def main(arguments: list[str] | None = None) -> int:
         Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout, or
         the self-test found a difference.
     """
-    status = 0
+    status, signals = 0, []
+
+    def interrupt(*_: Any) -> None:
+        signals.append(1)
+        raise KeyboardInterrupt
+
     with contextlib.suppress(ValueError):  # signals can only be handled in the main thread
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, interrupt)
     try:
         # typer itself turns KeyboardInterrupt into 130, and gives the status of whatever left early.
         status = app(args=arguments, prog_name="neardup", standalone_mode=False) or 0
@@ -99,6 +105,10 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing stdout cannot fail again
         return 1
+    except Exception:
+        if not signals:  # what was interrupted may raise something else: Numba does, while it compiles
+            raise
+        status = 130
     if status == 130:
         _complain("interrupted; nothing was written")
     return status

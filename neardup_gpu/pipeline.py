@@ -176,9 +176,10 @@ def simhash(
 
     Raises
     ------
-    ParameterError
-        If the weighting needs frequencies that are not given.
+    ParameterError, RecipeMismatchError
+        If the weighting needs frequencies that are not given, the recipe names others, or it has no use for them.
     """
+    _, frequencies = _with_frequencies(recipe, frequencies)
     if recipe.weighting == "tf":
         return kernel(simhash_kernel, backend)(features.values, features.offsets, None, recipe.bits)
     return _weighted(_counted(features, backend), recipe, frequencies, backend)

@@ -279,8 +279,13 @@ class TestFrequencies:
             run(table, SimhashRecipe(), frequencies=frequencies)
         with pytest.raises(ParameterError, match="only simhashes"):
             dedup(table, id_column="id", frequencies=frequencies)
+        one = Ragged.from_rows([[1]], np.uint64)
         with pytest.raises(ParameterError, match="needs them"):
-            neardup_gpu.simhash(Ragged.from_rows([[1]], np.uint64), recipe)
+            neardup_gpu.simhash(one, recipe)
+        with pytest.raises(ParameterError, match="only simhashes weighted"):
+            neardup_gpu.simhash(one, SimhashRecipe(), frequencies=frequencies)
+        with pytest.raises(RecipeMismatchError, match="digest"):
+            neardup_gpu.simhash(one, recipe.with_(frequencies="0" * 32), frequencies=frequencies)
         changed = pq.read_table(tmp_path / "f.parquet")
         pq.write_table(changed.slice(1), tmp_path / "g.parquet")
         with pytest.raises(InputError, match="has changed"):
