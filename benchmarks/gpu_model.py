@@ -12,6 +12,7 @@ of bytes, and from what NVIDIA publishes of a chip, each resource gives a bound;
     issue     4 warp instructions a cycle and multiprocessor
     alu       2 of integer addition, comparison, logic, shift, minimum (64 lanes a cycle)
     imad      2 of integer multiplication with addition
+    popc      a half of one of counting bits (16 lanes a cycle)
     shared    one access of 128 bytes; look-ups of 8 bytes at random places are served 16 lanes at a time, as many
               turns as the fullest of 16 banks pairs has of 16 (its mean, simulated here with a fixed seed)
     memory    bytes of the arrays read and written once, at the memory's bandwidth
@@ -25,8 +26,9 @@ Expansion and verification of pairs depend on the documents more than on the tex
 files, and CuPy's scans and copies in between.
 
 Near pairs are those of random fingerprints, by designs of few tables and of many: of a table, permuting it, its sort,
-and comparing all pairs of its buckets, which are written (9 bytes) and read again; CuPy's steps on each row between
-these (`BETWEEN`). What a table costs the host, launches and waiting for the number of pairs, is left out.
+searching for each row's bucket, and comparing all pairs of it, by the loop that has earlier masks; random fingerprints
+have next to no near ones, which are to be written; CuPy's steps on each row between these (`BETWEEN`). What a table
+costs the host, launches and waiting for the number of pairs, is left out.
 
 What it leaves out makes real speeds lower: latency that too few warps hide, cache misses, clocks below boost, tails.
 What it counts too much makes them higher: code outside loops counts whole, also where it is seldom run.
@@ -51,7 +53,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "gpu"))
 
-from compiled import compiled, disassembly, innermost_loops
+from compiled import all_loops, compiled, disassembly, innermost_loops
 
 from kernels import ALTAVISTA, WIDTH, load, shuffled
 from neardup_gpu.hamming import TableDesign
@@ -92,6 +94,7 @@ class Work:
     shifts: float = 0  # rounds of the longest other loop of look-ups, a thread
     ascii: bool = False  # whether code for other scripts follows the first loop
     loops: tuple[float, ...] = ()  # of each loop in the order of the code: reads of a thread; trips, if it reads none
+    around: float = 0  # trips of a thread through the loop around the first of these
     kernel: str = ""  # its name in tests/gpu/kernel_list.py, if it goes by another one here
 
 
@@ -121,18 +124,24 @@ def kind(name: str) -> str:
         return "shared"
     if name.startswith(("LDG", "STG", "LD.", "ST.", "RED", "ATOMG", "LDC", "ULDC", "S2R", "CS2R", "BAR")):
         return "other"
+    if name.startswith("POPC"):
+        return "popc"
     return "imad" if name.startswith("IMAD") else "alu" if re.match(r"[IVLSPF]", name) else "other"
 
 
 def counts(name: str, chip: str, work: Work, profile: Profile) -> dict[str, float]:
     """Instructions of a thread, by pipe."""
-    names, bounds_of_loops = innermost_loops(disassembly(compiled(name, chip)[1]))
+    assembly = disassembly(compiled(name, chip)[1])
+    names, bounds_of_loops = innermost_loops(assembly)
     within = {at for start, stop in bounds_of_loops for at in range(start, stop)}
     outside = [(at, instruction) for at, instruction in enumerate(names) if at not in within]
-    total = {"alu": 0.0, "imad": 0.0, "shared": 0.0, "other": 0.0}
+    total = {"alu": 0.0, "imad": 0.0, "popc": 0.0, "shared": 0.0, "other": 0.0}
     if work.loops:
-        for _, instruction in outside:
-            total[kind(instruction)] += 1
+        inner = min(bounds_of_loops)
+        holding = [loop for loop in all_loops(assembly)[1] if loop != inner and loop[0] <= inner[0] < loop[1]]
+        around = min(holding, key=lambda loop: loop[1] - loop[0]) if work.around else (0, 0)
+        for at, instruction in outside:
+            total[kind(instruction)] += work.around if around[0] <= at < around[1] else 1
         for (start, stop), times in zip(sorted(bounds_of_loops), work.loops, strict=True):
             reads_of_trip = sum(instruction.startswith(("LDS", "LDG")) for instruction in names[start:stop])
             for instruction in names[start:stop]:
@@ -173,6 +182,7 @@ def bounds(card: Card, work: Work, total: dict[str, float]) -> dict[str, float]:
         "issue": 4 * warp_rate / sum(total.values()),
         "alu": 2 * warp_rate / total["alu"],
         "imad": 2 * warp_rate / max(total["imad"], 1e-9),
+        "popc": 0.5 * warp_rate / max(total["popc"], 1e-9),
         "shared": warp_rate / (max(total["shared"] - lookups, 0) + lookups * turns),
         "memory": card.memory / work.bytes,
     }
@@ -308,20 +318,34 @@ def simhash_lines(name: str, profile: Profile, before: dict[str, float]) -> list
 BETWEEN = {
     "leading bits": 16,
     "words and rows in the new order": 8 + SECTOR + 8 + 12,
-    "joined to the word before": 24 + 16 + 9 + 2,
-    "beginnings and ends of buckets": 2 * (2 + 3 + 1 + 16),
+    "what to search for, and places": 2 * (16 + 16),
+    "large buckets, and what they leave out": 1 + 8,
+    "which rows have near ones": 4 + 2 * 8 + 4,
 }
 """Bytes that CuPy's steps on each row of a table read and write, beside the sort."""
 
-PAIR_BYTES = 9 + 9 + 1 + 16
-"""Of each pair compared: what is written, and what it takes to find those that are near."""
+LIMIT_BYTES = 16 + 8 + 1 + 8
+"""Of a row or query: both ends of its bucket, then of what is compared, whether it is large, what is left out."""
+
+COUNT_BYTES = 8 + 16 + 4
+"""Of a row or query: its word, where to compare, and how many are near; the words of its bucket come on top."""
+
+
+def limit_line(name: str, tables: str, unit: str, profile: Profile) -> tuple[dict[str, Any], float]:
+    return line(name, f"hamming._limit, {tables}", Work(unit, 1, LIMIT_BYTES, kernel="hamming._limit"), profile)
+
+
+def compare_line(
+    name: str, tables: str, unit: str, each: float, num_bytes: float, profile: Profile
+) -> tuple[dict[str, Any], float]:
+    """Of a thread that compares so many words, and reads and writes so many bytes."""
+    work = Work(unit, each, num_bytes / each, loops=(0, 0, 0), around=each, kernel="hamming._near_counts")
+    return line(name, f"hamming._near_counts, {tables}", work, profile)
 
 
 def near_pairs_lines(name: str, num_rows: int, prefix: int) -> list[dict[str, Any]]:
     """All pairs within 3 bits of random fingerprints."""
     design = TableDesign(64, 3, prefix)
-    buckets, mean = 2.0**design.prefix, num_rows / 2.0**design.prefix
-    buckets *= 1 - math.exp(-mean) * (1 + mean)  # of two rows or more
     pairs = num_rows * design.words_met(num_rows) / 2 / design.num_tables
     parts = plan(design.array).moves.shape[1]
     profile = Profile(8, 1, num_rows)
@@ -332,9 +356,11 @@ def near_pairs_lines(name: str, num_rows: int, prefix: int) -> list[dict[str, An
         (by_bytes(name, f"sort of a Hamming table, {tables}", "row", SORTED_BYTES), num_rows),
         (by_bytes(name, f"CuPy's other steps on a Hamming table, {tables}", "row", sum(BETWEEN.values())), num_rows),
     ]
-    bisections = math.log2(max(2, buckets)), math.log2(max(2, mean))
-    work = Work("pair", 1, PAIR_BYTES, loops=(*bisections, 0), kernel="hamming._near_pairs")
-    steps.append((line(name, f"hamming._near_pairs, {tables}", work, profile), pairs))
+    steps.append((limit_line(name, tables, "row", profile), num_rows))
+    # Sorted as they are, the 32 rows of a warp search alike, all but the last steps.
+    search = f"search of both ends of each row's bucket, {tables}"
+    steps.append((by_sectors(name, search, "row", 2 * (math.log2(num_rows) + 16) / 32), num_rows))
+    steps.append((compare_line(name, tables, "pair", pairs / num_rows, COUNT_BYTES + 8, profile), pairs))
     return _sum_of_steps(name, f"all pairs within 3 bits, {tables} of {design.prefix} bits", steps, design.num_tables)
 
 
@@ -354,11 +380,12 @@ def probe_lines(name: str, num_rows: int, num_queries: int, prefix: int) -> list
     profile = Profile(8, 1, num_queries)
     tables = f"{num_queries:,} queries of {num_rows:,} rows, {design.num_tables} tables"
     permute = Work("row", 1, 16, loops=(2 * parts,), kernel="hamming._permute")
-    compare = Work("word", 1, PAIR_BYTES, loops=(math.log2(num_queries), 0), kernel="hamming._near_matches")
+    each = met / num_queries
     steps = [
         (line(name, f"hamming._permute, {tables}", permute, profile), num_queries),
         (by_sectors(name, f"search of both ends of a bucket, {tables}", "query", 2 * math.log2(num_rows)), num_queries),
-        (line(name, f"hamming._near_matches, {tables}", compare, profile), met),
+        (limit_line(name, tables, "query", profile), num_queries),
+        (compare_line(name, tables, "word", each, COUNT_BYTES + SECTOR + 8 * each, profile), met),
     ]
     return _sum_of_steps(name, f"probe, {tables} of {design.prefix} bits", steps, design.num_tables)
 

@@ -794,9 +794,24 @@ def _permute(fingerprints, parts, words):
     words[at] = word
 
 
+@kernel("void(int64[::1], int64[::1], int64, int64, boolean, boolean[::1], int64[::1])")
+def _limit(starts, stops, bucket_limit, bucket_probe, own, large, left_out):
+    """One thread a query: the end of its bucket becomes that of what is compared; see `_compared`."""
+    at = cuda.grid(1)
+    if at >= len(starts):
+        return
+    start, end = starts[at], stops[at]
+    is_large = end - start > bucket_limit
+    stop = min(start + bucket_probe, end) if is_large else end
+    if own:
+        is_large = is_large and start == at
+        stop, end = min(stop, at), at
+    stops[at], large[at], left_out[at] = stop, is_large, end - stop
+
+
 @Device
-def _differ_under(differ, before):
-    """As `_is_new`."""
+def _differs_under_all(differ, before):
+    """As `_is_new`, for kernels."""
     mask = np.uint64(0)
     while mask < np.uint64(len(before)):
         if differ & before[mask] == np.uint64(0):
@@ -815,7 +830,7 @@ def _near_counts(words, queries, starts, stops, radius, before, num_near):
     while place < stop:
         differ = word ^ words[place]
         place += np.uint64(1)
-        if np.uint64(cuda.popc(differ)) <= radius and _differ_under(differ, before):
+        if np.uint64(cuda.popc(differ)) <= radius and _differs_under_all(differ, before):
             size += np.uint32(1)
     num_near[at] = size
 
@@ -835,7 +850,7 @@ def _near_words(words, rows, queries, numbers, starts, stops, radius, before, ch
     while place < stop:
         differ = word ^ words[place]
         bits = np.uint64(cuda.popc(differ))
-        if bits <= radius and _differ_under(differ, before):
+        if bits <= radius and _differs_under_all(differ, before):
             end -= np.uint64(1)
             packed[end] = upper | np.uint64(rows[place])
             distance[end] = np.uint8(bits)
@@ -860,11 +875,16 @@ def _near_whole(upper, lower, radius, masks, packed, distance):
     distance[at] = np.uint8(bits)
 
 
-def _compared(xp, words, queries, top, bucket_limit, bucket_probe):
-    """(where each query's bucket begins, where what of it is compared ends, where it ends), of a table."""
+def _compared(xp, words, queries, top, bucket_limit, bucket_probe, own):
+    """(where what is compared with each query begins and ends, large buckets, what they leave out)
+
+    `own` says that the queries are the words: each is compared with those before it, and a bucket counts once.
+    """
     starts = xp.searchsorted(words, queries & top)
-    ends = xp.searchsorted(words, queries | ~top, side="right")
-    return starts, xp.where(ends - starts > bucket_limit, xp.minimum(starts + bucket_probe, ends), ends), ends
+    stops = xp.searchsorted(words, queries | ~top, side="right")
+    large, left_out = xp.empty(len(queries), bool), xp.empty(len(queries), np.int64)
+    _limit.threads(len(queries), starts, stops, bucket_limit, bucket_probe, own, large, left_out)
+    return starts, stops, int(xp.count_nonzero(large)), int(xp.sum(left_out))
 
 
 def _near(xp, table, queries, numbers, starts, stops, before, upper, lower, radius, masks):
@@ -981,16 +1001,12 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
             words = words[order]
             rows = order.astype(np.uint32) if rows is None else rows[order]
             del order
-            starts, stops, ends = _compared(xp, words, words, top, bucket_limit, bucket_probe)
-            large = ends - starts > bucket_limit
-            del ends
-            places = xp.arange(len(words))
-            stops = xp.minimum(stops, places)
+            starts, stops, large, uncompared = _compared(xp, words, words, top, bucket_limit, bucket_probe, True)
             whole = values, values, radius, masks[:known]
             packed, distance = _near(xp, (words, rows), words, rows, starts, stops, before, *whole)
             found.append((packed << np.uint64(32) | packed >> np.uint64(32), distance))
-            num_large += int(xp.count_nonzero(large & (starts == places)))
-            num_uncompared += int(xp.sum(places - stops))
+            num_large += large
+            num_uncompared += uncompared
     return *_result(xp, found), num_large, num_uncompared
 
 
@@ -1015,9 +1031,9 @@ def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, f
         before = xp.ascontiguousarray(prepared.before[number, :known])
         table, order = xp.ascontiguousarray(words[number]), xp.ascontiguousarray(rows[number])
         permuted = _permuted_gpu(xp, queries, prepared.moves[number])
-        starts, stops, ends = _compared(xp, table, permuted, top, bucket_limit, bucket_probe)
-        num_large += int(xp.count_nonzero(ends - starts > bucket_limit))
-        num_uncompared += int(xp.sum(ends - stops))
+        starts, stops, large, uncompared = _compared(xp, table, permuted, top, bucket_limit, bucket_probe, False)
+        num_large += large
+        num_uncompared += uncompared
         whole = queries, values, radius, masks[:known]
         found.append(_near(xp, (table, order), permuted, numbers, starts, stops, before, *whole))
     return *_result(xp, found), num_large, num_uncompared

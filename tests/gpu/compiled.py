@@ -159,8 +159,8 @@ def _version(package: str) -> str:
         return "missing"
 
 
-def innermost_loops(assembly: str) -> tuple[list[str], list[tuple[int, int]]]:
-    """(names of the instructions, where each loop that holds no other one begins and ends)
+def all_loops(assembly: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """(names of the instructions, where each loop begins and ends)
 
     A loop is what lies from a label to a jump back to it; the jump to itself after the end of a kernel is none.
     """
@@ -175,6 +175,12 @@ def innermost_loops(assembly: str) -> tuple[list[str], list[tuple[int, int]]]:
             target = re.search(r"`\((\.L_x_\d+)\)", match[2])
             if match[1].startswith("BRA") and target and begins.get(target[1], len(names)) < len(names) - 1:
                 jumps.append((begins[target[1]], len(names)))
+    return names, jumps
+
+
+def innermost_loops(assembly: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """As `all_loops`, of those loops that hold no other one."""
+    names, jumps = all_loops(assembly)
     return names, [(a, b) for a, b in jumps if not any((a, b) != (c, d) and a <= c and d <= b for c, d in jumps)]
 
 
