@@ -908,17 +908,35 @@ def _near(xp, table, queries, numbers, starts, stops, before, upper, lower, radi
     return packed, distance
 
 
-def _result(xp, found):
-    """As `_Matches.result`, of a list of (packed, distance)."""
-    packed = xp.concatenate([xp.empty(0, np.uint64), *(packed for packed, _ in found)])
-    distance = xp.concatenate([xp.empty(0, np.uint8), *(distance for _, distance in found)])
-    order = xp.argsort(packed, kind="stable")
-    packed = packed[order]
-    once = xp.ones(len(packed), bool)
-    once[1:] = packed[1:] != packed[:-1]
-    packed, order = packed[once], order[once]
-    upper = packed >> np.uint64(32)
-    return upper.view(np.int64), (packed & np.uint64(2**32 - 1)).view(np.int64), distance[order]
+class _Found:
+    """As `_Matches`, of pairs that are on the device."""
+
+    def __init__(self, xp):
+        self.xp, self.packed, self.distance = xp, [xp.empty(0, np.uint64)], [xp.empty(0, np.uint8)]
+        self.num_unique = 0
+
+    def add(self, packed, distance):
+        """(packed, distance) of a table."""
+        self.packed.append(packed)
+        self.distance.append(distance)
+        if sum(map(len, self.packed)) > 2 * self.num_unique + _SOME:
+            self._make_unique()
+
+    def _make_unique(self):
+        packed, distance = self.xp.concatenate(self.packed), self.xp.concatenate(self.distance)
+        order = self.xp.argsort(packed, kind="stable")
+        packed = packed[order]
+        once = self.xp.ones(len(packed), bool)
+        once[1:] = packed[1:] != packed[:-1]
+        self.packed, self.distance = [packed[once]], [distance[order[once]]]
+        self.num_unique = len(self.packed[0])
+
+    def result(self):
+        """As `_Matches.result`."""
+        self._make_unique()
+        packed = self.packed[0]
+        upper, lower = packed >> np.uint64(32), packed & np.uint64(2**32 - 1)
+        return upper.view(np.int64), lower.view(np.int64), self.distance[0]
 
 
 def _permuted_gpu(xp, fingerprints, parts):
@@ -987,7 +1005,7 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
     values = _columns(xp.ascontiguousarray(fingerprints))
     masks = _columns(xp.ascontiguousarray(masks))
     passes = -(-len(values) // (max_rows or most_rows(_ROW_BYTES)))
-    found, num_large, num_uncompared = [], 0, 0
+    found, num_large, num_uncompared = _Found(xp), 0, 0
     for number, top in enumerate(prepared.tops):
         known = 0 if num_large else number
         before = xp.ascontiguousarray(prepared.before[number, :known])
@@ -1004,10 +1022,10 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
             starts, stops, large, uncompared = _compared(xp, words, words, top, bucket_limit, bucket_probe, True)
             whole = values, values, radius, masks[:known]
             packed, distance = _near(xp, (words, rows), words, rows, starts, stops, before, *whole)
-            found.append((packed << np.uint64(32) | packed >> np.uint64(32), distance))
+            found.add(packed << np.uint64(32) | packed >> np.uint64(32), distance)
             num_large += large
             num_uncompared += uncompared
-    return *_result(xp, found), num_large, num_uncompared
+    return *found.result(), num_large, num_uncompared
 
 
 def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerprints=None):
@@ -1025,7 +1043,7 @@ def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, f
     queries, masks = _columns(xp.ascontiguousarray(queries)), _columns(xp.ascontiguousarray(masks))
     values = queries if fingerprints is None else xp.ascontiguousarray(fingerprints)
     numbers = xp.arange(len(queries), dtype=np.uint32)
-    found, num_large, num_uncompared = [], 0, 0
+    found, num_large, num_uncompared = _Found(xp), 0, 0
     for number, top in enumerate(prepared.tops):
         known = 0 if num_large else number
         before = xp.ascontiguousarray(prepared.before[number, :known])
@@ -1035,5 +1053,5 @@ def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, f
         num_large += large
         num_uncompared += uncompared
         whole = queries, values, radius, masks[:known]
-        found.append(_near(xp, (table, order), permuted, numbers, starts, stops, before, *whole))
-    return *_result(xp, found), num_large, num_uncompared
+        found.add(*_near(xp, (table, order), permuted, numbers, starts, stops, before, *whole))
+    return *found.result(), num_large, num_uncompared
