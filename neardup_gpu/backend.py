@@ -248,7 +248,7 @@ ROW_BYTES = 128
 """What a document counts in a batch beside its text; see `Documents.batches`."""
 
 
-def parse_size(text: int | str) -> int:
+def parse_size(text: int | str, name: str = "gpu memory") -> int:
     """A number of bytes: 8000000000, "8GB", "8 GB", "7.5GiB", "8G".
 
     Raises
@@ -258,12 +258,12 @@ def parse_size(text: int | str) -> int:
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b|bytes)?\s*", str(text), re.IGNORECASE)
     if found is None or isinstance(text, bool):
-        raise ParameterError(f"gpu memory {text!r} is not a size; write 20GB, 20GiB or a number of bytes")
+        raise ParameterError(f"{name} {text!r} is not a size; write 20GB, 20GiB or a number of bytes")
     number, unit, binary = found.groups()
     power = "kmgt".index(unit.lower()) + 1 if unit else 0
     parsed = int(float(number) * (1024 if binary else 1000) ** power) if unit else int(float(number))
     if parsed < 1:
-        raise ParameterError(f"gpu memory {text!r} is nothing; write 20GB, 20GiB or a number of bytes")
+        raise ParameterError(f"{name} {text!r} is nothing; write 20GB, 20GiB or a number of bytes")
     return parsed
 
 

@@ -140,8 +140,8 @@ def open_fingerprints(paths: Paths, *, column: str = "simhash", id_column: str |
     Parameters
     ----------
     paths : path or list of paths
-        Files, or folders, of which every file of a known extension is read; hidden ones and those whose name begins
-        with ``_`` are left out.
+        Files, or folders, of which every file of a known extension is read; hidden ones, those whose name begins with
+        ``_``, and Parquet of neardup's own without the column, such as pairs beside simhashes, are left out.
     column : str
         What holds the fingerprints.
     id_column : str, optional
@@ -154,7 +154,7 @@ def open_fingerprints(paths: Paths, *, column: str = "simhash", id_column: str |
     RecipeMismatchError
         If fingerprints were made by different recipes, or some by a recipe and some by none.
     """
-    files = _files([paths] if isinstance(paths, str | Path) else list(paths))
+    files = _files([paths] if isinstance(paths, str | Path) else list(paths), column)
     found = [_inspect(path, column, id_column) for path in files]
     first = found[0]
     for path, other in zip(files[1:], found[1:], strict=True):
@@ -203,7 +203,7 @@ class _Header(NamedTuple):
     recipe: AnyRecipe | None
 
 
-def _files(paths: list[Any]) -> list[Path]:
+def _files(paths: list[Any], column: str) -> list[Path]:
     """The files that some paths name, each once, in the order of their paths."""
     if not paths:
         raise InputError("no fingerprints given; name files that neardup simhash wrote, other Parquet, Arrow or .npy")
@@ -223,8 +223,19 @@ def _files(paths: list[Any]) -> list[Path]:
         }
         if not inside:
             raise InputError(f"{path}: no file to read in this folder; it may hold {', '.join(EXTENSIONS)}")
-        found |= inside
+        others = {file for file in inside if _is_other(file, column)}
+        if inside == others:
+            raise InputError(f"{path}: no file in this folder has column {column!r}; make some with neardup simhash")
+        found |= inside - others
     return list({os.path.realpath(file): file for file in sorted(found)}.values())
+
+
+def _is_other(path: Path, column: str) -> bool:
+    """Whether neardup wrote a file, but not of fingerprints."""
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        return False
+    with _opened(path) as (schema, _):
+        return METADATA_KEY in (schema.metadata or {}) and column not in schema.names
 
 
 def _inspect(path: Path, column: str, id_column: str | None) -> _Header:

@@ -35,6 +35,7 @@ from .artefacts import new_file
 from .backend import home, kernel, resolve
 from .data import Ragged
 from .errors import InputError, ParameterError, RecipeMismatchError
+from .ids import Ids
 from .recipe import SimhashRecipe
 
 LEADING = 64
@@ -265,7 +266,8 @@ BUCKET_LIMIT, BUCKET_PROBE = 512, 32
 
 
 ALL_WITH_ALL = 1 << 18
-"""Most fingerprints that `pairs` compares all with all, where no tables are cheaper: within half a minute."""
+"""Most fingerprints that `pairs` compares all with all, within half a minute, where tables cost more: at radii of a
+quarter of the bits or more, where random fingerprints are near one another too, and no limit keeps pairs few."""
 
 
 class NearPairs(NamedTuple):
@@ -354,6 +356,8 @@ def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray
 
 
 def _check_radius(radius: int, most: int) -> None:
+    if not isinstance(radius, int | np.integer):
+        raise ParameterError(f"radius {radius!r} is no integer")
     if not 0 <= radius <= most:
         raise ParameterError(f"radius {radius} is outside 0 to {most}")
 
@@ -405,7 +409,9 @@ def pairs(
         If the radius is impossible or the fingerprints are none.
     """
     values = _fingerprints(fingerprints, "fingerprints")
-    load = {"num_queries": len(values) / 2, "probe": 0, "bucket_limit": bucket_limit, "all_with_all": ALL_WITH_ALL}
+    load = {"num_queries": len(values) / 2, "probe": 0, "bucket_limit": bucket_limit}
+    if 4 * radius >= 64 * values.ndim:
+        load["all_with_all"] = ALL_WITH_ALL
     design = _design(values, radius, design, **load)
     if design.prefix == 0:
         bucket_limit = kernels.NO_LIMIT
@@ -444,6 +450,72 @@ class Matches(NamedTuple):
 
 
 CHUNK_BYTES = 64 << 20
+PART = 1 << 22
+"""Most matches that identical fingerprints become at once, but for those of one row or query."""
+
+
+class _Members(NamedTuple):
+    """Which rows have each distinct fingerprint; the distinct ones are in the order of their first rows.
+
+    offsets : array of int64, shape (distinct + 1,)
+    rows : array of uint32, shape (rows,)
+        Those of number i are rows[offsets[i]:offsets[i + 1]], in order.
+    """
+
+    offsets: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, backend: str | None) -> tuple[np.ndarray, _Members | None]:
+        """(the distinct fingerprints, their members); the same and None if all are."""
+        first = to_host(kernel(kernels, backend, "first_")(values))
+        rows = np.flatnonzero(first == np.arange(len(first)))
+        if len(rows) == len(first):
+            return values, None
+        members = np.argsort(first, kind="stable")
+        offsets = np.append(np.searchsorted(first[members], rows), len(first))
+        return np.ascontiguousarray(values[rows]), cls(offsets, members.astype(np.uint32))
+
+    def sizes(self, numbers: np.ndarray) -> np.ndarray:
+        """How many rows have each of some distinct fingerprints.
+
+        Raises
+        ------
+        InputError
+            If they are of a damaged file, as far as that shows.
+        """
+        starts, stops = self.offsets[numbers], self.offsets[numbers + 1]
+        if len(numbers) and (starts.min() < 0 or stops.max() > len(self.rows) or (starts >= stops).any()):
+            raise InputError("the index is damaged (it names rows that it lacks); build it again")
+        return stops - starts
+
+    def expand(self, numbers: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(place in `numbers`, row) of the first `sizes` rows of each: int64."""
+        ends = np.cumsum(sizes)
+        within = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.offsets[numbers] - ends + sizes, sizes)
+        rows = self.rows[within].astype(np.int64)
+        if len(rows) and rows.max() >= len(self.rows):
+            raise InputError("the index is damaged (it names rows that it lacks); build it again")
+        return np.repeat(np.arange(len(numbers)), sizes), rows
+
+    def fit(self, num_rows: int) -> bool:
+        """Whether they are arrays of so many rows."""
+        types = self.offsets.dtype == np.int64 and self.rows.dtype == np.uint32
+        return types and self.offsets.ndim == 1 and self.rows.shape == (num_rows,)
+
+
+def slices(owners: np.ndarray, sizes: np.ndarray, most: int) -> Iterator[slice]:
+    """Successive slices whose sizes sum to `most` at most, or more for one owner: none is divided. One if empty.
+
+    owners : array, in order
+    """
+    ends = np.flatnonzero(np.append(owners[1:] != owners[:-1], True)) + 1 if len(owners) else np.zeros(1, np.int64)
+    totals = np.cumsum(np.append(0, sizes))[ends]
+    at = start = done = 0
+    while at < len(ends):
+        at = max(at + 1, int(np.searchsorted(totals, done + most, "right")))
+        yield slice(start, int(ends[at - 1]))
+        start, done = int(ends[at - 1]), int(totals[at - 1])
 
 
 def scan(
@@ -458,8 +530,8 @@ def scan(
 ) -> Iterator[Matches]:
     """Which of some existing fingerprints, read chunk by chunk, are within `radius` bits of some query (section 3.3).
 
-    The tables are of the queries, which are held in memory; a chunk is forgotten when the next one is asked for. Rows
-    are counted on from chunk to chunk.
+    The tables are of the distinct queries, which are held in memory; a chunk is forgotten when the next one is asked
+    for. Rows are counted on from chunk to chunk.
 
     Every match is found where no limit is exceeded (`num_large` is 0). Where one is, all that is reported is right, but
     some of the comparisons that were left out, of which `num_uncompared` is the number, may have been matches too,
@@ -477,40 +549,39 @@ def scan(
     Yields
     ------
     Matches
-        One for each chunk.
+        One or more for each chunk, before the next is asked for. Where queries are identical, what a chunk matches is
+        divided into parts of whole rows, of about four million matches at most.
     """
     asked = _fingerprints(queries, "queries")
     load = {"num_queries": CHUNK_BYTES / asked.itemsize / asked.ndim, "probe": SORT, "bucket_limit": bucket_limit}
     design = _design(asked, radius, design, **load)
-    first = to_host(kernel(kernels, backend, "first_")(asked))
-    rows = np.flatnonzero(first == np.arange(len(first)))
-    distinct = asked[rows]
+    distinct, members = _Members.of(asked, backend)
     tables = [kernel(kernels, backend, "table_")(distinct, mask, False) for mask in design.array]
     xp = array_module(tables[0][0])
     words, order = (xp.stack([table[part] for table in tables]) for part in (0, 1))
     del tables
     whole = None if asked.ndim == 1 else distinct
-    members = np.argsort(first, kind="stable")  # identical queries side by side
-    starts = np.searchsorted(first[members], rows)
-    sizes = np.diff(starts, append=len(first))
-    named = np.where(sizes > bucket_limit, np.minimum(sizes, bucket_probe), sizes)
     probe, start = kernel(kernels, backend, "probe_"), 0
     for chunk in chunks:
         values = _fingerprints(chunk, "a chunk", 64 * asked.ndim)
         found = probe(words, order, design.array, values, radius, bucket_limit, bucket_probe, whole)
-        row, query, distance = map(to_host, found[:3])
+        row, number, distance = map(to_host, found[:3])
         num_large, num_uncompared = int(found[3]), int(found[4])
-        if len(rows) < len(first):
-            num_large += int(np.count_nonzero(sizes[query] > bucket_limit))
-            num_uncompared += int(np.sum(sizes[query] - named[query]))
-            counts = named[query]
-            ends = np.cumsum(counts)
-            within = np.arange(len(ends) and ends[-1]) - np.repeat(ends - counts, counts)
-            row, distance = np.repeat(row, counts), np.repeat(distance, counts)
-            query = members[np.repeat(starts[query], counts) + within]
-            sequence = np.lexsort((query, row))
-            row, query, distance = row[sequence], query[sequence], distance[sequence]
-        yield Matches(row + start, query, distance, num_large, num_uncompared)
+        if members is None:
+            yield Matches(row + start, number, distance, num_large, num_uncompared)
+        else:
+            sizes = members.sizes(number)
+            named = np.where(sizes > bucket_limit, np.minimum(sizes, bucket_probe), sizes)
+            for part in slices(row, named, PART):
+                place, query = members.expand(number[part], named[part])
+                rows, bits = row[part][place], distance[part][place]
+                if (row[part][1:] == row[part][:-1]).any():
+                    sequence = np.lexsort((query, rows))
+                    rows, query, bits = rows[sequence], query[sequence], bits[sequence]
+                num_large += int(np.count_nonzero(sizes[part] > bucket_limit))
+                num_uncompared += int(np.sum(sizes[part] - named[part]))
+                yield Matches(rows + start, query, bits, num_large, num_uncompared)
+                num_large = num_uncompared = 0
         start += len(values)
 
 
@@ -527,7 +598,12 @@ def join(
     """`scan` of one set in memory against another."""
     options: dict[str, Any] = {"bucket_limit": bucket_limit, "bucket_probe": bucket_probe, "backend": backend}
     chunks = [_fingerprints(fingerprints, "fingerprints")]
-    return next(scan(chunks, queries, radius, design=design, **options))
+    parts = list(scan(chunks, queries, radius, design=design, **options))
+    if len(parts) == 1:
+        return parts[0]
+    row, query, distance = (np.concatenate(columns) for columns in zip(*(part[:3] for part in parts), strict=True))
+    counts = sum(part.num_large for part in parts), sum(part.num_uncompared for part in parts)
+    return Matches(row, query, distance, *counts)
 
 
 def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np.ndarray]:
@@ -574,7 +650,7 @@ def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np
 # --------------------------------------------------------------------------------------------------------------- index
 
 MAGIC = b"NEARDUPH"
-VERSION = 1
+VERSION = 2
 BYTE_ORDER = 0x01020304
 _PREAMBLE = np.dtype([("magic", "S8"), ("byte_order", "=u4"), ("version", "=u4"), ("header", "=u8")])
 _ALIGN = 4096  # parts of the file begin at a page
@@ -702,12 +778,12 @@ class HammingIndex:
         Or what pyarrow, pandas or polars hold of such, or a list of integers.
     radius : int
         The largest distance that queries may ask for.
-    ids : array or list of integers or strings, optional
-        What queries answer; row numbers, unless given.
+    ids : array or list of integers, strings or bytes, optional
+        What queries answer; row numbers, unless given. Arrow's are taken without making Python objects of them.
     design : TableDesign, optional
         The cheapest, unless given, for `num_queries` within `memory`.
     memory : float
-        Bytes that the tables may take, before they are compressed.
+        Bytes that the tables may take, before they are compressed and without ids.
     num_queries : int, optional
         How many queries to expect in the index's life; as many as there are fingerprints, unless given.
     compress : bool
@@ -719,18 +795,21 @@ class HammingIndex:
     Raises
     ------
     ParameterError
-        If the radius is impossible, ids and fingerprints differ in number, or the budget is too small.
+        If the radius is impossible, ids and fingerprints differ in number, the budget is too small, or the recipe is of
+        min-hash sketches or no JSON.
 
     Notes
     -----
-    A table takes 12 bytes a fingerprint, 4 of them for the row; fingerprints of 128 bits take 16 more, once. A query of
-    n random fingerprints searches each table by interpolation and compares n / 2**p words there.
+    Tables are of distinct fingerprints. A table takes 12 bytes for each, 4 of them for the row; those of 128 bits take
+    16 more, once. Where some are identical, each distinct one takes 8 bytes and each row 4, to know who has which. An
+    integer id takes its own bytes, any other its own, of strings in UTF-8, and 8. A query of n random fingerprints
+    searches each table by interpolation and compares n / 2**p words there.
 
     Examples
     --------
     >>> index = HammingIndex(np.array([7, 8, 2**63], np.uint64), 1, ids=["a", "b", "c"])
     >>> index.query(5)
-    (array(['a'], dtype='<U1'), array([1], dtype=uint8))
+    (array(['a'], dtype=object), array([1], dtype=uint8))
     """
 
     def __init__(
@@ -748,40 +827,47 @@ class HammingIndex:
     ) -> None:
         values = _fingerprints(fingerprints, "fingerprints")
         load = len(values) if num_queries is None else num_queries
+        if load < 0:
+            raise ParameterError(f"num_queries {num_queries}: expect 0 at least")
         design = _design(values, radius, design, num_queries=load, memory=memory)
-        named = _ids(ids, len(values))
-        described = recipe.describe() if isinstance(recipe, SimhashRecipe) else recipe or {}
-        tables = _Tables.build(values, design, compress, backend)
-        self._set(design, radius, tables, named, described, backend)
+        named = None if ids is None else Ids.of(ids)
+        if named is not None and len(named) != len(values):
+            raise ParameterError(f"ids: {len(named):,} for {len(values):,} fingerprints; give one for each")
+        described = _described(recipe)
+        distinct, members = _Members.of(values, backend)
+        tables = _Tables.build(distinct, design, compress, backend)
+        self._set(design, radius, tables, members, named, described, backend)
 
-    def _set(self, design, radius, tables, ids, recipe, backend) -> None:
+    def _set(self, design, radius, tables, members, ids, recipe, backend) -> None:
         self.design: TableDesign = design
         self.radius: int = radius
         self.tables: _Tables = tables
-        self.ids: np.ndarray | None = ids
+        self.members: _Members | None = members
+        self.ids: Ids | None = ids
         self.recipe: dict[str, Any] = recipe
         self.backend: str | None = backend
 
     def __len__(self) -> int:
-        return len(self.tables)
+        return len(self.tables if self.members is None else self.members.rows)
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of the tables and ids."""
+        """Bytes of the tables, of who has which fingerprint, and of ids."""
         return sum(array.nbytes for array in self._arrays().values())
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        return self.tables.arrays | ({} if self.ids is None else {"ids": self.ids})
+        members = {} if self.members is None else dict(zip(_MEMBERS, self.members, strict=True))
+        return self.tables.arrays | members | ({} if self.ids is None else self.ids.arrays)
 
     def __repr__(self) -> str:
         return f"HammingIndex({len(self):,} fingerprints, {self.design}, {self.num_bytes:,} bytes)"
 
     def _repr_html_(self) -> str:
         lines = {
-            "fingerprints": f"{len(self):,} of {self.design.bits} bits",
+            "fingerprints": f"{len(self):,} of {self.design.bits} bits, {len(self.tables):,} of them distinct",
             "radius": f"{self.radius} bits",
             "tables": f"{self.design.num_tables}, of {self.design.prefix} leading bits or more",
-            "words compared by a query": f"{self.design.words_met(len(self)):,.1f} if fingerprints are random",
+            "words compared by a query": f"{self.design.words_met(len(self.tables)):,.1f} if fingerprints are random",
             "bytes": f"{self.num_bytes:,}",
             "bits a word": self._word_size(),
             "recipe": json.dumps(self.recipe),
@@ -792,7 +878,7 @@ class HammingIndex:
     def _word_size(self) -> str:
         if not self.tables.compressed:
             return "64"
-        least = compression.information_bits(len(self)) / max(1, len(self))
+        least = compression.information_bits(len(self.tables)) / max(1, len(self.tables))
         return f"{self.tables.bits_a_word:.1f} of 64; no code takes fewer than {least:.1f} if fingerprints are random"
 
     def query(self, fingerprints: Any, radius: int | None = None) -> tuple[Any, Any]:
@@ -808,46 +894,77 @@ class HammingIndex:
         Returns
         -------
         ids, distances : arrays, shape (found,), for one fingerprint; Ragged of n rows for many
-            Distances are uint8.
+            Integer ids are of their own type, strings and bytes objects; distances uint8.
 
         Raises
         ------
         ParameterError
             If the radius is larger than the index's, or the fingerprints are none.
+        InputError
+            If the index is of a damaged file, as far as that shows.
+        """
+        return self._ask(fingerprints, radius, None)
+
+    def nearest(self, fingerprints: Any, count: int) -> tuple[Any, Any]:
+        """As `query`, at most `count` for each fingerprint: the nearest that are within the index's radius."""
+        return self._ask(fingerprints, None, count)
+
+    def _ask(self, fingerprints: Any, radius: int | None, count: int | None) -> tuple[Any, Any]:
+        one = isinstance(fingerprints, int | np.integer)
+        if one:
+            bits = self.design.bits
+            if not 0 <= int(fingerprints) < 2**bits:
+                raise ParameterError(f"fingerprint {fingerprints} is outside 0 to 2**{bits} - 1")
+            fingerprints = _of_integers([int(fingerprints)], bits)
+        parts = list(self.parts(fingerprints, radius, count))
+        query, row, distance = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        ids = row if self.ids is None else self.ids.take(row)
+        if one:
+            return ids, distance
+        offsets = np.searchsorted(query, np.arange(len(fingerprints) + 1))
+        return Ragged(ids, offsets), Ragged(distance, offsets)
+
+    def parts(
+        self, fingerprints: Any, radius: int | None = None, count: int | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """As `query` of many, or as `nearest` where there is a count, but part by part: crowds may exceed memory.
+
+        Yields
+        ------
+        query, row, distance : arrays of int64, int64 and uint8, shape (matches,)
+            Of whole queries, about four million matches at most where there is more than one; `ids.take` names rows.
         """
         if radius is None:
             radius = self.radius
         else:
             _check_radius(radius, self.radius)
-        bits = self.design.bits
-        one = isinstance(fingerprints, int | np.integer)
-        if one:
-            if not 0 <= int(fingerprints) < 2**bits:
-                raise ParameterError(f"fingerprint {fingerprints} is outside 0 to 2**{bits} - 1")
-            queries = _of_integers([int(fingerprints)], bits)
-        else:
-            queries = _fingerprints(fingerprints, "queries", bits)
-        query, row, distance = self.tables.probe(self.design.array, queries, radius, self.backend)
+        if count is not None and count < 1:
+            raise ParameterError(f"count {count}: ask for one at least")
+        queries = _fingerprints(fingerprints, "queries", self.design.bits)
+        query, number, distance = self.tables.probe(self.design.array, queries, radius, self.backend)
         if len(query) > 1:
             order = np.lexsort((distance, query))
-            query, row, distance = query[order], row[order], distance[order]
-        ids = row if self.ids is None else self.ids[row]
-        if one:
-            return ids, distance
-        offsets = np.searchsorted(query, np.arange(len(queries) + 1))
-        return Ragged(ids, offsets), Ragged(distance, offsets)
-
-    def nearest(self, fingerprints: Any, count: int) -> tuple[Any, Any]:
-        """As `query`, at most `count` for each fingerprint: the nearest that are within the index's radius."""
-        if count < 1:
-            raise ParameterError(f"count {count}: ask for one at least")
-        ids, distances = self.query(fingerprints)
-        if not isinstance(ids, Ragged):
-            return ids[:count], distances[:count]
-        sizes = np.minimum(ids.sizes, count)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        kept = np.arange(offsets[-1]) + np.repeat(ids.offsets[:-1] - offsets[:-1], sizes)
-        return Ragged(ids.values[kept], offsets), Ragged(distances.values[kept], offsets)
+            query, number, distance = query[order], number[order], distance[order]
+        if count is not None:  # each has as many before it as there are distinct ones, or more
+            kept = _ranks(query) < count
+            query, number, distance = query[kept], number[kept], distance[kept]
+        if self.members is None:
+            yield query, number, distance
+            return
+        sizes = self.members.sizes(number)
+        if count is not None:
+            sizes = np.minimum(sizes, count - _ranks(query))
+        for part in slices(query, sizes, PART):
+            place, row = self.members.expand(number[part], sizes[part])
+            tied = (query[part][1:] == query[part][:-1]) & (distance[part][1:] == distance[part][:-1])
+            asking, bits = query[part][place], distance[part][place]
+            if tied.any():
+                order = np.lexsort((row, bits, asking))
+                asking, row, bits = asking[order], row[order], bits[order]
+            if count is not None:
+                nearest = _ranks(asking) < count
+                asking, row, bits = asking[nearest], row[nearest], bits[nearest]
+            yield asking, row, bits
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the index to a file, whole or not at all.
@@ -864,6 +981,7 @@ class HammingIndex:
             "radius": self.radius,
             "num_fingerprints": len(self),
             "arrays": {name: [array.dtype.str, array.shape] for name, array in arrays.items()},
+            "ids": None if self.ids is None else self.ids.kind,
             "recipe": self.recipe,
         }
         text = json.dumps(header).encode()
@@ -896,10 +1014,10 @@ class HammingIndex:
         header, start = _read_header(path)
         try:
             design = TableDesign(**header["design"])
-            n, radius, stored = header["num_fingerprints"], header["radius"], header["recipe"]
+            n, radius, stored, kind = (header[key] for key in ("num_fingerprints", "radius", "recipe", "ids"))
             same = header["masks"] == _hexadecimal(design)
             wanted = {name: (np.dtype(kind), tuple(shape)) for name, (kind, shape) in header["arrays"].items()}
-            sound = all(dtype.kind in "iuSU" and min(shape) >= 0 for dtype, shape in wanted.values())
+            sound = all(dtype.kind in "iu" and min(shape) >= 0 for dtype, shape in wanted.values())
             places, end = {}, start
             for name, (dtype, shape) in wanted.items():
                 places[name] = end + -end % _ALIGN
@@ -911,7 +1029,8 @@ class HammingIndex:
         if not same:
             raise RecipeMismatchError(f"{path}: its tables are of another design than this version's; build it again")
         if recipe is not None:
-            asked = recipe.sketching() if isinstance(recipe, SimhashRecipe) else {**dict.fromkeys(stored), **recipe}
+            asked = _described(recipe)
+            asked = recipe.sketching() if isinstance(recipe, SimhashRecipe) else {**dict.fromkeys(stored), **asked}
             for key, value in asked.items():
                 if stored.get(key) != value:
                     raise RecipeMismatchError(
@@ -926,40 +1045,47 @@ class HammingIndex:
             name: mapped[places[name] : places[name] + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
             for name, (dtype, shape) in wanted.items()
         }
-        ids = arrays.pop("ids", None)
+        members, named = ({name: arrays.pop(name) for name in names if name in arrays} for names in (_MEMBERS, _IDS))
+        ids = None if kind is None else Ids(kind, named)
         try:
+            belongs = _Members(*(members[name] for name in _MEMBERS)) if members else None
             tables = _Tables(**arrays)
-            sound = tables.fit(design, n) and (ids is None or ids.shape == (n,)) and 0 <= radius <= design.radius
-        except TypeError:
+            sound = tables.fit(design, n if belongs is None else len(belongs.offsets) - 1)
+            sound &= belongs is None or belongs.fit(n)
+            sound &= not named if ids is None else ids.fit(n)
+            sound &= 0 <= radius <= design.radius
+        except (KeyError, TypeError):
             sound = False
         if not sound:
             raise InputError(f"{path}: its header cannot be read; build the index again")
         index = cls.__new__(cls)
-        index._set(design, radius, tables, ids, stored, backend)
+        index._set(design, radius, tables, belongs, ids, stored, backend)
         return index
+
+
+_MEMBERS, _IDS = ("member_offsets", "members"), ("ids", "id_offsets", "id_values")  # of a file
+
+
+def _ranks(query: np.ndarray) -> np.ndarray:
+    """How many of the same query are before each; they are in order."""
+    return np.arange(len(query)) - np.searchsorted(query, query)
+
+
+def _described(recipe: Any) -> dict[str, Any]:
+    """What is saved of a recipe."""
+    if recipe is None or isinstance(recipe, SimhashRecipe):
+        return {} if recipe is None else recipe.describe()
+    try:
+        if isinstance(recipe, dict):
+            return json.loads(json.dumps(recipe))
+    except (TypeError, ValueError):
+        pass
+    raise ParameterError(f"recipe: {recipe!r} is of no simhashes; give a SimhashRecipe or a dict that is JSON")
 
 
 def _hexadecimal(design: TableDesign) -> list[str]:
     """Masks as a header holds them."""
     return [f"{mask:0{design.bits // 4}x}" for mask in design.masks]
-
-
-def _ids(ids: Any, num_rows: int) -> np.ndarray | None:
-    """Ids as an array of integers or of strings of one width."""
-    if ids is None:
-        return None
-    array = np.asarray(ids)
-    if array.dtype.kind in "OTf":  # strings as objects, integers of which some need 64 bits
-        each = ids if isinstance(ids, list | tuple) else array.tolist()
-        if all(isinstance(value, str) for value in each):
-            array = np.array(each, np.str_)
-        elif all(isinstance(value, int) and 0 <= value < 2**64 for value in each):
-            array = np.array(each, np.uint64)
-    if array.ndim != 1 or array.dtype.kind not in "iuSU":
-        raise ParameterError(f"ids: {array.ndim}-dimensional {array.dtype}; give one integer or string a fingerprint")
-    if len(array) != num_rows:
-        raise ParameterError(f"ids: {len(array):,} for {num_rows:,} fingerprints; give one for each")
-    return np.ascontiguousarray(array)
 
 
 def is_index(path: str | Path) -> bool:

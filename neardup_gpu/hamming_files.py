@@ -10,7 +10,6 @@ import contextlib
 import json
 import math
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -47,6 +46,7 @@ RADIUS = 3
 
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once
 WRITE_ROWS = 1 << 20  # of a table written at once, so that their ids stay below 2 GB
+WRITE_BYTES = 1 << 28  # of the same, and of the ids that an index answers
 
 # --------------------------------------------------------------------------------------------------------- the settings
 
@@ -146,7 +146,7 @@ def build(
         At most one of them: take the design of most leading bits in at most so many tables; that of at least so many
         leading bits in each table; or the cheapest in so many bytes (or a size such as "2GB").
     num_queries : int, optional
-        How many queries to expect in the index's life; as many as there are fingerprints, unless given.
+        How many queries to expect in the index's life, 0 at least; as many as there are fingerprints, unless given.
     compress : bool
         See `HammingIndex`.
     overwrite, backend, device, gpu_memory, threads, progress
@@ -165,7 +165,9 @@ def build(
         raise ParameterError("--tables, --leading-bits and --memory each choose the design; give one of them")
     if num_queries is not None and (num_tables is not None or leading_bits is not None):
         raise ParameterError("--queries chooses among designs; leave it out where --tables or --leading-bits names one")
-    budget = None if memory is None else parse_size(memory)
+    if num_queries is not None and num_queries < 0:
+        raise ParameterError(f"--queries {num_queries}: expect 0 at least")
+    budget = None if memory is None else parse_size(memory, "--memory")
     clock = Clock(progress)
     source = open_fingerprints(fingerprints, column=column, id_column=id_column)
     settings = _Settings.of(source, radius)
@@ -179,7 +181,7 @@ def build(
             index = HammingIndex(
                 rows.fingerprints,
                 settings.radius,
-                None if source.id_column is None and rows.num_null == 0 else _for_index(rows.ids),
+                None if source.id_column is None and rows.num_null == 0 else rows.ids,
                 design=design,
                 memory=math.inf if budget is None else budget,
                 num_queries=num_queries,
@@ -197,8 +199,8 @@ def build(
         "tables": index.design.num_tables,
         "leading_bits": index.design.prefix,
         "bits_a_word": index.tables.bits_a_word,
-        "least_bits_a_word": information_bits(len(index)) / max(1, len(index)),
-        "words_met": index.design.words_met(len(index)),
+        "least_bits_a_word": information_bits(len(index.tables)) / max(1, len(index.tables)),
+        "words_met": index.design.words_met(len(index.tables)),
         "file_bytes": os.path.getsize(output),
         "example": hexadecimal(rows.fingerprints[0]) if len(index) else None,
         "recipe": index.recipe,
@@ -221,16 +223,9 @@ def _asked(bits: int, radius: int, most_tables: int | None, leading: int | None)
     return TableDesign(bits, radius, prefix)
 
 
-def _for_index(ids: pa.Array) -> np.ndarray:
-    """Ids as `HammingIndex` takes them."""
-    if pa.types.is_integer(ids.type):
-        return ids.to_numpy()
-    text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
-    return np.array(ids.to_pylist(), np.str_ if text else np.bytes_)
-
-
-def _from_index(ids: np.ndarray) -> pa.Array:
-    return arrow(ids) if ids.dtype.kind in "iu" else pa.array(ids)
+def _answered(index: HammingIndex, rows: np.ndarray) -> pa.Array:
+    """What names some rows of an index."""
+    return arrow(rows) if index.ids is None else index.ids.arrow(rows)
 
 
 def query(
@@ -283,6 +278,8 @@ def query(
     """
     if bool(fingerprints) == bool(values):
         raise ParameterError("ask for the fingerprints of files or for some given by --fingerprint: one of the two")
+    if values and (id_column is not None or column != "simhash"):
+        raise ParameterError("--column and --id-column say how files are read; leave them out with --fingerprint")
     if nearest is not None and nearest < 1:
         raise ParameterError(f"nearest {nearest}: ask for one at least")
     clock = Clock(progress)
@@ -307,31 +304,30 @@ def query(
                 raise InputError(f"{files[0]}: fingerprints of {source.bits} bits, those of {index} have {bits}")
             _check_index(opened.recipe, str(index), source)
             chunks, query_type = source.chunks(QUERY_BYTES), source.id_type
-        none, _ = opened.query(np.empty((0, 2) if bits == 128 else 0, np.uint64))
+        id_type = _answered(opened, np.empty(0, np.int64)).type
         schema = pa.schema(
-            [("query_id", query_type), ("id", _from_index(none.values).type), ("distance", pa.uint8())],
+            [("query_id", query_type), ("id", id_type), ("distance", pa.uint8())],
             {METADATA_KEY: json.dumps(described).encode()},
         )
         counts = {"queries": 0, "null": 0, "answered": 0, "matches": 0}
         with clock.stage("query"), _Writer(file, schema) as writer:
             for chunk in chunks:
-                if nearest is None:
-                    ids, distances = opened.query(chunk.fingerprints, radius)
-                else:
-                    ids, distances = opened.nearest(chunk.fingerprints, nearest)
-                near = distances.values <= radius
-                asking = np.repeat(np.arange(len(ids)), ids.sizes)[near]
-                found, distance = ids.values[near], distances.values[near]
-                for part in _parts(len(asking)):
-                    columns = [chunk.ids.take(arrow(asking[part])), _from_index(found[part]), arrow(distance[part])]
-                    table = pa.table(columns, schema=schema)
-                    writer.write(table)
-                    if show is not None:
-                        show(table)
-                counts["queries"] += len(ids)
+                for asking, row, distance in opened.parts(chunk.fingerprints, radius, nearest):
+                    if not len(row):
+                        continue
+                    sizes = np.full(len(row), WRITE_BYTES // WRITE_ROWS)
+                    if opened.ids is not None:
+                        sizes += opened.ids.sizes(row)
+                    for part in hamming.slices(np.arange(len(row)), sizes, WRITE_BYTES):
+                        columns = [chunk.ids.take(arrow(asking[part])), _answered(opened, row[part])]
+                        table = pa.table([*columns, arrow(distance[part])], schema=schema)
+                        writer.write(table)
+                        if show is not None:
+                            show(table)
+                    counts["answered"] += len(np.unique(asking))
+                    counts["matches"] += len(asking)
+                counts["queries"] += len(chunk.ids)
                 counts["null"] += chunk.num_null
-                counts["answered"] += len(np.unique(asking))
-                counts["matches"] += len(asking)
                 clock.report("query", counts["queries"], None)
     return {
         **counts,
@@ -415,12 +411,16 @@ def join(
         with clock.stage("read"):
             rows = asked.read()
         schema = _pairs_schema(source.id_type, rows.ids.type, recipe)
-        held: deque[Chunk] = deque()
+        held: list[Chunk] = []
 
         def chunks() -> Iterator[np.ndarray]:
+            """Each chunk is counted when the next one is asked for: what it matches has been written by then."""
             for chunk in source.chunks(CHUNK_BYTES):
-                held.append(chunk)
+                held[:] = [chunk]
                 yield chunk.fingerprints
+                counts["existing"] += len(chunk.ids)
+                counts["null"] += chunk.num_null
+                clock.report("match", counts["existing"], None)
 
         matched = np.zeros(len(rows.ids), bool)
         with clock.stage("match"), _Writer(file, schema) as writer:
@@ -432,18 +432,15 @@ def join(
                 bucket_probe=settings.bucket_probe,
                 backend=job.backend,
             ):
-                chunk = held.popleft()
+                (chunk,) = held
                 row = found.row - counts["existing"]
                 for part in _parts(len(row)):
                     left, right = chunk.ids.take(arrow(row[part])), rows.ids.take(arrow(found.query[part]))
                     writer.write(pa.table([left, right, arrow(found.distance[part])], schema=schema))
                 matched[found.query] = True
-                counts["existing"] += len(chunk.ids)
-                counts["null"] += chunk.num_null
                 counts["pairs"] += len(row)
                 counts["large_buckets"] += int(found.num_large)
                 counts["uncompared_pairs"] += int(found.num_uncompared)
-                clock.report("match", counts["existing"], None)
     counts["null"] += rows.num_null
     counts.update(queries=len(rows.ids), matched=int(matched.sum()))
     return {

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from strategies import STRATEGIES, fingerprints
 
-from neardup_gpu import SimhashRecipe, artefacts, hamming
+from neardup_gpu import Recipe, SimhashRecipe, artefacts, hamming
 from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import compression, hamming as kernels
@@ -228,11 +228,13 @@ def rows_of(found):
 
 @pytest.mark.parametrize("num_words", [1, 2])
 def test_few_fingerprints_are_compared_all_with_all_where_tables_cost_more(num_words):
-    """Whatever the radius, and whatever the limit, as nothing is left out then."""
+    """From a quarter of the bits on; whatever the limit, as nothing is left out then."""
     values = planted(np.random.default_rng(12), 20, num_words)
-    found = hamming.pairs(values, 30, bucket_limit=10, bucket_probe=2, collapse=False)
+    radius = 16 * num_words
+    found = hamming.pairs(values, radius, bucket_limit=10, bucket_probe=2, collapse=False)
     assert (found.design.num_tables, found.num_large) == (1, 0)
-    assert rows_of(found) == brute_pairs(values, 30)
+    assert rows_of(found) == brute_pairs(values, radius)
+    assert hamming.pairs(values, radius - 1, bucket_limit=10).design.num_tables > 1
 
 
 @pytest.mark.parametrize("num_words", [1, 2])
@@ -547,10 +549,10 @@ def test_series_are_fingerprints(library):
         hamming.pairs(frames.Series([1, None]), 1)
 
 
-@pytest.mark.parametrize("radius", [-1, 64, 100])
+@pytest.mark.parametrize("radius", [-1, 64, 100, 2.5])
 def test_impossible_radius(radius):
     for call in (hamming.pairs, lambda values, radius: hamming.join(values, [1], radius), HammingIndex):
-        with pytest.raises(ParameterError, match=f"radius {radius} is outside 0 to 63"):
+        with pytest.raises(ParameterError, match=f"radius {radius} is (outside 0 to 63|no integer)"):
             call([1, 2], radius)
 
 
@@ -643,6 +645,172 @@ def test_ids_that_do_not_fit():
     for wrong in ([1.5, 2, 3], [None, "a", "b"], np.array([1.0, 2.0, 3.0]), [2**64, 1, 2], np.zeros((3, 2), int)):
         with pytest.raises(ParameterError, match="one integer or string"):
             HammingIndex([1, 2, 3], 1, ids=wrong)
+    for wrong, says in (
+        (["a", "b", b"c"], "both strings and bytes"),
+        (["a", "b", 3], "one integer or string"),
+        (pa.array(["a", None, "b"]), "with nulls"),
+        (pa.array([1.0, 2.0, 3.0]), "double"),
+        (pa.array([[b"a"]] * 3), "list<"),
+        (["a", "b", "\ud800"], "no Unicode text"),
+    ):
+        with pytest.raises(ParameterError, match=f"ids: .*{says}"):
+            HammingIndex([1, 2, 3], 1, ids=wrong)
+
+
+EXACT = ["", "a\0", "a", "\0\0", "ü€", "x" * 4000, "a\0\0"]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        EXACT,
+        np.array(EXACT, object),
+        [text.encode() for text in EXACT],
+        pa.array(EXACT),
+        pa.array(EXACT, pa.large_string()),
+        pa.array(EXACT, pa.string_view()),
+        pa.array(EXACT).dictionary_encode(),
+        pa.array(["more", *EXACT, "more"]).slice(1, len(EXACT)),
+        pa.chunked_array([EXACT[:3], EXACT[3:]]),
+        pa.array([b"a\0", b"b\0", b"\0\0", b"cc", b"dd", b"ee", b"ff"], pa.binary(2)),
+        pa.array([text.encode() for text in EXACT]),
+        pa.array([text.encode() for text in EXACT], pa.binary_view()),
+        np.array([-5, 3, 2, 7, 100, -128, 0], np.int8),
+        np.array([-5, 3, 2, 7, 100, -128, 0], ">i4"),
+        pa.array([9, 8, 7, 6, 5, 4, 2**64 - 1], pa.uint64()).slice(0, 7),
+    ],
+    ids=lambda ids: str(getattr(ids, "type", getattr(ids, "dtype", type(ids[0]).__name__)))[:20],
+)
+def test_ids_stay_what_they_are(ids, tmp_path):
+    wanted = ids if isinstance(ids, list) else (ids.to_pylist() if hasattr(ids, "to_pylist") else ids.tolist())
+    values = np.uint64(1) << np.arange(0, 63, 9, dtype=np.uint64)
+    index = HammingIndex(values, 0, ids)
+    index.save(tmp_path / "index")
+    integers = isinstance(wanted[0], int)
+    for each in (index, HammingIndex.load(tmp_path / "index")):
+        found = [each.query(int(value))[0] for value in values]
+        assert [one.tolist() for one in found] == [[id] for id in wanted]
+        assert [type(one[0]) for one in each.query(values)[0]] == [type(one[0]) for one in found]
+        rows = np.array([5, 0, 5])
+        assert each.ids.arrow(rows).to_pylist() == [wanted[row] for row in rows]
+        if integers:
+            assert found[0].dtype == np.dtype(getattr(ids, "dtype", np.uint64)).newbyteorder("=")
+        else:
+            size = sum(len(id.encode() if isinstance(id, str) else id) for id in wanted)
+            assert sum(array.nbytes for array in each.ids.arrays.values()) == 8 * (len(wanted) + 1) + size
+
+
+def test_damaged_ids_are_not_answered(tmp_path):
+    values = np.array([0, 2**32 - 1, 2**63], np.uint64)
+    for name, new in (
+        ("id_offsets", np.array([0, 2**40, 4, 6], np.int64)),
+        ("id_offsets", np.array([-9, 2, 4, 6], np.int64)),
+        ("id_offsets", np.array([5, 2, 4, 6], np.int64)),
+        ("id_values", np.full(6, 255, np.uint8)),
+    ):
+        index, path = HammingIndex(values, 1, ["ab", "cd", "ef"]), tmp_path / "index"
+        index.save(path, overwrite=True)
+        changed(path, index.ids.arrays[name].tobytes(), new.tobytes())
+        broken = HammingIndex.load(path)
+        for ask in (broken.query, lambda row, broken=broken: broken.ids.arrow(np.array([row]))):
+            with pytest.raises(InputError, match="the index is damaged"):
+                ask(0)
+
+
+# -------------------------------------------------------------------------------------------------------------- crowds
+
+
+def crowded(num_words):
+    """A few fingerprints within 2 bits of one another, each many times, in turn and at random; and others."""
+    generator = np.random.default_rng(11)
+    near = of_integers([0, 1, 2, 3, 1 << 40], num_words)
+    return np.concatenate([near, near[generator.integers(0, 5, 300)], planted(generator, 2, num_words, 40), near[:2]])
+
+
+@pytest.mark.parametrize("num_words", [1, 2])
+@pytest.mark.parametrize("part", [1, 100, 1000, 2**22])
+@pytest.mark.parametrize("compress", [False, True])
+def test_crowds_are_answered_in_parts_as_by_brute_force(num_words, part, compress, tmp_path, monkeypatch):
+    monkeypatch.setattr(hamming, "PART", part)
+    values = crowded(num_words)
+    queries = np.concatenate([values[:8], values[[0, 0, 3]], values[-20:]])
+    expected = [(query, distance, row) for row, query, distance in brute(values, queries, 2)]
+    index = HammingIndex(values, 2, compress=compress)
+    assert len(index) == len(values) > len(index.tables) + 300
+    index.save(tmp_path / "index")
+    for each in (index, HammingIndex.load(tmp_path / "index")):
+        assert len(each) == len(values)
+        for count in (None, 1, 2, 30, 1000):
+            wanted = [
+                match
+                for query in range(len(queries))
+                for match in sorted(match for match in expected if match[0] == query)[:count]
+            ]
+            parts = list(each.parts(queries, count=count))
+            assert [m for q, r, d in parts for m in zip(q.tolist(), d.tolist(), r.tolist(), strict=True)] == wanted
+            assert all(len(q) <= part or len(set(q)) == 1 for q, _, _ in parts)
+            ids, distances = each.query(queries) if count is None else each.nearest(queries, count)
+            asking = np.repeat(np.arange(len(queries)), ids.sizes).tolist()
+            assert list(zip(asking, distances.values.tolist(), ids.values.tolist(), strict=True)) == wanted
+
+
+def test_the_nearest_of_a_crowd_are_taken_before_it_is_expanded(monkeypatch):
+    sizes_of, expand = [], hamming._Members.expand
+
+    def watched(members, numbers, sizes):
+        sizes_of.append(int(sizes.sum()))
+        return expand(members, numbers, sizes)
+
+    monkeypatch.setattr(hamming._Members, "expand", watched)
+    index = HammingIndex(np.full(30_000, 7, np.uint64), 3, np.arange(30_000, dtype=np.int16))
+    ids, _ = index.nearest(np.full(500, 5, np.uint64), 1)
+    assert ids.values.tolist() == [0] * 500 and ids.values.dtype == np.int16 and sum(sizes_of) == 500
+    assert index.num_bytes < 30_000 * 7
+
+
+@pytest.mark.parametrize("num_words", [1, 2])
+@pytest.mark.parametrize("part", [1, 100, 2**22])
+def test_crowds_of_queries_are_scanned_in_parts(num_words, part, monkeypatch):
+    queries = crowded(num_words)
+    values = np.concatenate([queries[:7], queries[-30:], queries[:3]])
+    chunks = [values[:10], values[:0], values[10:]]
+    options = {"bucket_limit": 50, "bucket_probe": 20}
+    whole = list(hamming.scan(chunks, queries, 2, **options))
+    assert len(whole) == 3
+    monkeypatch.setattr(hamming, "PART", part)
+    parts = list(hamming.scan(chunks, queries, 2, **options))
+    assert (len(parts) > 20) == (part == 1) and (len(parts) > 3) == (part < 2**22)
+    assert all(len(found.row) <= part or len(set(found.row)) == 1 for found in parts)
+    assert [match for found in parts for match in rows_of(found)] == [m for found in whole for m in rows_of(found)]
+    for field in ("num_large", "num_uncompared"):
+        assert sum(getattr(each, field) for each in parts) == sum(getattr(each, field) for each in whole) > 0
+    assert rows_of(hamming.join(values, queries, 2, bucket_limit=1000)) == brute(values, queries, 2)
+
+
+@pytest.mark.parametrize("name", ["member_offsets", "members"])
+def test_damaged_members_are_not_answered(tmp_path, name):
+    index, path = saved(tmp_path)
+    old = getattr(index.members, {"member_offsets": "offsets", "members": "rows"}[name])
+    for new in (np.full_like(old, np.iinfo(old.dtype).max), np.zeros_like(old) if name == "member_offsets" else None):
+        if new is not None:
+            index.save(path, overwrite=True)
+            changed(path, old.tobytes(), new.tobytes())
+            with pytest.raises(InputError, match="names rows that it lacks"):
+                HammingIndex.load(path).query(planted(np.random.default_rng(3), 3))
+
+
+@pytest.mark.parametrize("recipe", [Recipe.choose(0.8), {"weights": {1}}, 5, "tf"])
+def test_recipes_of_no_simhashes(recipe, tmp_path):
+    with pytest.raises(ParameterError, match=r"recipe: .* is of no simhashes"):
+        HammingIndex([1, 2], 1, recipe=recipe)
+    _, path = saved(tmp_path)
+    with pytest.raises(ParameterError, match="is of no simhashes"):
+        HammingIndex.load(path, recipe)
+
+
+def test_fewer_queries_than_none():
+    with pytest.raises(ParameterError, match="num_queries -5"):
+        HammingIndex([1, 2], 1, num_queries=-5)
 
 
 def test_it_says_what_it_is():
@@ -667,7 +835,11 @@ def test_an_index_comes_back_from_its_file(tmp_path, num_words):
     assert list(after) == list(before) == ["words", "rows", *["fingerprints"] * (num_words - 1)]
     for name, array in before.items():
         np.testing.assert_array_equal(after[name], array)
-    assert again.num_bytes == index.num_bytes == index.design.memory(len(index))
+    header, _ = hamming._read_header(path)
+    assert list(header["arrays"]) == [*before, "member_offsets", "members"] and header["ids"] is None
+    distinct = len(index.tables)
+    assert index.num_bytes == again.num_bytes
+    assert index.num_bytes == index.design.memory(distinct) + 8 * (distinct + 1) + 4 * len(index)
     assert (tmp_path / "index").stat().st_mode & 0o777 == 0o644 or sys.platform == "win32"
     assert [entry.name for entry in tmp_path.iterdir()] == ["index"]
 
@@ -706,6 +878,7 @@ def test_tables_compressed_one_by_one_are_those_compressed_together():
     for name, array in compression.encode_cpu(plain.tables.arrays["words"])._asdict().items():
         np.testing.assert_array_equal(small.tables.arrays[name], array)
     assert plain.tables.bits_a_word == 64 > small.tables.bits_a_word
+    assert plain.members is None  # what is saved of who has which fingerprint is saved where there are repeats
     assert plain.num_bytes - small.num_bytes == round(4 * (1 << 14) * (64 - small.tables.bits_a_word) / 8)
 
 
@@ -714,7 +887,7 @@ def test_a_damaged_compressed_index_says_so(tmp_path):
     blocks = index.tables.arrays["blocks"]
     data = path.read_bytes()
     place = data.index(blocks[0].tobytes())
-    path.write_bytes(data[: place + 8] + bytes(blocks[0].nbytes - 8) + data[place + blocks[0].nbytes :])
+    path.write_bytes(data[: place + 8] + b"U" * (blocks[0].nbytes - 8) + data[place + blocks[0].nbytes :])
     broken = HammingIndex.load(path)
     with pytest.raises(InputError, match="index is damaged"):
         broken.query(planted(np.random.default_rng(3), 3, 1))
@@ -787,7 +960,7 @@ def test_tables_of_another_design_are_refused(tmp_path):
     [
         (0, b"PARQUET1", "is no index"),
         (8, np.uint32(hamming.BYTE_ORDER).byteswap().tobytes(), "another byte order"),
-        (12, np.uint32(99).tobytes(), "of version 99, this one reads 1"),
+        (12, np.uint32(99).tobytes(), "of version 99, this one reads 2"),
         (16, np.uint64(2**40).tobytes(), "was cut short"),
         (24, b"}", "its header cannot be read"),
         (24, b'["', "its header cannot be read"),
@@ -840,6 +1013,15 @@ def test_headers_that_lie(tmp_path):
         {**told, "arrays": {"words": words, "rows": [words[0], rows[1]]}},
         {**told, "arrays": {"words": words, "rows": rows, "others": rows}},
         {**told, "num_fingerprints": 7},
+        {**told, "ids": "integer"},
+        {**told, "ids": "string"},
+        {key: value for key, value in told.items() if key != "ids"},
+        {**told, "arrays": {"words": words, "rows": rows}},
+        {**told, "arrays": {**told["arrays"], "ids": ["<i8", [7]]}},
+        {**told, "arrays": {**told["arrays"], "ids": ["<i8", [7]]}, "ids": "integer"},
+        {**told, "arrays": {**told["arrays"], "id_offsets": ["<i8", [8]], "id_values": ["|u1", [9]]}, "ids": "string"},
+        {**told, "arrays": {**told["arrays"], "members": ["<i4", told["arrays"]["members"][1]]}},
+        {**told, "arrays": {key: value for key, value in told["arrays"].items() if key != "members"}},
         {**told, "radius": 9},
         {**told, "design": design, "masks": masks},
     ]
@@ -866,9 +1048,8 @@ def same(found, expected):
 @pytest.mark.parametrize("max_rows", [3, 10, 39, 1000])
 @pytest.mark.parametrize("limit", [0, 4, 1000])
 @pytest.mark.parametrize("num_words", [1, 2])
-def test_passes_and_chunks_change_nothing_on_a_gpu(max_rows, limit, num_words, monkeypatch):
+def test_passes_change_nothing_on_a_gpu(max_rows, limit, num_words, monkeypatch):
     """Masks of 64, 4, 1 and no leading bits: of the last there is one pass, whatever its size."""
-    monkeypatch.setattr(kernels, "_CHUNK", 41)
     monkeypatch.setattr(kernels, "_SLICE", 23)
     generator = np.random.default_rng(max_rows)
     values = generator.choice(planted(generator, 2, num_words, 12), 60)

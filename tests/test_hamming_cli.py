@@ -206,7 +206,7 @@ def test_query_answers_as_brute_force(run: Run, tmp_path: Path, bits: int, monke
 
 @pytest.mark.parametrize("bits", [64, 128])
 def test_a_compressed_index_answers_the_same(run: Run, tmp_path: Path, bits: int) -> None:
-    path = write(tmp_path / "f.parquet", planted(bits, 3000))
+    path = write(tmp_path / "f.parquet", planted(bits, 6000))
     for name, options in (("plain", []), ("small", ["--compress"])):
         status, said, _ = run("build", path, "-o", tmp_path / name, "--radius", 4, "--tables", 5, *options)
         assert (status, "of 64 bits a word" in said) == (0, bool(options))
@@ -270,6 +270,8 @@ def test_every_kind_of_file_gives_the_same_pairs(tmp_path: Path, bits: int, endi
         pa.array(["a", "bb", "c"]).dictionary_encode(),
         pa.array([b"a", b"\xff", b"c"]),
         pa.array([b"ab", b"cd", b"ef"], pa.binary(2)),
+        pa.array(["a\0", "a" * 5000, "a"]),
+        pa.array([b"a\0", b"\0", b"a\0\0"]),
     ],
     ids=lambda ids: str(ids.type)[:20],
 )
@@ -286,6 +288,61 @@ def test_ids_are_the_callers(tmp_path: Path, ids: pa.Array) -> None:
     assert rows_of(tmp_path / "m.parquet")[:2] == [(kept[0], kept[0], 0), (kept[0], kept[2], 1)]
 
 
+def test_crowds_are_written_part_by_part(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Existing fingerprints of which 90 are equal, and queries of which 40 are: the pairs of both, in their order."""
+    values = planted(64, 200)
+    values[100:190], queries = values[3], np.concatenate([values[:5], np.repeat(values[3:4], 40)])
+    names_of = ["x" * (row % 7) + f"\0{row}\0" for row in range(200)]
+    a, b = write(tmp_path / "a.parquet", values, names_of), write(tmp_path / "b.parquet", queries)
+    assert run("build", a, "-o", tmp_path / "i", "-q") == (0, "", "")
+    near = distances(values, queries)
+    for part, write_bytes in ((10**6, 10**6), (500, 10**6), (1000, 40 * 256)):
+        monkeypatch.setattr(hamming, "PART", part)
+        monkeypatch.setattr(hamming_files, "WRITE_BYTES", write_bytes)
+        monkeypatch.setattr(hamming_files, "WRITE_ROWS", write_bytes // 256)
+        out = tmp_path / "m.parquet"
+        assert run("query", tmp_path / "i", b, "-o", out, "--overwrite", "-q") == (0, "", "")
+        expected = [
+            (query, names_of[row], int(near[row, query]))
+            for query in range(len(queries))
+            for row in sorted(np.flatnonzero(near[:, query] <= 3), key=lambda row: (near[row, query], row))
+        ]
+        assert rows_of(out) == expected and len(expected) > 3600
+        groups = pq.ParquetFile(out).num_row_groups
+        assert groups == 1 if part == 10**6 else groups >= (len(expected) - 1) // min(part, write_bytes // 256) + 1
+        _, said, _ = run("query", tmp_path / "i", b, "-o", out, "--overwrite", "--json")
+        assert (json.loads(said)["matches"], json.loads(said)["answered"]) == (len(expected), 45)
+        assert run("join", a, b, "-o", out, "--overwrite", "-q") == (0, "", "")
+        assert rows_of(out) == [
+            (names_of[row], int(query), int(near[row, query])) for row, query in np.argwhere(near <= 3)
+        ]
+        assert (pq.ParquetFile(out).num_row_groups > 5) == (part < 10**6)
+
+
+def test_what_neardup_wrote_beside_simhashes_is_left_out_of_a_folder(
+    run: Run, fails: Callable[..., str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "crawl"
+    folder.mkdir()
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in ("to be or not to be", "To be, or not to be!"))
+    (tmp_path / "docs.jsonl").write_text(lines)
+    simhashes = folder / "simhashes.parquet"
+    command = ["simhash", str(tmp_path / "docs.jsonl"), "--weighting", "tfidf", "-o", str(simhashes), "-q"]
+    assert cli.main(command) == 0
+    for name in ("pairs", "pairs-again"):
+        assert run("pairs", folder, "-o", folder / f"{name}.parquet", "-q") == (0, "", "")
+    assert run("join", folder, simhashes, "-o", folder / "matches.parquet", "-q") == (0, "", "")
+    assert len(list(folder.glob("*.parquet"))) == 5  # document frequencies are one
+    assert len(rows_of(folder / "pairs-again.parquet")) == 1
+    assert "no column 'simhash'" in fails("pairs", folder / "pairs.parquet", "-o", tmp_path / "p.parquet")
+    foreign = folder / "foreign.parquet"
+    pq.write_table(pa.table({"x": [1]}), foreign)
+    assert f"{foreign}: no column 'simhash'" in fails("pairs", folder, "-o", tmp_path / "p.parquet")
+    foreign.unlink()
+    simhashes.unlink()
+    assert f"{folder}: no file in this folder has column" in fails("pairs", folder, "-o", tmp_path / "p.parquet")
+
+
 def test_other_columns(run: Run, tmp_path: Path) -> None:
     table = pa.table({"url": ["a", "b"], "id": [0, 0], "sketch": pa.array([1, 3], pa.uint64()), "more": [1.5, 2.5]})
     pq.write_table(table, tmp_path / "a.parquet")
@@ -295,7 +352,8 @@ def test_other_columns(run: Run, tmp_path: Path) -> None:
 
 
 def test_crowded_buckets_are_said(run: Run, tmp_path: Path) -> None:
-    values = np.arange(300, dtype=np.uint64)
+    crowd, others = np.arange(300, dtype=np.uint64), np.random.default_rng(4).integers(0, 2**64, 300_000, np.uint64)
+    values = np.concatenate([crowd, others])  # too many to compare all with all
     path = write(tmp_path / "a.npy", values)
     out = tmp_path / "p.parquet"
     status, said, _ = run("pairs", path, "--bucket-limit", 280, "--bucket-probe", 5, "-o", out, "--json")
@@ -356,8 +414,9 @@ def test_the_design_is_the_one_asked_for(tmp_path: Path) -> None:
         (("--tables", 4, "--memory", "1GB"), "give one of them"),
         (("--tables", 4, "--queries", 9), "leave it out"),
         (("--tables", 0), "tables 0"),
-        (("--memory", "much"), "much"),
-        (("--memory", "1kB"), "in 1,000 bytes"),
+        (("--queries", -5), "--queries -5: expect 0 at least"),
+        (("--memory", "much"), "--memory 'much' is not a size"),
+        (("--memory", "1kB"), "1,000 bytes"),
         (("--leading-bits", 62), "62 leading bits"),
         (("--radius", 64), "radius 64 is outside 0 to 63"),
         (("--radius", -1), "radius -1 is outside 0 to 63"),
@@ -499,6 +558,8 @@ def test_an_index_that_cannot_be_used(fails: Callable[..., str], run: Run, tmp_p
     assert "ask for one at least" in asked(index, path, "--nearest", 0)
     assert "one of the two" in asked(index) and "one of the two" in asked(index, path, "--fingerprint", "0x1")
     assert "hexadecimal" in asked(index, "--fingerprint", "12345")
+    for option in ("--column", "--id-column"):
+        assert "leave them out with --fingerprint" in asked(index, "--fingerprint", "0x1", option, "other")
     wide = write(tmp_path / "wide.parquet", planted(128), names("d", 400))
     assert "fingerprints of 128 bits" in asked(index, wide)
     assert "is no index" in asked(path, path)
