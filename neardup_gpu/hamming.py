@@ -491,12 +491,17 @@ class _Members(NamedTuple):
 
     def expand(self, numbers: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(place in `numbers`, row) of the first `sizes` rows of each: int64."""
+        if (sizes == 1).all():
+            return np.arange(len(numbers)), self._rows(self.offsets[numbers])
         ends = np.cumsum(sizes)
         within = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.offsets[numbers] - ends + sizes, sizes)
-        rows = self.rows[within].astype(np.int64)
+        return np.repeat(np.arange(len(numbers)), sizes), self._rows(within)
+
+    def _rows(self, places: np.ndarray) -> np.ndarray:
+        rows = self.rows[places].astype(np.int64)
         if len(rows) and rows.max() >= len(self.rows):
             raise InputError("the index is damaged (it names rows that it lacks); build it again")
-        return np.repeat(np.arange(len(numbers)), sizes), rows
+        return rows
 
     def fit(self, num_rows: int) -> bool:
         """Whether they are arrays of so many rows."""
@@ -952,6 +957,9 @@ class HammingIndex:
             yield query, number, distance
             return
         sizes = self.members.sizes(number)
+        if (sizes == 1).all():
+            yield query, self.members.expand(number, sizes)[1], distance
+            return
         if count is not None:
             sizes = np.minimum(sizes, count - _ranks(query))
         for part in slices(query, sizes, PART):
