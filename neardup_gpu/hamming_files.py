@@ -37,12 +37,9 @@ from .fingerprints import (
     open_fingerprints,
     parse_fingerprint,
 )
-from .hamming import BUCKET_LIMIT, BUCKET_PROBE, CHUNK_BYTES, HammingIndex, TableDesign
+from .hamming import CHUNK_BYTES, HammingIndex, TableDesign
 from .pipeline import Clock, Progress, on_threads
 from .recipe import METADATA_KEY, SimhashRecipe
-
-RADIUS = 3
-"""Bits, where neither the caller nor the recipe says: Manku, Jain and Das Sarma's for 64."""
 
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once
 WRITE_ROWS = 1 << 20  # of a table written at once, so that their ids stay below 2 GB
@@ -53,7 +50,7 @@ WRITE_BYTES = 1 << 28  # of the same, and of the ids that an index answers
 
 @dataclass(frozen=True)
 class _Settings:
-    """Radius and limits of a job: what the caller says, else the recipe, else the defaults."""
+    """Radius and limits of a job: what the caller says, else the recipe, else a recipe's defaults."""
 
     radius: int
     bucket_limit: int
@@ -63,16 +60,11 @@ class _Settings:
     def of(
         cls, source: Fingerprints, radius: int | None, bucket_limit: int | None = None, bucket_probe: int | None = None
     ) -> _Settings:
-        recipe = source.recipe if isinstance(source.recipe, SimhashRecipe) else None
+        recipe = source.recipe if isinstance(source.recipe, SimhashRecipe) else SimhashRecipe()
         given = {"radius": radius, "bucket_limit": bucket_limit, "bucket_probe": bucket_probe}
-        usual = {"radius": RADIUS, "bucket_limit": BUCKET_LIMIT, "bucket_probe": BUCKET_PROBE}
-        chosen = {
-            name: value if value is not None else usual[name] if recipe is None else getattr(recipe, name)
-            for name, value in given.items()
-        }
-        settings = cls(**chosen)
+        settings = cls(**{name: getattr(recipe, name) if value is None else value for name, value in given.items()})
         if not 0 <= settings.radius < source.bits:
-            raise ParameterError(f"radius {settings.radius} is outside 0 to {source.bits - 1}; {RADIUS} is usual")
+            raise ParameterError(f"radius {settings.radius} is outside 0 to {source.bits - 1}; 3 is usual")
         if settings.bucket_limit < 2 or settings.bucket_probe < 1:
             raise ParameterError(
                 f"bucket_limit {settings.bucket_limit} and bucket_probe {settings.bucket_probe}: "
