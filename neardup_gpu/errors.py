@@ -2,13 +2,16 @@
 
 NeardupError
 ├── InputError                a document source cannot be used: a file, a column, a line, an id
+│   └── DamagedError          a file that this project wrote no longer holds what was written
 ├── OutputError               the result cannot be written where it was asked for
-├── ParameterError            a setting is impossible: a threshold of 1.5
+├── ParameterError            a setting or an argument is impossible: a threshold of 1.5
+├── ArgumentTypeError         an argument is of the wrong type: a list where an array is expected
 ├── RecipeMismatchError       artefacts made by different recipes were brought together
+├── ResourceError             this machine lacks what the job needs: memory, threads, rows below 2**32
 └── BackendUnavailableError   the backend that was asked for by name does not run here
 
 Every message is one line: it names the file, column or value and says what to do next. The command line prints it and
-exits with status 2.
+exits with status 2. Each class is also the built-in error that fits, so that `except ValueError` works as expected.
 """
 
 
@@ -20,6 +23,10 @@ class InputError(NeardupError, ValueError):
     """A document source cannot be used as asked."""
 
 
+class DamagedError(InputError):
+    """A file that this package wrote has changed since: a checksum or a length is not what it was."""
+
+
 class OutputError(NeardupError, OSError):
     """A result cannot be written where it was asked for."""
 
@@ -28,8 +35,16 @@ class ParameterError(NeardupError, ValueError):
     """A setting is outside its range or contradicts another."""
 
 
+class ArgumentTypeError(NeardupError, TypeError):
+    """An argument is of a type that the function does not take."""
+
+
 class RecipeMismatchError(NeardupError, ValueError):
     """Artefacts of different recipes cannot be combined."""
+
+
+class ResourceError(NeardupError, RuntimeError):
+    """The machine, or a limit of this package, has too little of something: memory, threads, row numbers."""
 
 
 class BackendUnavailableError(NeardupError, RuntimeError):

@@ -425,11 +425,12 @@ def test_uri(tmp_path):
 def test_any_file_system(tmp_path):
     from pyarrow import fs
 
-    from neardup_gpu.documents import _File, _Parquet
+    from neardup_gpu.documents.find import File
+    from neardup_gpu.documents.parquet import Parquet
 
     write(tmp_path / "x.parquet", table())
     inside = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    (batch, *_) = _Parquet(_File(inside, "x.parquet", "x.parquet", "")).read(pa.schema([("id", pa.string())]), 1 << 20)
+    (batch, *_) = Parquet(File(inside, "x.parquet", "x.parquet", "")).read(pa.schema([("id", pa.string())]), 1 << 20)
     assert batch.column(0).to_pylist() == IDS[:3]
 
 

@@ -1,0 +1,117 @@
+"""Streams of record batches: cut, joined, and decoded ahead by a thread in the background."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from ..data import Ragged
+
+ROW_BYTES = 128  # what a row counts beside its text, so that a batch of tiny documents stays small too
+T = TypeVar("T")
+
+
+def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool) -> Iterator[pa.RecordBatch]:
+    """The batch in parts of 1,024 rows where its text has to be copied, else whole."""
+    kinds = [batch.schema.field(name).type for name in text_columns]
+    contiguous = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    whole = len(kinds) == 1 and not html and any(check(kinds[0]) for check in contiguous)
+    step = batch.num_rows if whole else 1024
+    for start in range(0, batch.num_rows, max(1, step)):
+        yield batch.slice(start, step)
+
+
+def coalesce(pieces: Iterator[tuple[pa.RecordBatch, int]], max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Cut pieces that are too large, without a copy; join those below a quarter of the bound."""
+    pending: list[pa.RecordBatch] = []
+    size = nulls = 0
+    for whole, num_null in pieces:
+        for piece, piece_size in _cut(whole, max_bytes):
+            if pending and size + piece_size > max_bytes:
+                yield _joined(pending), nulls
+                pending, size, nulls = [], 0, 0
+            nulls, num_null = nulls + num_null, 0
+            pending.append(piece)
+            size += piece_size
+            if size * 4 >= max_bytes:
+                yield _joined(pending), nulls
+                pending, size, nulls = [], 0, 0
+    if pending:
+        yield _joined(pending), nulls
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch, copied only where there are several."""
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    if batch.num_rows == 0:
+        return
+    offsets = ragged(batch.column(0)).offsets
+    ends = offsets[1:] - offsets[0] + ROW_BYTES * np.arange(1, len(offsets))
+    parts = -(-int(ends[-1]) // max_bytes)
+    goal = min(max_bytes, -(-int(ends[-1]) // parts))
+    start = done = 0
+    while start < batch.num_rows:
+        # About equal parts while that is possible within the bound.
+        stop = int(np.searchsorted(ends, done + goal))
+        stop += stop < batch.num_rows and ends[stop] - done <= max_bytes
+        stop = max(stop, start + 1)
+        yield batch.slice(start, stop - start), int(ends[stop - 1]) - done
+        start, done = stop, int(ends[stop - 1])
+
+
+def ragged(text: pa.Array) -> Ragged:
+    """Large binary without nulls as bytes and offsets, without a copy."""
+    _, offsets, values = text.buffers()
+    if offsets is None or len(text) == 0:
+        return Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
+    numbers = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    return Ragged(np.empty(0, np.uint8) if values is None else np.frombuffer(values, np.uint8), numbers)
+
+
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """The same items, the next one made in a background thread."""
+    ready: queue.Queue[tuple[bool, Any]] = queue.Queue(1)
+    stop = threading.Event()
+
+    def put(entry: tuple[bool, Any]) -> None:
+        while not stop.is_set():
+            with contextlib.suppress(queue.Full):
+                ready.put(entry, timeout=0.1)
+                return
+
+    def work() -> None:
+        try:
+            for item in items:
+                put((True, item))
+                if stop.is_set():
+                    break
+            put((False, None))
+        except BaseException as error:
+            put((False, error))
+        finally:
+            if hasattr(items, "close"):
+                items.close()
+
+    thread = threading.Thread(target=work, name="neardup-read", daemon=True)
+    thread.start()
+    try:
+        while True:
+            more, value = ready.get()
+            if more:
+                yield value
+            elif value is None:
+                return
+            else:
+                raise value
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,114 @@
+"""Writing the kept rows: the keep mask, filtered columns, Parquet parts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..data import arrow
+from ..errors import InputError, OutputError
+from .batches import ahead
+from .columns import is_view, plain_type
+from .reading import brief
+
+ROW_GROUP_BYTES = 16 << 20  # of kept rows, before compression, written as one row group
+
+
+class Rows:
+    """The keep mask, handed out file by file."""
+
+    def __init__(self, keep: np.ndarray) -> None:
+        self.keep, self.position = keep, 0
+
+    def take(self, count: int, name: str) -> np.ndarray:
+        self.position += count
+        if self.position > len(self.keep):
+            raise InputError(
+                f"{name}: more documents than when it was first read; run again on files that do not change."
+            )
+        return self.keep[self.position - count : self.position]
+
+    def finish(self) -> None:
+        if self.position != len(self.keep):
+            raise InputError(
+                f"{len(self.keep):,} documents were read first, and now {self.position:,}; "
+                "run again on files that do not change."
+            )
+
+
+def filtered(batch: pa.RecordBatch, keep: np.ndarray) -> pa.RecordBatch:
+    if keep.all():
+        return batch
+    mask = arrow(keep)
+    columns = [_filtered_column(column, keep, mask) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _filtered_column(column: pa.Array, keep: np.ndarray, mask: pa.Array) -> pa.Array:
+    if is_view(column.type):  # which Arrow cannot filter
+        return column.cast(plain_type(column.type)).filter(mask).cast(column.type)
+    with contextlib.suppress(pa.ArrowNotImplementedError):
+        return column.filter(mask)
+    with contextlib.suppress(pa.ArrowNotImplementedError):  # views inside lists and structs
+        return column.cast(_without_views(column.type)).filter(mask).cast(column.type)
+    # Run-end encoded: the kept runs, one after another.
+    edges = np.flatnonzero(np.diff(keep.astype(np.int8), prepend=0, append=0))
+    runs = [column.slice(start, stop - start) for start, stop in edges.reshape(-1, 2).tolist()]
+    return pa.concat_arrays(runs or [column.slice(0, 0)])
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type with strings and bytes in place of views, also inside lists, structs and maps."""
+
+    def plain(field: pa.Field) -> pa.Field:
+        return field.with_type(_without_views(field.type))
+
+    if pa.types.is_struct(kind):
+        return pa.struct([plain(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(plain(kind.key_field), plain(kind.item_field), kind.keys_sorted)
+    if pa.types.is_list(kind):
+        return pa.list_(plain(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(plain(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain(kind.value_field), kind.list_size)
+    return plain_type(kind) if is_view(kind) else kind
+
+
+def write_parquet(folder: Path, part: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    """One file, decoded in a second thread while this one encodes; row groups of about 16 MiB."""
+    path = folder / f"{part}.parquet"
+    with writing(path, folder), pq.ParquetWriter(str(path), schema, compression="zstd") as writer:
+        pending: list[pa.RecordBatch] = []
+        size = 0
+        for batch in ahead(batches):
+            if batch.num_rows:
+                pending.append(batch)
+                size += batch.nbytes
+            if size >= ROW_GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(pending, schema))
+                pending, size = [], 0
+        if pending:
+            writer.write_table(pa.Table.from_batches(pending, schema))
+
+
+@contextlib.contextmanager
+def writing(path: Path, folder: Path) -> Iterator[None]:
+    """Make the file's folder; turn what fails into one line that names the file from `folder` on."""
+    try:
+        if path != folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except (InputError, OutputError):
+        raise
+    except (OSError, pa.ArrowException) as error:
+        name = (folder.name / path.relative_to(folder)).as_posix()
+        # What is around the folder has a temporary name until all is written.
+        why = brief(str(error).replace(str(folder), folder.name or "."))
+        raise OutputError(f"{name}: cannot be written ({why}); choose another output folder.") from error

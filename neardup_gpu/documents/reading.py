@@ -1,0 +1,28 @@
+"""What fails while a source is read, in one line that names it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from ..errors import InputError, OutputError
+
+
+def brief(error: BaseException | str) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+@contextlib.contextmanager
+def reading(name: str, problem: str = "cannot be read") -> Iterator[None]:
+    """Turn what Arrow and the system raise while reading into one line that names the file."""
+    try:
+        yield
+    except (InputError, OutputError):
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{name}: no such file or folder.") from None
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: {problem} ({brief(error)}).") from error
