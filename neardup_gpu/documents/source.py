@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .. import checks
 from ..data import Ragged, arrow
 from ..errors import InputError
 from ..html import visible_text
@@ -104,7 +105,12 @@ def open_documents(
     ------
     InputError
         If there is nothing to read, or it cannot be read, or the columns are not as said.
+    ParameterError, ArgumentTypeError
+        If another argument is not what is said above.
     """
+    text_columns = checks.optional(checks.columns, "text_columns", text_columns)
+    id_column = checks.optional(checks.text, "id_column", id_column, "give the name of a column")
+    html, glob = checks.flag("html", html), checks.optional(checks.text, "glob", glob, "give a pattern such as *.py")
     options: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html}
     if hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.RecordBatch):
         return Documents([Memory(source)], "memory", sources=[], glob=None, **options)
