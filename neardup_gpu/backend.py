@@ -63,6 +63,8 @@ def resolve(backend: str | None, device: int | None = None, gpu_memory: int | st
         If it was asked for by name and cannot run here.
     """
     checks.optional(checks.one_of, "backend", backend, BACKENDS)
+    if gpu_memory is not None:
+        parse_size(gpu_memory)
     options = {"--device": device, "--gpu-memory": gpu_memory}
     given = [f"{option} {value}" for option, value in options.items() if value is not None]
     asked = backend or os.environ.get("NEARDUP_BACKEND") or ("gpu" if given else None)

@@ -247,7 +247,13 @@ def array(
 def _dtype(dtype: Any) -> Any:
     import numpy as np
 
-    return np.dtype(dtype)
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        raise ArgumentTypeError(f"dtype: {shown(dtype)}; give one such as np.uint64") from None
+    if dtype is None or found.kind not in "biuf":
+        raise ArgumentTypeError(f"dtype: {shown(dtype)} is not of numbers; give one such as np.uint64")
+    return found
 
 
 def _dtypeless(value: Any) -> Any:
@@ -336,7 +342,9 @@ def texts(name: str, value: Any) -> Any:
                 f"{name}: {shown(error.object)} is no Unicode text; give such texts as bytes"
             ) from None
         except (pa.ArrowException, TypeError, ValueError) as error:
-            wrong = next((each for each in value if not isinstance(each, (str, bytes, type(None)))), error)
+            single = getattr(value, "ndim", 1) == 0
+            each_one = [value] if single or not hasattr(value, "__len__") else value
+            wrong = next((each for each in each_one if not isinstance(each, (str, bytes, type(None)))), error)
             raise ArgumentTypeError(f"{name}: {shown(wrong)} is no text; {hint}") from None
     kind, types = value.type, pa.types
     if types.is_dictionary(kind):

@@ -18,12 +18,12 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 
@@ -33,11 +33,21 @@ from neardup_gpu.kernels.pairtables import most_rows
 
 from . import checks
 from .artefacts import new_file
-from .backend import home, kernel, resolve
+from .backend import BACKENDS, home, kernel, resolve
 from .data import Ragged
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
 from .ids import Ids
 from .recipe import SimhashRecipe
+
+
+class _HasArray(Protocol):
+    """What NumPy can read as an array: pandas', polars' and pyarrow's columns."""
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any: ...
+
+
+Fingerprints = np.ndarray | Sequence[int] | Sequence[tuple[int, int]] | _HasArray
+"""What functions take for fingerprints."""
 
 LEADING = 64
 """Most bits that may lead in a table: they are one word."""
@@ -428,7 +438,7 @@ def _limits(bucket_limit: Any, bucket_probe: Any) -> tuple[int, int]:
 
 
 def pairs(
-    fingerprints: Any,
+    fingerprints: Fingerprints,
     radius: int,
     *,
     design: TableDesign | None = None,
@@ -579,8 +589,8 @@ def slices(owners: np.ndarray, sizes: np.ndarray, most: int) -> Iterator[slice]:
 
 
 def scan(
-    chunks: Iterable[np.ndarray],
-    queries: Any,
+    chunks: Iterable[Fingerprints],
+    queries: Fingerprints,
     radius: int,
     *,
     design: TableDesign | None = None,
@@ -628,7 +638,7 @@ def scan(
 
 
 def _scan(
-    chunks: Iterable[np.ndarray],
+    chunks: Iterable[Fingerprints],
     asked: np.ndarray,
     radius: int,
     design: TableDesign,
@@ -667,8 +677,8 @@ def _scan(
 
 
 def join(
-    fingerprints: Any,
-    queries: Any,
+    fingerprints: Fingerprints,
+    queries: Fingerprints,
     radius: int,
     *,
     design: TableDesign | None = None,
@@ -901,7 +911,7 @@ class HammingIndex:
 
     def __init__(
         self,
-        fingerprints: Any,
+        fingerprints: Fingerprints,
         radius: int,
         ids: Any = None,
         *,
@@ -968,6 +978,12 @@ class HammingIndex:
         least = compression.information_bits(len(self.tables)) / max(1, len(self.tables))
         return f"{self.tables.bits_a_word:.1f} of 64; no code takes fewer than {least:.1f} if fingerprints are random"
 
+    @overload
+    def query(self, fingerprints: int | np.integer, radius: int | None = None) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def query(self, fingerprints: Fingerprints, radius: int | None = None) -> tuple[Ragged, Ragged]: ...
+
     def query(self, fingerprints: Any, radius: int | None = None) -> tuple[Any, Any]:
         """What is within a radius of one fingerprint or of each of many, the nearest first, ties in row order.
 
@@ -991,6 +1007,12 @@ class HammingIndex:
             If the index is of a damaged file, as far as that shows.
         """
         return self._ask(fingerprints, radius, None)
+
+    @overload
+    def nearest(self, fingerprints: int | np.integer, count: int) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def nearest(self, fingerprints: Fingerprints, count: int) -> tuple[Ragged, Ragged]: ...
 
     def nearest(self, fingerprints: Any, count: int) -> tuple[Any, Any]:
         """As `query`, at most `count` for each fingerprint: the nearest that are within the index's radius.
@@ -1019,7 +1041,7 @@ class HammingIndex:
         return Ragged(ids, offsets), Ragged(distance, offsets)
 
     def parts(
-        self, fingerprints: Any, radius: int | None = None, count: int | None = None
+        self, fingerprints: Fingerprints, radius: int | None = None, count: int | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """As `query` of many, or as `nearest` where there is a count, but part by part: crowds may exceed memory.
 
@@ -1035,7 +1057,7 @@ class HammingIndex:
         """
         radius = self.radius if radius is None else checks.integer("radius", radius, 0, self.radius)
         count = checks.optional(checks.integer, "count", count, 1)
-        return self._parts(_fingerprints(fingerprints, "queries", self.design.bits), radius, count)
+        return self._parts(_fingerprints(fingerprints, "fingerprints", self.design.bits), radius, count)
 
     def _parts(
         self, queries: np.ndarray, radius: int, count: int | None
@@ -1116,9 +1138,10 @@ class HammingIndex:
         RecipeMismatchError
             If it is of another recipe, or of tables that this version designs otherwise.
         ParameterError, ArgumentTypeError
-            If `path` is no path, or `recipe` neither of simhashes nor a dict.
+            If `path` is no path, `recipe` neither of simhashes nor a dict, or there is no backend of that name.
         """
         path = checks.path("path", path)
+        checks.optional(checks.one_of, "backend", backend, BACKENDS)
         _described(recipe)
         header, start = _read_header(path)
         try:

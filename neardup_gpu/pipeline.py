@@ -44,7 +44,7 @@ from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
 from .frequencies import Counter, Frequencies
-from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe, recipe_of
+from .recipe import CLUSTERINGS, METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe, recipe_of
 from .report import shorten
 from .spool import DeviceSpool, Spool
 
@@ -942,7 +942,8 @@ def dedup(
     batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
     check = checks.integer("check", check, hint="0 turns the check of recall off")
     settings = {"threshold": threshold, "recall": recall, "filter": filter, "radius": radius}
-    settings |= {"method": method, "keep": keep, "cluster": cluster}
+    settings |= {"method": method, "keep": checks.text("keep", keep)}
+    settings["cluster"] = checks.one_of("cluster", cluster, CLUSTERINGS)
     recipe = _recipe_or(recipe, settings, {"method": "minhash", "keep": "first", "cluster": "greedy"})
     recipe, known = _with_frequencies(recipe, frequencies)
     resolve(backend, device, gpu_memory)  # before anything is opened
