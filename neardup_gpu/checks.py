@@ -41,7 +41,7 @@ def shown(value: Any) -> str:
 
 
 def _article(noun: str) -> str:
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+    return f"{'an' if noun[:1].lower() in 'aeiou' or noun == 'ndarray' else 'a'} {noun}"
 
 
 def _shape(shape: Any) -> str:
@@ -218,20 +218,21 @@ def job(device: Any, threads: Any, progress: Any) -> None:
 def array(
     name: str, value: Any, dtype: Any, shape: tuple[int | None, ...] = (None,), *, convert: bool = False, hint: str = ""
 ) -> Any:
-    """An array of a dtype and a shape, in which None is any length; contiguous and of this machine's byte order.
+    """An array of a dtype and a shape, in which None is any length; contiguous, of this machine's byte order, writable.
 
     Lists become arrays if each of their values is exactly one of the dtype. Arrays of other numbers are refused: a
     fingerprint of other bits is another fingerprint. With `convert`, which is for numbers of rows and for
-    resemblances, they are treated like lists.
+    resemblances, they are treated like lists. What cannot be written to is copied, as compiled code has one form.
     """
     wanted = _dtype(dtype)
     found, listed = as_array(name, value)
-    if listed and found.dtype.kind == "f" and wanted.kind in "iu" and found.size:
-        found = _dtypeless(value)  # NumPy makes floats of integers of which some need 64 bits
     if found.dtype != wanted and found.dtype.newbyteorder("=") != wanted:
+        refused = _unfit(name, found, wanted, shape, hint)
         if not (listed or convert or found.dtype == object):
-            raise _unfit(name, found, wanted, shape, hint)
-        found = _exactly(name, found, wanted, shape, hint)
+            raise refused
+        if listed and found.dtype.kind == "f" and wanted.kind in "iu" and found.size:
+            found = _objects(value)  # NumPy makes floats of integers of which some need 64 bits
+        found = _exactly(found, wanted, refused)
     if listed and found.shape == (0,) and len(shape) > 1:  # an empty list has no columns
         found = found.reshape(0, *(length or 0 for length in shape[1:]))
     fits = len(shape) == found.ndim and all(
@@ -239,7 +240,7 @@ def array(
     )
     if not fits:
         raise _unfit(name, found, wanted, shape, hint)
-    if found.dtype == wanted and found.flags.c_contiguous:
+    if found.dtype == wanted and found.flags.c_contiguous and getattr(found.flags, "writeable", True):
         return found
     return found.astype(wanted, order="C")
 
@@ -256,7 +257,7 @@ def _dtype(dtype: Any) -> Any:
     return found
 
 
-def _dtypeless(value: Any) -> Any:
+def _objects(value: Any) -> Any:
     import numpy as np
 
     return np.array(value, object)
@@ -303,11 +304,10 @@ def _unfit(name: str, found: Any, wanted: Any, shape: tuple[int | None, ...], hi
     )
 
 
-def _exactly(name: str, found: Any, wanted: Any, shape: tuple[int | None, ...], hint: str) -> Any:
+def _exactly(found: Any, wanted: Any, refused: ParameterError) -> Any:
     """Numbers as another dtype; refused unless each is the same there."""
     import numpy as np
 
-    refused = _unfit(name, found, wanted, shape, hint)
     if found.size == 0:
         return found.astype(wanted)
     if wanted.kind == "f" and found.dtype.kind in "iuf":
@@ -380,7 +380,10 @@ def ragged(name: str, value: Any, dtype: Any, hint: str = "") -> Ragged:
             f"{name}: {shown(value)}; give a Ragged{_hint(hint or f'Ragged.from_rows(rows, np.{np.dtype(dtype)})')}"
         )
     if value.values.dtype == dtype:
-        return value
+        # Text comes from Arrow, whose memory cannot be written to, and that is what its kernels are compiled for.
+        if dtype is np.uint8 or getattr(value.values.flags, "writeable", True):
+            return value
+        return Ragged(value.values.copy(), value.offsets)
     if len(value.values):
         raise ParameterError(f"{name}: a Ragged of {value.values.dtype}; of {np.dtype(dtype)} is needed{_hint(hint)}")
     return Ragged(value.values.astype(dtype), value.offsets)

@@ -170,8 +170,8 @@ def supershingles(signatures: np.ndarray, recipe: Recipe, *, backend: str | None
         If an argument is not what is said above.
     """
     recipe = checks.recipe_of_kind(recipe, Recipe)
-    shape = (None, recipe.filter.samples)
-    signatures = checks.array("signatures", signatures, recipe.material.a.dtype, shape, hint="as minhash makes by it")
+    shape, hint = (None, recipe.filter.samples), "as minhash makes by the recipe"
+    signatures = checks.array("signatures", signatures, f"uint{recipe.bits}", shape, hint=hint)
     run, (k, s, _) = kernel(supershingles_kernel, backend), recipe.filter
     return run(signatures, k, s, recipe.feature_bits, recipe.material.supershingles)
 
@@ -1002,11 +1002,10 @@ def _with_frequencies(
         if isinstance(recipe, SimhashRecipe) and recipe.frequencies is not None:
             raise ParameterError(f"frequencies: the recipe is of those of digest {recipe.frequencies}; give them")
         return recipe, None
+    name = "frequencies" if isinstance(frequencies, Frequencies) else checks.path("frequencies", frequencies)
     if not isinstance(recipe, SimhashRecipe) or recipe.weighting != "tfidf":
         raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
-    name = "frequencies"
     if not isinstance(frequencies, Frequencies):
-        name = checks.path("frequencies", frequencies)
         frequencies = Frequencies.load(name)
     frequencies.check(recipe, name)
     if recipe.frequencies not in (None, frequencies.digest):
