@@ -87,7 +87,9 @@ def what_prints_as_several_lines_as_recipe(): ...
 
 
 @refuses(
-    "nd.keep(3, nd.Verified(nd.Pairs([0], [10**6]), np.ones(1)), recipe)", "row 1,000,000", "3 rows", backend="cpu"
+    "nd.keep(3, nd.Verified(nd.Pairs([0], [10**6]), np.ones(1)), recipe)",
+    "row 1,000,000",
+    "3 rows",
 )
 def decisions_about_a_row_far_beyond_the_end(): ...
 
