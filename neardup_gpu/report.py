@@ -174,7 +174,7 @@ def _sampled(sampled: dict[str, Any] | None) -> list[str]:
     lines = [
         f"{percent(sampled['recall'])} of near-duplicates found, by {sample}",
         f"{percent(sampled['low'])} to {percent(sampled['high'])} with {100 * sampled['confidence']:g}% confidence"
-        f", from the {count(sampled['with_duplicates'], 'document')} that have any",
+        f", from the {sampled['with_duplicates']:,} that have any",
     ]
     if sampled["left_out_by_limit"]:
         listed = f"{percent(sampled['listed']['recall'])} are listed as pairs"
