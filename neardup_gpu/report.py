@@ -150,6 +150,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
             ("empty", "without words"),
             ("null_text", "null"),
             ("invalid_utf8", "invalid UTF-8 sequences"),
+            ("stripped_pages", "pages too tangled to parse, read without their tags"),
         )
         if counts[key]
     ]
