@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from progress import messages
 
 from neardup_gpu import cli, hamming, hamming_files
 from neardup_gpu.errors import InputError, ParameterError
@@ -38,7 +39,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         capsys.readouterr()
         status = cli.main(["hamming", *map(str, arguments)])
         said = capsys.readouterr()
-        return status, said.out, said.err
+        return status, said.out, messages(said.err)
 
     return call
 
