@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -127,18 +126,17 @@ def announce_compilation() -> None:
         note("compiling kernels for this machine, once (about a minute)")
 
 
-class _Notes(logging.Handler):
-    """Prints what the library logs, a line each."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        note(record.getMessage())
-
-
 @contextlib.contextmanager
 def notes(*, quiet: bool = False, stages: bool = True) -> Iterator[None]:
     """What the library logs, on stderr, a line each: nothing if `quiet`, no progress without `stages`."""
-    log, handler = logging.getLogger("neardup_gpu"), _Notes()
-    handler.addFilter(lambda record: not quiet and (stages or not record.name.endswith(".progress")))
+    import logging
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if not quiet and (stages or not record.name.endswith(".progress")):
+                note(record.getMessage())
+
+    log, handler = logging.getLogger("neardup_gpu"), Notes()
     before = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)

@@ -7,10 +7,9 @@ import struct
 import subprocess
 import sys
 import termios
-from pathlib import Path
 
 
-def on_terminal(*arguments: object, columns: int = 80, cwd: Path | None = None, **environment: str) -> tuple[int, str]:
+def on_terminal(*arguments: object, columns: int = 80, **environment: str) -> tuple[int, str]:
     """Status, and all that `neardup` with these arguments sends to a terminal of so many columns."""
     main, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -22,7 +21,6 @@ def on_terminal(*arguments: object, columns: int = 80, cwd: Path | None = None, 
         stdin=subprocess.DEVNULL,
         stdout=terminal,
         stderr=terminal,
-        cwd=cwd,
         env={**inherited, "TERM": "xterm-256color", **environment},
     ) as process:
         os.close(terminal)

@@ -27,7 +27,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def rows(num: int = 30) -> list[dict[str, str]]:
-    texts = [" ".join(f"word{i}x{j}" for j in range(40)) for i in range(num)]
+    texts = [" ".join(f"word{i:04}x{j}" for j in range(40)) for i in range(num)]
     texts[-1] = f"{texts[0]} amended"
     return [{"id": f"a{i}", "text": text} for i, text in enumerate(texts)]
 
@@ -259,11 +259,12 @@ def test_terminals_without_styles(corpus: Path) -> None:
 def test_an_explanation_is_coloured_where_colours_are(corpus: Path, tmp_path: Path) -> None:
     from terminal import on_terminal
 
-    assert on_terminal("dedup", corpus, "--id-column", "id", "-o", "out", "-q", cwd=tmp_path)[0] == 0
-    said = on_terminal("explain", "out", "a29", cwd=tmp_path)[1]
+    out = tmp_path / "out"
+    assert on_terminal("dedup", corpus, "--id-column", "id", "-o", out, "-q")[0] == 0
+    said = on_terminal("explain", out, "a29")[1]
     assert "\x1b[32mamended\x1b[0m" in said
     assert "{+" not in said
-    assert "{+amended+}" in on_terminal("explain", "out", "a29", cwd=tmp_path, NO_COLOR="1")[1]
+    assert "{+amended+}" in on_terminal("explain", out, "a29", NO_COLOR="1")[1]
 
 
 # Elsewhere

@@ -217,7 +217,7 @@ class Documents:
         if None not in numbers:
             return sum(numbers)
         rows, num_bytes = self._read
-        whole = sum(reader.num_bytes or 0 for reader in self._readers)
+        whole = sum(reader.num_bytes for reader in self._readers)
         return max(rows, round(rows * whole / num_bytes)) if rows and num_bytes and whole else None
 
     def describe(self) -> dict[str, Any]:
@@ -293,10 +293,10 @@ class Documents:
                     if key is not None:
                         check_ids(ids, key, reader.name, row)
                     arrays = [text, ids, *extra]
-                    yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
                     row += batch.num_rows
-                self._read = rows + row, num_bytes + reader.share * (reader.num_bytes or 0)
-            rows, num_bytes = rows + row, num_bytes + (reader.num_bytes or 0)
+                    self._read = rows + row, num_bytes + reader.share * reader.num_bytes
+                    yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
+            rows, num_bytes = rows + row, num_bytes + reader.num_bytes
 
     def _text(self, batch: pa.RecordBatch) -> tuple[pa.Array, int]:
         arrays = [self._visible(batch.column(name)) for name in self.text_columns]
