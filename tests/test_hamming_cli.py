@@ -237,7 +237,7 @@ def test_query_prints_a_table_or_lines_of_json(run: Run, tmp_path: Path) -> None
     ]
     assert run("query", tmp_path / "i", "--fingerprint", "0xff00000000") == (
         0,
-        "0 within 3 bits, of 0 of 1 queries\n",
+        "0 within 3 bits, of 0 of 1 query\n",
         "",
     )
 
@@ -386,7 +386,7 @@ def test_nothing_in_nothing_out(run: Run, tmp_path: Path) -> None:
             assert rows_of(out) == []
         assert run("build", path, "-o", index, "--overwrite", "-q") == (0, "", "")
         status, said, err = run("query", index, "--fingerprint", "0x0")
-        assert (status, said, err) == (0, "0 within 3 bits, of 0 of 1 queries\n", "")
+        assert (status, said, err) == (0, "0 within 3 bits, of 0 of 1 query\n", "")
 
 
 # -------------------------------------------------------------------------------------------------------------- designs
