@@ -429,6 +429,7 @@ class _Sketches:
     shingles: int = 0
     null_text: int = 0
     invalid_utf8: int = 0
+    stripped_pages: int = 0
 
 
 def _keep_column(recipe: AnyRecipe) -> tuple[str | None, bool]:
@@ -602,6 +603,7 @@ def _sketch_documents(
         kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
         kept.null_text += batch.num_null
         clock.report("sketch", before + kept.documents, _num_rows(sources or [documents]))
+    kept.stripped_pages = documents.stripped_pages
     return kept
 
 
@@ -1121,6 +1123,7 @@ def _decide(
             "empty": int(np.count_nonzero(num_tokens == 0)),
             "null_text": sketches.null_text,
             "invalid_utf8": sketches.invalid_utf8,
+            "stripped_pages": sketches.stripped_pages,
             "text_bytes": sketches.text_bytes,
             "tokens": sketches.tokens,
             "shingles": sketches.shingles,
@@ -1414,6 +1417,7 @@ def sketch(
         "empty": int(np.count_nonzero(num_tokens == 0)),
         "null_text": sketches.null_text,
         "invalid_utf8": sketches.invalid_utf8,
+        "stripped_pages": sketches.stripped_pages,
         "text_bytes": sketches.text_bytes,
         "tokens": sketches.tokens,
         "backend": job.backend,

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ..data import Ragged, arrow
 from ..errors import InputError
-from ..html import visible_text
+from ..html import read_page
 from .batches import ahead, coalesce, ragged, sliced
 from .columns import check_ids, copied, decoded, default_text_column, is_key, is_string, is_text, listed, plain_type
 from .find import File, escaped_name, find_files, one_kind
@@ -177,6 +177,7 @@ class Documents:
     ) -> None:
         self._readers, self._sources, self._glob = readers, sources, glob
         self._read = (0, 0.0)  # documents and bytes of files that have been read
+        self._stripped = 0
         self.format = kind
         self.html = html
         self.id_column = id_column
@@ -220,6 +221,11 @@ class Documents:
         whole = sum(reader.num_bytes for reader in self._readers)
         return max(rows, round(rows * whole / num_bytes)) if rows and num_bytes and whole else None
 
+    @property
+    def stripped_pages(self) -> int:
+        """Pages of HTML of the last pass that would have taken a parser too long: their tags were taken out."""
+        return self._stripped + sum(reader.stripped_pages for reader in self._readers if self.format == "text")
+
     def describe(self) -> dict[str, Any]:
         """What `open_described` needs to open the same documents, ready for JSON."""
         return {
@@ -262,7 +268,7 @@ class Documents:
         return self._batches(types, max(1, max_bytes))
 
     def _batches(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[Batch]:
-        first_row = 0
+        first_row = self._stripped = 0
         for piece, num_null in ahead(coalesce(self._pieces(types, max_bytes), max_bytes)):
             text = piece.column(0)
             if self.id_column is not None or self.format == "text":
@@ -318,7 +324,9 @@ class Documents:
         declared = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
 
         def visible(page: bytes) -> bytes:
-            return visible_text(page if declared else page.decode("utf-8", "replace")).encode("utf-8")
+            read = read_page(page if declared else page.decode("utf-8", "replace"))
+            self._stripped += not read.parsed
+            return read.text.encode("utf-8")
 
         return pa.array([None if page is None else visible(page) for page in text.to_pylist()], pa.large_binary())
 
