@@ -143,14 +143,20 @@ def _take_place(partial: Path, path: Path) -> None:
 
 
 def write_result(folder: Path, result: Result, documents: Documents) -> None:
-    """Write a finished run: documents.parquet, pairs.parquet, document frequencies where there are some, kept/ and,
-    last, report.json."""
+    """Write what a run decided: documents.parquet, pairs.parquet, document frequencies where there are some, and kept/.
+
+    `write_report` comes last and says how long this took.
+    """
     write_table(result.documents, folder / "documents.parquet")
     write_table(result.pairs, folder / "pairs.parquet")
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
     documents.write_kept(folder / "kept", bools(result.documents["kept"].combine_chunks()))
-    (folder / REPORT).write_text(json.dumps(result.report, indent=1, default=str) + "\n")
+
+
+def write_report(folder: Path, report: dict[str, Any]) -> None:
+    """Write report.json, which makes a result a finished one."""
+    (folder / REPORT).write_text(json.dumps(report, indent=1, default=str) + "\n")
 
 
 def write_table(table: pa.Table, path: Path) -> None:

@@ -25,6 +25,7 @@ from neardup_gpu.kernels.compression import information_bits
 from . import hamming
 from .artefacts import new_file
 from .backend import Job, parse_size, running
+from .clock import Clock, Progress, with_bars
 from .data import arrow
 from .errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from .fingerprints import (
@@ -38,7 +39,7 @@ from .fingerprints import (
     parse_fingerprint,
 )
 from .hamming import CHUNK_BYTES, HammingIndex, TableDesign
-from .pipeline import Clock, Progress, on_threads
+from .pipeline import on_threads
 from .recipe import METADATA_KEY, SimhashRecipe
 
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once
@@ -106,6 +107,7 @@ def _job(
 # ------------------------------------------------------------------------------------------------------------- commands
 
 
+@with_bars
 def build(
     fingerprints: Paths,
     output: str | Path,
@@ -123,7 +125,7 @@ def build(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Build an index of fingerprints in files, and save it.
 
@@ -220,6 +222,7 @@ def _answered(index: HammingIndex, rows: np.ndarray) -> pa.Array:
     return arrow(rows) if index.ids is None else index.ids.arrow(rows)
 
 
+@with_bars
 def query(
     index: str | Path,
     fingerprints: Paths | None = None,
@@ -235,7 +238,7 @@ def query(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     show: Any = None,
 ) -> dict[str, Any]:
     """Ask an index for what is near the fingerprints of files, or near some given as text.
@@ -346,6 +349,7 @@ def _check_index(recipe: dict[str, Any], name: str, source: Fingerprints) -> Non
             )
 
 
+@with_bars
 def join(
     existing: Paths,
     queries: Paths,
@@ -361,7 +365,7 @@ def join(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Find which fingerprints of a large set are near some of a smaller one (section 3.3).
 
@@ -445,6 +449,7 @@ def join(
     }
 
 
+@with_bars
 def pairs(
     fingerprints: Paths,
     output: str | Path,
@@ -459,7 +464,7 @@ def pairs(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Find all pairs of a set within a radius.
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -38,8 +37,9 @@ from neardup_gpu.kernels.launch import array_module, out_of_memory
 from neardup_gpu.kernels.scalar import mix64_all
 
 from . import __version__, hamming, theory
-from .artefacts import new_file, new_folder, read_table, write_result, write_table
+from .artefacts import new_file, new_folder, read_table, write_report, write_result, write_table
 from .backend import Job, home, kernel, resolve, running
+from .clock import Clock, Progress, with_bars
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
 from .errors import InputError, ParameterError, RecipeMismatchError
@@ -50,9 +50,6 @@ from .spool import DeviceSpool, Spool
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
-
-Progress = Callable[[str, int, int | None], None]
-"""Called with a stage's name, what is done and, where it is known, of how much (documents or pairs)."""
 
 
 # ---------------------------------------------------------------------------------------------------- the stages
@@ -445,25 +442,6 @@ def _keep_column(recipe: AnyRecipe) -> tuple[str | None, bool]:
     return recipe.keep, False
 
 
-class Clock:
-    """Seconds by stage, and progress as it is made."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.seconds: dict[str, float] = {}
-        self._progress = progress
-
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        self.report(name, 0, None)
-        yield
-        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 4)
-
-    def report(self, name: str, done: int, total: int | None) -> None:
-        if self._progress is not None:
-            self._progress(name, done, total)
-
-
 class _Sketched(NamedTuple):
     """What the first stages make of some documents; None for what the recipe does without, or has to wait for."""
 
@@ -585,8 +563,10 @@ def _sketch_documents(
     signatures: bool = False,
     whole: bool = True,
     max_bytes: int | None = None,
+    sources: list[Documents] | None = None,
+    before: int = 0,
 ) -> _Sketches:
-    """Stream documents through the first stages."""
+    """Stream documents through the first stages; they are one of several `sources`, of which so many came before."""
     kept = _Sketches()
     if max_bytes is None:
         max_bytes = _batch_bytes(recipe, job)
@@ -622,9 +602,16 @@ def _sketch_documents(
         kept.documents += batch.num_rows
         kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
         kept.null_text += batch.num_null
-        clock.report("sketch", kept.documents, None)
+        clock.report("sketch", before + kept.documents, _num_rows(sources or [documents]))
     kept.stripped_pages = documents.stripped_pages
     return kept
+
+
+def _num_rows(sources: list[Documents]) -> int | None:
+    """Documents of all sources, as far as it is known."""
+    numbers = [source.num_rows for source in sources]
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def _batch_bytes(recipe: AnyRecipe, job: Job) -> int | None:
@@ -787,6 +774,7 @@ def _compare_spooled(sets: Spool | DeviceSpool, left: Any, right: Any, threshold
     return job.put(found)
 
 
+@with_bars
 def dedup(
     source: Any,
     *,
@@ -813,7 +801,7 @@ def dedup(
     temp_dir: str | Path | None = None,
     batch_bytes: int | None = None,
     check: int = 200,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Result:
     """Find the near-duplicates among documents and decide which to keep.
 
@@ -858,8 +846,10 @@ def dedup(
         Text read at a time. Changes no result. Unless given, 16 MiB; with a GPU what its memory allows, up to 256 MiB.
     check : int
         Documents sampled for the check of recall; 0 for none.
-    progress : callable, optional
-        Called with (stage, done, total or None).
+    progress : bool or callable, optional
+        True shows bars, on stderr or in a notebook. A function is called with a stage's name, what is done and of how
+        much, or None where that is not known: documents, pairs or fingerprints. Where files do not say how many
+        documents they hold, the number is estimated from the bytes read so far. The log says a line a stage either way.
 
     Returns
     -------
@@ -875,6 +865,7 @@ def dedup(
     Memory: a few hundred bytes a document and some batches, whatever the length of the text. Time: two passes over
     the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
     """
+    clock = Clock(progress)
     if recipe is None:
         recipe = choose_recipe(method, threshold, recall, filter, radius, keep=keep, cluster=cluster)
     elif (method, threshold, recall, filter, radius, keep, cluster) != ("minhash", *[None] * 4, "first", "greedy"):
@@ -885,7 +876,6 @@ def dedup(
     resolve(backend, device, gpu_memory)  # before anything is opened
     documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
     reference = None if against is None else _open_reference(against, text_columns, id_column, html, glob)
-    clock = Clock(progress)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
         folder = None
@@ -905,6 +895,9 @@ def dedup(
         if folder is not None:
             with clock.stage("write"):
                 write_result(folder, result, documents)
+        result.report["seconds"] = clock.elapsed
+        if folder is not None:
+            write_report(folder, result.report)
     return result
 
 
@@ -992,13 +985,14 @@ def _decide(
     column, _ = _keep_column(recipe)
     verifies = recipe.threshold is not None
     options: dict[str, Any] = {"max_bytes": batch_bytes, "frequencies": frequencies, "waiting": waiting}
+    options["sources"] = [documents] if reference is None else [reference, documents]
     if verifies:
         options["spool"] = spool
     with clock.stage("sketch"):
         known = _Sketches()
         if reference is not None:
             known = _sketch_documents(reference, recipe, clock, job, **options)
-        sketches = _sketch_documents(documents, recipe, clock, job, column=column, **options)
+        sketches = _sketch_documents(documents, recipe, clock, job, column=column, before=known.documents, **options)
 
     if sketches.documents == 0:
         raise InputError("the input holds no documents; nothing was written")
@@ -1335,6 +1329,7 @@ def _luckiest(left: np.ndarray, right: np.ndarray, luck: np.ndarray) -> tuple[np
     return left[rank < CHECK_PARTNERS], right[rank < CHECK_PARTNERS]
 
 
+@with_bars
 def sketch(
     source: Any,
     output: str | Path,
@@ -1355,7 +1350,7 @@ def sketch(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Summarise documents in a Parquet file, from which pairs are found without the text.
 
@@ -1373,11 +1368,11 @@ def sketch(
     dict
         Counts and timings.
     """
+    clock = Clock(progress)
     if recipe is None:
         recipe = choose_recipe(method, threshold, recall, filter)
     recipe, known = _with_frequencies(recipe, frequencies)
     documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
-    clock = Clock(progress)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
         file = stack.enter_context(new_file(output, overwrite))
@@ -1445,6 +1440,7 @@ def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=arrow(null))
 
 
+@with_bars
 def find_pairs(
     sketches: str | Path | list[str | Path],
     output: str | Path | None = None,
@@ -1456,7 +1452,7 @@ def find_pairs(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> pa.Table:
     """Find candidate pairs among sketched documents and estimate their resemblance.
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,10 @@ from .errors import ParameterError
 from .hamming import TableDesign, choose
 from .pipeline import dedup
 from .recipe import Recipe
-from .report import Style, size
+from .report import beside, count, heading, size
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 SMALL = (0, 1, 30, 300, 2000)
 """Sizes of the inputs on which a backend is compared with the reference, which is slow."""
@@ -503,15 +506,17 @@ def _rows(
         job.release()
 
 
-def render(found: dict[str, Any], style: Style = Style()) -> str:  # noqa: B008 (immutable)
-    """What `run` found as a table, and in words."""
-    lines = [style.bold(f"{'kernel':22} {'agrees':8} {'input':>10} {'ms':>10} {'GB/s':>8}")]
+def render(found: dict[str, Any]) -> Text:
+    """What `run` found as a table, and in words, as rich draws it on a terminal."""
+    from rich.text import Text
+
+    lines = [heading(f"{'kernel':22} {'agrees':8} {'input':>10} {'ms':>10} {'GB/s':>8}")]
     for row in found["kernels"]:
-        agrees = style.paint(f"{'yes':8}", "32") if row["agrees"] else style.paint(f"{'NO':8}", "31")
+        agrees = (f"{'yes':8}", "green") if row["agrees"] else (f"{'NO':8}", "red")
         rest = row.get("problem", "")
         if "milliseconds" in row:
             rest = f"{size(row['input_bytes']):>10} {row['milliseconds']:>10,.2f} {row['gb_per_s']:>8.2f}"
-        lines.append(f"{row['kernel']:22} {agrees} {rest}".rstrip())
+        lines.append(beside(f"{row['kernel']:22} ", agrees, f" {rest}"))
     where = "this machine's processors"
     if found["device"] is not None:
         where = found["device"]["name"]
@@ -528,6 +533,6 @@ def render(found: dict[str, Any], style: Style = Style()) -> str:  # noqa: B008 
     else:
         verdict = (
             f"All {len(kernels_only)} kernels of backend {found['backend']} and a whole run gave the reference's bits "
-            f"on {checked} random inputs (seed {found['seed']}) on {where}."
+            f"on {count(checked, 'random input')} (seed {found['seed']}) on {where}."
         )
-    return "\n".join([*lines, "", verdict])
+    return Text("\n").join([*lines, Text(), beside(verdict)])

@@ -176,6 +176,7 @@ class Documents:
         html: bool,
     ) -> None:
         self._readers, self._sources, self._glob = readers, sources, glob
+        self._read = (0, 0.0)  # documents and bytes of files that have been read
         self._stripped = 0
         self.format = kind
         self.html = html
@@ -208,6 +209,17 @@ class Documents:
     def num_files(self) -> int:
         """Number of input files; 0 for documents in memory."""
         return sum(reader.num_files for reader in self._readers)
+
+    @property
+    def num_rows(self) -> int | None:
+        """Number of documents. Where files do not say it, it is estimated from the share of their bytes that has been
+        read; None before that, and for streams."""
+        numbers = [reader.num_rows for reader in self._readers]
+        if None not in numbers:
+            return sum(numbers)
+        rows, num_bytes = self._read
+        whole = sum(reader.num_bytes for reader in self._readers)
+        return max(rows, round(rows * whole / num_bytes)) if rows and num_bytes and whole else None
 
     @property
     def stripped_pages(self) -> int:
@@ -271,6 +283,7 @@ class Documents:
         """(text as large_binary without nulls, id, extra columns) and the number of nulls there were."""
         key = "path" if self.format == "text" else self.id_column
         key_type = None if key is None else self._type(key)
+        rows, num_bytes = 0, 0.0
         for reader in self._readers:
             wanted = {name: pa.string() for name in self.text_columns}
             wanted |= types
@@ -286,8 +299,10 @@ class Documents:
                     if key is not None:
                         check_ids(ids, key, reader.name, row)
                     arrays = [text, ids, *extra]
-                    yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
                     row += batch.num_rows
+                    self._read = rows + row, num_bytes + reader.share * reader.num_bytes
+                    yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
+            rows, num_bytes = rows + row, num_bytes + reader.num_bytes
 
     def _text(self, batch: pa.RecordBatch) -> tuple[pa.Array, int]:
         arrays = [self._visible(batch.column(name)) for name in self.text_columns]

@@ -20,12 +20,14 @@ class TextFiles:
     """All text and HTML files as one table of path and text."""
 
     rewindable = True
+    num_bytes = 0
+    share = 0.0
     schema = pa.schema([("path", pa.string()), ("text", pa.large_binary())])
 
     def __init__(self, files: list[File], html: bool) -> None:
         self.files, self.html = files, html
         self.name = files[0].name if len(files) == 1 else files[0].root
-        self.num_files = len(files)
+        self.num_files = self.num_rows = len(files)
         self.stripped_pages = 0
         root = os.path.commonpath([file.root for file in files]) if files[0].root else ""
         self.ids = [file.path[len(root) :].lstrip("/") for file in files]
