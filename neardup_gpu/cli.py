@@ -567,12 +567,28 @@ def selftest(
 
     from . import selftest as testing
 
+    style = style_of(sys.stdout)
     with notes(), Console(stderr=True).status("") as status:
-        found = testing.run(backend, device=device, seed=seed, progress=lambda name: status.update(f"testing {name}"))
+
+        def show(row: dict[str, Any]) -> None:
+            status.stop()  # which gives back stdout
+            if row["kernel"] == first:
+                typer.echo(testing.heading(style))
+            typer.echo(testing.render_row(row, style))
+            status.start()
+
+        first = next(iter(testing.definitions()))
+        found = testing.run(
+            backend,
+            device=device,
+            seed=seed,
+            progress=lambda name: status.update(f"testing {name}"),
+            report=None if as_json else show,
+        )
     if as_json:
         print_json(found)
     else:
-        typer.echo(testing.render(found, style_of(sys.stdout)))
+        typer.echo(f"\n{testing.conclusion(found)}")
     if not found["agrees"]:
         raise typer.Exit(1)
 
