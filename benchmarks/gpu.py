@@ -1,6 +1,6 @@
 """Time every kernel and the whole job on a GPU, after checking that they give the bits of the CPU.
 
-    python benchmarks/gpu.py --corpus corpora/bills_116.parquet --output benchmarks/results/NAME.json
+    python -m benchmarks.gpu --corpus corpora/bills_116.parquet --output benchmarks/results/NAME.json
 
 The text, repeated or cut to `--megabytes`, lies on the device before a kernel is timed; transfers are lines of their
 own. Times are of CUDA events, after one run that is dropped (it compiles). For each kernel:
@@ -31,7 +31,6 @@ from typing import Any
 import numpy as np
 
 import neardup_gpu
-from kernels import ALTAVISTA, WIDTH, check_agreement, figure, load, num_bytes, shuffled
 from neardup_gpu import selftest
 from neardup_gpu.backend import resolve
 from neardup_gpu.data import Ragged
@@ -54,6 +53,8 @@ from neardup_gpu.kernels import (
 )
 from neardup_gpu.kernels.launch import namespace, simulated, to_host
 from neardup_gpu.recipe import Recipe, SimhashRecipe, material
+
+from .kernels import ALTAVISTA, WIDTH, check_agreement, figure, load, num_bytes, shuffled
 
 AGREEMENT_BYTES = 1 << 20  # of text on which both are compared first
 AGREEMENT_VALUES = 1 << 18  # of the self-test's inputs for simhashes and their tables
