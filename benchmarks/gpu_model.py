@@ -30,12 +30,12 @@ searching for each row's bucket, and comparing all pairs of it, by the loop that
 have next to no near ones, which are to be written; CuPy's steps on each row between these (`BETWEEN`). What a table
 costs the host, launches and waiting for the number of pairs, is left out.
 
-Each figure is an upper bound of a kernel that never waits. Left out, and making real speeds lower: threads of a warp that
-take different branches (a warp is as slow as its longest word or document), latency that too few warps hide, cache
-misses, clocks below boost, tails; the host's waits for the device, of which each batch of text has about a dozen; and
-the copy of each batch into page-locked memory by the host, before it can cross PCIe at all. What it counts too much
-makes speeds higher: code outside loops counts whole, also where it is seldom run. So a bound of "pcie" says that no
-kernel was found to be slower than the bus, not that text would be taken at the bus's speed.
+Each figure is an upper bound of a kernel that never waits. Left out, and making real speeds lower: threads of a warp
+that take different branches (a warp is as slow as its longest word or document), latency that too few warps hide, cache
+misses, clocks below boost, tails; the host's waits for the device, of which each batch of text has 13 to 15; and the
+copy of each batch into page-locked memory by the host, before it can cross PCIe at all. What it counts too much makes
+them higher: code outside loops counts whole, also where it is seldom run. So a bound of "pcie" says that no kernel was
+found to be slower than the bus, not that text would be taken at the bus's speed.
 
 Sources: CUDA C++ Programming Guide 13.0, "Arithmetic Instructions" (throughput of native instructions); the data sheet
 of each card (`CARDS`): multiprocessors, memory and PCIe bandwidth (each way), and the clock as FP32 peak over
@@ -106,15 +106,15 @@ CARDS = {
         67e12 / (132 * 128 * 2),
         4.8e12,
         64e9,
-        "NVIDIA H200 Tensor Core GPU data sheet (2024), H200 SXM: FP32 67 TFLOPS, 4.8 TB/s, PCIe Gen5 128 GB/s both ways "
-        "together; multiprocessors as the H100's, whose processor it has",
+        "NVIDIA H200 Tensor Core GPU data sheet (2024), H200 SXM: FP32 67 TFLOPS, 4.8 TB/s, PCIe Gen5 128 GB/s both "
+        "ways together; multiprocessors as the H100's, whose processor it has",
     ),
 }
 
 
 LEFT_OUT = (
     "threads of a warp that take different branches, latency, cache misses, launches, the host's waits for the device "
-    "(about a dozen a batch) and its copies into page-locked memory: each rate is an upper bound"
+    "(13 to 15 a batch) and its copies into page-locked memory: each rate is an upper bound"
 )
 """What gpu-prediction.json says of itself."""
 

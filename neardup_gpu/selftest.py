@@ -474,10 +474,10 @@ def run(
     Returns
     -------
     dict
-        backend, device, seed, agrees (whether all do); kernels: a list of dicts of kernel, verdict ("agrees", "differs",
-        "failed" or "not run"), agrees, inputs (how many were compared), problem (where it does not agree), and, of one
-        large input, input_bytes, milliseconds and gb_per_s (bytes of the arrays that go in and come out; of the whole
-        job bytes of text). The large one is left out in the simulator.
+        backend, device, seed, agrees (whether all do); kernels: a list of dicts of kernel, verdict ("agrees",
+        "differs", "failed" or "not run"), agrees, inputs (how many were compared), problem (where it does not agree),
+        and, of one large input, input_bytes, milliseconds and gb_per_s (bytes of the arrays that go in and come out; of
+        the whole job bytes of text). The large one is left out in the simulator.
 
     Raises
     ------
@@ -529,8 +529,8 @@ def _rows(
 
 
 def _broken(job: Job, name: str) -> str | None:
-    """Why no more kernels can be run after one, None if they can: after an illegal access a GPU refuses all calls of the
-    process."""
+    """Why no more kernels can be run after one, None if they can: after an illegal access a GPU refuses every call of
+    the process."""
     try:
         job.wait()
         job.release()
