@@ -63,7 +63,7 @@ def run(device, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(benchmark, "AGREEMENT_VALUES", 100)
     monkeypatch.setattr(benchmark, "time_job", lambda corpus, repeat, name, **options: [{"what": name}])
     monkeypatch.setattr(benchmark, "machine", dict)
-    copies = [benchmark.figure(name, [10.0], "GB/s") for name in (benchmark.COPY, benchmark.PCIE)]
+    copies = [benchmark.figure(name, [1e-3], "GB/s") for name in (benchmark.COPY, benchmark.PCIE)]
     monkeypatch.setattr(benchmark, "bandwidths", lambda *arguments: copies)
     written = tmp_path / "figures.json"
 
