@@ -103,7 +103,7 @@ def generated(size: int, document_tokens: int = DOCUMENT_TOKENS, seed: int = 1) 
 def texts(settings: Settings) -> Ragged:
     """The text of the larger steps: next to nothing in the simulator."""
     if simulated():
-        return generated(600, document_tokens=25)
+        return generated(400, document_tokens=20)
     return generated(TEXT_BYTES // (4 if settings.profiled else 1))
 
 
@@ -216,7 +216,7 @@ def warm(settings: Settings) -> Items:
 
 def _compared(name: str, settings: Settings) -> dict[str, Any]:
     module, prefix = selftest.definitions()[name]
-    sizes = (1, 30) if simulated() else (0, 30, 300) if settings.profiled else (*selftest.SMALL, 20_000)
+    sizes = (30, 200) if simulated() else (0, 30, 300) if settings.profiled else (*selftest.SMALL, 20_000)
     wrong = []
     with compiling() as seconds:
         for number, size in enumerate(sizes):
@@ -398,7 +398,7 @@ RENAMED = {
 def scale(settings: Settings) -> Items:
     """Every kernel and every call of CuPy on 256 MB of text, beside what was predicted."""
     text = texts(settings)
-    sizes = (20, 40, 20) if simulated() else (10_000_000, 10_000_000, 1_000_000)
+    sizes = (10, 20, 10) if simulated() else (10_000_000, 10_000_000, 1_000_000)
     inputs = Inputs(text, *sizes)
     return {name: partial(_measured, name, make, inputs, settings) for name, make in timed_kernels(inputs).items()}
 

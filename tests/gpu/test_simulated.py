@@ -220,12 +220,13 @@ def test_first_contact(tmp_path):
     assert all(record["reason"] for record in records if record["verdict"] == "not run")
     found = {(record["step"], record["item"]): record for record in records}
     assert found["launch", "numba"]["verdict"] == found["launch", "cupy"]["verdict"] == "ok"
-    assert found["ceilings", "page-locking"]["reason"] == found["profiler", "ncu: tokens"]["reason"] == "simulator"
+    assert found["ceilings", "page-locking"]["reason"] == "simulator"
+    assert (found.get(("profiler", "ncu: tokens")) or found["profiler", None])["reason"] in ("simulator", "budget")
     kernels = {item: record for (step, item), record in found.items() if step == "kernels"}
     assert set(selftest.definitions()) <= set(kernels)
     ran = [record for record in kernels.values() if record["verdict"] == "ok"]
-    assert ran and all(record["inputs"] >= 2 for record in ran)
-    assert any(row["kernel"] == "tokens._fingerprint_tokens" for record in ran for row in record["kernels"])
+    assert ran and all(record["inputs"] == 2 for record in ran)
+    assert any(row["kernel"] == "pairtables._row_keys" for record in ran for row in record["kernels"])
     scaled = [record for (step, _), record in found.items() if step == "scale" and record["verdict"] == "ok"]
     assert scaled and all(record["traced"] and record["median"] > 0 for record in scaled)
     assert all(
