@@ -330,6 +330,11 @@ def seconds(text: str) -> float:
     return value
 
 
+def interrupted(*_: object) -> None:
+    """End as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Read the command line; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -345,7 +350,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--out {args.out}: {error.strerror}")
     journal.write("run", None, "ok", time=time.strftime("%Y-%m-%dT%H:%M:%S%z"), budget=args.budget, steps=args.only)
     with contextlib.suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        signal.signal(signal.SIGTERM, interrupted)
     try:
         return run(args.only, args.budget, out, journal)
     except KeyboardInterrupt:

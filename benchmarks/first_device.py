@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -408,8 +409,13 @@ def predictions() -> tuple[str | None, dict[str, dict[str, Any]]]:
     if simulated() or not PREDICTION.exists():
         return None, {}
     name, lines = describe_device()["name"], json.loads(PREDICTION.read_text())["lines"]
-    card = next((line["card"] for line in lines if line["card"] in name), None)
+    card = card_of(name, {line["card"] for line in lines})
     return card, {line["kernel"]: line for line in lines if line["card"] == card}
+
+
+def card_of(name: str, cards: set[str]) -> str | None:
+    """Which of some cards a device's name is of: an "NVIDIA H200" is an H200, a "GH200" is none."""
+    return next((card for card in sorted(cards) if re.search(rf"(?<![A-Z0-9]){card}(?![0-9])", name)), None)
 
 
 def _measured(name: str, make: Callable[[], Timed], inputs: Inputs, settings: Settings) -> dict[str, Any]:

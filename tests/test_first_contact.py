@@ -269,6 +269,20 @@ def test_where_there_is_no_gpu(tmp_path):
     assert [record["step"] for record in more[len(records) :]] == ["run", "launch", "summary"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
+def test_an_interrupted_run_says_so(tmp_path):
+    words = [sys.executable, "-m", "benchmarks.first_contact", "--out", str(tmp_path), "--only", "environment"]
+    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()  # the first finding
+    process.terminate()
+    rest = process.stdout.read()
+    assert process.wait(30) == 130 and "Traceback" not in rest
+    records = [json.loads(line) for line in (tmp_path / "first_contact.jsonl").read_text().splitlines()]
+    assert records[1]["item"] == "machine"
+    assert (records[-1]["step"], records[-1]["verdict"], records[-1]["status"]) == ("summary", "not run", 130)
+
+
 def test_where_not_even_numba_is(tmp_path):
     hides = tmp_path / "hides"
     hides.mkdir()
@@ -389,11 +403,13 @@ def test_generated_text_is_like_what_was_predicted_of():
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")
 def test_measured_beside_predicted():
-    from benchmarks.first_device import PREDICTION, compared_with
+    from benchmarks.first_device import PREDICTION, card_of, compared_with
     from benchmarks.gpu import Timed
 
     document = json.loads(PREDICTION.read_text())
     assert set(document["sources"]) == {"A100", "H100", "H200"} == {line["card"] for line in document["lines"]}
+    names = ["NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA GH200 480GB", "NVIDIA B200"]
+    assert [card_of(name, set(document["sources"])) for name in names] == ["A100", "H100", "H200", None, None]
     lines = {line["kernel"]: line for line in document["lines"] if line["card"] == "H200"}
 
     def ratios(name, timed, **ms):
