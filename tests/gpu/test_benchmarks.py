@@ -17,12 +17,13 @@ import hostir
 from cupy_calls import DeviceArray, Namespace
 from versions import corpus, families
 
+from neardup_gpu import selftest
 from neardup_gpu.data import Ragged
 from neardup_gpu.kernels import minhash, shingles
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks import gpu as benchmark
+from benchmarks import gpu as benchmark, tracing
 
 TEXTS = corpus(families(num=8, seed=4), seed=4)["text"].to_pylist()
 TEXT = Ragged.from_rows([np.frombuffer(text.encode(), np.uint8) for text in TEXTS if text], np.uint8)
@@ -49,6 +50,47 @@ def test_what_is_timed(device, name):
     assert line.get("agrees", True) is True and "problem" not in line
     assert ("agrees" in line) == (timed.expected is not None)
     assert timed.expected is not None or "hamming" in name or "compression" in name or "random" in name
+
+
+def test_kernels_and_functions_of_cupy_are_traced(device, monkeypatch):
+    monkeypatch.setattr(tracing, "namespace", Namespace)
+    monkeypatch.setattr(tracing, "simulated", lambda: True)
+    timed = benchmark.timed_kernels(INPUTS)["pair tables 6,14,2"]()
+    held = benchmark.on_device(timed.arguments)
+    with tracing.tracing() as spans:
+        result = timed.run(*held)
+    assert selftest.same(INPUTS.pairs, result)
+    rows = {row["name"]: row for row in tracing.by_name(spans)}
+    assert rows["pairtables._row_keys"]["calls"] == rows["argsort"]["calls"] == 15
+    assert all(row["ms"] >= 0 for row in rows.values()) and rows["argsort"]["ms"] > 0
+    spans.clear()
+    timed.run(*held)
+    assert spans == []
+
+
+def test_what_the_device_made_of_a_kernel(monkeypatch):
+    chosen = minhash._signature_kernel(32, 3)
+    asked = {
+        "regs_per_thread": 50,
+        "local_mem_per_thread": 8,
+        "shared_mem_per_block": 8192,
+        "max_threads_per_block": 256,
+    }
+    answers = {f"get_{name}": mock.Mock(return_value={"signature": value}) for name, value in asked.items()}
+    compiled = mock.Mock(stats=mock.Mock(cache_hits={"signature": 1}), **answers)
+    monkeypatch.setitem(chosen.__dict__, "compiled", compiled)
+    assert tracing.usage(chosen, 1.5, tracing.expected_usage("sm_90")) == {
+        "kernel": "minhash._signature_kernel(32, 3)",
+        "compile_s": 1.5,
+        "from_cache": True,
+        "registers": 50,
+        "local_bytes": 8,
+        "shared_bytes": 8192,
+        "most_threads": 256,
+        "expected_registers": 48,
+        "expected_local_bytes": 0,
+    }
+    assert tracing.expected_usage("sm_75") == {}
 
 
 def test_large_arrays_are_on_the_device_and_constants_are_not(device):
