@@ -432,6 +432,7 @@ class _Sketches:
     shingles: int = 0
     null_text: int = 0
     invalid_utf8: int = 0
+    stripped_pages: int = 0
 
 
 def _keep_column(recipe: AnyRecipe) -> tuple[str | None, bool]:
@@ -622,6 +623,7 @@ def _sketch_documents(
         kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
         kept.null_text += batch.num_null
         clock.report("sketch", kept.documents, None)
+    kept.stripped_pages = documents.stripped_pages
     return kept
 
 
@@ -1063,7 +1065,8 @@ def _decide(
     sampled = None
     if check and recipe.threshold is not None:
         with clock.stage("check"):
-            run = partial(_check_recall, spool, rows, fingerprints, features, pinned)
+            removed = keeper[representatives] != representatives
+            run = partial(_check_recall, spool, rows, fingerprints, features, pinned, removed)
             sampled = job.with_room(partial(run, candidates, verified, recipe, check, clock, job), spool.spill)
 
     with clock.stage("decide"):
@@ -1126,6 +1129,7 @@ def _decide(
             "empty": int(np.count_nonzero(num_tokens == 0)),
             "null_text": sketches.null_text,
             "invalid_utf8": sketches.invalid_utf8,
+            "stripped_pages": sketches.stripped_pages,
             "text_bytes": sketches.text_bytes,
             "tokens": sketches.tokens,
             "shingles": sketches.shingles,
@@ -1206,6 +1210,7 @@ def _check_recall(
     fingerprints: np.ndarray,
     features: Any,
     pinned: np.ndarray,
+    removed: np.ndarray,
     candidates: Candidates,
     verified: Verified,
     recipe: AnyRecipe,
@@ -1217,10 +1222,13 @@ def _check_recall(
 
     The sample is the `check` documents of smallest mixed fingerprint, so it depends on their contents alone; of a
     document's possible near-duplicates, `CHECK_PARTNERS` are taken in the same way, and fewer documents are sampled
-    where they share too much (`CHECK_ADDITIONS`). For each sampled document that has near-duplicates, the share of them
-    that passed the filter: that were found, or would have been but for the bucket limit, which are counted by
-    themselves. The mean of these shares is the estimate, and its interval holds for the mean of values in [0, 1]
-    sampled without replacement, with the confidence given.
+    where they share too much (`CHECK_ADDITIONS`).
+
+    For each sampled document that has near-duplicates, the share of them that this run found: that it lists as verified
+    pairs, or of which it removed one of the two documents, so that not both are kept. The mean of these shares is the
+    recall. "listed" is the same for listed pairs alone. "filter" counts what the bucket limit left out as if it had
+    been listed: what the filter could do without limits. Each interval holds for the mean of values in [0, 1] sampled
+    without replacement, with the confidence given.
     """
     assert recipe.threshold is not None
     confidence = 0.99
@@ -1264,22 +1272,35 @@ def _check_recall(
         left_out &= _distances(home(features), true.left, true.right) <= recipe.radius
     else:
         left_out[:] = False
-    ends, passed = np.concatenate([true.left, true.right]), np.tile(found | left_out, 2)
-    pairs_of = np.bincount(ends, minlength=len(spool_rows))[sample]
-    found_of = np.bincount(ends, passed.astype(np.float64), minlength=len(spool_rows))[sample]
-    shares_found = found_of[pairs_of > 0] / pairs_of[pairs_of > 0]
-    mean = float(shares_found.mean()) if len(shares_found) else None
-    low, high = (0.0, 1.0) if mean is None else theory.mean_interval(mean, len(shares_found), 1 - confidence)
+    settled = found | removed[true.left] | removed[true.right]
+    shares = {
+        name: _mean_share(true, those, sample, len(spool_rows), confidence)
+        for name, those in (("found", settled), ("listed", found), ("filter", found | left_out))
+    }
     return {
         "documents": len(sample),
-        "with_duplicates": len(shares_found),
+        "with_duplicates": len(np.intersect1d(sample, np.concatenate([true.left, true.right]))),
         "pairs": len(true),
         "left_out_by_limit": int(np.count_nonzero(left_out)),
-        "recall": mean,
-        "low": low,
-        "high": high,
+        **shares.pop("found"),
+        **shares,
         "confidence": confidence,
     }
+
+
+def _mean_share(
+    true: Pairs, found: np.ndarray, sample: np.ndarray, num_rows: int, confidence: float
+) -> dict[str, float | None]:
+    """Of each sampled row that has pairs the share that was found: the mean of these shares, and its interval."""
+    ends = np.concatenate([true.left, true.right])
+    pairs_of = np.bincount(ends, minlength=num_rows)[sample]
+    found_of = np.bincount(ends, np.tile(found, 2).astype(np.float64), minlength=num_rows)[sample]
+    shares = found_of[pairs_of > 0] / pairs_of[pairs_of > 0]
+    if len(shares) == 0:
+        return {"recall": None, "low": 0.0, "high": 1.0}
+    mean = float(shares.mean())
+    low, high = theory.mean_interval(mean, len(shares), 1 - confidence)
+    return {"recall": mean, "low": low, "high": high}
 
 
 def _contains(pairs: Pairs, wanted: Pairs, num_rows: int) -> np.ndarray:
@@ -1401,6 +1422,7 @@ def sketch(
         "empty": int(np.count_nonzero(num_tokens == 0)),
         "null_text": sketches.null_text,
         "invalid_utf8": sketches.invalid_utf8,
+        "stripped_pages": sketches.stripped_pages,
         "text_bytes": sketches.text_bytes,
         "tokens": sketches.tokens,
         "backend": job.backend,

@@ -128,17 +128,19 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("unverified", f"{counts['removed_unverified']:,} removed by {how}, without a resemblance"))
     if report["group_sizes"]:
         rows.append(("groups", f"{counts['groups']:,}, the largest of {report['group_sizes'][-1][0]:,}"))
+    sampled = report["recall"]["sampled"]
+    rows += [("" if i else "recall", line) for i, line in enumerate(_sampled(sampled))]
     if by_simhash:
         verified = "" if recipe["threshold"] is None else f", verified at resemblance {recipe['threshold']}"
         kind = f"{recipe['features']}, {recipe['weighting']}"
         rows.append(("radius", f"{recipe['radius']} of {recipe['bits']} bits ({kind}){verified}"))
-        known = []
     else:
         expected = percent(report["recall"]["expected"])
-        known = [f"{expected} expected at resemblance {recipe['threshold']} (filter {recipe['filter']})"]
-    sampled = report["recall"]["sampled"]
-    known += [] if sampled is None else _sampled(sampled)
-    rows += [("" if i else "recall", line) for i, line in enumerate(known)]
+        rows.append(
+            ("filter", f"{recipe['filter']}: {expected} of pairs at resemblance {recipe['threshold']} pass, by theory")
+        )
+        if sampled is not None and sampled["with_duplicates"]:
+            rows.append(("", f"{percent(sampled['filter']['recall'])} of the sampled pairs pass, limits apart"))
     if limits["large_buckets"]:
         buckets = count(limits["large_buckets"], "large bucket")
         rows.append(("limits", f"{count(limits['uncompared_pairs'], 'pair')} in {buckets} not compared"))
@@ -148,6 +150,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
             ("empty", "without words"),
             ("null_text", "null"),
             ("invalid_utf8", "invalid UTF-8 sequences"),
+            ("stripped_pages", "pages too tangled to parse, read without their tags"),
         )
         if counts[key]
     ]
@@ -162,15 +165,22 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _sampled(sampled: dict[str, Any]) -> list[str]:
+def _sampled(sampled: dict[str, Any] | None) -> list[str]:
+    """The share of near-duplicates that a run found, as far as its sample says."""
+    if sampled is None:
+        return []
     sample = f"a sample of {count(sampled['documents'], 'document')}"
-    if not sampled["with_duplicates"] or sampled["recall"] is None:
-        return [f"{sample}, none with a duplicate: nothing to estimate from"]
-    interval = f"{percent(sampled['low'])} to {percent(sampled['high'])}"
-    return [
-        f"{percent(sampled['recall'])} in {sample}, {sampled['with_duplicates']:,} with duplicates",
-        f"{interval} with {100 * sampled['confidence']:g}% confidence",
+    if not sampled["with_duplicates"]:
+        return [f"not estimated: {sample} holds none with a near-duplicate"]
+    lines = [
+        f"{percent(sampled['recall'])} of near-duplicates found, by {sample}",
+        f"{percent(sampled['low'])} to {percent(sampled['high'])} with {100 * sampled['confidence']:g}% confidence"
+        f", from the {sampled['with_duplicates']:,} that have any",
     ]
+    if sampled["left_out_by_limit"]:
+        listed = f"{percent(sampled['listed']['recall'])} are listed as pairs"
+        lines.append(f"{listed}; the bucket limit left out {sampled['left_out_by_limit']:,} of {sampled['pairs']:,}")
+    return lines
 
 
 def summary(

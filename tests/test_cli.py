@@ -134,8 +134,9 @@ def test_dedup_prints_a_summary_and_writes_a_result(run: Run, corpus: Path, tmp_
     assert re.search(r"^removed +5 \(29\.4%\): 2 exact, 3 near$", said, re.M)
     assert re.search(r"^ +2 +3 +█", said, re.M)
     assert re.search(r"^ +3 +1 +█", said, re.M)
-    assert "expected at resemblance 0.8" in said
-    assert "100.0% in a sample of 15 documents, 6 with duplicates" in said
+    assert "100.0% of near-duplicates found, by a sample of 15 documents" in said
+    assert "with 99% confidence, from the 6 that have any" in said
+    assert "filter     20,7,1: 99.1% of pairs at resemblance 0.8 pass, by theory" in said
     assert "\x1b" not in said
     assert all(len(line) <= 80 for line in said.splitlines() if str(tmp_path) not in line)
     assert f"next       neardup explain {out} near-" in said

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ..data import Ragged, arrow
 from ..errors import InputError
-from ..html import visible_text
+from ..html import read_page
 from .batches import ahead, coalesce, ragged, sliced
 from .columns import check_ids, copied, decoded, default_text_column, is_key, is_string, is_text, listed, plain_type
 from .find import File, escaped_name, find_files, one_kind
@@ -176,6 +176,7 @@ class Documents:
         html: bool,
     ) -> None:
         self._readers, self._sources, self._glob = readers, sources, glob
+        self._stripped = 0
         self.format = kind
         self.html = html
         self.id_column = id_column
@@ -207,6 +208,11 @@ class Documents:
     def num_files(self) -> int:
         """Number of input files; 0 for documents in memory."""
         return sum(reader.num_files for reader in self._readers)
+
+    @property
+    def stripped_pages(self) -> int:
+        """Pages of HTML of the last pass that would have taken a parser too long: their tags were taken out."""
+        return self._stripped + sum(reader.stripped_pages for reader in self._readers if self.format == "text")
 
     def describe(self) -> dict[str, Any]:
         """What `open_described` needs to open the same documents, ready for JSON."""
@@ -250,7 +256,7 @@ class Documents:
         return self._batches(types, max(1, max_bytes))
 
     def _batches(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[Batch]:
-        first_row = 0
+        first_row = self._stripped = 0
         for piece, num_null in ahead(coalesce(self._pieces(types, max_bytes), max_bytes)):
             text = piece.column(0)
             if self.id_column is not None or self.format == "text":
@@ -303,7 +309,9 @@ class Documents:
         declared = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
 
         def visible(page: bytes) -> bytes:
-            return visible_text(page if declared else page.decode("utf-8", "replace")).encode("utf-8")
+            read = read_page(page if declared else page.decode("utf-8", "replace"))
+            self._stripped += not read.parsed
+            return read.text.encode("utf-8")
 
         return pa.array([None if page is None else visible(page) for page in text.to_pylist()], pa.large_binary())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ..html import visible_text
+from ..html import read_page
 from .batches import ROW_BYTES
 from .find import HTML_EXTENSIONS, File
 from .kept import Rows, writing
@@ -26,18 +26,21 @@ class TextFiles:
         self.files, self.html = files, html
         self.name = files[0].name if len(files) == 1 else files[0].root
         self.num_files = len(files)
+        self.stripped_pages = 0
         root = os.path.commonpath([file.root for file in files]) if files[0].root else ""
         self.ids = [file.path[len(root) :].lstrip("/") for file in files]
 
     def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
         paths: list[str] = []
         texts: list[bytes] = []
-        size = 0
+        size = self.stripped_pages = 0
         for path, file in zip(self.ids, self.files, strict=True):
             with reading(file.name), file.system.open_input_stream(file.path, compression=None) as stream:
                 data = stream.read()
             if self.html or path.lower().endswith(HTML_EXTENSIONS):
-                text = visible_text(data).encode("utf-8", "replace")
+                page = read_page(data)
+                self.stripped_pages += not page.parsed
+                text = page.text.encode("utf-8", "replace")
             else:
                 text = _plain_text(data)
             if texts and size + len(text) + ROW_BYTES > max_bytes:
