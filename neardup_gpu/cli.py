@@ -590,11 +590,26 @@ def selftest(
     from . import selftest as testing
 
     with notes(), Console(stderr=True).status("") as status:
-        found = testing.run(backend, device=device, seed=seed, progress=lambda name: status.update(f"testing {name}"))
+
+        def show(row: dict[str, Any]) -> None:
+            status.stop()  # which gives back stdout
+            if row["kernel"] == first:
+                say(testing.header())
+            say(testing.render_row(row))
+            status.start()
+
+        first = next(iter(testing.definitions()))
+        found = testing.run(
+            backend,
+            device=device,
+            seed=seed,
+            progress=lambda name: status.update(f"testing {name}"),
+            report=None if as_json else show,
+        )
     if as_json:
         say_json(found)
     else:
-        say(testing.render(found))
+        say("", testing.conclusion(found))
     if not found["agrees"]:
         raise typer.Exit(1)
 
