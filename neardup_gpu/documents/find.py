@@ -299,7 +299,7 @@ class _Walk:
             if not (selected or below) or (only_kept and entry.name != "kept"):
                 continue
             path = f"{inside}/{entry.name}" if inside else entry.name
-            if entry.name.startswith((".", "_")):
+            if _is_hidden(entry.name):
                 if selected and _is_underscored(entry.name) and entry.is_file():
                     self.found.leave_out(UNDERSCORED, path)
             elif entry.is_symlink():
@@ -345,6 +345,10 @@ def _identity(status: os.stat_result, real: str) -> str:
     return real if status.st_nlink == 1 else f"{status.st_dev}:{status.st_ino}"
 
 
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_")) and name not in (".", "..")  # which keys of an object store may hold
+
+
 def _is_underscored(name: str) -> bool:
     """Whether a name that begins with an underscore is that of a file which would be read without it."""
     return name.startswith("_") and kind_of(name) is not None
@@ -359,12 +363,12 @@ def _list(system: fs.FileSystem, root: str, pattern: Pattern, found: Found) -> l
     entries = []
     for inside in sorted(paths):
         *parents, name = inside.split("/")
-        if not pattern.matches(inside) or any(part.startswith((".", "_")) for part in parents) or name.startswith("."):
+        if not pattern.matches(inside) or any(map(_is_hidden, parents)):
             continue
         result = next((folder for folder in results if inside.startswith(f"{folder}/")), None)
         if result is not None and not ("kept" in pattern.names and inside.startswith(f"{result}/kept/")):
             found.leave_out(RESULTS, result)
-        elif name.startswith("_"):
+        elif _is_hidden(name):
             if _is_underscored(name):
                 found.leave_out(UNDERSCORED, inside)
         else:

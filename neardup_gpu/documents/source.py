@@ -167,18 +167,19 @@ def open_documents(
 def _names(source: Any) -> list[str]:
     """Paths, patterns and URIs as strings."""
     paths = [source] if isinstance(source, (str, os.PathLike)) else source
+    if isinstance(paths, (list, tuple)) and any(isinstance(path, bytes) for path in paths):
+        raise InputError("cannot read documents from bytes: give paths as str, or texts as texts=[...].")
     if not isinstance(paths, (list, tuple)) or not all(isinstance(p, (str, os.PathLike)) for p in paths):
-        way = "; put its paths into a list" if isinstance(source, Iterable) and not isinstance(source, bytes) else ""
         raise InputError(
-            f"cannot read documents from {type(source).__name__}: give a path, a list of paths or a table, "
-            f"or texts as texts=[...]{way}."
+            f"cannot read documents from {type(source).__name__}: give a path, a list of paths, a table, "
+            "or texts as texts=[...]."
         )
     names = [os.fspath(path) for path in paths]
     if not names:
         raise InputError("no input: the list of paths is empty.")
     for name in names:
-        if isinstance(name, bytes):
-            raise InputError(f"{name!r}: paths are given as str, not bytes.")
+        if isinstance(name, bytes):  # what __fspath__ may give
+            raise InputError("cannot read documents from bytes: give paths as str.")
         if escaped_name(name) != name:
             raise InputError(f"{escaped_name(name)}: the name is not UTF-8; rename it.")
     return names

@@ -73,11 +73,11 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     shown = masked(uri)
     try:
         return fs.FileSystem.from_uri(uri)
-    except (ValueError, OSError) as error:
-        if "Unrecognized filesystem type" not in str(error):
-            raise InputError(f"{shown}: cannot be opened ({_brief(error, uri)}).") from None
     except ImportError:
         pass
+    except Exception as error:  # hf:// raises what it likes
+        if "Unrecognized filesystem type" not in str(error):
+            raise InputError(f"{shown}: cannot be opened ({_brief(error, uri)}).") from None
     scheme = uri.partition("://")[0].removeprefix("fsspec+")
     package = _PACKAGES.get(scheme, "fsspec")
     try:
@@ -89,7 +89,7 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     except ImportError as error:
         why = _brief(error, uri)
         raise InputError(f"{shown}: {scheme}:// needs another package ({why}); pip install {package}") from None
-    except Exception as error:  # each of its file systems raises what it likes
+    except Exception as error:  # so do all of fsspec's
         raise InputError(f"{shown}: cannot be opened ({_brief(error, uri)}).") from None
     if type(found).__name__ == "LocalFileSystem":
         return fs.LocalFileSystem(), path
