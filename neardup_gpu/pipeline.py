@@ -776,8 +776,9 @@ def _compare_spooled(sets: Spool | DeviceSpool, left: Any, right: Any, threshold
 
 @with_bars
 def dedup(
-    source: Any,
+    source: Any = None,
     *,
+    texts: Any = None,
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool = False,
@@ -807,8 +808,10 @@ def dedup(
 
     Parameters
     ----------
-    source : path, URI, glob, list of them, or any object with ``__arrow_c_stream__``
+    source : path, URI, glob, list of them, or a table
         See `open_documents`.
+    texts : list of str, array or Series of strings, optional
+        The texts themselves, instead of `source`; their ids are row numbers.
     text_columns, id_column, html, glob
         How to read it; see `open_documents`. Without an id column, ids are row numbers or relative paths.
     against : like `source`, optional
@@ -874,8 +877,11 @@ def dedup(
         raise ParameterError(f"check {check} is negative; 0 turns the check of recall off")
     recipe, known = _with_frequencies(recipe, frequencies)
     resolve(backend, device, gpu_memory)  # before anything is opened
-    documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
-    reference = None if against is None else _open_reference(against, text_columns, id_column, html, glob)
+    column, _ = _keep_column(recipe)
+    reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
+    reading["other_columns"] = [column] if column else []
+    documents = open_documents(source, texts=texts, **reading)
+    reference = None if against is None else _open_reference(against, reading)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
         folder = None
@@ -939,17 +945,16 @@ def _paths(*sources: Documents | None) -> list[str]:
     return [path for source in sources if source is not None for path in source.describe()["paths"] or []]
 
 
-def _open_reference(
-    against: Any, text_columns: str | list[str] | None, id_column: str | None, html: bool, glob: str | None
-) -> Documents:
+def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
     """A reference set, read like the input; where it is text files, which have no columns, those are left out."""
     try:
-        return open_documents(against, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
+        return open_documents(against, **reading)
     except InputError:
-        files = open_documents(against, html=html, glob=glob)
-        if files.format != "text":
-            raise
-        return files
+        with contextlib.suppress(InputError):
+            files = open_documents(against, html=reading["html"], glob=reading["glob"])
+            if files.format == "text":
+                return files
+        raise
 
 
 @contextlib.contextmanager
@@ -1331,9 +1336,10 @@ def _luckiest(left: np.ndarray, right: np.ndarray, luck: np.ndarray) -> tuple[np
 
 @with_bars
 def sketch(
-    source: Any,
-    output: str | Path,
+    source: Any = None,
+    output: str | Path | None = None,
     *,
+    texts: Any = None,
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool = False,
@@ -1372,7 +1378,11 @@ def sketch(
     if recipe is None:
         recipe = choose_recipe(method, threshold, recall, filter)
     recipe, known = _with_frequencies(recipe, frequencies)
-    documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
+    if output is None:
+        raise ParameterError("output: say where the sketches go, such as 'sketches.parquet'")
+    documents = open_documents(
+        source, texts=texts, text_columns=text_columns, id_column=id_column, html=html, glob=glob
+    )
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
         file = stack.enter_context(new_file(output, overwrite))
