@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import fs
 
 from ..data import Ragged, arrow
 from ..errors import InputError
@@ -207,6 +208,14 @@ class Documents:
     def num_files(self) -> int:
         """Number of input files; 0 for documents in memory."""
         return sum(reader.num_files for reader in self._readers)
+
+    @property
+    def local_files(self) -> list[str]:
+        """Paths of the input files that are on this machine."""
+        files: list[File] = []
+        for reader in self._readers:
+            files += getattr(reader, "files", None) or ([reader.file] if hasattr(reader, "file") else [])
+        return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
 
     def describe(self) -> dict[str, Any]:
         """What `open_described` needs to open the same documents, ready for JSON."""
