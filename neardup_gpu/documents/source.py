@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import fs
 
 from ..data import Ragged, arrow
 from ..errors import InputError, ParameterError
@@ -36,7 +37,7 @@ from .columns import (
     plain_type,
     refuse_artefact,
 )
-from .find import ARTEFACTS, Found, escaped_name, find_files, one_kind
+from .find import ARTEFACTS, File, Found, escaped_name, find_files, one_kind
 from .ipc import Ipc
 from .jsonlines import JsonLines, json_words
 from .kept import Rows, writing
@@ -318,6 +319,14 @@ class Documents:
     def stripped_pages(self) -> int:
         """Pages of HTML of the last pass that would have taken a parser too long: their tags were taken out."""
         return self._stripped + sum(reader.stripped_pages for reader in self._readers if self.format == "text")
+
+    @property
+    def local_files(self) -> list[str]:
+        """Paths of the input files that are on this machine."""
+        files: list[File] = []
+        for reader in self._readers:
+            files += getattr(reader, "files", None) or ([reader.file] if hasattr(reader, "file") else [])
+        return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
 
     def describe(self) -> dict[str, Any]:
         """What `open_described` needs to open the same documents, ready for JSON."""
