@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import logging
 import numbers
 import os
 import re
@@ -25,6 +24,7 @@ import numpy as np
 from . import checks
 from .data import Ragged
 from .errors import ArgumentTypeError, BackendUnavailableError, NeardupError, ParameterError
+from .log import log
 from .report import count, shorten, size
 from .spool import DeviceSpool, Spool
 
@@ -40,8 +40,6 @@ OLDEST = (8, 0)
 
 OLDEST_CUPY = (14, 1)
 """Before it, a sort that ran out of memory returned wrong values and raised nothing."""
-
-log = logging.getLogger("neardup_gpu")
 
 
 def resolve(backend: str | None, device: int | None = None, gpu_memory: int | str | None = None) -> str:

@@ -164,25 +164,18 @@ def paths(name: str, value: Any) -> list[str]:
     return [path(name, each) for each in value]
 
 
-def columns(name: str, value: Any) -> str | list[str]:
-    """The name of a column, or several in a list or tuple."""
+def columns(name: str, value: Any, *, none: bool = False) -> list[str]:
+    """Names of columns, of which a single one may be given by itself; `none`: there may be none."""
     if isinstance(value, str):
-        return value
+        return [value]
     if not isinstance(value, (list, tuple)):
         raise ArgumentTypeError(f"{name}: {shown(value)}; give the name of a column or a list of names")
-    if not value:
+    if not value and not none:
         raise ParameterError(f"{name}: the list is empty; name a column, or leave it out")
     for each in value:
         if not isinstance(each, str):
             raise ArgumentTypeError(f"{name}: {shown(each)} is in the list, which is no name of a column")
     return list(value)
-
-
-def function(name: str, value: Any) -> Any:
-    """Something that can be called."""
-    if not callable(value):
-        raise ArgumentTypeError(f"{name}: {shown(value)} cannot be called; give a function")
-    return value
 
 
 def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], hint: str = "") -> T:
@@ -205,11 +198,10 @@ def recipe_of_kind(value: Any, *kinds: type) -> Any:
     return value
 
 
-def job(device: Any, threads: Any, progress: Any) -> None:
-    """How a job runs, but for its backend and its GPU memory, which are checked where they are looked up."""
+def job(device: Any, threads: Any) -> None:
+    """How a job runs; its backend, its GPU memory and its progress are checked where they are looked up."""
     optional(integer, "device", device, 0, hint="devices are counted from 0")
     optional(integer, "threads", threads, 1)
-    optional(function, "progress", progress)
 
 
 # ------------------------------------------------------------------------------------------------------------ arrays
@@ -249,10 +241,10 @@ def _dtype(dtype: Any) -> Any:
     import numpy as np
 
     try:
-        found = np.dtype(dtype)
+        found = np.dtype(dtype if isinstance(dtype, (type, str, np.dtype)) else object)
     except TypeError:
         raise ArgumentTypeError(f"dtype: {shown(dtype)}; give one such as np.uint64") from None
-    if dtype is None or found.kind not in "biuf":
+    if found.kind not in "biuf":
         raise ArgumentTypeError(f"dtype: {shown(dtype)} is not of numbers; give one such as np.uint64")
     return found
 

@@ -32,11 +32,11 @@ from neardup_gpu.kernels.launch import array_module, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
 from . import checks
-from .artefacts import new_file
 from .backend import BACKENDS, home, kernel, resolve
 from .data import Ragged
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
 from .ids import Ids
+from .outputs import new_file
 from .recipe import SimhashRecipe
 
 
@@ -1101,6 +1101,11 @@ class HammingIndex:
             If `path` or `overwrite` is none.
         """
         path, overwrite = checks.path("path", path), checks.flag("overwrite", overwrite)
+        with new_file(path, overwrite, is_ours=is_index) as file:
+            self.write(file)
+
+    def write(self, path: Path) -> None:
+        """As `save`, where nothing is yet."""
         arrays = self._arrays()
         header = {
             "design": asdict(self.design),
@@ -1113,7 +1118,7 @@ class HammingIndex:
         }
         text = json.dumps(header).encode()
         preamble = np.array((MAGIC, BYTE_ORDER, VERSION, len(text)), _PREAMBLE)
-        with new_file(path, overwrite, is_ours=is_index) as partial, open(partial, "wb") as file:
+        with open(path, "wb") as file:
             file.write(preamble.tobytes() + text)
             for array in arrays.values():
                 file.write(bytes(-file.tell() % _ALIGN))

@@ -64,16 +64,17 @@ MAY_FIT = {
     "path": {"text", "lines", "Path"},
     "paths": {"text", "lines", "Path"},
     "name": {"text", "lines", "empty text", "NUL"},
+    "columns": {"text", "lines", "empty text", "NUL", "no list"},
     "names": {"text", "lines", "empty text", "NUL"},
     "choice": set(),
     "filter": set(),
-    "function": {"function"},
     "own": set(),
     "array": {"no list"},
     "rows": {"list", "array", "no list"},
     "values": {"list", "array", "floats", "objects", "no list", "tuple"},
     "lists": {"no list"},
     "texts": {"no list", "tuple"},
+    "progress": {"function", "True"},
     "words": {"3", "numpy 3", "list", "no list"},
     "ids": {"list", "no list", "array"},
     "chunks": {"no list", "list", "tuple", "set", "iterator", "dict"},
@@ -90,7 +91,7 @@ def kinds(words):
 
 
 READ = "text_columns:names? id_column:name? html:flag glob:name?"
-RUN = "backend:choice? device:integer? gpu_memory:size? threads:integer? progress:function?"
+RUN = "backend:choice? device:integer? gpu_memory:size? threads:integer? progress:progress?"
 RECIPE = "recipe:own? method:choice threshold:fraction? recall:fraction? filter:filter?"
 HOW = "design:own? bucket_limit:count bucket_probe:count backend:choice?"
 KSR = "k:count s:count r:count"
@@ -121,7 +122,7 @@ class World:
     def entrances(self):
         """(name, function, valid arguments, kinds of all parameters)."""
         recipe, ksr = {"recipe": self.recipe}, {"k": 6, "s": 14, "r": 2}
-        dedup = f"source:source against:source? {READ} {RECIPE} radius:integer? keep:name cluster:choice"
+        dedup = f"source:source texts:texts? against:source? {READ} {RECIPE} radius:integer? keep:name cluster:choice"
         index = {"fingerprints": self.words, "radius": 1}
         near = {**index, "design": TableDesign(64, 1, 20)}
         yield (
@@ -135,7 +136,8 @@ class World:
             "sketch",
             nd.sketch,
             {"source": self.table, "output": "out.parquet", "id_column": "id", "overwrite": True},
-            f"source:source output:path {READ} {RECIPE} frequencies:path? temp_dir:path? overwrite:flag {RUN}",
+            f"source:source texts:texts? output:path {READ} {RECIPE} frequencies:path? temp_dir:path? "
+            f"overwrite:flag {RUN}",
         )
         yield (
             "find_pairs",
@@ -143,7 +145,12 @@ class World:
             {"sketches": self.folder / "s.parquet"},
             f"sketches:paths output:path? threshold:fraction? r:count? overwrite:flag {RUN}",
         )
-        yield "open_documents", nd.open_documents, {"source": self.table}, f"source:source {READ}"
+        yield (
+            "open_documents",
+            nd.open_documents,
+            {"source": self.table},
+            f"source:source texts:texts? {READ} other_columns:columns",
+        )
         yield "tokenize", nd.tokenize, {"documents": TEXTS, **recipe}, "documents:texts recipe:own backend:choice?"
         yield "shingle", nd.shingle, {"tokens": self.tokens, **recipe}, "tokens:own recipe:own backend:choice?"
         yield "minhash", nd.minhash, {"shingles": self.shingles, **recipe}, "shingles:own recipe:own backend:choice?"
@@ -332,7 +339,7 @@ def test_whatever_a_parameter_is_given(world, entrance, parameter, tmp_path, mon
         if label not in fits:
             assert message is not None, f"{label} passed as {parameter}: {found!r}"
             named = {parameter, parameter.replace("_", " "), parameter.rstrip("s"), *ALSO_NAMED.get(parameter, ())}
-            assert kind == "source" or any(name in message for name in named), f"{label}: {message}"
+            assert kind.startswith("source") or any(name in message for name in named), f"{label}: {message}"
 
 
 def test_every_public_function_and_parameter_is_tried(world):

@@ -269,7 +269,9 @@ def an_array_as_a_threshold_beside_a_recipe(): ...
 def nothing_in_a_list_as_a_backend(): ...
 
 
-@refuses("nd.dedup('d.jsonl', progress='yes')", "progress: 'yes' cannot be called", documents=True)
+@refuses(
+    "nd.dedup('d.jsonl', progress='yes')", "progress: str given; pass True for bars, or a function", documents=True
+)
 def a_progress_that_cannot_be_called(): ...
 
 

@@ -18,6 +18,7 @@ from neardup_gpu.errors import ArgumentTypeError, NeardupError
 result = nd.dedup("bills.parquet", id_column="id", threshold=0.8)
 assert_type(result, nd.Result)
 nd.dedup(["a.jsonl", Path("b.jsonl")], text_columns=["title", "text"], filter=(6, 14, 2), output=Path("out"))
+nd.dedup(texts=["one", "two"], progress=True)
 nd.dedup("a", recipe=nd.SimhashRecipe(radius=3), gpu_memory="20GB", progress=lambda stage, done, total: None)
 assert_type(repr(result), str)
 assert_type(result.report, dict[str, Any])
@@ -32,7 +33,7 @@ nd.dedup("a", filter=(6, 14))  # wrong
 nd.dedup("a", recipe={"threshold": 0.8})  # wrong
 nd.dedup("a", progress=lambda: None)  # wrong
 nd.dedup("a", overwrite="yes")  # wrong
-nd.sketch("a.parquet")  # wrong
+nd.sketch("a.parquet", output=3)  # wrong
 nd.find_pairs(3)  # wrong
 nd.find_pairs("s.parquet", r=0.5)  # wrong
 nd.open_documents("a", html="yes")  # wrong
