@@ -16,7 +16,7 @@ import typer
 
 from . import __version__, hamming_cli
 from .console import Place, announce_compilation, note, notes, say, say_json, shown_progress, stdout
-from .errors import DamagedError, InputError, NeardupError, OutputError, ParameterError
+from .errors import DamagedError, InputError, NeardupError, ParameterError
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -63,6 +63,9 @@ app = typer.Typer(
 )
 
 app.add_typer(hamming_cli.app, name="hamming")
+
+DRAWN_BY = "neardup curve"
+"""What pictures say of themselves, so that they are known again."""
 
 ClickException: Any = typer.BadParameter.__mro__[2]
 """Root of the usage errors, whether typer brings its own click or uses the installed one."""
@@ -499,7 +502,7 @@ def curve(
         else:
             k, s, r = theory.choose_filter(threshold, 0.99 if recall is None else recall)
     if output is not None:
-        _draw(Path(output), (k, s, r), threshold, overwrite)
+        _draw(output, (k, s, r), threshold, overwrite)
     levels = sorted({*(i / 20 for i in range(1, 21)), 0.975, 0.99, *([] if threshold is None else [threshold])})
     passing = [(x, theory.pass_probability(x, k, s, r), theory.miss_probability(x, k, s, r)) for x in levels]
     half = theory.half_point(k, s, r)
@@ -590,11 +593,26 @@ def selftest(
     from . import selftest as testing
 
     with notes(), Console(stderr=True).status("") as status:
-        found = testing.run(backend, device=device, seed=seed, progress=lambda name: status.update(f"testing {name}"))
+
+        def show(row: dict[str, Any]) -> None:
+            status.stop()  # which gives back stdout
+            if row["kernel"] == first:
+                say(testing.header())
+            say(testing.render_row(row))
+            status.start()
+
+        first = next(iter(testing.definitions()))
+        found = testing.run(
+            backend,
+            device=device,
+            seed=seed,
+            progress=lambda name: status.update(f"testing {name}"),
+            report=None if as_json else show,
+        )
     if as_json:
         say_json(found)
     else:
-        say(testing.render(found))
+        say("", testing.conclusion(found))
     if not found["agrees"]:
         raise typer.Exit(1)
 
@@ -669,11 +687,10 @@ def _picture(height_at: Callable[[float], float], threshold: float | None, place
     return [*lines, f"{'':5} {''.join(axis)}"]
 
 
-def _draw(path: Path, filter: tuple[int, int, int], threshold: float | None, overwrite: bool) -> None:
+def _draw(output: str, filter: tuple[int, int, int], threshold: float | None, overwrite: bool) -> None:
+    path = Path(output)
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise ParameterError(f"{path}: name a picture that ends in .svg, .png or .pdf")
-    if path.exists() and not overwrite:
-        raise OutputError(f"{path}: exists; replace it with --overwrite")
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -681,6 +698,7 @@ def _draw(path: Path, filter: tuple[int, int, int], threshold: float | None, ove
             f"{path}: drawing needs matplotlib; install it with: pip install 'neardup_gpu[notebook]'"
         ) from None
     from . import theory
+    from .outputs import new_file
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
@@ -695,11 +713,14 @@ def _draw(path: Path, filter: tuple[int, int, int], threshold: float | None, ove
         xlim=(0, 1),
         ylim=(0, 1),
     )
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        path.unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+    key = "Software" if path.suffix.lower() == ".png" else "Creator"
+    with notes(), new_file(output, overwrite, is_ours=_is_drawn) as file:
+        figure.savefig(file, metadata={key: DRAWN_BY})
+
+
+def _is_drawn(path: Path) -> bool:
+    """Whether a picture was drawn by `neardup curve`."""
+    return path.stat().st_size < 1 << 20 and DRAWN_BY.encode() in path.read_bytes()
 
 
 def _describe(path: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ NumPy's or CuPy's whatever the backend; results are on the backend's device: CuP
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,13 +38,14 @@ from neardup_gpu.kernels.launch import array_module, out_of_memory
 from neardup_gpu.kernels.scalar import mix64_all
 
 from . import __version__, hamming, theory
-from .artefacts import new_file, new_folder, read_table, write_report, write_result, write_table
+from .artefacts import read_table, write_report, write_result, write_table
 from .backend import Job, home, kernel, resolve, running
 from .clock import Clock, Progress, with_bars
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
 from .errors import InputError, ParameterError, RecipeMismatchError
 from .frequencies import Counter, Frequencies
+from .outputs import new_file, new_files, new_folder
 from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe, recipe_of
 from .report import shorten
 from .spool import DeviceSpool, Spool
@@ -776,8 +778,9 @@ def _compare_spooled(sets: Spool | DeviceSpool, left: Any, right: Any, threshold
 
 @with_bars
 def dedup(
-    source: Any,
+    source: Any = None,
     *,
+    texts: Any = None,
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool = False,
@@ -807,8 +810,10 @@ def dedup(
 
     Parameters
     ----------
-    source : path, URI, glob, list of them, or any object with ``__arrow_c_stream__``
+    source : path, URI, glob, list of them, or a table
         See `open_documents`.
+    texts : list of str, array or Series of strings, optional
+        The texts themselves, instead of `source`; their ids are row numbers.
     text_columns, id_column, html, glob
         How to read it; see `open_documents`. Without an id column, ids are row numbers or relative paths.
     against : like `source`, optional
@@ -874,13 +879,17 @@ def dedup(
         raise ParameterError(f"check {check} is negative; 0 turns the check of recall off")
     recipe, known = _with_frequencies(recipe, frequencies)
     resolve(backend, device, gpu_memory)  # before anything is opened
-    documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
-    reference = None if against is None else _open_reference(against, text_columns, id_column, html, glob)
+    column, _ = _keep_column(recipe)
+    reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
+    reading["other_columns"] = [column] if column else []
+    documents = open_documents(source, texts=texts, **reading)
+    reference = None if against is None else _open_reference(against, reading)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
         folder = None
         if output is not None:
-            folder = stack.enter_context(new_folder(output, overwrite, _paths(documents, reference)))
+            reads = _files_read(documents, reference, frequencies)
+            folder = stack.enter_context(new_folder(output, overwrite, reads))
         if folder is not None and not documents.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
         job = stack.enter_context(running(backend, device, gpu_memory))
@@ -934,22 +943,24 @@ def _has_to_count(recipe: AnyRecipe, frequencies: Frequencies | None) -> bool:
 _ONE_AT_A_TIME = threading.RLock()  # Numba's workqueue layer, the last resort, aborts when two threads call kernels
 
 
-def _paths(*sources: Documents | None) -> list[str]:
-    """Paths and globs of all sources that have any."""
-    return [path for source in sources if source is not None for path in source.describe()["paths"] or []]
+def _files_read(
+    documents: Documents, reference: Documents | None, frequencies: Frequencies | str | Path | None
+) -> list[str]:
+    """All files on this machine that a run reads."""
+    files = documents.local_files + ([] if reference is None else reference.local_files)
+    return files if frequencies is None or isinstance(frequencies, Frequencies) else [*files, str(frequencies)]
 
 
-def _open_reference(
-    against: Any, text_columns: str | list[str] | None, id_column: str | None, html: bool, glob: str | None
-) -> Documents:
+def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
     """A reference set, read like the input; where it is text files, which have no columns, those are left out."""
     try:
-        return open_documents(against, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
+        return open_documents(against, **reading)
     except InputError:
-        files = open_documents(against, html=html, glob=glob)
-        if files.format != "text":
-            raise
-        return files
+        with contextlib.suppress(InputError):
+            files = open_documents(against, html=reading["html"], glob=reading["glob"])
+            if files.format == "text":
+                return files
+        raise
 
 
 @contextlib.contextmanager
@@ -1331,9 +1342,10 @@ def _luckiest(left: np.ndarray, right: np.ndarray, luck: np.ndarray) -> tuple[np
 
 @with_bars
 def sketch(
-    source: Any,
-    output: str | Path,
+    source: Any = None,
+    output: str | Path | None = None,
     *,
+    texts: Any = None,
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool = False,
@@ -1372,13 +1384,17 @@ def sketch(
     if recipe is None:
         recipe = choose_recipe(method, threshold, recall, filter)
     recipe, known = _with_frequencies(recipe, frequencies)
-    documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
+    if output is None:
+        raise ParameterError("output: say where the sketches go, such as 'sketches.parquet'")
+    documents = open_documents(
+        source, texts=texts, text_columns=text_columns, id_column=id_column, html=html, glob=glob
+    )
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
-        file = stack.enter_context(new_file(output, overwrite))
-        counted, waiting = None, None
-        if _has_to_count(recipe, known):
-            counted = stack.enter_context(new_file(frequencies_path(output), overwrite))
+        outputs = [output, frequencies_path(output)] if _has_to_count(recipe, known) else [output]
+        reads = _files_read(documents, None, frequencies)
+        file, *others = stack.enter_context(new_files(outputs, overwrite, reads))
+        counted, waiting = others[0] if others else None, None
         job = stack.enter_context(running(backend, device, gpu_memory))
         if counted is not None:
             waiting = stack.enter_context(_Waiting(temp_dir or file.parent, job, job.spool_bytes))
@@ -1429,8 +1445,10 @@ def sketch(
 
 
 def frequencies_path(output: str | Path) -> Path:
-    """Where the document frequencies go that were counted for some simhashes: beside them."""
-    return Path(output).with_suffix(".frequencies.parquet")
+    """Where the document frequencies go that were counted for some simhashes: beside them, and for each name of theirs
+    under another: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
+    path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
+    return Path(f"{path}.frequencies{suffix}")
 
 
 def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
@@ -1483,7 +1501,7 @@ def find_pairs(
     clock = Clock(progress)
     paths = [sketches] if isinstance(sketches, (str, Path)) else list(sketches)
     with on_threads(threads), contextlib.ExitStack() as stack:
-        file = stack.enter_context(new_file(output, overwrite)) if output is not None else None
+        file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
         job = stack.enter_context(running(backend, device, gpu_memory))
         with clock.stage("read"):
             table, recipe = _read_sketches(paths, r)

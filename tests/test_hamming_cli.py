@@ -586,7 +586,7 @@ def test_outputs_are_not_replaced_unasked(fails: Callable[..., str], run: Run, t
         out.unlink()
     assert "exists already" in fails("build", path, "-o", index)
     assert "was not written by neardup" in fails("build", path, "-o", diary, "--overwrite")
-    assert "was not written by neardup" in fails("build", path, "-o", path, "--overwrite")
+    assert "is read as input" in fails("build", path, "-o", path, "--overwrite")
     assert "is a folder" in fails("pairs", path, "-o", tmp_path)
     assert diary.read_text() == "dear diary"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ import pyarrow as pa
 
 from ..html import read_page
 from .batches import ROW_BYTES
-from .find import HTML_EXTENSIONS, File
+from .find import HTML_EXTENSIONS, File, relative_names
 from .kept import Rows, writing
 from .reading import reading
 
@@ -29,8 +28,7 @@ class TextFiles:
         self.name = files[0].name if len(files) == 1 else files[0].root
         self.num_files = self.num_rows = len(files)
         self.stripped_pages = 0
-        root = os.path.commonpath([file.root for file in files]) if files[0].root else ""
-        self.ids = [file.path[len(root) :].lstrip("/") for file in files]
+        self.ids = relative_names(files)
 
     def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
         paths: list[str] = []
