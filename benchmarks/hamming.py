@@ -25,12 +25,12 @@ from typing import Any
 
 import numba
 import numpy as np
-from run import launch
 
 from neardup_gpu.hamming import HammingIndex, join, pairs, read_chunks, scan
 
 from . import peers
 from .kernels import figure
+from .run import launch
 
 RADIUS = 3
 PLANTED = 10_000
