@@ -23,12 +23,17 @@ class Memory:
 
     name = "input"
     num_files = 0
+    num_bytes = 0
+    share = 0.0
 
     def __init__(self, source: Any) -> None:
         self.source = source
         # What has a length is a table and gives its rows again; a stream has none.
         self.rewindable = hasattr(source, "__len__") or isinstance(source, pa.Table)
         self.spent = False
+        # Not every length is at hand: that of a DuckDB relation is a query.
+        at_hand = isinstance(self.source, pa.Table) or hasattr(self.source, "__dataframe__")
+        self.num_rows = len(self.source) if at_hand else None
         self.stream: pa.RecordBatchReader | None = self._open()
         self.schema: pa.Schema = self.stream.schema
 

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import fs
 
 from ..data import Ragged, arrow
 from ..errors import InputError, ParameterError
-from ..html import visible_text
+from ..html import read_page
 from .batches import ahead, coalesce, ragged, sliced
 from .columns import (
     artefact_kind,
@@ -36,7 +37,7 @@ from .columns import (
     plain_type,
     refuse_artefact,
 )
-from .find import ARTEFACTS, Found, escaped_name, find_files, one_kind
+from .find import ARTEFACTS, File, Found, escaped_name, find_files, one_kind
 from .ipc import Ipc
 from .jsonlines import JsonLines, json_words
 from .kept import Rows, writing
@@ -257,6 +258,8 @@ class Documents:
         left_out: dict[str, list[str]] | None = None,
     ) -> None:
         self._readers, self._sources, self._glob = readers, sources, glob
+        self._read = (0, 0.0)  # documents and bytes of files that have been read
+        self._stripped = 0
         self._left_out = left_out or {}
         self.format = kind
         self.html = html
@@ -300,6 +303,30 @@ class Documents:
     def num_files(self) -> int:
         """Number of input files; 0 for documents in memory."""
         return sum(reader.num_files for reader in self._readers)
+
+    @property
+    def num_rows(self) -> int | None:
+        """Number of documents. Where files do not say it, it is estimated from the share of their bytes that has been
+        read; None before that, and for streams."""
+        numbers = [reader.num_rows for reader in self._readers]
+        if None not in numbers:
+            return sum(numbers)
+        rows, num_bytes = self._read
+        whole = sum(reader.num_bytes for reader in self._readers)
+        return max(rows, round(rows * whole / num_bytes)) if rows and num_bytes and whole else None
+
+    @property
+    def stripped_pages(self) -> int:
+        """Pages of HTML of the last pass that would have taken a parser too long: their tags were taken out."""
+        return self._stripped + sum(reader.stripped_pages for reader in self._readers if self.format == "text")
+
+    @property
+    def local_files(self) -> list[str]:
+        """Paths of the input files that are on this machine."""
+        files: list[File] = []
+        for reader in self._readers:
+            files += getattr(reader, "files", None) or ([reader.file] if hasattr(reader, "file") else [])
+        return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
 
     def describe(self) -> dict[str, Any]:
         """What `open_described` needs to open the same documents, ready for JSON."""
@@ -346,7 +373,7 @@ class Documents:
         return self._batches(types, max(1, max_bytes))
 
     def _batches(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[Batch]:
-        first_row = 0
+        first_row = self._stripped = 0
         for piece, num_null in ahead(coalesce(self._pieces(types, max_bytes), max_bytes)):
             text = piece.column(0)
             if self.id_column is not None or self.format == "text":
@@ -361,6 +388,7 @@ class Documents:
         """(text as large_binary without nulls, id, extra columns) and the number of nulls there were."""
         key = "path" if self.format == "text" else self.id_column
         key_type = None if key is None else self._type(key)
+        rows, num_bytes = 0, 0.0
         for reader in self._readers:
             wanted = {name: pa.string() for name in self.text_columns}
             wanted |= types
@@ -376,8 +404,10 @@ class Documents:
                     if key is not None:
                         check_ids(ids, key, reader.name, row)
                     arrays = [text, ids, *extra]
-                    yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
                     row += batch.num_rows
+                    self._read = rows + row, num_bytes + reader.share * reader.num_bytes
+                    yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
+            rows, num_bytes = rows + row, num_bytes + reader.num_bytes
 
     def _text(self, batch: pa.RecordBatch) -> tuple[pa.Array, int]:
         arrays = [self._visible(batch.column(name)) for name in self.text_columns]
@@ -399,7 +429,9 @@ class Documents:
         declared = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
 
         def visible(page: bytes) -> bytes:
-            return visible_text(page if declared else page.decode("utf-8", "replace")).encode("utf-8")
+            read = read_page(page if declared else page.decode("utf-8", "replace"))
+            self._stripped += not read.parsed
+            return read.text.encode("utf-8")
 
         return pa.array([None if page is None else visible(page) for page in text.to_pylist()], pa.large_binary())
 
