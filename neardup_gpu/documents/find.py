@@ -244,10 +244,8 @@ def _check_file(path: str) -> None:
     whole = Path(os.path.abspath(path))
     local = fs.LocalFileSystem()
     for folder in (whole, *whole.parents):
-        if re.fullmatch(r"\..+\.partial-\w+", folder.name) and (folder / "documents.parquet").exists():
-            raise InputError(
-                f"{_shown(path)}: left behind by an interrupted run, no result; name its input or a finished result."
-            )
+        if re.fullmatch(r"\..+\.partial", folder.name) and (folder / "lock").exists():
+            raise InputError(f"{_shown(path)}: belongs to a run that has not finished; name its input.")
     if whole.name == "report.json" and _is_result(local, whole.parent.as_posix()):
         raise InputError(f"{_shown(path)}: the report of a result; name its folder to read the rows it kept.")
 

@@ -532,14 +532,16 @@ def documents_of_our_names_that_are_not_ours(box):
 
 def _dead_run(box):
     box.result()
-    (box / "out").rename(box / ".out.partial-k3j2h1")
-    (box / ".out.partial-k3j2h1/report.json").unlink()
+    (box / ".out.partial/new").mkdir(parents=True)
+    box.write(".out.partial/lock", "")
+    (box / "out").rename(box / ".out.partial/new/out")
+    (box / ".out.partial/new/out/report.json").unlink()
 
 
-@case(says=("interrupted", ".out.partial-k3j2h1"))
+@case(says=("not finished", ".out.partial"))
 def what_a_dead_run_left_behind(box):
     _dead_run(box)
-    return ["dedup", ".out.partial-k3j2h1/kept", "-o", "again"]
+    return ["dedup", ".out.partial/new/out/kept", "--id-column", "id", "-o", "again"]
 
 
 @case(status=0, writes="again", then=lambda box, ended: _again(box, 6))
