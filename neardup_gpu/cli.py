@@ -744,6 +744,7 @@ def _describe(path: Path) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from .documents.columns import TELLING
     from .hamming import HammingIndex, is_index
     from .recipe import METADATA_KEY
 
@@ -767,15 +768,7 @@ def _describe(path: Path) -> dict[str, Any]:
     if stored is None:
         raise InputError(f"{path}: holds no recipe; it was not written by neardup")
     names = set(schema.names)
-    telling = {
-        "documents": "duplicate_of",
-        "pairs": "id_a",
-        "matches": "query_id",
-        "sketches": "signature",
-        "simhashes": "simhash",
-        "frequencies": "token",
-    }
-    kind = next((kind for kind, column in telling.items() if column in names), "artefact")
+    kind = next((kind for kind, column in TELLING.items() if column in names), "artefact")
     return {
         "kind": kind,
         "columns": schema.names,
