@@ -153,6 +153,8 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if odd:
         rows.append(("odd text", ", ".join(odd)))
+    if counts.get("skipped"):
+        rows.append(("skipped", f"{count(counts['skipped'], 'row')} that cannot be read; skipped.parquet lists them"))
     seconds = sum(report["timings"].values())
     speed = f", {counts['text_bytes'] / 1e6 / seconds:.1f} MB/s" if seconds else ""
     where = count(report["threads"], "thread")
@@ -224,7 +226,8 @@ def summary(
         lines.append(_row("written", "nothing (dry run); --output OUT keeps the result", style))
     else:
         counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
-        files = f"documents.parquet, pairs.parquet, {counted}kept/, report.json"
+        left_out = "skipped.parquet, " if "skipped" in report["counts"] else ""
+        files = f"documents.parquet, pairs.parquet, {counted}{left_out}kept/, report.json"
         lines.append(_row("written", f"{output}: {files}", style))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""

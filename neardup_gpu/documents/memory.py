@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .reading import reading
+from .skipped import Skipped
+from .valid import validated
 
 
 class Memory:
@@ -42,11 +45,16 @@ class Memory:
             stream = self._open()
         self.spent = True
         with reading(self.name):
-            yield from stream
+            for batch in stream:
+                yield validated(batch)
 
-    def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        row = 0
         for batch in self._all():
-            yield batch.select(schema.names)
+            yield batch.select(schema.names), np.arange(row, row + batch.num_rows)
+            row += batch.num_rows
 
     def write(self, folder: Path, part: str, rows: Rows) -> None:
         for field in self.schema:
