@@ -90,8 +90,15 @@ def ragged(text: pa.Array) -> Ragged:
     _, offsets, values = text.buffers()
     if offsets is None or len(text) == 0:
         return Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
-    numbers = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-    return Ragged(np.empty(0, np.uint8) if values is None else np.frombuffer(values, np.uint8), numbers)
+    numbers = _frozen(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    return Ragged(np.empty(0, np.uint8) if values is None else _frozen(values, np.uint8), numbers)
+
+
+def _frozen(buffer: pa.Buffer, dtype: Any) -> np.ndarray:
+    """Read-only whatever the buffer is: kernels are compiled for arrays that are and for those that are not."""
+    array = np.frombuffer(buffer, dtype)
+    array.flags.writeable = False
+    return array
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

@@ -17,7 +17,7 @@ from .kept import Rows, filtered, writing
 from .reading import reading
 from .seen import Seen
 from .skipped import Policy, Skipped
-from .valid import validated
+from .valid import named, validated
 
 
 class Ipc:
@@ -29,7 +29,7 @@ class Ipc:
         with reading(self.name):
             self.seen = Seen(file)
         with self._open() as (reader, _):
-            self.schema: pa.Schema = reader.schema
+            self.schema: pa.Schema = named(reader.schema, self.name)
             self.is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
         self.reads_columns_alone = self.is_file
 

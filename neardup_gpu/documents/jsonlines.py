@@ -115,6 +115,8 @@ class JsonLines:
             begin = b"".join(pending).removeprefix(MARK).lstrip(b" \t\r")[:1]
             if begin == b"[":
                 return _ARRAY
+            if pending[0][:2] in _FOREIGN:
+                return _FOREIGN[pending[0][:2]]
             if begin not in (b"", b"{"):
                 return f"begins with {begin!r}, not with {{ as a JSON object does; correct or remove it."
         if sum(map(len, pending)) > self.policy.max_document_bytes:
@@ -177,10 +179,8 @@ class JsonLines:
         begin = block.data[block.starts[0] : block.starts[0] + 2]
         if begin[:1] == b"[" and not self.policy.skips:
             raise InputError(f"{self.name}: {_ARRAY}")
-        if begin in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{self.name}: is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
-        if begin == b"\x1f\x8b":
-            raise InputError(f"{self.name}: is compressed by gzip; let its name end in .gz.")
+        if begin in _FOREIGN:
+            raise InputError(f"{self.name}: {_FOREIGN[begin]}")
 
     def look_for(self, name: str, typed: bool) -> None:
         """Find a column however far down; `typed`: a value of it that is not null."""
@@ -303,11 +303,13 @@ class JsonLines:
         return table.select(schema.names) if table.num_rows == block.num_rows else None
 
     def _is_deep(self, block: _Block) -> bool:
-        opened = block.data.count(b"{") + block.data.count(b"[")
-        if opened - block.num_rows < MAX_DEPTH:
+        if (block.ends - block.starts).max() <= MAX_DEPTH:
             return False
         values = np.frombuffer(block.data, np.uint8)
-        places = np.flatnonzero((values & 0xDF) == ord("["))  # both "[" and "{"
+        opens = (values & 0xDF) == ord("[")  # both "[" and "{"
+        if np.count_nonzero(opens) - block.num_rows < MAX_DEPTH:
+            return False
+        places = np.flatnonzero(opens)
         in_line = np.diff(np.searchsorted(places, np.append(block.starts, len(values))))
         return any(_is_deep(block.data[block.starts[i] : block.ends[i]]) for i in np.flatnonzero(in_line > MAX_DEPTH))
 
@@ -412,6 +414,8 @@ class _Block:
 
 
 _ARRAY = "a JSON array; write one object on each line (jq -c '.[]')."
+_UTF16 = "is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)."
+_FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
 
 # -------------------------------------------------------------------------------------------------- JSON
 

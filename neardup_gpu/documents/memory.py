@@ -14,7 +14,7 @@ from ..errors import InputError
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .reading import reading
 from .skipped import Skipped
-from .valid import validated
+from .valid import named, validated
 
 
 class Memory:
@@ -29,7 +29,7 @@ class Memory:
         self.rewindable = hasattr(self.source, "__len__") or isinstance(self.source, pa.Table)
         self.spent = False
         self.stream: pa.RecordBatchReader | None = self._open()
-        self.schema: pa.Schema = self.stream.schema
+        self.schema: pa.Schema = named(self.stream.schema, self.name)
 
     def _open(self) -> pa.RecordBatchReader:
         if isinstance(self.source, pa.RecordBatchReader):

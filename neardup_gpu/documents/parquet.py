@@ -18,8 +18,9 @@ from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .reading import reading
 from .seen import Seen, changed
 from .skipped import Policy, Skipped
+from .valid import named
 
-BATCH_ROWS = 4096
+BATCH_ROWS = 16384
 """Rows decoded at once, at most: a page that repeats one long value says nothing of what it takes."""
 
 
@@ -34,7 +35,7 @@ class Parquet:
         with reading(self.name):
             self.seen = Seen(file)
         with self._open() as parquet:
-            self.schema: pa.Schema = parquet.schema_arrow
+            self.schema: pa.Schema = named(parquet.schema_arrow, self.name)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[pq.ParquetFile]:

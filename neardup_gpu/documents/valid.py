@@ -6,6 +6,23 @@ import contextlib
 
 import pyarrow as pa
 
+from ..errors import InputError
+
+
+def named(schema: pa.Schema, name: str) -> pa.Schema:
+    """The same schema, whose names can be read.
+
+    Raises
+    ------
+    InputError
+        If one of them is not UTF-8.
+    """
+    try:
+        _ = schema.names
+    except UnicodeDecodeError:
+        raise InputError(f"{name}: the name of a column is not UTF-8; rename it.") from None
+    return schema
+
 
 def validated(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same batch, whose buffers can be read without reading beyond them.
