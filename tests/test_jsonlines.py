@@ -34,21 +34,17 @@ def outcome(path, line, place, on_error="stop"):
     return i, text, "nan" if n is not None and math.isnan(n) else n
 
 
+ODD_NUMBERS = "Inf -Inf -NaN NaN Infinity 1e999 -1e999 1E400 -0 0.0 1. .5 01 +1 0x10 1_000 1e-999 18446744073709551615"
+ODD_STRINGS = [r"\ud800", r"\udc00\ud800", r"\ud83d\ude42", r"\x", r"\u00e", r"\/", r"\"", r"\\", "a\tb", "\x00", "[ {"]
 numbers = st.one_of(
     st.integers(-(2**65), 2**65).map(str),
-    st.floats().map(lambda x: json.dumps(x)),
-    st.sampled_from(
-        ["Inf", "-Inf", "-NaN", "NaN", "Infinity", "1e999", "-1e999", "1E400", "-0", "0.0", "1.", ".5", "01", "+1"]
-        + ["9" * 400, "9" * 5000, "-" + "9" * 5000, "0x10", "1_000", "1e-999", "18446744073709551615", "2e0"]
-    ),
+    st.floats().map(json.dumps),
+    st.sampled_from([*ODD_NUMBERS.split(), "9" * 400, "9" * 5000, "-" + "9" * 5000]),
 )
 strings = st.one_of(
     st.text().map(json.dumps),
     st.text().map(lambda s: json.dumps(s, ensure_ascii=False)),
-    st.sampled_from(
-        ['"\\ud800"', '"\\udc00\\ud800"', '"\\ud83d\\ude42"', '"\\x"', '"\\u00e"', '"a\tb"', '"a\x01b"', '"a\x00b"']
-        + ['"a', "'a'", '"\x7f"', '"\\/"', '"Inf"', '" [{ "', '"\\""', '"\\\\"']
-    ),
+    st.sampled_from([*(f'"{word}"' for word in ODD_STRINGS), '"a', "'a'"]),
 )
 deep = st.sampled_from([1, 400, 498, 499, 500, 501, 1100, 3000]).flatmap(
     lambda n: st.sampled_from(["[" * n + "]" * n, '{"a":' * n + "1" + "}" * n, "[" * n, '"' + "[" * n + '"'])
@@ -192,4 +188,5 @@ def test_skipped_lines_leave_the_others_as_they_were(tmp_path, monkeypatch, bloc
         assert kept == b"".join(rows[i] + b"\n" for i in range(400) if i % 7 != 3 and i % 2 == 0)
         numbered = open_documents(tmp_path / "x.jsonl", text_columns="text", on_error="skip", max_document_bytes=2000)
         found = [i for batch in numbered.batches(max_bytes=max_bytes) for i in batch.ids.to_pylist()]
-        assert found == [i for i, row in enumerate(rows) if len(row) > 1 and row[:10] not in (b"x" * 10, b'{"text": 5')]
+        # There, a null id is no mistake.
+        assert found == [i for i in range(400) if i % 7 != 3 or i % 4 == 3]
