@@ -84,6 +84,8 @@ def write_result(folder: Path, result: Result, documents: Documents) -> None:
     """
     write_table(result.documents, folder / "documents.parquet")
     write_table(result.pairs, folder / "pairs.parquet")
+    if result.skipped is not None:
+        write_table(result.skipped, folder / "skipped.parquet")
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
     documents.write_kept(folder / KEPT, bools(result.documents["kept"].combine_chunks()))

@@ -43,11 +43,12 @@ from .backend import Job, home, kernel, resolve, running
 from .clock import Clock, Progress, with_bars
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
+from .documents.batches import alike
+from .documents.skipped import MAX_DOCUMENT_BYTES
 from .errors import InputError, ParameterError, RecipeMismatchError
 from .frequencies import Counter, Frequencies
 from .outputs import new_file, new_files, new_folder
 from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe, recipe_of
-from .report import shorten
 from .spool import DeviceSpool, Spool
 
 VERIFY_BYTES = 16 << 20
@@ -380,6 +381,8 @@ class Result:
     recipe : Recipe or SimhashRecipe
     frequencies : Frequencies, optional
         What tokens were weighed by.
+    skipped : pyarrow.Table, optional
+        file, row, rows, reason: what could not be read, with `on_error="skip"`; see `Documents.skipped`.
 
     Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. By simhash, both
     tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
@@ -391,6 +394,7 @@ class Result:
     report: dict[str, Any]
     recipe: AnyRecipe
     frequencies: Frequencies | None = None
+    skipped: pa.Table | None = None
 
     @property
     def kept(self) -> pa.ChunkedArray:
@@ -640,7 +644,7 @@ def _joined(arrays: list[Any], dtype: Any, width: int = 0) -> Any:
     return joined
 
 
-def _ids(sketches: _Sketches, where: str) -> pa.Array:
+def _ids(sketches: _Sketches, documents: Documents, what: str) -> pa.Array:
     """All ids as one array.
 
     Raises
@@ -650,17 +654,11 @@ def _ids(sketches: _Sketches, where: str) -> pa.Array:
     """
     if not sketches.ids:
         return pa.nulls(0, pa.int64())
-    chunks = pa.chunked_array(sketches.ids)
+    chunks = pa.chunked_array(alike(sketches.ids))
     if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
         chunks = chunks.cast(pa.large_string())
     ids = chunks.combine_chunks()
-    if len(pc.unique(ids)) < len(ids):
-        counts = pc.value_counts(ids)
-        repeated = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
-        raise InputError(
-            f"{where}: id {shorten(repr(repeated['values']), 60)} stands for {repeated['counts']:,} documents; "
-            "name a column of unique ids with --id-column, or leave it out to use row numbers"
-        )
+    documents.check_unique(ids, what)
     return ids
 
 
@@ -681,7 +679,9 @@ def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Ar
         return ids, known if len(known) else pa.nulls(0, ids.type)
     for common, belongs in families:
         if belongs(ids.type) and belongs(known.type):
-            return ids.cast(common), known.cast(common)
+            for kind in (common, pa.uint64()):
+                with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
+                    return ids.cast(kind), known.cast(kind)
     if rows_only and pa.types.is_integer(known.type) and families[1][1](ids.type):
         return ids, known.cast(ids.type)
     raise InputError(f"ids of the input are {ids.type}, those of the reference set {known.type}; make them one type")
@@ -785,6 +785,8 @@ def dedup(
     id_column: str | None = None,
     html: bool = False,
     glob: str | None = None,
+    on_error: str = "stop",
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     against: Any = None,
     recipe: AnyRecipe | None = None,
     method: str = "minhash",
@@ -814,7 +816,7 @@ def dedup(
         See `open_documents`.
     texts : list of str, array or Series of strings, optional
         The texts themselves, instead of `source`; their ids are row numbers.
-    text_columns, id_column, html, glob
+    text_columns, id_column, html, glob, on_error, max_document_bytes
         How to read it; see `open_documents`. Without an id column, ids are row numbers or relative paths.
     against : like `source`, optional
         A reference set: what resembles it is removed, it is left untouched.
@@ -881,6 +883,7 @@ def dedup(
     resolve(backend, device, gpu_memory)  # before anything is opened
     column, _ = _keep_column(recipe)
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
+    reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
     reading["other_columns"] = [column] if column else []
     documents = open_documents(source, texts=texts, **reading)
     reference = None if against is None else _open_reference(against, reading)
@@ -892,6 +895,9 @@ def dedup(
             folder = stack.enter_context(new_folder(output, overwrite, reads))
         if folder is not None and not documents.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
+        documents.check_ids_early("input")
+        if reference is not None:
+            reference.check_ids_early("reference set")
         job = stack.enter_context(running(backend, device, gpu_memory))
         waiting, spool_bytes = None, job.spool_bytes
         if _has_to_count(recipe, known):
@@ -957,7 +963,7 @@ def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
         return open_documents(against, **reading)
     except InputError:
         with contextlib.suppress(InputError):
-            files = open_documents(against, html=reading["html"], glob=reading["glob"])
+            files = open_documents(against, **reading | {"text_columns": None, "id_column": None})
             if files.format == "text":
                 return files
         raise
@@ -1006,7 +1012,7 @@ def _decide(
         sketches = _sketch_documents(documents, recipe, clock, job, column=column, before=known.documents, **options)
 
     if sketches.documents == 0:
-        raise InputError("the input holds no documents; nothing was written")
+        raise _no_documents(documents)
     if waiting is not None and isinstance(recipe, SimhashRecipe):
         with clock.stage("weigh"):
             frequencies, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spill)
@@ -1015,7 +1021,8 @@ def _decide(
             sketches.features.append(found)  # of the reference set too, whose features come first
     with clock.stage("collide"):
         num_known, num = known.documents, known.documents + sketches.documents
-        ids, known_ids = _ids(sketches, "input"), _ids(known, "reference set")
+        ids = _ids(sketches, documents, "input")
+        known_ids = _ids(known, reference or documents, "reference set")
         if reference is not None:
             ids, known_ids = _one_type(ids, known_ids, rows_only=reference.id_column is None)
         num_tokens = _joined(sketches.num_tokens, np.int64)
@@ -1154,6 +1161,11 @@ def _decide(
         },
         "timings": clock.seconds,
     }
+    skipped = documents.skipped
+    if skipped is not None:
+        if reference is not None:
+            skipped = pa.concat_tables([skipped, reference.skipped])
+        report["counts"]["skipped"] = num_skipped(skipped)
     metadata = {METADATA_KEY: recipe.to_json().encode()}
     return Result(
         documents=pa.table(table).replace_schema_metadata(metadata),
@@ -1161,6 +1173,23 @@ def _decide(
         report=report,
         recipe=recipe,
         frequencies=frequencies,
+        skipped=skipped,
+    )
+
+
+def num_skipped(skipped: pa.Table) -> int:
+    """How many rows were skipped at least: where that cannot be known, one."""
+    return int(pc.sum(pc.fill_null(skipped["rows"], 1)).as_py() or 0)
+
+
+def _no_documents(documents: Documents) -> InputError:
+    skipped = documents.skipped
+    if skipped is None or len(skipped) == 0:
+        return InputError("the input holds no documents; nothing was written")
+    first = skipped.slice(0, 1).to_pylist()[0]
+    return InputError(
+        f"the input holds no documents that can be read: {num_skipped(skipped):,} rows were skipped, the first in "
+        f"{first['file']} ({first['reason']})"
     )
 
 
@@ -1350,6 +1379,8 @@ def sketch(
     id_column: str | None = None,
     html: bool = False,
     glob: str | None = None,
+    on_error: str = "stop",
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     recipe: AnyRecipe | None = None,
     method: str = "minhash",
     threshold: float | None = None,
@@ -1371,7 +1402,7 @@ def sketch(
 
     By simhash, for `hamming`: id; num_tokens; simhash, uint64 or two of them, null for documents without tokens. Where
     document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to come can
-    be weighed alike.
+    be weighed alike. With `on_error="skip"` another file gets the rows that cannot be read (`skipped_path`).
 
     Other parameters as in `dedup`.
 
@@ -1387,14 +1418,27 @@ def sketch(
     if output is None:
         raise ParameterError("output: say where the sketches go, such as 'sketches.parquet'")
     documents = open_documents(
-        source, texts=texts, text_columns=text_columns, id_column=id_column, html=html, glob=glob
+        source,
+        texts=texts,
+        text_columns=text_columns,
+        id_column=id_column,
+        html=html,
+        glob=glob,
+        on_error=on_error,
+        max_document_bytes=max_document_bytes,
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
-        outputs = [output, frequencies_path(output)] if _has_to_count(recipe, known) else [output]
+        outputs = {"sketches": output}
+        if _has_to_count(recipe, known):
+            outputs["frequencies"] = frequencies_path(output)
+        if on_error != "stop":
+            outputs["skipped"] = skipped_path(output)
         reads = _files_read(documents, None, frequencies)
-        file, *others = stack.enter_context(new_files(outputs, overwrite, reads))
-        counted, waiting = others[0] if others else None, None
+        files = dict(zip(outputs, stack.enter_context(new_files([*outputs.values()], overwrite, reads)), strict=True))
+        file, counted, left_out = files["sketches"], files.get("frequencies"), files.get("skipped")
+        documents.check_ids_early()
+        waiting = None
         job = stack.enter_context(running(backend, device, gpu_memory))
         if counted is not None:
             waiting = stack.enter_context(_Waiting(temp_dir or file.parent, job, job.spool_bytes))
@@ -1403,8 +1447,8 @@ def sketch(
             options["whole"] = isinstance(recipe, Recipe)
             sketches = _sketch_documents(documents, recipe, clock, job, **options)
             if sketches.documents == 0:
-                raise InputError("the input holds no documents; nothing was written")
-            ids = _ids(sketches, "input")
+                raise _no_documents(documents)
+            ids = _ids(sketches, documents, "input")
         if waiting is not None and counted is not None and isinstance(recipe, SimhashRecipe):
             with clock.stage("weigh"):
                 counts, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spill)
@@ -1428,8 +1472,12 @@ def sketch(
                 columns[name] = _column(array, null)
             table = pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
             write_table(table, file)
+            skipped = documents.skipped
+            if left_out is not None and skipped is not None:
+                write_table(skipped.replace_schema_metadata(table.schema.metadata), left_out)
     return {
         "documents": sketches.documents,
+        **({} if skipped is None else {"skipped": num_skipped(skipped)}),
         "empty": int(np.count_nonzero(num_tokens == 0)),
         "null_text": sketches.null_text,
         "invalid_utf8": sketches.invalid_utf8,
@@ -1449,6 +1497,11 @@ def frequencies_path(output: str | Path) -> Path:
     under another: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
     path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
     return Path(f"{path}.frequencies{suffix}")
+
+
+def skipped_path(output: str | Path) -> Path:
+    """Where the rows are listed that could not be read for some sketches: beside them."""
+    return Path(output).with_suffix(".skipped.parquet")
 
 
 def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:

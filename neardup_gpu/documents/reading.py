@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..errors import InputError, OutputError
+from ..errors import InputError, OutputError, ResourceError
 from .uris import masked_text
 
 
@@ -23,6 +23,8 @@ def reading(name: str, problem: str = "cannot be read") -> Iterator[None]:
         yield
     except (InputError, OutputError):
         raise
+    except MemoryError as error:  # Arrow's is also an ArrowException
+        raise ResourceError(f"{name}: too little memory to read it ({brief(error)}); free some.") from error
     except FileNotFoundError:
         raise InputError(f"{name}: no such file or folder.") from None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
