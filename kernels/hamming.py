@@ -668,6 +668,96 @@ def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, buc
     return packed[:size], distance[:size], num_large, num_uncompared
 
 
+@jit()
+def _touched(words, queries, parts, tops, radius):
+    """See `touched`."""
+    num_tables, n = words.shape
+    starts = np.empty(len(queries) * num_tables, np.int64)
+    stops, near, size = np.empty_like(starts), np.empty(16, np.int64), 0
+    permuted, places = np.empty(num_tables, np.uint64), np.empty((num_tables, 2), np.int64)
+    per_word = parts.shape[1] // queries.shape[1]
+    for query in range(len(queries)):
+        for table in range(num_tables):
+            word = np.uint64(0)
+            for column in range(queries.shape[1]):
+                for part in range(column * per_word, (column + 1) * per_word):
+                    word |= move(queries[query, column], parts[table, part, 0], parts[table, part, 1])
+            permuted[table] = word
+            places[table] = _around(words[table], word & tops[table])
+        for table in range(num_tables):
+            word, top, column = permuted[table], tops[table], words[table]
+            start = stop = interpolation_search(column, word & top, places[table, 0], places[table, 1])
+            if start < n and (column[start] ^ word) & top == np.uint64(0):
+                stop = _bucket_stop(column, start, n, top)
+            at = query * num_tables + table
+            starts[at], stops[at] = table * n + max(start - 1, 0), table * n + min(stop + 1, n)
+            more = _num_near(word, column, start, stop, radius)
+            if size + more > len(near):
+                near = np.concatenate((near, np.empty(size + more, np.int64)))
+            if more:
+                for j in range(start, stop):
+                    if count_bits(word ^ column[j]) <= np.uint64(radius):
+                        near[size] = table * n + j
+                        size += 1
+    return starts, stops, near[:size]
+
+
+def touched(words, masks, queries, radius):
+    """What of some tables decides the answer of `probe_cpu` to a few queries; None for many, which read everything.
+
+    Of each query's bucket in each table the words, the one before and the one after. Whatever else a search reads on
+    its way may be damaged: a search that ends between two words in order, the one below what is sought and the other
+    not, has ended where it had to. `probe_cpu` searches alike, so it ends there, too.
+
+    Returns
+    -------
+    starts, stops : arrays of int64, shape (queries x tables,)
+        Runs of words, numbered table after table.
+    near : array of int64
+        The words among them whose rows are looked at.
+    """
+    if len(queries) * _FEW > words.shape[1]:
+        return None
+    prepared = plan(masks)
+    return _touched(words, np.ascontiguousarray(_columns(queries)), prepared.moves, prepared.tops, radius)
+
+
+@jit()
+def _unread(starts, stops, item_bytes, block_bytes, done):
+    """See `unread`; some may be there more than once."""
+    size = 0
+    for write in (False, True):
+        found = np.empty(size if write else 0, np.int64)
+        size = 0
+        for i in range(len(starts)):
+            first = max(starts[i], 0) * item_bytes // block_bytes
+            last = (stops[i] * item_bytes - 1) // block_bytes if stops[i] > starts[i] else first - 1
+            for block in range(first, min(last + 1, len(done))):
+                if not done[block]:
+                    if write:
+                        found[size] = block
+                    size += 1
+    return found
+
+
+def unread(starts, stops, item_bytes, block_bytes, done):
+    """Numbers of the blocks of a file that hold values of some runs and are not `done`, in order, each once.
+
+    Parameters
+    ----------
+    starts, stops : arrays of int64
+    item_bytes, block_bytes : int
+        Of a value and of a block; the file begins with value 0 and has as many blocks as `done`.
+    done : array of uint8
+
+    Returns
+    -------
+    array of int64
+    """
+    found = _unread(starts, stops, item_bytes, block_bytes, done)
+    return np.unique(found) if len(found) > 1 else found
+
+
 @jit(parallel=True)
 def _count_near(words, queries, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops):
     """Where each query's bucket begins and ends, and how many in it are near; (matches of each run, large, left out).

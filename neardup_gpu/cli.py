@@ -702,7 +702,8 @@ def _describe(path: Path) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from .hamming import HammingIndex, is_index
+    from .hamming import HammingIndex
+    from .index_file import is_index
     from .recipe import METADATA_KEY
 
     if is_index(path):
