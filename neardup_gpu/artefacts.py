@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .data import bools
-from .errors import InputError, OutputError
+from .errors import OutputError
 from .recipe import METADATA_KEY
+from .tables import write_table
 
 if TYPE_CHECKING:
     from .documents import Documents
@@ -153,11 +154,6 @@ def write_result(folder: Path, result: Result, documents: Documents) -> None:
     (folder / REPORT).write_text(json.dumps(result.report, indent=1, default=str) + "\n")
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write an artefact as Parquet."""
-    pq.write_table(table, path, compression="zstd")
-
-
 def read_report(folder: str | Path) -> dict[str, Any]:
     """The report of a finished run.
 
@@ -171,19 +167,3 @@ def read_report(folder: str | Path) -> dict[str, Any]:
         return json.loads(path.read_text())
     except (OSError, ValueError):
         raise OutputError(f"{folder}: not a finished result, there is no readable {REPORT}") from None
-
-
-def read_table(path: str | Path) -> pa.Table:
-    """Read an artefact.
-
-    Raises
-    ------
-    InputError
-        If it is missing or not a Parquet file.
-    """
-    try:
-        return pq.read_table(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None

@@ -21,11 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import pipeline
-from .artefacts import read_report, read_table
+from .artefacts import read_report
 from .documents import open_described
 from .errors import InputError
 from .recipe import recipe_of
 from .report import Style, count, printable, shorten
+from .tables import read_table
 
 MEMBERS = 20
 """Members of a group that are listed."""

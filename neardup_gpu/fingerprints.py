@@ -21,9 +21,10 @@ import pyarrow.parquet as pq
 
 from . import hamming
 from .data import arrow
-from .errors import InputError, ParameterError, RecipeMismatchError
+from .errors import InputError, NeardupError, ParameterError, RecipeMismatchError
 from .hamming import CHUNK_BYTES
 from .recipe import METADATA_KEY, AnyRecipe, recipe_from_json
+from .tables import opened
 
 Paths = str | Path | list[str] | list[Path]
 
@@ -293,25 +294,23 @@ def _npy_bits(path: Path) -> int:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[pa.Schema, Any]]:
-    """The schema of a Parquet or Arrow file, and the open file."""
-    ipc = path.suffix.lower() in IPC
+def _opened(path: Path, *, whole: bool = False) -> Iterator[tuple[pa.Schema, Any]]:
+    """The schema of a Parquet or Arrow file, and the open file; `whole`: it is going to be read."""
+    if path.suffix.lower() not in IPC:
+        with opened(path, whole=whole) as file:
+            yield file.schema_arrow, file
+        return
     try:
-        with contextlib.ExitStack() as stack:
-            if not ipc:
-                file = stack.enter_context(pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20))
-                yield file.schema_arrow, file
-                return
-            handle = stack.enter_context(pa.memory_map(str(path)))
+        with pa.memory_map(str(path)) as handle:
             magic = handle.read(6)
             handle.seek(0)
-            reader = stack.enter_context((pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream)(handle))
-            yield reader.schema, reader
-    except InputError:
+            with (pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream)(handle) as reader:
+                yield reader.schema, reader
+    except NeardupError:
         raise
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, ValueError) as error:
         why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(f"{path}: cannot be read as {'Arrow IPC' if ipc else 'Parquet'} ({why})") from None
+        raise InputError(f"{path}: cannot be read as Arrow IPC ({why})") from None
 
 
 def _read(path: Path, column: str, id_column: str | None, max_bytes: int) -> Iterator[tuple[Any, pa.Array | None]]:
@@ -322,7 +321,7 @@ def _read(path: Path, column: str, id_column: str | None, max_bytes: int) -> Ite
         return
     names = [column, *([] if id_column is None else [id_column])]
     most = min(1 << 16, max(1, max_bytes // 24))  # rows at once
-    with _opened(path) as (_, file):
+    with _opened(path, whole=True) as (_, file):
         if isinstance(file, pq.ParquetFile):
             batches: Iterable[pa.RecordBatch] = file.iter_batches(most, columns=names)
         elif isinstance(file, pa.ipc.RecordBatchFileReader):

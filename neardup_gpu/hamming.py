@@ -30,6 +30,7 @@ from neardup_gpu.kernels.launch import array_module, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
 from . import index_file
+from .artefacts import new_file
 from .backend import home, kernel, resolve
 from .data import Ragged
 from .errors import DamagedError, InputError, ParameterError, RecipeMismatchError
@@ -1030,6 +1031,11 @@ class HammingIndex:
         OutputError
             If the file exists and is not to be overwritten, is no index, or cannot be written.
         """
+        with new_file(path, overwrite, is_ours=index_file.is_index) as file:
+            self.write(file)
+
+    def write(self, file: Path) -> None:
+        """As `save`, where nothing is yet."""
         if self._file is not None:  # or what is damaged would be written with checksums of its own
             self._file.verify_all()
         header = {
@@ -1040,7 +1046,7 @@ class HammingIndex:
             "ids": None if self.ids is None else self.ids.kind,
             "recipe": self.recipe,
         }
-        index_file.write(path, header, self._arrays(), overwrite)
+        index_file.write(file, header, self._arrays())
 
     @classmethod
     def load(

@@ -22,7 +22,6 @@ import numpy as np
 
 from neardup_gpu.kernels.hamming import unread
 
-from .artefacts import new_file
 from .checksums import changed, checksum
 from .errors import DamagedError, InputError
 
@@ -49,14 +48,8 @@ _PAGE = 4096
 _KINDS = {np.dtype(kind).str: np.dtype(kind) for kind in "bBhHiIlLqQ"}  # of arrays, in this machine's byte order
 
 
-def write(path: str | Path, header: dict[str, Any], arrays: dict[str, np.ndarray], overwrite: bool) -> None:
-    """Write a file, whole or not at all; `header` becomes JSON beside what is said of the arrays.
-
-    Raises
-    ------
-    OutputError
-        If the file exists and is not to be overwritten, is no index, or cannot be written.
-    """
+def write(file: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write an index where nothing is yet; `header` becomes JSON beside what is said of the arrays."""
     described = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
     text = json.dumps({**header, "arrays": described}).encode()
     checksums = np.array([found for array in arrays.values() for found in _checksums(array)], np.uint64)
@@ -64,11 +57,11 @@ def write(path: str | Path, header: dict[str, Any], arrays: dict[str, np.ndarray
     head += bytes(-(_PREAMBLE.itemsize + len(head)) % _PAGE)
     preamble = np.array((MAGIC, BYTE_ORDER, VERSION, len(text), len(checksums), checksum(head), 0), _PREAMBLE)
     preamble["preamble"] = checksum(preamble.tobytes()[:_FIELDS])
-    with new_file(path, overwrite, is_ours=is_index) as partial, open(partial, "wb") as file:
-        file.write(preamble.tobytes() + head)
+    with open(file, "wb") as out:
+        out.write(preamble.tobytes() + head)
         for array in arrays.values():
-            array.tofile(file)
-            file.write(bytes(-array.nbytes % _PAGE))
+            array.tofile(out)
+            out.write(bytes(-array.nbytes % _PAGE))
 
 
 def _checksums(array: np.ndarray) -> Iterator[int]:

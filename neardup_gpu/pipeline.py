@@ -38,7 +38,7 @@ from neardup_gpu.kernels.launch import array_module, out_of_memory
 from neardup_gpu.kernels.scalar import mix64_all
 
 from . import __version__, hamming, theory
-from .artefacts import new_file, new_folder, read_table, write_result, write_table
+from .artefacts import new_file, new_folder, write_result
 from .backend import Job, home, kernel, resolve, running
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
@@ -47,6 +47,7 @@ from .frequencies import Counter, Frequencies
 from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe, recipe_of
 from .report import shorten
 from .spool import DeviceSpool, Spool
+from .tables import read_table, write_table
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""

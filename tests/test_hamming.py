@@ -941,14 +941,15 @@ def test_simhashes_of_a_foreign_recipe_are_refused(tmp_path):
 def forged(path, **arrays):
     """Replace some arrays of an index; the checksums are right."""
     file = IndexFile(path)
-    index_file.write(path, file.header, {**file.arrays, **arrays}, overwrite=True)
+    arrays = {name: array.copy() for name, array in (file.arrays | arrays).items()}  # which the file may not be
+    index_file.write(path, file.header, arrays)
 
 
 def test_tables_of_another_design_are_refused(tmp_path):
     _, path = saved(tmp_path)
     file = IndexFile(path)
     for masks in (file.header["masks"][::-1], file.header["masks"][1:], []):
-        index_file.write(path, {**file.header, "masks": masks}, file.arrays, overwrite=True)
+        index_file.write(path, {**file.header, "masks": masks}, {name: a.copy() for name, a in file.arrays.items()})
         with pytest.raises(RecipeMismatchError, match="another design"):
             HammingIndex.load(path)
 
