@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from .launch import Device, cuda, jit, kernel, namespace, to_host
+from .launch import Device, check_rows, cuda, jit, kernel, namespace, to_host
 from .pairtables import most_rows
 
 NO_LIMIT = 2**62
@@ -305,15 +305,9 @@ def _sorted(words, num_bits):
     return words, rows
 
 
-def _check_rows(array):
-    """Rows are 32 bits in tables, and pairs of them one word."""
-    if len(array) >= 2**32 - 1:
-        raise ValueError(f"a table holds fewer than 2**32 - 1 fingerprints, not {len(array)}: divide them")
-
-
 def table_cpu(fingerprints, mask, whole):
     """As `table_reference`: by radix sort, 11 bits at a time."""
-    _check_rows(fingerprints)
+    check_rows(len(fingerprints), "fingerprints")
     prepared = plan(mask.reshape(1, *mask.shape))
     words = _permuted(np.ascontiguousarray(_columns(fingerprints)), prepared.moves[0])
     return _sorted(words, 64 if whole else int(prepared.tops[0]).bit_count())
@@ -331,7 +325,7 @@ def _write_first(words, others, rows, first):
 
 def first_cpu(fingerprints):
     """As `first_reference`: by sorting, which puts the rows of each fingerprint side by side, the first one first."""
-    _check_rows(fingerprints)
+    check_rows(len(fingerprints), "fingerprints")
     columns = _columns(fingerprints)
     lower = np.ascontiguousarray(columns[:, 1]) if columns.shape[1] == 2 else np.empty(0, np.uint64)
     if len(lower):
@@ -532,10 +526,10 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
 
     Raises
     ------
-    ValueError
+    ResourceError
         If there are 2**32 - 1 rows or more.
     """
-    _check_rows(fingerprints)
+    check_rows(len(fingerprints), "fingerprints")
     prepared, masks, values = plan(masks), _columns(masks), np.ascontiguousarray(_columns(fingerprints))
     found, num_large, num_uncompared = _Matches(values, values, radius), 0, 0
     for number, top in enumerate(prepared.tops):
@@ -844,10 +838,10 @@ def probe_cpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, f
 
     Raises
     ------
-    ValueError
+    ResourceError
         If there are 2**32 - 1 queries or more.
     """
-    _check_rows(queries)
+    check_rows(len(queries), "queries")
     prepared, masks, queries = plan(masks), _columns(masks), np.ascontiguousarray(_columns(queries))
     if len(queries) * _FEW > words.shape[1]:
         return _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe, fingerprints)
@@ -1063,7 +1057,7 @@ def first_gpu(fingerprints):
 
 def table_gpu(fingerprints, mask, whole):
     """As `table_reference`: one thread a fingerprint, then a radix sort."""
-    _check_rows(fingerprints)
+    check_rows(len(fingerprints), "fingerprints")
     xp, prepared = namespace(), plan(mask.reshape(1, *mask.shape))
     words = _permuted_gpu(xp, _columns(xp.ascontiguousarray(fingerprints)), prepared.moves[0])
     order = xp.argsort(words if whole else words & prepared.tops[0], kind="stable")
@@ -1087,10 +1081,10 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
 
     Raises
     ------
-    ValueError
+    ResourceError
         If there are 2**32 - 1 rows or more.
     """
-    _check_rows(fingerprints)
+    check_rows(len(fingerprints), "fingerprints")
     xp, prepared = namespace(), plan(masks)
     values = _columns(xp.ascontiguousarray(fingerprints))
     masks = _columns(xp.ascontiguousarray(masks))
@@ -1125,10 +1119,10 @@ def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, f
 
     Raises
     ------
-    ValueError
+    ResourceError
         If there are 2**32 - 1 queries or more.
     """
-    _check_rows(queries)
+    check_rows(len(queries), "queries")
     xp, prepared = namespace(), plan(masks)
     queries, masks = _columns(xp.ascontiguousarray(queries)), _columns(xp.ascontiguousarray(masks))
     values = queries if fingerprints is None else xp.ascontiguousarray(fingerprints)

@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 from numba import prange, types
 
-from .launch import TABLES, cuda, jit, kernel, load, namespace, row_of, simulated
+from .launch import TABLES, check_rows, cuda, jit, kernel, load, namespace, row_of, simulated
 from .scalar import advance, advance_by_tables, byte_tables, prepare, rabin_words
 
 
@@ -197,8 +197,7 @@ def _sort_unique(packed, bits):
 
 def _row_bits(features):
     """Bits of a row number, so that a pair is one word."""
-    if len(features) >= 2**32:
-        raise ValueError(f"pair tables hold fewer than 2**32 rows, not {len(features)}: divide the documents")
+    check_rows(len(features), "documents")
     return max(1, len(features).bit_length())
 
 
@@ -210,8 +209,8 @@ def cpu(features, present, r, poly, bucket_limit, bucket_probe):
 
     Raises
     ------
-    ValueError
-        If there are 2**32 rows or more: pairs are sorted as one word of two 32-bit rows.
+    ResourceError
+        If there are 2**32 - 1 rows or more: pairs are sorted as one word of two 32-bit rows.
     """
     bits = _row_bits(features)
     rows = np.flatnonzero(present).astype(np.uint32)
@@ -436,8 +435,8 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
 
     Raises
     ------
-    ValueError
-        If there are 2**32 rows or more.
+    ResourceError
+        If there are 2**32 - 1 rows or more.
     """
     xp = namespace()
     bits = np.uint64(_row_bits(features))

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neardup_gpu.kernels import compression, hamming as kernels
-from neardup_gpu.kernels.launch import array_module, to_host
+from neardup_gpu.kernels.launch import array_module, check_rows, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
 from . import index_file
@@ -328,6 +328,8 @@ def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray
     ------
     ParameterError
         If they are something else, such as signed or floating-point numbers, or null.
+    ResourceError
+        If there are too many.
     """
     if type(values).__module__.partition(".")[0] == "pyarrow" and hasattr(values, "null_count"):
         values = _from_arrow(values, name)
@@ -350,8 +352,7 @@ def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray
         )
     if bits not in (None, 64 * array.ndim):
         raise ParameterError(f"{name}: of {64 * array.ndim} bits, where {bits} are asked for; use one length")
-    if len(array) >= 2**32 - 1:
-        raise ParameterError(f"{name}: {len(array):,} fingerprints; a set holds fewer than 2**32 - 1, divide it")
+    check_rows(len(array), name)
     return np.ascontiguousarray(array)
 
 

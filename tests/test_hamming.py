@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from strategies import STRATEGIES, fingerprints
 
 from neardup_gpu import Recipe, SimhashRecipe, artefacts, hamming, index_file
-from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
+from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError, ResourceError
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.index_file import IndexFile
 from neardup_gpu.kernels import compression, hamming as kernels
@@ -1004,7 +1004,7 @@ def test_a_table_keeps_every_bit():
 
 
 def test_a_word_of_two_rows_has_room_for_both():
-    with pytest.raises(ValueError, match="fewer than 2\\*\\*32 - 1"):
+    with pytest.raises(ResourceError, match="4,294,967,295 rows"):
         kernels.cpu(np.broadcast_to(np.uint64(0), 2**32 - 1), np.array([0], np.uint64), 3, 5, 5)
 
 
