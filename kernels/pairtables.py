@@ -7,7 +7,7 @@ pair that shares r features always collides in some table, and any other only by
 A bucket of m rows has m (m - 1) / 2 pairs. Above a limit, every row is compared only with the bucket's first
 `bucket_probe` rows, the best by priority, and the pairs that this leaves out are counted.
 
-Source: Manku, Jain and Das Sarma 2007, section 3, for tables of permuted features; Manasse 2012 for filters [k, s, r].
+Source: Manasse 2012, sections 3.1 and 6.1, for the tables; Broder 2000, section 3, for filters [k, s, r].
 Cost: C(k, r) sorts of one (key, row) table, one at a time, 24 bytes a row, and 16 to 32 bytes for each candidate pair;
 on a GPU see `gpu`.
 """

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .checksums import checksum, checksum_of_file
 from .data import bools
-from .errors import OutputError
+from .errors import DamagedError, NeardupError, OutputError
 from .recipe import METADATA_KEY
 from .tables import write_table
 
@@ -151,7 +152,43 @@ def write_result(folder: Path, result: Result, documents: Documents) -> None:
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
     documents.write_kept(folder / "kept", bools(result.documents["kept"].combine_chunks()))
-    (folder / REPORT).write_text(json.dumps(result.report, indent=1, default=str) + "\n")
+    names = sorted(path for path in folder.rglob("*") if path.is_file())
+    listed = {path.relative_to(folder).as_posix(): checksum_of_file(path) for path in names}
+    text = json.dumps({**result.report, "checksums": listed}, indent=1, default=str)
+    (folder / REPORT).write_bytes(_with_checksum(text.encode()))
+
+
+def _with_checksum(text: bytes) -> bytes:
+    """A JSON object with one more entry, the checksum of the text before it."""
+    before = text.removesuffix(b"\n}")
+    return before + f',\n "checksum": "{checksum(before):016x}"\n}}\n'.encode()
+
+
+def report_is_as_written(folder: Path) -> bool:
+    """Whether no byte of a report was changed."""
+    text = (folder / REPORT).read_bytes()
+    before, comma, _ = text.rpartition(b',\n "checksum": ')
+    return bool(comma) and _with_checksum(before + b"\n}") == text
+
+
+@contextlib.contextmanager
+def using_report(folder: str | Path) -> Iterator[None]:
+    """Around what takes a report's entries for what they should be: it is damaged where they are not.
+
+    Raises
+    ------
+    DamagedError
+        In place of the errors that wrong entries lead to.
+    """
+    try:
+        yield
+    except NeardupError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DamagedError(
+            f"{Path(folder) / REPORT}: has changed since it was written ({type(error).__name__} in an entry); "
+            "run neardup dedup again"
+        ) from error
 
 
 def read_report(folder: str | Path) -> dict[str, Any]:
@@ -162,8 +199,10 @@ def read_report(folder: str | Path) -> dict[str, Any]:
     OutputError
         If the folder is not a finished result.
     """
-    path = Path(folder) / REPORT
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
-        raise OutputError(f"{folder}: not a finished result, there is no readable {REPORT}") from None
+        report = json.loads((Path(folder) / REPORT).read_text(encoding="utf-8"))
+        if isinstance(report, dict):
+            return report
+    except (OSError, ValueError, RecursionError):
+        pass
+    raise OutputError(f"{folder}: not a finished result, there is no readable {REPORT}")

@@ -46,6 +46,18 @@ def changed(path: str | Path) -> DamagedError:
     return DamagedError(f"{path}: has changed since it was written (a checksum differs); make it again")
 
 
+def checksum_of_file(path: str | Path) -> str:
+    """Checksum of all bytes of a file: 16 hexadecimal digits.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    with open(path, "rb") as file:
+        return f"{_checksum_of(file, os.fstat(file.fileno()).st_size):016x}"
+
+
 def seal(path: Path) -> None:
     """Add checksums to a Parquet file that is complete."""
     with open(path, "r+b") as file:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import signal
@@ -16,7 +15,7 @@ import typer
 
 from . import __version__, hamming_cli
 from .console import announce_compilation, notes, print_counts, print_json, progress_bars, style_of
-from .errors import InputError, NeardupError, OutputError, ParameterError
+from .errors import NeardupError, OutputError, ParameterError
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -48,7 +47,7 @@ from .options import (
     Threshold,
     Weighting,
 )
-from .report import Style, count, percent, recipe_lines, shorten, summary
+from .report import Style, count, percent, printable, recipe_lines, shorten, summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -526,23 +525,35 @@ def info(
     path: Annotated[
         str, typer.Argument(metavar="FILE", help="Any file that neardup wrote, or a result folder.", show_default=False)
     ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare every byte with the checksums that were written with it.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the recipe and the counts of any artefact."""
-    found = _describe(Path(path))
+    from . import info as artefact
+    from .artefacts import using_report
+
+    found = artefact.describe(Path(path))
+    if check:
+        found["checked"] = artefact.check(Path(path))
     if as_json:
         print_json(found)
         return
     style = style_of(sys.stdout)
     lines = [f"{style.bold(found['kind'])}  {shorten(str(path), style.width - len(found['kind']) - 2)}"]
     if "report" in found:
-        lines += ["", summary(found["report"], style, output=found["folder"], verbose=True)]
+        with using_report(found["folder"]):
+            lines += ["", summary(found["report"], style, output=found["folder"], verbose=True)]
     else:
         lines += [f"  {name.replace('_', ' '):14} {value:,}" for name, value in found["counts"].items()]
         if "columns" in found:
-            lines.append(f"  {'columns':14} {', '.join(found['columns'])}")
+            lines.append(f"  {'columns':14} {printable(', '.join(found['columns']))}")
         if found["recipe"]:
-            lines += ["", style.bold("recipe"), *recipe_lines(found["recipe"])]
+            shown = {printable(str(name)): printable(str(value)) for name, value in found["recipe"].items()}
+            lines += ["", style.bold("recipe"), *recipe_lines(shown)]
+    if check:
+        lines += ["", f"checked: {printable(found['checked'])} are as written"]
     typer.echo("\n".join(lines))
 
 
@@ -679,65 +690,3 @@ def _draw(path: Path, filter: tuple[int, int, int], threshold: float | None, ove
     except OSError as error:
         path.unlink(missing_ok=True)
         raise OutputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
-
-
-def _describe(path: Path) -> dict[str, Any]:
-    """What an artefact is, its recipe and counts.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
-    if path.is_dir() or path.name == "report.json":
-        from .artefacts import read_report
-
-        folder = path if path.is_dir() else path.parent
-        return {"kind": "result", "folder": str(folder), "report": read_report(folder)}
-    for kept in path.parents:
-        if kept.name == "kept" and (kept.parent / "report.json").exists():
-            raise InputError(f"{path}: kept rows, in the input's own format; try neardup info {kept.parent}")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from .hamming import HammingIndex
-    from .index_file import is_index
-    from .recipe import METADATA_KEY
-
-    if is_index(path):
-        index = HammingIndex.load(path)
-        counts = {
-            "fingerprints": len(index),
-            "bits": index.design.bits,
-            "radius": index.radius,
-            "tables": index.design.num_tables,
-            "leading_bits": index.design.prefix,
-            "file_bytes": path.stat().st_size,
-        }
-        return {"kind": "index", "counts": counts, "recipe": index.recipe}
-    try:
-        with pq.ParquetFile(path) as file:
-            schema, rows = file.schema_arrow, file.metadata.num_rows
-    except (pa.ArrowException, OSError):
-        raise InputError(f"{path}: not an artefact of neardup: neither Parquet nor a report.json") from None
-    stored = (schema.metadata or {}).get(METADATA_KEY)
-    if stored is None:
-        raise InputError(f"{path}: holds no recipe; it was not written by neardup")
-    names = set(schema.names)
-    telling = {
-        "documents": "duplicate_of",
-        "pairs": "id_a",
-        "matches": "query_id",
-        "sketches": "signature",
-        "simhashes": "simhash",
-        "frequencies": "token",
-    }
-    kind = next((kind for kind, column in telling.items() if column in names), "artefact")
-    return {
-        "kind": kind,
-        "columns": schema.names,
-        "counts": {"rows": rows, "file_bytes": path.stat().st_size},
-        "recipe": json.loads(stored),
-    }

@@ -244,7 +244,7 @@ def collide(
     Returns
     -------
     Candidates
-        Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1; Broder 2000, section 3; for simhashes see `hamming`.
+        Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1, 6.1; Broder 2000, 3; for simhashes see `hamming`.
     """
     check_rows(len(features), "documents")
     if present is None:
