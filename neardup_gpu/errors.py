@@ -14,9 +14,17 @@ Every message is one line: it names the file, column or value and says what to d
 exits with status 2. Each class is also the built-in error that fits, so that `except ValueError` works as expected.
 """
 
+from .printable import printable
+
 
 class NeardupError(Exception):
-    """Root of every error that this package raises on purpose."""
+    """Root of every error that this package raises on purpose.
+
+    As text it is one printable line, whatever names and values it repeats.
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InputError(NeardupError, ValueError):

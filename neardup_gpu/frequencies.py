@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import weights as weights_kernel
 
-from .artefacts import new_file
 from .backend import home, kernel
 from .checksums import changed
 from .data import Ragged, arrow
 from .errors import InputError, RecipeMismatchError
+from .outputs import new_file
 from .recipe import METADATA_KEY, SimhashRecipe, recipe_of
 from .tables import read_table, write_table
 

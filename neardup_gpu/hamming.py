@@ -30,12 +30,12 @@ from neardup_gpu.kernels.launch import array_module, check_rows, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
 from . import index_file
-from .artefacts import new_file
 from .backend import home, kernel, resolve
 from .data import Ragged
 from .errors import DamagedError, InputError, ParameterError, RecipeMismatchError
 from .ids import Ids
 from .index_file import IndexFile
+from .outputs import new_file
 from .recipe import SimhashRecipe
 
 LEADING = 64
@@ -1035,7 +1035,7 @@ class HammingIndex:
         with new_file(path, overwrite, is_ours=index_file.is_index) as file:
             self.write(file)
 
-    def write(self, file: Path) -> None:
+    def write(self, path: Path) -> None:
         """As `save`, where nothing is yet."""
         if self._file is not None:  # or what is damaged would be written with checksums of its own
             self._file.verify_all()
@@ -1047,7 +1047,7 @@ class HammingIndex:
             "ids": None if self.ids is None else self.ids.kind,
             "recipe": self.recipe,
         }
-        index_file.write(file, header, self._arrays())
+        index_file.write(path, header, self._arrays())
 
     @classmethod
     def load(
