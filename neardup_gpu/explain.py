@@ -22,12 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import pipeline
-from .artefacts import read_report, read_table
+from .artefacts import read_report, using_report
 from .documents import open_described
 from .errors import InputError
 from .printable import printable
 from .recipe import recipe_of
 from .report import beside, count, resemblance, shorten
+from .tables import read_table
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -125,9 +126,16 @@ def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
     ------
     OutputError
         If the folder is not a finished result.
+    DamagedError
+        If it is not as it was written.
     InputError
         If it has no such document, or the input is gone or has changed since.
     """
+    with using_report(folder):
+        return _explain(folder, id, full)
+
+
+def _explain(folder: str | Path, id: Any, full: bool) -> Explanation:
     report = read_report(folder)
     table = read_table(Path(folder) / "documents.parquet")
     recipe = recipe_of(table.schema, f"{folder}/documents.parquet")

@@ -34,11 +34,11 @@ from neardup_gpu.kernels import (
     tokens as tokens_kernel,
     weights as weights_kernel,
 )
-from neardup_gpu.kernels.launch import array_module, out_of_memory
+from neardup_gpu.kernels.launch import array_module, check_rows, out_of_memory
 from neardup_gpu.kernels.scalar import mix64_all
 
 from . import __version__, hamming, theory
-from .artefacts import read_table, write_report, write_result, write_table
+from .artefacts import write_report, write_result
 from .backend import Job, home, kernel, resolve, running
 from .clock import Clock, Progress, with_bars
 from .data import Pairs, Ragged, arrow
@@ -48,8 +48,10 @@ from .documents.skipped import MAX_DOCUMENT_BYTES
 from .errors import InputError, ParameterError, RecipeMismatchError
 from .frequencies import Counter, Frequencies
 from .outputs import new_file, new_files, new_folder
-from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe, recipe_of
+from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe
+from .sketches import read_sketches
 from .spool import DeviceSpool, Spool
+from .tables import write_table
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
@@ -242,8 +244,9 @@ def collide(
     Returns
     -------
     Candidates
-        Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1; Broder 2000, section 3; for simhashes see `hamming`.
+        Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1, 6.1; Broder 2000, 3; for simhashes see `hamming`.
     """
+    check_rows(len(features), "documents")
     if present is None:
         present = np.ones(len(features), bool)
     if isinstance(recipe, SimhashRecipe):
@@ -606,6 +609,7 @@ def _sketch_documents(
             kept.column.append(batch.columns[column])
         kept.ids.append(batch.ids)
         kept.documents += batch.num_rows
+        check_rows(kept.documents, "documents")
         kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
         kept.null_text += batch.num_null
         clock.report("sketch", before + kept.documents, _num_rows(sources or [documents]))
@@ -1530,7 +1534,7 @@ def find_pairs(
     Parameters
     ----------
     sketches : path or list of paths
-        What `sketch` wrote, all under one recipe.
+        What `sketch` wrote, all under one recipe; their order does not matter.
     output : path, optional
         A Parquet file for the table.
     threshold : float, optional
@@ -1557,7 +1561,7 @@ def find_pairs(
         file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
         job = stack.enter_context(running(backend, device, gpu_memory))
         with clock.stage("read"):
-            table, recipe = _read_sketches(paths, r)
+            table, recipe = read_sketches(paths, r)
         if r is not None:
             recipe = recipe.with_(filter=(recipe.filter.k, recipe.filter.s, r))
         with clock.stage("collide"):
@@ -1617,39 +1621,3 @@ def _matrix(column: pa.ChunkedArray) -> np.ndarray:
     if values.null_count:  # Parquet gives a null list null values, which NumPy would turn into floats
         values = pc.fill_null(values, 0)
     return values.to_numpy(zero_copy_only=False).reshape(-1, width)
-
-
-def _read_sketches(paths: list[str | Path], r: int | None) -> tuple[pa.Table, Recipe]:
-    """Sketches of several files as one table, and their common recipe."""
-    if not paths:
-        raise InputError("no sketches given; name the Parquet files that `neardup sketch` wrote")
-    tables: list[pa.Table] = []
-    recipe: Recipe | None = None
-    for path in paths:
-        table = read_table(path)
-        if "simhash" in table.column_names:
-            raise InputError(f"{path}: holds simhashes; find pairs of those with `neardup hamming pairs`")
-        for name in ("id", "num_tokens", "fingerprint", "signature", "features"):
-            if name not in table.column_names:
-                raise InputError(f"{path}: no column {name!r}; it was not written by `neardup sketch`")
-        stored = Recipe.from_json(recipe_of(table.schema, str(path)).to_json(), str(path))
-        if recipe is None:
-            recipe = stored
-        else:
-            recipe.check_sketches(stored, str(path))
-            for name in ("bucket_limit", "bucket_probe", *(["filter"] if r is None else [])):
-                if getattr(stored, name) != getattr(recipe, name):
-                    raise RecipeMismatchError(
-                        f"{path}: made with {name} = {getattr(stored, name)}, {paths[0]} with {getattr(recipe, name)}; "
-                        "sketch them alike"
-                    )
-        if tables and table["id"].type != tables[0]["id"].type:
-            raise InputError(
-                f"{path}: ids are {table['id'].type}, those of {paths[0]} {tables[0]['id'].type}; make them one type"
-            )
-        tables.append(table)
-    assert recipe is not None
-    joined = pa.concat_tables([t.replace_schema_metadata(None) for t in tables])
-    if len(pc.unique(joined["id"])) < len(joined):
-        raise InputError("two sketches have the same id; sketch with --id-column, ids unique over all files")
-    return joined, recipe

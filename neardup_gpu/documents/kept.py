@@ -84,7 +84,10 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
 def write_parquet(folder: Path, part: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """One file, decoded in a second thread while this one encodes; row groups of about 16 MiB."""
     path = folder / f"{part}.parquet"
-    with writing(path, folder), pq.ParquetWriter(str(path), schema, compression="zstd") as writer:
+    with (
+        writing(path, folder),
+        pq.ParquetWriter(str(path), schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
         pending: list[pa.RecordBatch] = []
         size = 0
         for batch in ahead(batches):
