@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import __version__, hamming_cli
-from .console import announce_compilation, notes, print_counts, print_json, progress_bars, style_of
+from .console import notes, print_counts, print_json, progress_bars, style_of
 from .errors import InputError, NeardupError, OutputError, ParameterError
 from .options import (
     DECIDING,
@@ -457,8 +457,8 @@ def explain(
     """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
     from . import explain as explaining
 
-    announce_compilation()
-    found = explaining.explain(out, id, full=full)
+    with notes():
+        found = explaining.explain(out, id, full=full)
     if as_json:
         print_json(found.to_dict())
     else:

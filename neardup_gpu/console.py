@@ -26,15 +26,6 @@ def style_of(stream: TextIO) -> Style:
     return Style(colour, blocks, max(40, min(100, shutil.get_terminal_size().columns)) if terminal else 80)
 
 
-def announce_compilation() -> None:
-    from neardup_gpu.kernels.launch import CACHE, CACHE_WARM
-
-    if CACHE is None:
-        print("compiling kernels (about a minute); NEARDUP_CACHE_DIR=DIR would keep them", file=sys.stderr)
-    elif not CACHE_WARM:
-        print("compiling kernels for this machine, once (about a minute)", file=sys.stderr)
-
-
 LABELS = {
     "sketch": "sketching",
     "weigh": "weighing",
@@ -74,7 +65,7 @@ def notes(show: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bars(quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | None]:
-    """A progress callback: bars on a terminal, else only the word that kernels are being compiled, where they are."""
+    """A progress callback: bars on a terminal; what the library logs is shown as well."""
     if quiet:
         with notes(show=False):
             yield None
@@ -94,8 +85,6 @@ def progress_bars(quiet: bool) -> Iterator[Callable[[str, int, int | None], None
         tasks: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int | None) -> None:
-            if not tasks:
-                announce_compilation()
             if stage not in tasks:
                 for task in tasks.values():
                     bars.update(task, total=1, completed=1)

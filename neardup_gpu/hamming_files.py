@@ -38,8 +38,9 @@ from .fingerprints import (
     parse_fingerprint,
 )
 from .hamming import CHUNK_BYTES, HammingIndex, TableDesign
-from .pipeline import Clock, Progress, on_threads
+from .pipeline import Clock, Progress
 from .recipe import METADATA_KEY, SimhashRecipe
+from .threads import on_threads
 
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once
 WRITE_ROWS = 1 << 20  # of a table written at once, so that their ids stay below 2 GB

@@ -7,7 +7,6 @@ NumPy's or CuPy's whatever the backend; results are on the backend's device: CuP
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -47,6 +46,7 @@ from .frequencies import Counter, Frequencies
 from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe, recipe_of
 from .report import shorten
 from .spool import DeviceSpool, Spool
+from .threads import on_threads
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
@@ -936,9 +936,6 @@ def _has_to_count(recipe: AnyRecipe, frequencies: Frequencies | None) -> bool:
     return isinstance(recipe, SimhashRecipe) and recipe.weighting == "tfidf" and frequencies is None
 
 
-_ONE_AT_A_TIME = threading.RLock()  # Numba's workqueue layer, the last resort, aborts when two threads call kernels
-
-
 def _paths(*sources: Documents | None) -> list[str]:
     """Paths and globs of all sources that have any."""
     return [path for source in sources if source is not None for path in source.describe()["paths"] or []]
@@ -955,22 +952,6 @@ def _open_reference(
         if files.format != "text":
             raise
         return files
-
-
-@contextlib.contextmanager
-def on_threads(threads: int | None) -> Iterator[None]:
-    """One job at a time, on so many threads."""
-    before = numba.get_num_threads()
-    if threads is not None:
-        most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-        if not 1 <= threads <= most:
-            raise ParameterError(f"threads {threads} is outside 1 to {most}, this machine's")
-    with _ONE_AT_A_TIME:
-        try:
-            numba.set_num_threads(threads or before)
-            yield
-        finally:
-            numba.set_num_threads(before)
 
 
 def _decide(
