@@ -171,8 +171,8 @@ class KernelCache(FunctionCache):
 
     @property
     def _name(self) -> str:
-        function = self._py_func
-        name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+        function, code = self._py_func, self._py_func.__code__
+        name = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}"
         return name.replace("<", "").replace(">", "")
 
     def _path(self, sig: Any, codegen: Any) -> Path:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .data import bools
-from .errors import InputError, OutputError
+from .errors import InputError, OutputError, ResourceError, want
 from .recipe import METADATA_KEY
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ def _named(path: str | Path) -> Iterator[None]:
 def _is_artefact(path: Path) -> bool:
     try:
         return METADATA_KEY in (pq.read_schema(path).metadata or {})
+    except MemoryError:
+        raise
     except (OSError, pa.ArrowException):
         return False
 
@@ -186,4 +188,6 @@ def read_table(path: str | Path) -> pa.Table:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, pa.ArrowException) as error:
+        if wanting := want(error):
+            raise ResourceError(wanting) from error
         raise InputError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shlex
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +13,7 @@ import typer
 
 from . import __version__, hamming_cli
 from .console import notes, print_counts, print_json, progress_bars, style_of
-from .errors import InputError, NeardupError, OutputError, ParameterError
+from .errors import InputError, OutputError, ParameterError
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -48,6 +45,7 @@ from .options import (
     Threshold,
     Weighting,
 )
+from .process import main as main
 from .report import Style, count, percent, recipe_lines, shorten, summary
 
 if TYPE_CHECKING:
@@ -65,57 +63,6 @@ app.add_typer(hamming_cli.app, name="hamming")
 
 ClickException: Any = typer.BadParameter.__mro__[2]
 """Root of the usage errors, whether typer brings its own click or uses the installed one."""
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : list of str, optional
-        Those of the process unless given.
-
-    Returns
-    -------
-    int
-        Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout, or
-        the self-test found a difference.
-    """
-    status, signals = 0, []
-
-    def interrupt(*_: Any) -> None:
-        signals.append(1)
-        raise KeyboardInterrupt
-
-    with contextlib.suppress(ValueError):  # signals can only be handled in the main thread
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, interrupt)
-    try:
-        # typer itself turns KeyboardInterrupt into 130, and gives the status of whatever left early.
-        status = app(args=arguments, prog_name="neardup", standalone_mode=False) or 0
-        sys.stdout.flush()
-    except ClickException as error:
-        _complain(f"{error.format_message().rstrip('.')}. See neardup --help.")
-        return 2
-    except NeardupError as error:
-        _complain(str(error))
-        return 2
-    except KeyboardInterrupt:
-        status = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing stdout cannot fail again
-        return 1
-    except Exception:
-        if not signals:  # what was interrupted may raise something else: Numba does, while it compiles
-            raise
-        status = 130
-    if status == 130:
-        _complain("interrupted; nothing was written")
-    return status
-
-
-def _complain(message: str) -> None:
-    print("neardup:", " ".join(message.split()), file=sys.stderr)
 
 
 @app.callback(invoke_without_command=True)
@@ -719,6 +666,8 @@ def _describe(path: Path) -> dict[str, Any]:
     try:
         with pq.ParquetFile(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError):
         raise InputError(f"{path}: not an artefact of neardup: neither Parquet nor a report.json") from None
     stored = (schema.metadata or {}).get(METADATA_KEY)

@@ -96,7 +96,8 @@ def progress_bars(quiet: bool) -> Iterator[Callable[[str, int, int | None], None
 
 
 def print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+    ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=ascii_only, default=_plain))
 
 
 def _plain(value: Any) -> Any:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from . import hamming
 from .data import arrow
-from .errors import InputError, ParameterError, RecipeMismatchError
+from .errors import InputError, ParameterError, RecipeMismatchError, ResourceError, want
 from .hamming import CHUNK_BYTES
 from .recipe import METADATA_KEY, AnyRecipe, recipe_from_json
 
@@ -310,6 +310,8 @@ def _opened(path: Path) -> Iterator[tuple[pa.Schema, Any]]:
     except InputError:
         raise
     except (OSError, pa.ArrowException) as error:
+        if wanting := want(error):
+            raise ResourceError(wanting) from error
         why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"{path}: cannot be read as {'Arrow IPC' if ipc else 'Parquet'} ({why})") from None
 

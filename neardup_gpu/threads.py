@@ -19,7 +19,7 @@ import numba
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.ufunc import parallel
 
-from .errors import ParameterError, ResourceError
+from .errors import NeardupError, ParameterError, ResourceError, too_few_threads, want
 
 log = logging.getLogger("neardup_gpu")
 
@@ -79,28 +79,13 @@ def _enough() -> Iterator[None]:
     """What is raised for want of memory or threads, as one line."""
     try:
         yield
-    except MemoryError as error:
-        raise ResourceError(out_of_memory(error)) from error
-    except RuntimeError as error:
-        if "can't start new thread" not in str(error):
+    except NeardupError:
+        raise
+    except Exception as error:
+        wanting = want(error)
+        if wanting is None:
             raise
-        raise ResourceError(_too_few("no more")) from error
-
-
-def out_of_memory(error: MemoryError) -> str:
-    """One line for a MemoryError of Python, NumPy or Arrow."""
-    what = " ".join(str(error).split())
-    return (
-        f"memory does not suffice{f' ({what})' if what else ''}; use a machine or a limit (ulimit -v) with more, or "
-        "give fewer documents at a time"
-    )
-
-
-def _too_few(number: int | str) -> str:
-    return (
-        f"{number} threads can be started; raise the limit of processes (ulimit -u) or of memory (ulimit -v), or ask "
-        "for fewer with --threads or the environment variable NUMBA_NUM_THREADS"
-    )
+        raise ResourceError(wanting) from error
 
 
 def _try_to_start(wanted: int) -> None:
@@ -121,7 +106,7 @@ def _try_to_start(wanted: int) -> None:
             thread.start()
             started.append(thread)
     except RuntimeError:
-        raise ResourceError(_too_few(f"only {1 + len(started)} of {wanted}")) from None
+        raise ResourceError(too_few_threads(f"only {1 + len(started)} of {wanted}")) from None
     finally:
         stop.set()
         for thread in started:
