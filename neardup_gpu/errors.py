@@ -14,6 +14,7 @@ Every message is one line: it names the file, column or value and says what to d
 exits with status 2. Each class is also the built-in error that fits, so that `except ValueError` works as expected.
 """
 
+import errno
 import re
 
 
@@ -54,7 +55,7 @@ class BackendUnavailableError(NeardupError, RuntimeError):
 
 
 def want(error: BaseException) -> str | None:
-    """One line for what is raised for want of memory or of threads, or because of that; None for all else."""
+    """One line for what is raised for want of memory, threads or open files, or because of that; None for all else."""
     lines = str(error).splitlines()
     loading = [line for line in lines if isinstance(error, (ImportError, OSError)) and _NO_MEMORY.search(line)]
     if isinstance(error, MemoryError) or loading:
@@ -65,6 +66,8 @@ def want(error: BaseException) -> str | None:
         )
     if any(map(_NO_THREAD.search, lines)):
         return too_few_threads("no more")
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return "more files are open than may be; raise the limit (ulimit -n)"
     before = error.__cause__ or error.__context__
     return None if before is None else want(before)
 

@@ -106,11 +106,11 @@ def _status_of(error: Exception) -> int:
 
 
 def _flush(stream: TextIO | None) -> None:
-    try:
-        if stream is not None:
+    if stream is not None:
+        try:
             stream.flush()
-    except OSError:
-        _drop(stream)
+        except OSError:
+            _drop(stream)
 
 
 def _drop(stream: TextIO) -> None:
