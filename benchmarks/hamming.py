@@ -1,6 +1,6 @@
 """Time the Hamming-distance problem: all pairs, a scan of existing fingerprints, an index, and faiss beside them.
 
-    python benchmarks/hamming.py --peers
+    python -m benchmarks.hamming --peers
 
 Fingerprints are random, but for PLANTED rows, each a copy of another row with up to 6 bits changed, so that there is
 something to find. Answers are compared before anything is timed: with faiss, with one another, or with all pairs of a
@@ -25,11 +25,12 @@ from typing import Any
 
 import numba
 import numpy as np
-import peers
 from run import launch
 
-from kernels import figure
 from neardup_gpu.hamming import HammingIndex, join, pairs, read_chunks, scan
+
+from . import peers
+from .kernels import figure
 
 RADIUS = 3
 PLANTED = 10_000

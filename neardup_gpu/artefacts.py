@@ -1,14 +1,10 @@
-"""Files that runs leave behind: written whole or not at all, each with its recipe."""
+"""Files that runs leave behind, each with its recipe, and how they are told from others."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
-import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,136 +19,86 @@ if TYPE_CHECKING:
     from .documents import Documents
     from .pipeline import Result
 
-REPORT = "report.json"
+REPORT, KEPT = "report.json", "kept"
+
+LITTER = (".DS_Store",)
+"""What file managers put into every folder that they show; it is nobody's work."""
+
+CLOCK_SECONDS = 2
+"""Steps in which the coarsest file systems count time."""
 
 
-@contextlib.contextmanager
-def new_folder(path: str | Path, overwrite: bool = False, inputs: Iterable[str] = ()) -> Iterator[Path]:
-    """A temporary folder beside `path` that takes its name when the block ends well, and vanishes when it does not.
-
-    Parameters
-    ----------
-    path : path
-        Links are followed.
-    overwrite : bool
-        Replace an earlier result, and nothing else.
-    inputs : iterable of str
-        Paths and globs that are being read: none of them may lie in what is replaced.
-
-    Raises
-    ------
-    OutputError
-        If `path` is taken, holds an input, or cannot be written.
-    """
-    asked, path = path, Path(os.path.realpath(path))
-    with _named(asked):
-        if path.exists() and not path.is_dir():
-            raise OutputError(f"{asked}: is a file; name a folder")
-        taken = path.is_dir() and any(path.iterdir())
-    if Path.cwd().is_relative_to(path):
-        raise OutputError(f"{asked}: is where you are; name a folder of its own")
-    if taken and not overwrite:
-        raise OutputError(f"{asked}: exists already; name another output or add --overwrite")
-    if taken and not (path / REPORT).exists():
-        raise OutputError(f"{asked}: holds other files than a result; --overwrite replaces only earlier results")
-    for name in inputs:
-        if "://" not in name and Path(os.path.realpath(_GLOB.split(name)[0])).is_relative_to(path):
-            raise OutputError(f"{asked}: holds the input {name}, which would be lost; name another output")
-    with _beside(path, asked) as partial:
-        yield partial
-        _take_place(partial, path)
+TABLES = (
+    {"id", "num_tokens", "fingerprint", "signature", "features"},
+    {"id", "num_tokens", "simhash"},
+    {"token", "documents"},
+    {"id_a", "id_b", "estimate", "low", "high"},
+    {"id_a", "id_b", "distance"},
+    {"query_id", "id", "distance"},
+)
+"""Columns of the Parquet files that are written by themselves: sketches, simhashes, frequencies, pairs and matches."""
 
 
-@contextlib.contextmanager
-def new_file(
-    path: str | Path, overwrite: bool = False, is_ours: Callable[[Path], bool] | None = None
-) -> Iterator[Path]:
-    """Like `new_folder`, for one file; only one of ours is replaced: Parquet that carries a recipe, or as `is_ours`
-    says."""
-    asked, path = path, Path(os.path.realpath(path))
-    with _named(asked):
-        if path.is_dir():
-            raise OutputError(f"{asked}: is a folder; name a file")
-        taken = path.exists()
-    if taken and not overwrite:
-        raise OutputError(f"{asked}: exists already; name another output or add --overwrite")
-    if taken and not (is_ours or _is_artefact)(path):
-        raise OutputError(f"{asked}: was not written by neardup; --overwrite replaces only what was")
-    with _beside(path, asked) as partial:
-        yield partial / path.name
-        _take_place(partial / path.name, path)
-
-
-_GLOB = re.compile(r"[^/\\]*[*?\[]")  # what a glob's fixed part ends before
-
-
-@contextlib.contextmanager
-def _named(path: str | Path) -> Iterator[None]:
+def is_table(path: Path) -> bool:
+    """Whether a file is Parquet as this package writes it: a recipe, and the columns of an artefact and no others."""
     try:
-        yield
-    except OutputError:
-        raise
-    except OSError as error:
-        raise OutputError(f"{path}: {error.strerror}; name another output") from None
-
-
-def _is_artefact(path: Path) -> bool:
-    try:
-        return METADATA_KEY in (pq.read_schema(path).metadata or {})
+        schema = pq.read_schema(path)
     except MemoryError:
         raise
     except (OSError, pa.ArrowException):
         return False
+    return METADATA_KEY in (schema.metadata or {}) and set(schema.names) in TABLES
 
 
-@contextlib.contextmanager
-def _beside(path: Path, asked: str | Path) -> Iterator[Path]:
+def foreign_files(folder: Path) -> list[str] | None:
+    """What a folder holds that the run which made it did not write, or that is another since; None for no result.
+
+    A file is as it was if it has the size that the report lists, and is not younger than the report, which is written
+    last.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.partial-"))
-    except OSError as error:
-        raise OutputError(f"{asked}: {error.strerror}; name an output that can be written") from None
-    try:
-        yield partial
-    except OSError as error:
-        if isinstance(error, OutputError) or error.errno is None:
-            raise
-        # Not `strerror`: pyarrow's names the temporary file.
-        raise OutputError(f"{asked}: {os.strerror(error.errno)}; nothing was written") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _take_place(partial: Path, path: Path) -> None:
-    """Rename to the final name. An earlier folder is moved aside first, and comes back if the new one cannot take its
-    place."""
-    umask = os.umask(0)
-    os.umask(umask)
-    partial.chmod((0o777 if partial.is_dir() else 0o666) & ~umask)  # mkdtemp makes private folders
-    if not path.is_dir():
-        partial.replace(path)
-        return
-    aside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old-"))
-    try:
-        path.rename(aside / path.name)
-        try:
-            partial.rename(path)
-        except BaseException:
-            (aside / path.name).rename(path)
-            raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        report, written = read_report(folder), (folder / REPORT).stat().st_mtime
+        files = report["files"]
+        if METADATA_KEY not in (pq.read_schema(folder / "documents.parquet").metadata or {}):
+            return None
+        sizes = {**files, REPORT: (folder / REPORT).stat().st_size}
+    except MemoryError:
+        raise
+    except (KeyError, OSError, OutputError, TypeError, pa.ArrowException):
+        return None
+    folders = {str(parent) for name in sizes for parent in Path(name).parents} | {KEPT}
+    foreign = []
+    for place, inner, names in os.walk(folder):
+        here = Path(place).relative_to(folder)
+        for name in inner:
+            if str(here / name) not in folders or os.path.islink(Path(place, name)):
+                foreign.append(f"{here / name}/")
+        for name in names:
+            found = os.lstat(Path(place, name))
+            as_written = stat.S_ISREG(found.st_mode) and found.st_size == sizes.get((here / name).as_posix())
+            if name not in LITTER and not (as_written and found.st_mtime <= written + CLOCK_SECONDS):
+                foreign.append(str(here / name))
+    return sorted(foreign)
 
 
 def write_result(folder: Path, result: Result, documents: Documents) -> None:
-    """Write a finished run: documents.parquet, pairs.parquet, document frequencies where there are some, kept/ and,
-    last, report.json."""
+    """Write what a run decided: documents.parquet, pairs.parquet, document frequencies where there are some, and kept/.
+
+    `write_report` comes last and says how long this took.
+    """
     write_table(result.documents, folder / "documents.parquet")
     write_table(result.pairs, folder / "pairs.parquet")
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
-    documents.write_kept(folder / "kept", bools(result.documents["kept"].combine_chunks()))
-    (folder / REPORT).write_text(json.dumps(result.report, indent=1, default=str) + "\n")
+    documents.write_kept(folder / KEPT, bools(result.documents["kept"].combine_chunks()))
+
+
+def write_report(folder: Path, report: dict[str, Any]) -> None:
+    """Write report.json, which makes a result a finished one, and lists all other files and their bytes."""
+    files = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+    text = json.dumps({**report, "files": sizes}, indent=1, default=str)
+    (folder / REPORT).write_text(text + "\n", encoding="utf-8")
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -168,11 +114,13 @@ def read_report(folder: str | Path) -> dict[str, Any]:
     OutputError
         If the folder is not a finished result.
     """
-    path = Path(folder) / REPORT
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
-        raise OutputError(f"{folder}: not a finished result, there is no readable {REPORT}") from None
+        report = json.loads((Path(folder) / REPORT).read_text(encoding="utf-8"))
+        if isinstance(report, dict):
+            return report
+    except (OSError, ValueError, RecursionError):
+        pass
+    raise OutputError(f"{folder}: not a finished result, there is no readable {REPORT}")
 
 
 def read_table(path: str | Path) -> pa.Table:

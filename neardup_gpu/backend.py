@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import logging
 import os
 import re
 import sys
@@ -23,6 +22,7 @@ import numpy as np
 
 from .data import Ragged
 from .errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
+from .log import log
 from .report import count, shorten, size
 from .spool import DeviceSpool, Spool
 from .threads import exclusive
@@ -39,8 +39,6 @@ OLDEST = (8, 0)
 
 OLDEST_CUPY = (14, 1)
 """Before it, a sort that ran out of memory returned wrong values and raised nothing."""
-
-log = logging.getLogger("neardup_gpu")
 
 
 def resolve(backend: str | None, device: int | None = None, gpu_memory: int | str | None = None) -> str:

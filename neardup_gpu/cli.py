@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from collections.abc import Callable
+from math import nextafter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import __version__, hamming_cli
-from .console import notes, print_counts, print_json, progress_bars, style_of
-from .errors import InputError, OutputError, ParameterError
+from .console import Place, notes, say, say_json, shown_progress, stdout
+from .errors import DamagedError, InputError, ParameterError
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -45,8 +44,9 @@ from .options import (
     Threshold,
     Weighting,
 )
+from .printable import shell_path
 from .process import main as main
-from .report import Style, count, percent, recipe_lines, shorten, summary
+from .report import beside, count, heading, percent, recipe_lines, row, shorten, size, summary, times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +61,9 @@ app = typer.Typer(
 
 app.add_typer(hamming_cli.app, name="hamming")
 
+DRAWN_BY = "neardup curve"
+"""What pictures say of themselves, so that they are known again."""
+
 ClickException: Any = typer.BadParameter.__mro__[2]
 """Root of the usage errors, whether typer brings its own click or uses the installed one."""
 
@@ -72,7 +75,7 @@ def root(
 ) -> None:
     """Find near-duplicate documents: which resemble each other, how much, which one stays and why the others go."""
     if version:
-        typer.echo(f"neardup {__version__}")
+        say(f"neardup {__version__}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -216,7 +219,7 @@ def dedup(
     )
     from . import pipeline
 
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         result = pipeline.dedup(
             _source(inputs),
             text_columns=text_column or None,
@@ -238,10 +241,10 @@ def dedup(
         )
     where = None if dry_run else output
     if as_json:
-        print_json({**result.report, "output": where})
+        say_json({**result.report, "output": where})
     elif not quiet:
         example = None if where is None else _telling_example(result.documents)
-        typer.echo(summary(result.report, style_of(sys.stdout), output=where, example=example, verbose=verbose))
+        say(*summary(result.report, stdout().width, output=where, example=example, verbose=verbose))
 
 
 @app.command()
@@ -275,7 +278,7 @@ def sketch(
     recipe = _recipe("minhash", threshold, recall, filter, **options)
     from . import pipeline
 
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         counts = pipeline.sketch(
             _source(inputs),
             output,
@@ -291,7 +294,7 @@ def sketch(
             threads=threads,
             progress=progress,
         )
-    print_counts(counts, output, as_json, quiet, f"neardup pairs {shlex.quote(output)}")
+    _say_counts(counts, output, as_json, quiet, f"neardup pairs {shell_path(output)}")
 
 
 @app.command()
@@ -327,7 +330,7 @@ def simhash(
     recipe = _recipe("simhash", **options, w=shingle_size, shingling=shingling)
     from . import pipeline
 
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         counts = pipeline.sketch(
             _source(inputs),
             output,
@@ -345,7 +348,7 @@ def simhash(
             threads=threads,
             progress=progress,
         )
-    print_counts(counts, output, as_json, quiet, f"neardup hamming pairs {shlex.quote(output)}")
+    _say_counts(counts, output, as_json, quiet, f"neardup hamming pairs {shell_path(output)}")
 
 
 @app.command()
@@ -379,7 +382,7 @@ def pairs(
 
     if threshold is not None and not 0 <= threshold <= 1:
         raise ParameterError(f"threshold {threshold} is outside 0 to 1; 0.8 is usual")
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         found = pipeline.find_pairs(
             list(sketches),
             output,
@@ -391,7 +394,7 @@ def pairs(
             threads=threads,
             progress=progress,
         )
-    print_counts({"pairs": found.num_rows}, output, as_json, quiet, f"neardup info {shlex.quote(output)}")
+    _say_counts({"pairs": found.num_rows}, output, as_json, quiet, f"neardup info {shell_path(output)}")
 
 
 @app.command()
@@ -407,9 +410,10 @@ def explain(
     with notes():
         found = explaining.explain(out, id, full=full)
     if as_json:
-        print_json(found.to_dict())
+        say_json(found.to_dict())
     else:
-        typer.echo(explaining.render(found, style_of(sys.stdout)))
+        place = stdout()
+        say(explaining.render(found, width=place.width, colour=place.colour))
 
 
 @app.command()
@@ -444,28 +448,29 @@ def curve(
         else:
             k, s, r = theory.choose_filter(threshold, 0.99 if recall is None else recall)
     if output is not None:
-        _draw(Path(output), (k, s, r), threshold, overwrite)
+        _draw(output, (k, s, r), threshold, overwrite)
     levels = sorted({*(i / 20 for i in range(1, 21)), 0.975, 0.99, *([] if threshold is None else [threshold])})
     passing = [(x, theory.pass_probability(x, k, s, r), theory.miss_probability(x, k, s, r)) for x in levels]
     half = theory.half_point(k, s, r)
     if as_json:
         points = [{"resemblance": x, "pass": p, "miss": m} for x, p, m in passing]
         shape = {"filter": f"{k},{s},{r}", "samples": k * s, "threshold": threshold, "half_point": half}
-        print_json({**shape, "points": points, "output": output})
+        say_json({**shape, "points": points, "output": output})
         return
-    style = style_of(sys.stdout)
-    meaning = f"{r} of {k} features agree, each of {count(s, 'sample')}; half at {half:.4f}"
-    lines = [f"{style.bold(f'filter {k},{s},{r}')}: {meaning}"]
+    meaning = f": {r} of {k} features agree, each of {count(s, 'sample')}; half at {half:.4f}"
+    parts: list[Any] = [beside((f"filter {k},{s},{r}", "bold"), meaning)]
     if threshold is not None:
-        lines.append(f"recall at resemblance {threshold}: {percent(theory.pass_probability(threshold, k, s, r))}")
-    lines += ["", *_picture(lambda x: theory.pass_probability(x, k, s, r), threshold, style), ""]
-    lines.append(style.bold(f"{'resemblance':>11}  {'candidates':>12}  {'missed':>12}"))
+        parts.append(f"recall at resemblance {threshold}: {percent(theory.pass_probability(threshold, k, s, r))}")
+    parts += ["", *_picture(lambda x: theory.pass_probability(x, k, s, r), threshold, stdout()), ""]
+    parts.append(heading(f"{'resemblance':>11}  {'candidates':>12}  {'missed':>12}"))
     for x, p, m in passing:
-        line = f"{x:>11.4g}  {percent(p):>12}  {f'{100 * m:.2g}%':>12}"
-        lines.append(style.bold(line) if x == threshold else line)
+        almost = nextafter(1, 0)  # where one of the two is above 0, the other is no more than this
+        candidates, missed = percent(min(p, almost) if m else p), percent(min(m, almost) if p else m)
+        line = f"{x:>11}  {candidates:>12}  {missed:>12}"
+        parts.append(heading(line) if x == threshold else line)
     if output is not None:
-        lines += ["", f"{style.bold('written')}    {output}"]
-    typer.echo("\n".join(lines))
+        parts += ["", row("written", output)]
+    say(*parts)
 
 
 @app.command()
@@ -478,19 +483,38 @@ def info(
     """Show the recipe and the counts of any artefact."""
     found = _describe(Path(path))
     if as_json:
-        print_json(found)
+        say_json(found)
         return
-    style = style_of(sys.stdout)
-    lines = [f"{style.bold(found['kind'])}  {shorten(str(path), style.width - len(found['kind']) - 2)}"]
+    width = stdout().width
+    parts: list[Any] = [beside((found["kind"], "bold"), f"  {shorten(str(path), width - len(found['kind']) - 2)}")]
     if "report" in found:
-        lines += ["", summary(found["report"], style, output=found["folder"], verbose=True)]
+        parts += ["", *_reported(found["report"], width, found["folder"])]
     else:
-        lines += [f"  {name.replace('_', ' '):14} {value:,}" for name, value in found["counts"].items()]
+        parts += [f"  {name.replace('_', ' '):14} {value:,}" for name, value in found["counts"].items()]
         if "columns" in found:
-            lines.append(f"  {'columns':14} {', '.join(found['columns'])}")
+            parts.append(beside(f"  {'columns':14} {', '.join(found['columns'])}"))
         if found["recipe"]:
-            lines += ["", style.bold("recipe"), *recipe_lines(found["recipe"])]
-    typer.echo("\n".join(lines))
+            parts += ["", heading("recipe"), *recipe_lines(found["recipe"])]
+    say(*parts)
+
+
+def _reported(report: dict[str, Any], width: int, folder: str) -> list[Any]:
+    """The summary of a report that was read from a file."""
+    try:
+        return summary(report, width, output=folder, verbose=True)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise DamagedError(f"{folder}/report.json: is not as neardup wrote it; run neardup dedup again") from None
+
+
+def _say_counts(counts: dict[str, Any], output: str, as_json: bool, quiet: bool, following: str) -> None:
+    if as_json:
+        say_json({**counts, "output": output})
+    elif not quiet:
+        numbers = {name.replace("_", " "): value for name, value in counts.items() if isinstance(value, int)}
+        rows = [(name, size(value) if name == "text bytes" else f"{value:,}") for name, value in numbers.items()]
+        if "timings" in counts:
+            rows += times(counts["timings"], None, counts["text_bytes"])
+        say(*(row(label, text, 12) for label, text in (*rows, ("written", output), ("next", following))))
 
 
 @app.command()
@@ -515,11 +539,26 @@ def selftest(
     from . import selftest as testing
 
     with notes(), Console(stderr=True).status("") as status:
-        found = testing.run(backend, device=device, seed=seed, progress=lambda name: status.update(f"testing {name}"))
+
+        def show(row: dict[str, Any]) -> None:
+            status.stop()  # which gives back stdout
+            if row["kernel"] == first:
+                say(testing.header())
+            say(testing.render_row(row))
+            status.start()
+
+        first = next(iter(testing.definitions()))
+        found = testing.run(
+            backend,
+            device=device,
+            seed=seed,
+            progress=lambda name: status.update(f"testing {name}"),
+            report=None if as_json else show,
+        )
     if as_json:
-        print_json(found)
+        say_json(found)
     else:
-        typer.echo(testing.render(found, style_of(sys.stdout)))
+        say("", testing.conclusion(found))
     if not found["agrees"]:
         raise typer.Exit(1)
 
@@ -567,39 +606,37 @@ def _telling_example(documents: pa.Table) -> str | None:
     row = 0 if not least.is_valid else pc.index(removed["resemblance"], least).as_py()
     found = removed["id"][row]
     if pa.types.is_binary(found.type) or pa.types.is_large_binary(found.type):
-        return found.as_py().decode("utf-8", "replace")
+        return found.as_py().decode("utf-8", "surrogateescape")
     return str(found.as_py())
 
 
-def _picture(height_at: Callable[[float], float], threshold: float | None, style: Style) -> list[str]:
+def _picture(height_at: Callable[[float], float], threshold: float | None, place: Place) -> list[Any]:
     """The curve over 0 to 1, drawn with characters."""
-    rows, columns = 12, min(64, style.width - 8)
+    from rich.text import Text
+
+    rows, columns = 12, min(64, place.width - 8)
     heights = [height_at((i + 0.5) / columns) for i in range(columns)]
     marked = -1 if threshold is None else min(columns - 1, int(threshold * columns))
-    lines = []
-    for row in reversed(range(rows)):
-        label = {rows - 1: "100%", rows // 2 - 1: "50%", 0: "0%"}.get(row, "")
-        cells = []
+    blocks, mark = (" ▁▂▃▄▅▆▇█", "│") if place.blocks else ("    #####", "|")
+    lines: list[Any] = []
+    for level in reversed(range(rows)):
+        label = {rows - 1: "100%", rows // 2 - 1: "50%", 0: "0%"}.get(level, "")
+        line = Text(f"{label:>5} ")
         for i, height in enumerate(heights):
-            eighths = min(8, max(0, round((height * rows - row) * 8)))
-            cell = (" ▁▂▃▄▅▆▇█" if style.blocks else "    #####")[eighths]
-            if i == marked and cell == " ":
-                cell = "|" if not style.blocks else "│"
-            cells.append(style.paint(cell, "33" if i == marked else "36") if cell != " " else cell)
-        lines.append(f"{label:>5} {''.join(cells)}".rstrip())
+            cell = blocks[min(8, max(0, round((height * rows - level) * 8)))]
+            line.append(mark if i == marked and cell == " " else cell, "yellow" if i == marked else "cyan")
+        lines.append(line)
     axis = [" "] * (columns + 4)
     for tenth in range(0, 11, 2):
-        place = round(tenth / 10 * columns)
-        axis[place : place + 3] = f"{tenth / 10:.1f}"
-    lines.append(f"{'':5} {''.join(axis).rstrip()}")
-    return lines
+        at = round(tenth / 10 * columns)
+        axis[at : at + 3] = f"{tenth / 10:.1f}"
+    return [*lines, f"{'':5} {''.join(axis)}"]
 
 
-def _draw(path: Path, filter: tuple[int, int, int], threshold: float | None, overwrite: bool) -> None:
+def _draw(output: str, filter: tuple[int, int, int], threshold: float | None, overwrite: bool) -> None:
+    path = Path(output)
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise ParameterError(f"{path}: name a picture that ends in .svg, .png or .pdf")
-    if path.exists() and not overwrite:
-        raise OutputError(f"{path}: exists; replace it with --overwrite")
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -607,6 +644,7 @@ def _draw(path: Path, filter: tuple[int, int, int], threshold: float | None, ove
             f"{path}: drawing needs matplotlib; install it with: pip install 'neardup_gpu[notebook]'"
         ) from None
     from . import theory
+    from .outputs import new_file
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
@@ -621,11 +659,14 @@ def _draw(path: Path, filter: tuple[int, int, int], threshold: float | None, ove
         xlim=(0, 1),
         ylim=(0, 1),
     )
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        path.unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+    key = "Software" if path.suffix.lower() == ".png" else "Creator"
+    with notes(), new_file(output, overwrite, is_ours=_is_drawn) as file:
+        figure.savefig(file, metadata={key: DRAWN_BY})
+
+
+def _is_drawn(path: Path) -> bool:
+    """Whether a picture was drawn by `neardup curve`."""
+    return path.stat().st_size < 1 << 20 and DRAWN_BY.encode() in path.read_bytes()
 
 
 def _describe(path: Path) -> dict[str, Any]:

@@ -17,9 +17,17 @@ exits with status 2. Each class is also the built-in error that fits, so that `e
 import errno
 import re
 
+from .printable import printable
+
 
 class NeardupError(Exception):
-    """Root of every error that this package raises on purpose."""
+    """Root of every error that this package raises on purpose.
+
+    As text it is one printable line, whatever names and values it repeats.
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InputError(NeardupError, ValueError):

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +24,12 @@ from . import pipeline
 from .artefacts import read_report, read_table
 from .documents import open_described
 from .errors import InputError
+from .printable import printable
 from .recipe import recipe_of
-from .report import Style, count, printable, shorten
+from .report import beside, count, resemblance, shorten
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 MEMBERS = 20
 """Members of a group that are listed."""
@@ -171,10 +175,14 @@ def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
 def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
     """Row of a document, its id given as text or as it is."""
     kind = ids.type
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     try:
-        wanted = pa.scalar(id, kind) if not isinstance(id, str) else pa.scalar(id).cast(kind)
+        if isinstance(id, str):
+            wanted = pa.scalar(id.encode("utf-8", "surrogateescape") if is_bytes else id).cast(kind)
+        else:
+            wanted = pa.scalar(id, kind)
         row = pc.index(ids, wanted).as_py()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
         row = -1
     if row >= 0:
         return row
@@ -182,9 +190,13 @@ def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
         span = pc.min_max(ids).as_py()
         known = f"ids are integers from {span['min']} to {span['max']}" if len(ids) else "it holds no documents"
     else:
-        text = ids.cast(pa.large_string()) if not pa.types.is_fixed_size_binary(kind) else ids.slice(0, 0)
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        some = [] if is_text else [_readable(value) for value in ids.slice(0, 10_000).to_pylist()]
+        text = ids.cast(pa.large_string()) if is_text else pa.array(some, pa.large_string())
         similar = (
-            text.filter(pc.match_substring(text, str(id), ignore_case=True)).slice(0, 100).to_pylist() if id else []
+            text.filter(pc.match_substring(text, printable(str(id)), ignore_case=True)).slice(0, 100).to_pylist()
+            if id
+            else []
         )
         pool = dict.fromkeys([*similar, *text.slice(0, 10_000).to_pylist()])
         close = difflib.get_close_matches(str(id), list(pool), 3, 0.5) or similar[:3] or text.slice(0, 3).to_pylist()
@@ -393,66 +405,78 @@ def _once(words: list[str], run: int) -> dict[tuple[str, ...], int]:
     return {key: place for key, place in places.items() if place >= 0}
 
 
-def render(found: Explanation, style: Style = Style()) -> str:  # noqa: B008 (immutable)
-    """An explanation as lines for a terminal; without colour, differences read [-removed-] and {+added+}."""
-    name = _readable(found.id)
+def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text:
+    """An explanation as rich draws it on a terminal; without colour, differences read [-removed-] and {+added+}."""
+    from rich.text import Text
+
+    newline, name = Text("\n"), (_readable(found.id), "bold")
     if found.kept:
-        lines = [f"{style.bold(name)} was kept"]
-        if found.num_members:
-            lines[0] += f", and stands for {count(found.num_members, 'document')}:"
-            lines += [f"  {_readable(member)}" for member in found.members]
-            if found.num_members > len(found.members):
-                lines.append(f"  and {found.num_members - len(found.members):,} more")
-        else:
-            lines[0] += "; nothing was removed for it"
-        return "\n".join(lines)
+        if not found.num_members:
+            return beside(name, " was kept; nothing was removed for it")
+        lines = [beside(name, f" was kept, and stands for {count(found.num_members, 'document')}:")]
+        lines += [beside(f"  {shorten(_readable(member), max(40, width - 2))}") for member in found.members]
+        if found.num_members > len(found.members):
+            lines.append(beside(f"  and {found.num_members - len(found.members):,} more"))
+        return newline.join(lines)
     where = " of the reference set" if found.in_reference else ""
-    lines = [
-        f"{style.bold(name)} was removed",
-        f"{'kept':12} {_readable(found.duplicate_of)}{where}",
-    ]
+    lines = [beside(name, " was removed"), _line("kept", f"{_readable(found.duplicate_of)}{where}")]
     if found.distance is not None:
-        lines.append(f"{'distance':12} {found.distance} of {found.bits} bits")
+        lines.append(_line("distance", f"{found.distance} of {found.bits} bits"))
     shingles = f"{found.shared:,} of {count(found.united, 'shingle')} shared"
     if found.resemblance is None:
         now = found.shared / found.united if found.united else 0.0
         why = "a chain of pairs joins them" if found.distance is None else "by their distance"
-        lines.append(f"{'resemblance':12} {now:.4f} ({shingles}), not verified: {why}")
+        lines.append(_line("resemblance", f"{resemblance(now)} ({shingles}), not verified: {why}"))
     else:
-        lines.append(f"{'resemblance':12} {found.resemblance:.4f} ({shingles})")
+        lines.append(_line("resemblance", f"{resemblance(found.resemblance)} ({shingles})"))
     if found.words:
-        legend = [style.paint("only in the kept one", "31"), style.paint("only in this one", "32")]
-        if not style.colour:
-            legend = ["[-only in the kept one-]", "{+only in this one+}"]
-        lines += [f"{'words':12} {legend[0]} {legend[1]}", "", *_wrapped(found.words, style)]
+        marks = [_marked(op, f"only in {which} one", True, True, colour) for op, which in _SIDES]
+        legend = Text(" ").join(Text(word, style) for word, style in marks)
+        lines += [_line("words", "") + legend, Text(), *_wrapped(found.words, width, colour)]
     if found.notes:
-        lines += ["", *found.notes]
-    return "\n".join(lines)
+        lines += [Text(), *map(beside, found.notes)]
+    return newline.join(lines)
+
+
+_SIDES = (("removed", "the kept"), ("added", "this"))
+
+
+def _line(label: str, text: str) -> Text:
+    return beside(f"{label:12} {text}")
 
 
 def _readable(id: Any) -> str:
-    return printable(id.decode("utf-8", "replace") if isinstance(id, bytes) else str(id))
+    return id.decode("utf-8", "replace") if isinstance(id, bytes) else str(id)
 
 
-def _wrapped(words: list[tuple[str, str]], style: Style) -> Iterator[str]:
+def _marked(op: str, word: str, first: bool, last: bool, colour: bool) -> tuple[str, str]:
+    """A printable word and its style; without colour, what differs is marked where it begins and ends."""
+    style, left, right = {"removed": ("red", "[-", "-]"), "added": ("green", "{+", "+}")}.get(op, ("", "", ""))
+    word = printable(word)
+    if not colour:
+        word = (left if first else "") + word + (right if last else "")
+    return word, style or ("dim" if op == "cut" else "")
+
+
+def _wrapped(words: list[tuple[str, str]], width: int, colour: bool) -> Iterator[Text]:
     """The diff in lines of at most the width, where its words allow."""
-    marks = {"removed": ("31", "[-", "-]"), "added": ("32", "{+", "+}"), "cut": ("2", "", ""), "equal": ("", "", "")}
-    line, used = "", 0
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    line, used = Text(), 0
     gap = False
     for op, text in words:
-        code, left, right = marks[op]
         pieces = _WORD.findall(text)
         for i, piece in enumerate(pieces):
-            word = printable(piece.strip())
-            if not style.colour:
-                word = (left if i == 0 else "") + word + (right if i == len(pieces) - 1 else "")
+            word, style = _marked(op, piece.strip(), i == 0, i == len(pieces) - 1, colour)
             gap = gap or (op == "cut" and i == 0)
-            if used and used + gap + len(word) > style.width:
+            cells = cell_len(word)
+            if used and used + gap + cells > width:
                 yield line
-                line, used, gap = "", 0, False
+                line, used, gap = Text(), 0, False
             space = " " if gap and used else ""
-            line += space + (style.paint(word, code) if code else word)
-            used += len(space) + len(word)
+            line.append(space).append(word, style)
+            used += len(space) + cells
             gap = piece[-1].isspace() or op == "cut"
     if line:
         yield line

@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import weights as weights_kernel
 
-from .artefacts import new_file, read_table, write_table
+from .artefacts import read_table, write_table
 from .backend import home, kernel
 from .data import Ragged, arrow
 from .errors import InputError, RecipeMismatchError
+from .outputs import new_file
 from .recipe import METADATA_KEY, SimhashRecipe, recipe_of
 
 _DOCUMENTS_KEY = b"neardup_gpu_documents"

@@ -31,11 +31,11 @@ from neardup_gpu.kernels import compression, hamming as kernels
 from neardup_gpu.kernels.launch import array_module, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
-from .artefacts import new_file
 from .backend import home, kernel, resolve
 from .data import Ragged
 from .errors import InputError, ParameterError, RecipeMismatchError
 from .ids import Ids
+from .outputs import new_file
 from .recipe import SimhashRecipe
 
 LEADING = 64
@@ -982,6 +982,11 @@ class HammingIndex:
         OutputError
             If the file exists and is not to be overwritten, is no index, or cannot be written.
         """
+        with new_file(path, overwrite, is_ours=is_index) as file:
+            self.write(file)
+
+    def write(self, path: Path) -> None:
+        """As `save`, where nothing is yet."""
         arrays = self._arrays()
         header = {
             "design": asdict(self.design),
@@ -994,7 +999,7 @@ class HammingIndex:
         }
         text = json.dumps(header).encode()
         preamble = np.array((MAGIC, BYTE_ORDER, VERSION, len(text)), _PREAMBLE)
-        with new_file(path, overwrite, is_ours=is_index) as partial, open(partial, "wb") as file:
+        with open(path, "wb") as file:
             file.write(preamble.tobytes() + text)
             for array in arrays.values():
                 file.write(bytes(-file.tell() % _ALIGN))

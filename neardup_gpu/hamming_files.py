@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,10 +22,11 @@ import pyarrow.parquet as pq
 from neardup_gpu.kernels.compression import information_bits
 
 from . import hamming
-from .artefacts import new_file
+from .artefacts import is_table
 from .backend import Job, parse_size, running
+from .clock import Clock, Progress, with_bars
 from .data import arrow
-from .errors import InputError, OutputError, ParameterError, RecipeMismatchError
+from .errors import InputError, ParameterError, RecipeMismatchError
 from .fingerprints import (
     Chunk,
     Fingerprints,
@@ -37,8 +37,8 @@ from .fingerprints import (
     open_fingerprints,
     parse_fingerprint,
 )
-from .hamming import CHUNK_BYTES, HammingIndex, TableDesign
-from .pipeline import Clock, Progress
+from .hamming import CHUNK_BYTES, HammingIndex, TableDesign, is_index
+from .outputs import new_file
 from .recipe import METADATA_KEY, SimhashRecipe
 from .threads import on_threads
 
@@ -87,18 +87,17 @@ class _Settings:
 def _job(
     output: str | Path | None,
     overwrite: bool,
-    inputs: Iterable[Path],
+    reads: Iterable[Path],
     backend: str | None,
     device: int | None,
     gpu_memory: int | str | None,
     threads: int | None,
+    is_ours: Callable[[Path], bool] = is_table,
 ) -> Iterator[tuple[Path | None, Job]]:
     """What every command needs: a new file that is no input, threads and a backend."""
-    if output is not None and any(os.path.realpath(output) == os.path.realpath(path) for path in inputs):
-        raise OutputError(f"{output}: is read as input, which would be lost; name another output")
     with (
         on_threads(threads),
-        contextlib.nullcontext() if output is None else new_file(output, overwrite) as file,
+        contextlib.nullcontext() if output is None else new_file(output, overwrite, reads, is_ours) as file,
         running(backend, device, gpu_memory) as job,
     ):
         yield file, job
@@ -107,6 +106,7 @@ def _job(
 # ------------------------------------------------------------------------------------------------------------- commands
 
 
+@with_bars
 def build(
     fingerprints: Paths,
     output: str | Path,
@@ -124,7 +124,7 @@ def build(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Build an index of fingerprints in files, and save it.
 
@@ -165,9 +165,8 @@ def build(
     source = open_fingerprints(fingerprints, column=column, id_column=id_column)
     settings = _Settings.of(source, radius)
     design = _asked(source.bits, settings.radius, num_tables, leading_bits)
-    if Path(output).exists() and not overwrite:  # before the work; `save` looks again
-        raise OutputError(f"{output}: exists already; name another output or add --overwrite")
-    with _job(None, overwrite, source.files, backend, device, gpu_memory, threads) as (_, job):
+    with _job(output, overwrite, source.files, backend, device, gpu_memory, threads, is_index) as (file, job):
+        assert file is not None
         with clock.stage("read"):
             rows = source.read()
         with clock.stage("build"):
@@ -183,7 +182,8 @@ def build(
                 backend=job.backend,
             )
         with clock.stage("write"):
-            index.save(output, overwrite)
+            index.write(file)
+            num_bytes = file.stat().st_size
     return {
         "fingerprints": len(index),
         "null": rows.num_null,
@@ -194,7 +194,7 @@ def build(
         "bits_a_word": index.tables.bits_a_word,
         "least_bits_a_word": information_bits(len(index.tables)) / max(1, len(index.tables)),
         "words_met": index.design.words_met(len(index.tables)),
-        "file_bytes": os.path.getsize(output),
+        "file_bytes": num_bytes,
         "example": hexadecimal(rows.fingerprints[0]) if len(index) else None,
         "recipe": index.recipe,
         "backend": job.backend,
@@ -221,6 +221,7 @@ def _answered(index: HammingIndex, rows: np.ndarray) -> pa.Array:
     return arrow(rows) if index.ids is None else index.ids.arrow(rows)
 
 
+@with_bars
 def query(
     index: str | Path,
     fingerprints: Paths | None = None,
@@ -236,7 +237,7 @@ def query(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     show: Any = None,
 ) -> dict[str, Any]:
     """Ask an index for what is near the fingerprints of files, or near some given as text.
@@ -347,6 +348,7 @@ def _check_index(recipe: dict[str, Any], name: str, source: Fingerprints) -> Non
             )
 
 
+@with_bars
 def join(
     existing: Paths,
     queries: Paths,
@@ -362,7 +364,7 @@ def join(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Find which fingerprints of a large set are near some of a smaller one (section 3.3).
 
@@ -446,6 +448,7 @@ def join(
     }
 
 
+@with_bars
 def pairs(
     fingerprints: Paths,
     output: str | Path,
@@ -460,7 +463,7 @@ def pairs(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Find all pairs of a set within a radius.
 

@@ -7,8 +7,7 @@ NumPy's or CuPy's whatever the backend; results are on the backend's device: CuP
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator
+import os
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -37,12 +36,14 @@ from neardup_gpu.kernels.launch import array_module, out_of_memory
 from neardup_gpu.kernels.scalar import mix64_all
 
 from . import __version__, hamming, theory
-from .artefacts import new_file, new_folder, read_table, write_result, write_table
+from .artefacts import read_table, write_report, write_result, write_table
 from .backend import Job, home, kernel, resolve, running
+from .clock import Clock, Progress, with_bars
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
 from .errors import InputError, ParameterError, RecipeMismatchError
 from .frequencies import Counter, Frequencies
+from .outputs import new_file, new_files, new_folder
 from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe, recipe_of
 from .report import shorten
 from .spool import DeviceSpool, Spool
@@ -50,9 +51,6 @@ from .threads import on_threads
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
-
-Progress = Callable[[str, int, int | None], None]
-"""Called with a stage's name, what is done and, where it is known, of how much (documents or pairs)."""
 
 
 # ---------------------------------------------------------------------------------------------------- the stages
@@ -432,6 +430,7 @@ class _Sketches:
     shingles: int = 0
     null_text: int = 0
     invalid_utf8: int = 0
+    stripped_pages: int = 0
 
 
 def _keep_column(recipe: AnyRecipe) -> tuple[str | None, bool]:
@@ -442,25 +441,6 @@ def _keep_column(recipe: AnyRecipe) -> tuple[str | None, bool]:
     if colon and direction in ("asc", "desc"):
         return name, direction == "desc"
     return recipe.keep, False
-
-
-class Clock:
-    """Seconds by stage, and progress as it is made."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.seconds: dict[str, float] = {}
-        self._progress = progress
-
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        self.report(name, 0, None)
-        yield
-        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - start, 4)
-
-    def report(self, name: str, done: int, total: int | None) -> None:
-        if self._progress is not None:
-            self._progress(name, done, total)
 
 
 class _Sketched(NamedTuple):
@@ -584,8 +564,10 @@ def _sketch_documents(
     signatures: bool = False,
     whole: bool = True,
     max_bytes: int | None = None,
+    sources: list[Documents] | None = None,
+    before: int = 0,
 ) -> _Sketches:
-    """Stream documents through the first stages."""
+    """Stream documents through the first stages; they are one of several `sources`, of which so many came before."""
     kept = _Sketches()
     if max_bytes is None:
         max_bytes = _batch_bytes(recipe, job)
@@ -621,8 +603,16 @@ def _sketch_documents(
         kept.documents += batch.num_rows
         kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
         kept.null_text += batch.num_null
-        clock.report("sketch", kept.documents, None)
+        clock.report("sketch", before + kept.documents, _num_rows(sources or [documents]))
+    kept.stripped_pages = documents.stripped_pages
     return kept
+
+
+def _num_rows(sources: list[Documents]) -> int | None:
+    """Documents of all sources, as far as it is known."""
+    numbers = [source.num_rows for source in sources]
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def _batch_bytes(recipe: AnyRecipe, job: Job) -> int | None:
@@ -785,9 +775,11 @@ def _compare_spooled(sets: Spool | DeviceSpool, left: Any, right: Any, threshold
     return job.put(found)
 
 
+@with_bars
 def dedup(
-    source: Any,
+    source: Any = None,
     *,
+    texts: Any = None,
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool = False,
@@ -811,14 +803,16 @@ def dedup(
     temp_dir: str | Path | None = None,
     batch_bytes: int | None = None,
     check: int = 200,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Result:
     """Find the near-duplicates among documents and decide which to keep.
 
     Parameters
     ----------
-    source : path, URI, glob, list of them, or any object with ``__arrow_c_stream__``
+    source : path, URI, glob, list of them, or a table
         See `open_documents`.
+    texts : list of str, array or Series of strings, optional
+        The texts themselves, instead of `source`; their ids are row numbers.
     text_columns, id_column, html, glob
         How to read it; see `open_documents`. Without an id column, ids are row numbers or relative paths.
     against : like `source`, optional
@@ -856,8 +850,10 @@ def dedup(
         Text read at a time. Changes no result. Unless given, 16 MiB; with a GPU what its memory allows, up to 256 MiB.
     check : int
         Documents sampled for the check of recall; 0 for none.
-    progress : callable, optional
-        Called with (stage, done, total or None).
+    progress : bool or callable, optional
+        True shows bars, on stderr or in a notebook. A function is called with a stage's name, what is done and of how
+        much, or None where that is not known: documents, pairs or fingerprints. Where files do not say how many
+        documents they hold, the number is estimated from the bytes read so far. The log says a line a stage either way.
 
     Returns
     -------
@@ -873,6 +869,7 @@ def dedup(
     Memory: a few hundred bytes a document and some batches, whatever the length of the text. Time: two passes over
     the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
     """
+    clock = Clock(progress)
     if recipe is None:
         recipe = choose_recipe(method, threshold, recall, filter, radius, keep=keep, cluster=cluster)
     elif (method, threshold, recall, filter, radius, keep, cluster) != ("minhash", *[None] * 4, "first", "greedy"):
@@ -881,14 +878,17 @@ def dedup(
         raise ParameterError(f"check {check} is negative; 0 turns the check of recall off")
     recipe, known = _with_frequencies(recipe, frequencies)
     resolve(backend, device, gpu_memory)  # before anything is opened
-    documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
-    reference = None if against is None else _open_reference(against, text_columns, id_column, html, glob)
-    clock = Clock(progress)
+    column, _ = _keep_column(recipe)
+    reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
+    reading["other_columns"] = [column] if column else []
+    documents = open_documents(source, texts=texts, **reading)
+    reference = None if against is None else _open_reference(against, reading)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
         folder = None
         if output is not None:
-            folder = stack.enter_context(new_folder(output, overwrite, _paths(documents, reference)))
+            reads = _files_read(documents, reference, frequencies)
+            folder = stack.enter_context(new_folder(output, overwrite, reads))
         if folder is not None and not documents.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
         job = stack.enter_context(running(backend, device, gpu_memory))
@@ -903,6 +903,9 @@ def dedup(
         if folder is not None:
             with clock.stage("write"):
                 write_result(folder, result, documents)
+        result.report["seconds"] = clock.elapsed
+        if folder is not None:
+            write_report(folder, result.report)
     return result
 
 
@@ -936,22 +939,24 @@ def _has_to_count(recipe: AnyRecipe, frequencies: Frequencies | None) -> bool:
     return isinstance(recipe, SimhashRecipe) and recipe.weighting == "tfidf" and frequencies is None
 
 
-def _paths(*sources: Documents | None) -> list[str]:
-    """Paths and globs of all sources that have any."""
-    return [path for source in sources if source is not None for path in source.describe()["paths"] or []]
+def _files_read(
+    documents: Documents, reference: Documents | None, frequencies: Frequencies | str | Path | None
+) -> list[str]:
+    """All files on this machine that a run reads."""
+    files = documents.local_files + ([] if reference is None else reference.local_files)
+    return files if frequencies is None or isinstance(frequencies, Frequencies) else [*files, str(frequencies)]
 
 
-def _open_reference(
-    against: Any, text_columns: str | list[str] | None, id_column: str | None, html: bool, glob: str | None
-) -> Documents:
+def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
     """A reference set, read like the input; where it is text files, which have no columns, those are left out."""
     try:
-        return open_documents(against, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
+        return open_documents(against, **reading)
     except InputError:
-        files = open_documents(against, html=html, glob=glob)
-        if files.format != "text":
-            raise
-        return files
+        with contextlib.suppress(InputError):
+            files = open_documents(against, html=reading["html"], glob=reading["glob"])
+            if files.format == "text":
+                return files
+        raise
 
 
 def _decide(
@@ -971,13 +976,14 @@ def _decide(
     column, _ = _keep_column(recipe)
     verifies = recipe.threshold is not None
     options: dict[str, Any] = {"max_bytes": batch_bytes, "frequencies": frequencies, "waiting": waiting}
+    options["sources"] = [documents] if reference is None else [reference, documents]
     if verifies:
         options["spool"] = spool
     with clock.stage("sketch"):
         known = _Sketches()
         if reference is not None:
             known = _sketch_documents(reference, recipe, clock, job, **options)
-        sketches = _sketch_documents(documents, recipe, clock, job, column=column, **options)
+        sketches = _sketch_documents(documents, recipe, clock, job, column=column, before=known.documents, **options)
 
     if sketches.documents == 0:
         raise InputError("the input holds no documents; nothing was written")
@@ -1044,7 +1050,8 @@ def _decide(
     sampled = None
     if check and recipe.threshold is not None:
         with clock.stage("check"):
-            run = partial(_check_recall, spool, rows, fingerprints, features, pinned)
+            removed = keeper[representatives] != representatives
+            run = partial(_check_recall, spool, rows, fingerprints, features, pinned, removed)
             sampled = job.with_room(partial(run, candidates, verified, recipe, check, clock, job), spool.spill)
 
     with clock.stage("decide"):
@@ -1107,6 +1114,7 @@ def _decide(
             "empty": int(np.count_nonzero(num_tokens == 0)),
             "null_text": sketches.null_text,
             "invalid_utf8": sketches.invalid_utf8,
+            "stripped_pages": sketches.stripped_pages,
             "text_bytes": sketches.text_bytes,
             "tokens": sketches.tokens,
             "shingles": sketches.shingles,
@@ -1187,6 +1195,7 @@ def _check_recall(
     fingerprints: np.ndarray,
     features: Any,
     pinned: np.ndarray,
+    removed: np.ndarray,
     candidates: Candidates,
     verified: Verified,
     recipe: AnyRecipe,
@@ -1198,10 +1207,13 @@ def _check_recall(
 
     The sample is the `check` documents of smallest mixed fingerprint, so it depends on their contents alone; of a
     document's possible near-duplicates, `CHECK_PARTNERS` are taken in the same way, and fewer documents are sampled
-    where they share too much (`CHECK_ADDITIONS`). For each sampled document that has near-duplicates, the share of them
-    that passed the filter: that were found, or would have been but for the bucket limit, which are counted by
-    themselves. The mean of these shares is the estimate, and its interval holds for the mean of values in [0, 1]
-    sampled without replacement, with the confidence given.
+    where they share too much (`CHECK_ADDITIONS`).
+
+    For each sampled document that has near-duplicates, the share of them that this run found: that it lists as verified
+    pairs, or of which it removed one of the two documents, so that not both are kept. The mean of these shares is the
+    recall. "listed" is the same for listed pairs alone. "filter" counts what the bucket limit left out as if it had
+    been listed: what the filter could do without limits. Each interval holds for the mean of values in [0, 1] sampled
+    without replacement, with the confidence given.
     """
     assert recipe.threshold is not None
     confidence = 0.99
@@ -1245,22 +1257,35 @@ def _check_recall(
         left_out &= _distances(home(features), true.left, true.right) <= recipe.radius
     else:
         left_out[:] = False
-    ends, passed = np.concatenate([true.left, true.right]), np.tile(found | left_out, 2)
-    pairs_of = np.bincount(ends, minlength=len(spool_rows))[sample]
-    found_of = np.bincount(ends, passed.astype(np.float64), minlength=len(spool_rows))[sample]
-    shares_found = found_of[pairs_of > 0] / pairs_of[pairs_of > 0]
-    mean = float(shares_found.mean()) if len(shares_found) else None
-    low, high = (0.0, 1.0) if mean is None else theory.mean_interval(mean, len(shares_found), 1 - confidence)
+    settled = found | removed[true.left] | removed[true.right]
+    shares = {
+        name: _mean_share(true, those, sample, len(spool_rows), confidence)
+        for name, those in (("found", settled), ("listed", found), ("filter", found | left_out))
+    }
     return {
         "documents": len(sample),
-        "with_duplicates": len(shares_found),
+        "with_duplicates": len(np.intersect1d(sample, np.concatenate([true.left, true.right]))),
         "pairs": len(true),
         "left_out_by_limit": int(np.count_nonzero(left_out)),
-        "recall": mean,
-        "low": low,
-        "high": high,
+        **shares.pop("found"),
+        **shares,
         "confidence": confidence,
     }
+
+
+def _mean_share(
+    true: Pairs, found: np.ndarray, sample: np.ndarray, num_rows: int, confidence: float
+) -> dict[str, float | None]:
+    """Of each sampled row that has pairs the share that was found: the mean of these shares, and its interval."""
+    ends = np.concatenate([true.left, true.right])
+    pairs_of = np.bincount(ends, minlength=num_rows)[sample]
+    found_of = np.bincount(ends, np.tile(found, 2).astype(np.float64), minlength=num_rows)[sample]
+    shares = found_of[pairs_of > 0] / pairs_of[pairs_of > 0]
+    if len(shares) == 0:
+        return {"recall": None, "low": 0.0, "high": 1.0}
+    mean = float(shares.mean())
+    low, high = theory.mean_interval(mean, len(shares), 1 - confidence)
+    return {"recall": mean, "low": low, "high": high}
 
 
 def _contains(pairs: Pairs, wanted: Pairs, num_rows: int) -> np.ndarray:
@@ -1295,10 +1320,12 @@ def _luckiest(left: np.ndarray, right: np.ndarray, luck: np.ndarray) -> tuple[np
     return left[rank < CHECK_PARTNERS], right[rank < CHECK_PARTNERS]
 
 
+@with_bars
 def sketch(
-    source: Any,
-    output: str | Path,
+    source: Any = None,
+    output: str | Path | None = None,
     *,
+    texts: Any = None,
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool = False,
@@ -1315,7 +1342,7 @@ def sketch(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Summarise documents in a Parquet file, from which pairs are found without the text.
 
@@ -1333,17 +1360,21 @@ def sketch(
     dict
         Counts and timings.
     """
+    clock = Clock(progress)
     if recipe is None:
         recipe = choose_recipe(method, threshold, recall, filter)
     recipe, known = _with_frequencies(recipe, frequencies)
-    documents = open_documents(source, text_columns=text_columns, id_column=id_column, html=html, glob=glob)
-    clock = Clock(progress)
+    if output is None:
+        raise ParameterError("output: say where the sketches go, such as 'sketches.parquet'")
+    documents = open_documents(
+        source, texts=texts, text_columns=text_columns, id_column=id_column, html=html, glob=glob
+    )
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
-        file = stack.enter_context(new_file(output, overwrite))
-        counted, waiting = None, None
-        if _has_to_count(recipe, known):
-            counted = stack.enter_context(new_file(frequencies_path(output), overwrite))
+        outputs = [output, frequencies_path(output)] if _has_to_count(recipe, known) else [output]
+        reads = _files_read(documents, None, frequencies)
+        file, *others = stack.enter_context(new_files(outputs, overwrite, reads))
+        counted, waiting = others[0] if others else None, None
         job = stack.enter_context(running(backend, device, gpu_memory))
         if counted is not None:
             waiting = stack.enter_context(_Waiting(temp_dir or file.parent, job, job.spool_bytes))
@@ -1382,6 +1413,7 @@ def sketch(
         "empty": int(np.count_nonzero(num_tokens == 0)),
         "null_text": sketches.null_text,
         "invalid_utf8": sketches.invalid_utf8,
+        "stripped_pages": sketches.stripped_pages,
         "text_bytes": sketches.text_bytes,
         "tokens": sketches.tokens,
         "backend": job.backend,
@@ -1393,8 +1425,10 @@ def sketch(
 
 
 def frequencies_path(output: str | Path) -> Path:
-    """Where the document frequencies go that were counted for some simhashes: beside them."""
-    return Path(output).with_suffix(".frequencies.parquet")
+    """Where the document frequencies go that were counted for some simhashes: beside them, and for each name of theirs
+    under another: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
+    path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
+    return Path(f"{path}.frequencies{suffix}")
 
 
 def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
@@ -1404,6 +1438,7 @@ def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=arrow(null))
 
 
+@with_bars
 def find_pairs(
     sketches: str | Path | list[str | Path],
     output: str | Path | None = None,
@@ -1415,7 +1450,7 @@ def find_pairs(
     device: int | None = None,
     gpu_memory: int | str | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> pa.Table:
     """Find candidate pairs among sketched documents and estimate their resemblance.
 
@@ -1446,7 +1481,7 @@ def find_pairs(
     clock = Clock(progress)
     paths = [sketches] if isinstance(sketches, (str, Path)) else list(sketches)
     with on_threads(threads), contextlib.ExitStack() as stack:
-        file = stack.enter_context(new_file(output, overwrite)) if output is not None else None
+        file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
         job = stack.enter_context(running(backend, device, gpu_memory))
         with clock.stage("read"):
             table, recipe = _read_sketches(paths, r)

@@ -12,7 +12,7 @@ import time
 
 TYPE_CHECKING = False  # as typing's, which is slow to import
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import FrameType
     from typing import Any, TextIO
 
 BUG = 70
@@ -121,7 +121,9 @@ def _drop(stream: TextIO) -> None:
 
 
 def _complain(message: str) -> None:
-    print("neardup:", " ".join(message.split()), file=sys.stderr)
+    from .console import note
+
+    note(f"neardup: {message}")
 
 
 # ------------------------------------------------------------------------------------------------------------- signals
@@ -186,7 +188,7 @@ class _Signals:
 
 
 class _Streams:
-    """Standard streams that are there, take every character, and in the case of stderr are worth no job.
+    """Standard streams that are there, and a standard output that takes every character.
 
     Where a descriptor is closed, the next file that is opened would get its number, and with it what is printed.
     """
@@ -197,40 +199,13 @@ class _Streams:
                 os.fstat(descriptor)
             except OSError:
                 os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-        self._before = sys.stdout, sys.stderr
-        self._errors = getattr(sys.stdout, "errors", None)
+        self._before, self._errors = sys.stdout, getattr(sys.stdout, "errors", None)
         if sys.stdout is None:
             sys.stdout = open(os.devnull, "w", encoding="utf-8")
         elif hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace")
-        if sys.stderr is None or sys.stderr is sys.__stderr__:
-            sys.stderr = _expendable(sys.stderr)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        sys.stdout, sys.stderr = self._before
+    def __exit__(self, *_: object) -> None:
+        sys.stdout = self._before
         if self._errors is not None and hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors=self._errors)
-
-
-def _expendable(stream: TextIO | None) -> TextIO:
-    """Standard error, of which nothing is written where nothing can be: notes and progress end no job."""
-    import io
-
-    class Expendable(io.FileIO):
-        def write(self, data: Any) -> int:
-            left = memoryview(data)
-            try:
-                while left:
-                    left = left[super().write(left) :]
-            except (OSError, TypeError):  # TypeError: None was written, as others have set it to not wait
-                pass
-            return len(data)
-
-    if stream is not None:
-        try:
-            number, encoding = stream.fileno(), stream.encoding
-        except (OSError, ValueError):
-            return stream
-        raw: Any = Expendable(number, "w", closefd=False)
-        return io.TextIOWrapper(raw, encoding, "backslashreplace", line_buffering=True, write_through=True)
-    return open(os.devnull, "w", encoding="utf-8")

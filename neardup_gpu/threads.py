@@ -8,7 +8,6 @@ needs no others; threads that it starts get others of their own. TBB and Numba's
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -20,8 +19,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.np.ufunc import parallel
 
 from .errors import NeardupError, ParameterError, ResourceError, too_few_threads, want
-
-log = logging.getLogger("neardup_gpu")
+from .log import log
 
 _job = threading.RLock()
 _kernel = threading.RLock()

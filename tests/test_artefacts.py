@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup_gpu import artefacts, dedup, find_pairs, sketch
-from neardup_gpu.artefacts import new_file, new_folder
 from neardup_gpu.errors import OutputError
+from neardup_gpu.outputs import new_file, new_folder
 
 TEXT = "one two three four five six seven eight"
 TABLE = pa.table({"id": ["a", "b", "c"], "text": [TEXT, TEXT + " nine", "something else altogether, and longer"]})
@@ -27,7 +28,7 @@ def file(tmp_path: Path) -> Path:
 def test_the_input_itself_is_never_replaced(file: Path) -> None:
     with pytest.raises(OutputError, match="is a file; name a folder"):
         dedup(file, id_column="id", output=file, overwrite=True)
-    with pytest.raises(OutputError, match="was not written by neardup"):
+    with pytest.raises(OutputError, match="is read as input, which would be lost"):
         sketch(file, file, overwrite=True)
     assert pq.read_table(file).equals(TABLE)
 
@@ -37,6 +38,8 @@ def test_sketches_and_pairs_may_be_replaced(file: Path) -> None:
     for _ in range(2):
         sketch(file, sketches, id_column="id", overwrite=True)
     with pytest.raises(OutputError, match="exists already"):
+        sketch(file, sketches)
+    with pytest.raises(OutputError, match="is read as input, which would be lost"):
         find_pairs(sketches, sketches)
     with pytest.raises(OutputError, match="is a folder; name a file"):
         sketch(file, file.parent, overwrite=True)
@@ -72,24 +75,47 @@ def test_links_are_followed(tmp_path: Path) -> None:
     assert (tmp_path / "target" / "report.json").exists()
 
 
-def test_an_earlier_result_comes_back_when_the_new_one_cannot_take_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "report.json").write_text("old")
-    rename = Path.rename
+@pytest.mark.parametrize(
+    ("foreign", "says"),
+    [
+        (lambda out: (out / "thesis.txt").write_text("mine"), r"also holds thesis\.txt, new or changed"),
+        (lambda out: (out / "notes").mkdir(), r"also holds notes/, new or changed"),
+        (lambda out: (out / "kept" / "extra.parquet").symlink_to(out / "pairs.parquet"), r"kept/extra\.parquet"),
+        (lambda out: (out / "pairs.parquet").write_bytes(b"mine"), r"also holds pairs\.parquet"),
+        (lambda out: os.utime(out / "pairs.parquet", (2e9, 2e9)), r"also holds pairs\.parquet"),
+        (lambda out: (out / "documents.parquet").write_bytes(b"mine"), "holds other files than a result"),
+        (lambda out: (out / "report.json").write_text("[]"), "holds other files than a result"),
+        (lambda out: (out / "report.json").write_text('{"files": 3}'), "holds other files than a result"),
+        (lambda out: (out / "report.json").unlink(), "holds other files than a result"),
+        (lambda out: [(out / f"{i}.txt").touch() for i in range(5)], r"0\.txt, 1\.txt, 2\.txt and 2 more"),
+    ],
+)
+def test_only_what_a_run_wrote_is_replaced(file: Path, foreign: Callable[[Path], object], says: str) -> None:
+    out = file.with_name("out")
+    dedup(file, id_column="id", output=out)
+    foreign(out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(OutputError, match=says):
+        dedup(file, id_column="id", output=out, overwrite=True)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert sorted(os.listdir(file.parent)) == ["in.parquet", "out"]
 
-    def refuse(self: Path, target: Path) -> Path:
-        if ".partial-" in self.name:
-            raise OSError(5, "Input/output error")
-        return rename(self, target)
 
-    monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(OutputError, match="Input/output error"), new_folder(out, overwrite=True):
-        pass
-    assert (out / "report.json").read_text() == "old"
-    assert os.listdir(tmp_path) == ["out"]
+def test_what_a_file_manager_leaves_in_a_result_goes_with_it(file: Path) -> None:
+    out = file.with_name("out")
+    dedup(file, id_column="id", output=out)
+    (out / ".DS_Store").touch()
+    dedup(file, id_column="id", output=out, overwrite=True)
+    assert not (out / ".DS_Store").exists()
+
+
+def test_a_table_that_somebody_added_to_is_not_replaced(file: Path) -> None:
+    sketches = file.with_name("s.parquet")
+    sketch(file, sketches, id_column="id")
+    table = pq.read_table(sketches)
+    pq.write_table(table.append_column("label", table["id"]), sketches)
+    with pytest.raises(OutputError, match="was not written by neardup"):
+        sketch(file, sketches, id_column="id", overwrite=True)
 
 
 def test_a_new_file_has_ordinary_permissions(tmp_path: Path) -> None:

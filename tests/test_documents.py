@@ -16,6 +16,7 @@ from hypothesis import given, settings, strategies as st
 
 from neardup_gpu.documents import open_described, open_documents
 from neardup_gpu.errors import InputError, OutputError
+from neardup_gpu.recipe import METADATA_KEY, Recipe
 
 TEXTS = ["one two", "", None, "drei Häuser", "x" * 5000, "🙂 日本", "last\nline"]
 IDS = ["a", "b", "c", "d", "e", "f", "g"]
@@ -378,6 +379,12 @@ def test_partition_folders_are_kept(tmp_path, name):
         ]
 
 
+def decisions() -> pa.Table:
+    """What dedup writes about documents."""
+    data = pa.table({"id": IDS, "kept": [True] * 7, "group": IDS, "duplicate_of": pa.nulls(7, pa.string())})
+    return data.replace_schema_metadata({METADATA_KEY: Recipe.choose(0.8).to_json()})
+
+
 @pytest.mark.parametrize("glob", [None, "*.txt", "*.parquet"])
 def test_results_inside_the_folder_are_not_input(tmp_path, glob):
     name = "x.parquet" if glob == "*.parquet" else "x.txt"
@@ -386,7 +393,7 @@ def test_results_inside_the_folder_are_not_input(tmp_path, glob):
         write(tmp_path / folder / name, table()) if glob == "*.parquet" else (tmp_path / folder / name).write_text("a")
     for folder in ("out", "deep/out"):
         (tmp_path / folder / "report.json").write_text("{}")
-        write(tmp_path / folder / "documents.parquet", table())
+        write(tmp_path / folder / "documents.parquet", decisions())
     (tmp_path / "half/report.json").write_text("{}")
     if glob is None:
         (tmp_path / "half/report.json").unlink()
@@ -549,7 +556,7 @@ def test_json_lines_are_kept_as_they_were(tmp_path):
 
 
 def test_json_lines_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("neardup_gpu.documents.BLOCK_BYTES", 50)
+    monkeypatch.setattr("neardup_gpu.documents.jsonlines.BLOCK_BYTES", 50)
     rows = [{"id": i, "text": "word " * (i * 7 % 60)} for i in range(200)]
     raw = "".join(json.dumps(row) + "\n" * (1 + row["id"] % 3) for row in rows).encode()
     for name, data in (("x.jsonl", raw), ("x.jsonl.gz", gzip.compress(raw[:999]) + gzip.compress(raw[999:]))):

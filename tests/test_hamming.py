@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from strategies import STRATEGIES, fingerprints
 
-from neardup_gpu import Recipe, SimhashRecipe, artefacts, hamming
+from neardup_gpu import Recipe, SimhashRecipe, hamming, outputs
 from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import compression, hamming as kernels
@@ -917,7 +917,7 @@ def test_an_index_replaces_an_index_only(tmp_path):
 def test_nothing_is_left_of_an_index_that_could_not_be_written(tmp_path, monkeypatch):
     index, path = saved(tmp_path)
     before = path.read_bytes()
-    monkeypatch.setattr(artefacts, "_take_place", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+    monkeypatch.setattr(outputs, "sync", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(OutputError, match="nothing was written"):
         index.save(path, overwrite=True)
     assert path.read_bytes() == before and [entry.name for entry in tmp_path.iterdir()] == ["index"]

@@ -19,6 +19,9 @@ from .reading import reading
 class Ipc:
     rewindable = True
     num_files = 1
+    num_rows = None
+    num_bytes = 0
+    share = 0.0  # of the file that has been read; not known of a stream before its end
 
     def __init__(self, file: File) -> None:
         self.file, self.name = file, file.name
@@ -32,6 +35,7 @@ class Ipc:
             reading(self.name, "not a readable Arrow IPC file"),
             self.file.system.open_input_file(self.file.path) as handle,
         ):
+            self.num_bytes = handle.size()
             magic = handle.read(6)
             handle.seek(0)
             if magic.startswith(b"FEA1"):
@@ -46,6 +50,7 @@ class Ipc:
         with self._open(names) as reader:
             if self.is_file:
                 for i in range(reader.num_record_batches):
+                    self.share = (i + 1) / reader.num_record_batches
                     yield reader.get_batch(i)
             else:
                 yield from reader

@@ -35,6 +35,9 @@ BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
 class JsonLines:
     rewindable = True
     num_files = 1
+    num_rows = None
+    num_bytes = 0
+    share = 0.0  # of the file that has been read
 
     def __init__(self, file: File) -> None:
         self.file, self.name = file, file.name
@@ -43,12 +46,20 @@ class JsonLines:
         self.decided: dict[str, int] = {}  # line that decided a column's type
         self.schema: pa.Schema = self._sample()
 
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
+        """The file as it is, which knows how far it has been read, and what is in it."""
+        with self.file.system.open_input_file(self.file.path) as packed:
+            self.num_bytes = packed.size()
+            if self.compression is None:
+                yield packed, packed
+            else:
+                with pa.CompressedInputStream(packed, self.compression) as stream:
+                    yield packed, stream
+
     def _blocks(self, size: int = BLOCK_BYTES) -> Iterator[_Block]:
         """Blocks of whole lines, at least `size` bytes but for the last."""
-        with (
-            reading(self.name),
-            self.file.system.open_input_stream(self.file.path, compression=self.compression) as stream,
-        ):
+        with reading(self.name), self._opened() as (packed, stream):
             pending: list[bytes] = []
             line, first = 1, True
             while True:
@@ -58,6 +69,7 @@ class JsonLines:
                     if not chunk:
                         chunk = stream.read(size)
                 first = False
+                self.share = packed.tell() / max(1, self.num_bytes)
                 cut = chunk.rfind(b"\n") + 1
                 if chunk and not cut:
                     pending.append(chunk)

@@ -17,11 +17,14 @@ from .reading import reading
 class Parquet:
     rewindable = True
     num_files = 1
+    num_bytes = 0
+    share = 0.0
 
     def __init__(self, file: File) -> None:
         self.file, self.name = file, file.name
         with self._open() as parquet:
             self.schema: pa.Schema = parquet.schema_arrow
+            self.num_rows: int = parquet.metadata.num_rows
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[pq.ParquetFile]:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ..errors import InputError, NeardupError, ResourceError, want
+from .uris import masked_text
 
 
 def brief(error: BaseException | str) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(masked_text(str(error)).split())
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 

@@ -8,6 +8,7 @@ before the token kernel does.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,20 +18,36 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import fs
 
 from ..data import Ragged, arrow
-from ..errors import InputError
-from ..html import visible_text
+from ..errors import InputError, ParameterError
+from ..html import read_page
 from .batches import ahead, coalesce, ragged, sliced
-from .columns import check_ids, copied, decoded, default_text_column, is_key, is_string, is_text, listed, plain_type
-from .find import File, escaped_name, find_files, one_kind
+from .columns import (
+    artefact_kind,
+    check_ids,
+    copied,
+    decoded,
+    default_text_column,
+    is_key,
+    is_string,
+    is_text,
+    listed,
+    plain_type,
+    refuse_artefact,
+)
+from .find import ARTEFACTS, File, Found, escaped_name, find_files, one_kind
 from .ipc import Ipc
 from .jsonlines import JsonLines, json_words
 from .kept import Rows, writing
-from .memory import Memory
+from .memory import Memory, as_table, as_texts
 from .parquet import Parquet
 from .reading import reading
 from .textfiles import TextFiles
+from .uris import is_masked, is_uri, masked
+
+logger = logging.getLogger("neardup_gpu")
 
 READERS = {"parquet": Parquet, "jsonl": JsonLines, "ipc": Ipc}
 """The reader of one file of each format; text files are read together."""
@@ -69,24 +86,30 @@ class Batch:
 
 
 def open_documents(
-    source: Any,
+    source: Any = None,
     *,
+    texts: Any = None,
     text_columns: str | Sequence[str] | None = None,
     id_column: str | None = None,
     html: bool = False,
     glob: str | None = None,
+    other_columns: Iterable[str] = (),
 ) -> Documents:
     """Open documents for streaming; only schemas and first lines are read here.
 
     Parameters
     ----------
-    source : str, Path, list of them, or an object with ``__arrow_c_stream__``
+    source : str, Path, list of them, or a table
         A file (Parquet, JSON lines plain, .gz or .zst, Arrow IPC), a folder of such files of one kind or of text and
-        HTML files, a glob pattern, or a pyarrow.fs URI such as ``s3://bucket/x.parquet``. In folders, hidden files and
-        those whose name begins with ``_`` are left out, and finished results of dedup inside the folder. Or a table:
-        pyarrow, Polars, DuckDB, pandas.
+        HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or, where that has no such
+        file system, of fsspec. A result of dedup gives the rows that it kept. Or a table: pyarrow, Polars, DuckDB,
+        pandas, a Hugging Face dataset, a dict of columns, a list of dicts.
+    texts : list of str, array or Series of strings, optional
+        The texts themselves, instead of `source`. Their ids are their row numbers; to name them, pass a table such as
+        ``{"id": ids, "text": texts}``.
     text_columns : str or sequence of str, optional
-        Columns that hold the text, joined by a newline. Default: ``text``, else the only string column.
+        Columns that hold the text, joined by a newline. Default: ``text``, else the only one of strings, which is never
+        the id column, one of `other_columns`, or one named ``id``.
     id_column : str, optional
         Column of integers or strings that names the documents. Default: relative paths for text files, else row
         numbers.
@@ -95,6 +118,8 @@ def open_documents(
     glob : str, optional
         Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down).
         With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.
+    other_columns : iterable of str
+        Columns that hold something else than text, such as dates to decide by.
 
     Returns
     -------
@@ -104,36 +129,85 @@ def open_documents(
     ------
     InputError
         If there is nothing to read, or it cannot be read, or the columns are not as said.
+
+    Notes
+    -----
+    Links are followed; a file that is reached several times, also by several names of its own (hard links), is read
+    once. Folders leave out what is hidden, names that begin with ``_``, finished results of dedup and what else
+    neardup wrote, pipes and devices, README, LICENSE and the like beside data, and files of unknown extension: all but
+    the first are counted, named in the log at INFO, and in the report.
     """
-    options: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html}
-    if hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.RecordBatch):
-        return Documents([Memory(source)], "memory", sources=[], glob=None, **options)
-    paths = [source] if isinstance(source, (str, os.PathLike)) else source
-    if not isinstance(paths, (list, tuple)) or not all(isinstance(p, (str, os.PathLike)) for p in paths):
-        raise InputError(
-            f"cannot read documents from {type(source).__name__}: give a path, a list of paths or an Arrow table."
-        )
-    names = [os.fspath(p) for p in paths]
-    if not names:
-        raise InputError("no input: the list of paths is empty.")
-    found: dict[str, File] = {}
-    for name in names:
-        if escaped_name(name) != name:
-            raise InputError(f"{escaped_name(name)}: the name is not UTF-8; rename it.")
-        for file in find_files(name, glob):
-            # Under several roots, the same whatever their order: the shorter root gives the longer id.
-            found[file.path] = min(found.get(file.path, file), file, key=lambda f: len(f.root))
-    files = [found[path] for path in sorted(found)]
-    kind = one_kind(files, names)
+    columns: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
+    if (source is None) == (texts is None):
+        raise ParameterError("source and texts: give one of them, paths or a table, or the texts themselves")
+    if texts is not None:
+        if text_columns is not None or id_column is not None or glob is not None:
+            raise ParameterError(
+                "texts: have no columns and no files; leave out text_columns, id_column and glob, or pass a table"
+            )
+        return Documents([Memory(as_texts(texts))], "memory", sources=[], glob=None, html=html, **columns)
+    table = as_table(source)
+    if table is not None:
+        return Documents([Memory(table)], "memory", sources=[], glob=None, html=html, **columns)
+    names = _names(source)
+    found = find_files(names, glob)
+    kind = one_kind(found.files, names)
     readers: list[Any]
     if kind == "text":
-        readers = [TextFiles(files, html)]
+        readers = [TextFiles(found.files, html)]
         if text_columns is not None or id_column is not None:
-            raise InputError(f"{names[0]}: text files have no columns; leave out the text and id column.")
+            raise InputError(f"{masked(names[0])}: text files have no columns; leave out the text and id column.")
     else:
-        readers = [READERS[kind](file) for file in files]
-    sources = [name if "://" in name else os.path.abspath(name) for name in names]
-    return Documents(readers, kind, sources=sources, glob=glob, **options)
+        readers = _without_artefacts([READERS[kind](file) for file in found.files], found)
+    sources = [masked(name) if is_uri(name) else os.path.abspath(name) for name in names]
+    documents = Documents(readers, kind, sources=sources, glob=glob, html=html, left_out=found.left_out, **columns)
+    _tell(masked(names[0]), found.left_out)
+    return documents
+
+
+def _names(source: Any) -> list[str]:
+    """Paths, patterns and URIs as strings."""
+    paths = [source] if isinstance(source, (str, os.PathLike)) else source
+    if isinstance(paths, (list, tuple)) and any(isinstance(path, bytes) for path in paths):
+        raise InputError("cannot read documents from bytes: give paths as str, or texts as texts=[...].")
+    if not isinstance(paths, (list, tuple)) or not all(isinstance(p, (str, os.PathLike)) for p in paths):
+        raise InputError(
+            f"cannot read documents from {type(source).__name__}: give a path, a list of paths, a table, "
+            "or texts as texts=[...]."
+        )
+    names = [os.fspath(path) for path in paths]
+    if not names:
+        raise InputError("no input: the list of paths is empty.")
+    for name in names:
+        if isinstance(name, bytes):  # what __fspath__ may give
+            raise InputError("cannot read documents from bytes: give paths as str.")
+        if escaped_name(name) != name:
+            raise InputError(f"{escaped_name(name)}: the name is not UTF-8; rename it.")
+    return names
+
+
+def _without_artefacts(readers: list[Any], found: Found) -> list[Any]:
+    """Without what this package wrote, where it lies in a folder beside documents."""
+    kinds = [artefact_kind(reader.schema) for reader in readers]
+    if all(kinds):
+        return readers
+    documents = []
+    for reader, kind in zip(readers, kinds, strict=True):
+        if kind is None or reader.file.how == "name":
+            documents.append(reader)
+        else:
+            found.leave_out(ARTEFACTS, reader.name)
+    return documents
+
+
+def _tell(source: str, left_out: dict[str, list[str]]) -> None:
+    """Log what is not read, on one line."""
+    parts = []
+    for reason, names in left_out.items():
+        more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+        parts.append(f"{len(names):,} {reason} ({', '.join(names[:3])}{more})")
+    if parts:
+        logger.info("%s: left out %s", source, "; ".join(parts))
 
 
 def open_described(description: dict[str, Any]) -> Documents:
@@ -146,6 +220,12 @@ def open_described(description: dict[str, Any]) -> Documents:
     """
     if description["format"] == "memory":
         raise InputError("the documents were given in memory, so they cannot be opened again from their description.")
+    for path in description["paths"]:
+        if is_masked(path):
+            raise InputError(
+                f"{path}: was read with credentials, which no report keeps, so it cannot be opened again; set them in "
+                "the environment and run dedup again without them in the URI."
+            )
     documents = open_documents(
         description["paths"],
         text_columns=description["text_columns"],
@@ -174,8 +254,13 @@ class Documents:
         text_columns: str | Sequence[str] | None,
         id_column: str | None,
         html: bool,
+        other_columns: Iterable[str] = (),
+        left_out: dict[str, list[str]] | None = None,
     ) -> None:
         self._readers, self._sources, self._glob = readers, sources, glob
+        self._read = (0, 0.0)  # documents and bytes of files that have been read
+        self._stripped = 0
+        self._left_out = left_out or {}
         self.format = kind
         self.html = html
         self.id_column = id_column
@@ -184,9 +269,8 @@ class Documents:
             return
         # A JSON-lines file without lines says nothing about its columns.
         schemas = [r.schema for r in readers if kind != "jsonl" or len(r.schema)]
-        first = schemas[0] if schemas else pa.schema([])
         if text_columns is None:
-            self.text_columns = [default_text_column(readers[0].name, first)] if schemas else ["text"]
+            self.text_columns = [self._default_text(schemas, [*other_columns, *([id_column] if id_column else [])])]
         else:
             self.text_columns = [text_columns] if isinstance(text_columns, str) else list(text_columns)
         if not self.text_columns:
@@ -198,6 +282,18 @@ class Documents:
                 self._check(id_column, is_key, "integers or strings", "--id-column")
                 self._type(id_column)
 
+    def _default_text(self, schemas: list[pa.Schema], others: list[str]) -> str:
+        """The column of text where none was named: the same whatever the order of the files."""
+        for reader in self._readers:
+            kind = artefact_kind(reader.schema)
+            if kind is not None:
+                refuse_artefact(reader.name, kind)
+        if not schemas or ("text" not in others and any("text" in schema.names for schema in schemas)):
+            return "text"
+        column = default_text_column(self._readers[0].name, schemas[0], others)
+        logger.info("%s: the text is column %r", self._readers[0].name, column)
+        return column
+
     @property
     def rewindable(self) -> bool:
         """Whether the documents can be read more than once."""
@@ -207,6 +303,30 @@ class Documents:
     def num_files(self) -> int:
         """Number of input files; 0 for documents in memory."""
         return sum(reader.num_files for reader in self._readers)
+
+    @property
+    def num_rows(self) -> int | None:
+        """Number of documents. Where files do not say it, it is estimated from the share of their bytes that has been
+        read; None before that, and for streams."""
+        numbers = [reader.num_rows for reader in self._readers]
+        if None not in numbers:
+            return sum(numbers)
+        rows, num_bytes = self._read
+        whole = sum(reader.num_bytes for reader in self._readers)
+        return max(rows, round(rows * whole / num_bytes)) if rows and num_bytes and whole else None
+
+    @property
+    def stripped_pages(self) -> int:
+        """Pages of HTML of the last pass that would have taken a parser too long: their tags were taken out."""
+        return self._stripped + sum(reader.stripped_pages for reader in self._readers if self.format == "text")
+
+    @property
+    def local_files(self) -> list[str]:
+        """Paths of the input files that are on this machine."""
+        files: list[File] = []
+        for reader in self._readers:
+            files += getattr(reader, "files", None) or ([reader.file] if hasattr(reader, "file") else [])
+        return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
 
     def describe(self) -> dict[str, Any]:
         """What `open_described` needs to open the same documents, ready for JSON."""
@@ -218,6 +338,9 @@ class Documents:
             "id_column": self.id_column,
             "html": self.html,
             "num_files": self.num_files,
+            "left_out": {
+                reason: {"files": len(names), "first": names[:10]} for reason, names in self._left_out.items()
+            },
         }
 
     def batches(self, columns: Iterable[str] = (), max_bytes: int = 16 << 20) -> Iterator[Batch]:
@@ -250,7 +373,7 @@ class Documents:
         return self._batches(types, max(1, max_bytes))
 
     def _batches(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[Batch]:
-        first_row = 0
+        first_row = self._stripped = 0
         for piece, num_null in ahead(coalesce(self._pieces(types, max_bytes), max_bytes)):
             text = piece.column(0)
             if self.id_column is not None or self.format == "text":
@@ -265,6 +388,7 @@ class Documents:
         """(text as large_binary without nulls, id, extra columns) and the number of nulls there were."""
         key = "path" if self.format == "text" else self.id_column
         key_type = None if key is None else self._type(key)
+        rows, num_bytes = 0, 0.0
         for reader in self._readers:
             wanted = {name: pa.string() for name in self.text_columns}
             wanted |= types
@@ -280,8 +404,10 @@ class Documents:
                     if key is not None:
                         check_ids(ids, key, reader.name, row)
                     arrays = [text, ids, *extra]
-                    yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
                     row += batch.num_rows
+                    self._read = rows + row, num_bytes + reader.share * reader.num_bytes
+                    yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
+            rows, num_bytes = rows + row, num_bytes + reader.num_bytes
 
     def _text(self, batch: pa.RecordBatch) -> tuple[pa.Array, int]:
         arrays = [self._visible(batch.column(name)) for name in self.text_columns]
@@ -303,7 +429,9 @@ class Documents:
         declared = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
 
         def visible(page: bytes) -> bytes:
-            return visible_text(page if declared else page.decode("utf-8", "replace")).encode("utf-8")
+            read = read_page(page if declared else page.decode("utf-8", "replace"))
+            self._stripped += not read.parsed
+            return read.text.encode("utf-8")
 
         return pa.array([None if page is None else visible(page) for page in text.to_pylist()], pa.large_binary())
 

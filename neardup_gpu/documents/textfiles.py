@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
-from ..html import visible_text
+from ..html import read_page
 from .batches import ROW_BYTES
-from .find import HTML_EXTENSIONS, File
+from .find import HTML_EXTENSIONS, File, relative_names
 from .kept import Rows, writing
 from .reading import reading
 
@@ -20,24 +19,28 @@ class TextFiles:
     """All text and HTML files as one table of path and text."""
 
     rewindable = True
+    num_bytes = 0
+    share = 0.0
     schema = pa.schema([("path", pa.string()), ("text", pa.large_binary())])
 
     def __init__(self, files: list[File], html: bool) -> None:
         self.files, self.html = files, html
         self.name = files[0].name if len(files) == 1 else files[0].root
-        self.num_files = len(files)
-        root = os.path.commonpath([file.root for file in files]) if files[0].root else ""
-        self.ids = [file.path[len(root) :].lstrip("/") for file in files]
+        self.num_files = self.num_rows = len(files)
+        self.stripped_pages = 0
+        self.ids = relative_names(files)
 
     def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
         paths: list[str] = []
         texts: list[bytes] = []
-        size = 0
+        size = self.stripped_pages = 0
         for path, file in zip(self.ids, self.files, strict=True):
             with reading(file.name), file.system.open_input_stream(file.path, compression=None) as stream:
                 data = stream.read()
             if self.html or path.lower().endswith(HTML_EXTENSIONS):
-                text = visible_text(data).encode("utf-8", "replace")
+                page = read_page(data)
+                self.stripped_pages += not page.parsed
+                text = page.text.encode("utf-8", "replace")
             else:
                 text = _plain_text(data)
             if texts and size + len(text) + ROW_BYTES > max_bytes:

@@ -1,0 +1,121 @@
+"""What the system does to names and disks: renames that never replace, two names exchanged in one step, syncs."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+SYNCED_ONE_BY_ONE = 100
+"""Files that are synced each by itself; where there are more, their whole file system is, which is faster."""
+
+_NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+_NO_LINKS = (*_NO_EXCHANGE, errno.EPERM, errno.EACCES, errno.EMLINK)
+
+
+def _system_rename() -> Callable[[bytes, bytes, bool], int] | None:
+    """The call that renames onto nothing, or exchanges; None where this system has none."""
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            mac = library.renamex_np
+            return lambda source, target, exchange: mac(source, target, ctypes.c_uint(2 if exchange else 4))
+        linux, here = library.renameat2, -100  # AT_FDCWD
+        return lambda source, target, exchange: linux(here, source, here, target, ctypes.c_uint(2 if exchange else 1))
+    except (AttributeError, OSError, TypeError):
+        return None
+
+
+_SYSTEM_RENAME = _system_rename()
+
+
+def renamed(source: Path, target: Path, exchange: bool) -> bool:
+    """Rename onto nothing, or exchange two names; False where the system or the file system cannot."""
+    if _SYSTEM_RENAME is None:
+        return False
+    if _SYSTEM_RENAME(os.fsencode(source), os.fsencode(target), exchange) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _NO_EXCHANGE:
+        return False
+    raise OSError(code, os.strerror(code), str(source), None, str(target))
+
+
+def rename_new(source: Path, target: Path) -> None:
+    """Rename, and fail with FileExistsError where something has the name."""
+    if renamed(source, target, exchange=False):
+        return
+    if os.name == "nt":  # where a plain rename never replaces
+        os.rename(source, target)
+    elif source.is_dir():
+        target.mkdir()
+        try:
+            os.rename(source, target)  # onto a folder only while it is empty
+        except OSError as error:
+            if error.errno == errno.ENOTEMPTY:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+            raise
+    else:
+        try:
+            os.link(source, target)
+            source.unlink()
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            os.replace(source, target)
+
+
+def exchange(file: Path, path: Path) -> Path:
+    """Swap two names, in one step where the system can; where what had the name `path` is then."""
+    if renamed(file, path, exchange=True):
+        return file
+    earlier = file.parent.with_name("old") / file.name
+    earlier.parent.mkdir(exist_ok=True)
+    os.rename(path, earlier)
+    rename_new(file, path)
+    return earlier
+
+
+def sync(folder: Path) -> None:
+    """See that everything in a folder is on disk, so that not even a loss of power leaves half of it under a name."""
+    if os.name == "nt":  # where only handles that write can be synced
+        return
+    entries = [Path(place, name) for place, _, names in os.walk(folder) for name in ("", *names)]
+    if len(entries) > SYNCED_ONE_BY_ONE and _sync_file_system(folder):
+        return
+    for path in entries:
+        sync_folder(path) if path.is_dir() else _sync_file(path)
+
+
+def _sync_file(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(path: Path) -> None:
+    """See that the names in a folder are on disk."""
+    with contextlib.suppress(OSError):  # not all systems can
+        _sync_file(path)
+
+
+def _sync_file_system(folder: Path) -> bool:
+    """Sync the whole file system that a folder is on; False where this system has no such call."""
+    try:
+        sync = ctypes.CDLL(None, use_errno=True).syncfs
+    except (AttributeError, OSError, TypeError):
+        return False
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if sync(handle):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(handle)
+    return True
