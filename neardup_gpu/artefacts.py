@@ -47,6 +47,8 @@ def is_table(path: Path) -> bool:
     """Whether a file is Parquet as this package writes it: a recipe, and the columns of an artefact and no others."""
     try:
         schema = pq.read_schema(path)
+    except MemoryError:
+        raise
     except (OSError, pa.ArrowException):
         return False
     return METADATA_KEY in (schema.metadata or {}) and set(schema.names) in TABLES
@@ -64,6 +66,8 @@ def foreign_files(folder: Path) -> list[str] | None:
         if METADATA_KEY not in (pq.read_schema(folder / "documents.parquet").metadata or {}):
             return None
         sizes = {**files, REPORT: (folder / REPORT).stat().st_size}
+    except MemoryError:
+        raise
     except (KeyError, OSError, OutputError, TypeError, pa.ArrowException):
         return None
     folders = {str(parent) for name in sizes for parent in Path(name).parents} | {KEPT}

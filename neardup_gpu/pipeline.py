@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -52,6 +50,7 @@ from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recip
 from .sketches import read_sketches
 from .spool import DeviceSpool, Spool
 from .tables import write_table
+from .threads import on_threads
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
@@ -950,9 +949,6 @@ def _has_to_count(recipe: AnyRecipe, frequencies: Frequencies | None) -> bool:
     return isinstance(recipe, SimhashRecipe) and recipe.weighting == "tfidf" and frequencies is None
 
 
-_ONE_AT_A_TIME = threading.RLock()  # Numba's workqueue layer, the last resort, aborts when two threads call kernels
-
-
 def _files_read(
     documents: Documents, reference: Documents | None, frequencies: Frequencies | str | Path | None
 ) -> list[str]:
@@ -971,22 +967,6 @@ def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
             if files.format == "text":
                 return files
         raise
-
-
-@contextlib.contextmanager
-def on_threads(threads: int | None) -> Iterator[None]:
-    """One job at a time, on so many threads."""
-    before = numba.get_num_threads()
-    if threads is not None:
-        most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-        if not 1 <= threads <= most:
-            raise ParameterError(f"threads {threads} is outside 1 to {most}, this machine's")
-    with _ONE_AT_A_TIME:
-        try:
-            numba.set_num_threads(threads or before)
-            yield
-        finally:
-            numba.set_num_threads(before)
 
 
 def _decide(

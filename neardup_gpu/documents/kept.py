@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..data import arrow
-from ..errors import InputError, OutputError
+from ..errors import InputError, NeardupError, OutputError, ResourceError, want
 from .batches import ahead
 from .columns import is_view, plain_type
 from .reading import brief
@@ -108,9 +108,11 @@ def writing(path: Path, folder: Path) -> Iterator[None]:
         if path != folder:
             path.parent.mkdir(parents=True, exist_ok=True)
         yield
-    except (InputError, OutputError):
+    except NeardupError:
         raise
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, MemoryError, pa.ArrowException) as error:
+        if wanting := want(error):
+            raise ResourceError(wanting) from error
         name = (folder.name / path.relative_to(folder)).as_posix()
         # What is around the folder has a temporary name until all is written.
         why = brief(str(error).replace(str(folder), folder.name or "."))
