@@ -446,7 +446,7 @@ def curve(
     as_json: Json = False,
 ) -> None:
     """Show how likely a filter makes two documents candidates, by their resemblance."""
-    from . import theory
+    from . import checks, theory
 
     if filter is not None and threshold is None:
         if recall is not None:
@@ -454,7 +454,7 @@ def curve(
         k, s, r = theory.parse_filter(filter)
     else:
         threshold = 0.8 if threshold is None else threshold
-        theory.check_fraction("threshold", threshold, zero=False)
+        checks.fraction("threshold", threshold, zero=False)
         if filter is not None:
             _only_filter(recall)
             k, s, r = theory.parse_filter(filter)

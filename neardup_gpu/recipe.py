@@ -10,7 +10,7 @@ from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from . import theory
+from . import checks, theory
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
 from .report import shorten
 
@@ -254,13 +254,15 @@ class Recipe(_Common):
 
         Raises
         ------
-        ParameterError
-            If the threshold, the recall or the filter is impossible.
+        ParameterError, ArgumentTypeError
+            If the threshold, the recall or the filter is impossible or of another type.
         """
+        threshold = checks.fraction("threshold", threshold, zero=False)
+        recall = checks.fraction("recall", recall, zero=False, one=False, hint="0.99 is usual")
         if filter is None:
-            if not 0 < threshold <= 1:
-                raise ParameterError(f"threshold {threshold} is outside (0, 1]; 0.8 is usual")
             filter = theory.choose_filter(threshold, recall)
+        elif not isinstance(filter, (str, tuple, list)) or (not isinstance(filter, str) and len(filter) != 3):
+            raise ArgumentTypeError(f"filter: {checks.shown(filter)}; give k,s,r such as '6,14,2' or (6, 14, 2)")
         elif isinstance(filter, str):
             if filter.strip().lower() == "bing":  # features of 16 bits are part of what Bing does (Manasse 6.1)
                 rest.setdefault("feature_bits", 16)
@@ -367,20 +369,20 @@ def choose_recipe(
 
     Raises
     ------
-    ParameterError
-        If one is impossible or is of the other method.
+    ParameterError, ArgumentTypeError
+        If one is impossible, of another type or of the other method.
     """
-    if method == "minhash":
+    if checks.one_of("method", method, METHODS) == "minhash":
         if radius is not None:
-            raise ParameterError(f"radius {radius} is for simhashes; add method simhash or leave it out")
+            raise ParameterError(f"radius {checks.shown(radius)} is for simhashes; add method simhash or leave it out")
         return Recipe.choose(
             0.8 if threshold is None else threshold, 0.99 if recall is None else recall, filter, **rest
         )
-    if method != "simhash":
-        raise ParameterError(f"method {method!r} is not one of {', '.join(METHODS)}")
     for name, value in (("recall", recall), ("filter", filter)):
         if value is not None:
-            raise ParameterError(f"{name} {value} is for min-hash; by simhash the radius decides what is near")
+            raise ParameterError(
+                f"{name} {checks.shown(value)} is for min-hash; by simhash the radius decides what is near"
+            )
     return SimhashRecipe(threshold=threshold, radius=3 if radius is None else radius, **rest)
 
 

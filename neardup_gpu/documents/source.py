@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
+from .. import checks
 from ..data import Ragged, arrow
 from ..errors import InputError, ParameterError
 from ..html import read_page
@@ -141,6 +142,8 @@ def open_documents(
     ------
     InputError
         If there is nothing to read, or it cannot be read, or the columns are not as said.
+    ParameterError, ArgumentTypeError
+        If another argument is not what is said above.
 
     Notes
     -----
@@ -149,6 +152,10 @@ def open_documents(
     neardup wrote, pipes and devices, README, LICENSE and the like beside data, and files of unknown extension: all but
     the first are counted, named in the log at INFO, and in the report.
     """
+    text_columns = checks.optional(checks.columns, "text_columns", text_columns)
+    id_column = checks.optional(checks.text, "id_column", id_column, "give the name of a column")
+    other_columns = checks.columns("other_columns", other_columns, none=True)
+    html, glob = checks.flag("html", html), checks.optional(checks.text, "glob", glob, "give a pattern such as *.py")
     options: dict[str, Any] = {"html": html, "policy": Policy(on_error, max_document_bytes)}
     options |= {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
     if (source is None) == (texts is None):
