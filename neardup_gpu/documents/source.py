@@ -349,6 +349,25 @@ class Documents:
             return column
         return decoded(column, kind)
 
+    def places(self) -> dict[str, pa.Array]:
+        """Where the documents of the last reading lie: columns `file`, as messages name it, and `row` in it, from 1 (of
+        JSON lines the line); nothing for documents in memory.
+        """
+        if self.format == "memory":
+            return {}
+        if self.format == "text":
+            (passed,) = self._passed
+            names = np.flatnonzero(passed.skipped.read(passed.num_documents))
+            files = [file.name for file in passed.reader.files]
+            rows = np.ones(passed.num_documents, np.int64)
+        else:
+            names = np.repeat(np.arange(len(self._passed)), [passed.num_documents for passed in self._passed])
+            files = [passed.reader.name for passed in self._passed]
+            numbers = [passed.places(np.arange(passed.num_documents)) for passed in self._passed]
+            rows = np.concatenate(numbers) if numbers else np.empty(0, np.int64)
+        file = pa.DictionaryArray.from_arrays(arrow(names.astype(np.int32)), pa.array(files, pa.string()))
+        return {"file": file, "row": arrow(rows)}
+
     def check_unique(self, ids: pa.Array | pa.ChunkedArray, what: str = "input") -> None:
         """Raise InputError if two documents of the last reading have the same id.
 
@@ -376,10 +395,8 @@ class Documents:
         """File and row of a document of the last reading."""
         for passed in self._passed:
             if number < passed.num_documents:
-                row = int(np.flatnonzero(passed.skipped.read(passed.num_documents))[number])
-                if self.format == "jsonl":
-                    return f"{passed.reader.name} line {passed.reader.line_of(row)}"
-                return f"{passed.reader.name} row {row + 1}"
+                (row,) = passed.places(np.array([number]))
+                return f"{passed.reader.name} {'line' if self.format == 'jsonl' else 'row'} {row}"
             number -= passed.num_documents
         return f"document {number + 1}"
 
@@ -572,6 +589,13 @@ class _Passed:
     reader: Any
     skipped: Skipped
     num_documents: int = 0
+
+    def places(self, numbers: np.ndarray) -> np.ndarray:
+        """Rows in their file, from 1, of some of its documents; of JSON lines the lines."""
+        rows = numbers
+        if self.skipped.ranges:
+            rows = np.flatnonzero(self.skipped.read(self.num_documents))[numbers]
+        return self.reader.places(rows) if isinstance(self.reader, JsonLines) else rows + 1
 
 
 def _identified(
