@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
@@ -51,6 +51,9 @@ from .sketches import read_sketches
 from .spool import DeviceSpool, Spool
 from .tables import write_table
 from .threads import on_threads
+
+if TYPE_CHECKING:
+    from .explain import Explanation
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
@@ -439,7 +442,8 @@ class Result:
 
     documents : pyarrow.Table
         id, kept, duplicate_of, resemblance, group; in input order. `duplicate_of` and `resemblance` are null for kept
-        documents; `group` is the id of the document that was kept.
+        documents; `group` is the id of the document that was kept. Of files also file, the path below the folder that
+        all of them share, and row in it, from 1 (of JSON lines the line).
     pairs : pyarrow.Table
         id_a, id_b, resemblance: the verified pairs between representatives, and one pair with resemblance 1 from each
         exact duplicate to its representative. id_a has the better priority.
@@ -450,6 +454,8 @@ class Result:
         What tokens were weighed by.
     skipped : pyarrow.Table, optional
         file, row, rows, reason: what could not be read, with `on_error="skip"`; see `Documents.skipped`.
+    sources : tuple of (Documents, Documents or None), optional
+        The documents and the reference set, which `explain` reads again.
 
     Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. By simhash, both
     tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
@@ -462,6 +468,44 @@ class Result:
     recipe: AnyRecipe
     frequencies: Frequencies | None = None
     skipped: pa.Table | None = None
+    sources: tuple[Documents, Documents | None] | None = None
+
+    def explain(self, id: Any, *, full: bool = False) -> Explanation:
+        """Say why a document stays or goes: the kept one, their resemblance, and the words in which they differ.
+
+        Parameters
+        ----------
+        id : int or str
+            Read as the ids' own type.
+        full : bool
+            Leave no words out of the diff.
+
+        Returns
+        -------
+        Explanation
+            It reads the documents again, up to the two that are compared.
+
+        Raises
+        ------
+        InputError
+            If there is no such document, or the documents were a stream, which cannot be read again, or have changed.
+        """
+        from .explain import explained
+
+        if self.sources is None or not all(source.rewindable for source in self.sources if source is not None):
+            raise InputError(
+                "the documents were a stream, which cannot be read again to explain; pass a table to dedup"
+            )
+        documents, reference = self.sources
+        return explained(
+            self.documents,
+            self.recipe,
+            id,
+            lambda: documents,
+            lambda: reference or documents,
+            name="this result",
+            full=full,
+        )
 
     @property
     def kept(self) -> pa.ChunkedArray:
@@ -1163,6 +1207,7 @@ def _decide(
             "resemblance": arrow(agreement[mine], kept | np.isnan(agreement[mine])),
             "group": all_ids.take(arrow(keeper_rows)),
         }
+        table |= documents.places()
         if simhashes is not None:
             table["distance"] = arrow(_distances(simhashes, mine, keeper[mine]), kept)
         exact = np.flatnonzero((stands_for != np.arange(num)) & (np.arange(num) >= num_known))
@@ -1242,6 +1287,7 @@ def _decide(
         recipe=recipe,
         frequencies=frequencies,
         skipped=skipped,
+        sources=(documents, reference),
     )
 
 
