@@ -1003,7 +1003,7 @@ class HammingIndex:
             file.write(preamble.tobytes() + text)
             for array in arrays.values():
                 file.write(bytes(-file.tell() % _ALIGN))
-                array.tofile(file)
+                file.write(np.ascontiguousarray(array).data)  # `tofile` does not say why it fails
 
     @classmethod
     def load(
