@@ -7,22 +7,28 @@
 The names below are loaded when they are first used, so importing the package is instant.
 """
 
-import importlib
-import importlib.util
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as typing's, which is slow to import
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
-if importlib.util.find_spec("neardup_gpu.kernels") is None:
+try:
+    from . import kernels as kernels
+except ImportError:
     # A source checkout, or an install that points at one: kernels/ lies beside this folder. Import that one name.
-    _folder = Path(__file__).parent.parent / "kernels"
+    import importlib.util
+    import os
+    import sys
+
+    _folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
     _spec = importlib.util.spec_from_file_location(
-        "neardup_gpu.kernels", _folder / "__init__.py", submodule_search_locations=[str(_folder)]
+        "neardup_gpu.kernels", os.path.join(_folder, "__init__.py"), submodule_search_locations=[_folder]
     )
-    if _spec is None or _spec.loader is None:
-        raise ImportError(f"neardup_gpu.kernels is neither installed nor at {_folder}")
+    if _spec is None or _spec.loader is None or not os.path.isdir(_folder):
+        raise ImportError(f"neardup_gpu.kernels is neither installed nor at {_folder}") from None
     _kernels = importlib.util.module_from_spec(_spec)
     sys.modules["neardup_gpu.kernels"] = _kernels
     _spec.loader.exec_module(_kernels)
@@ -146,6 +152,8 @@ _HOMES = {
 if not TYPE_CHECKING:  # a module with __getattr__ has any name, in the eyes of type checkers
 
     def __getattr__(name: str) -> Any:
+        import importlib
+
         if name in ("hamming", "theory"):
             return importlib.import_module(f"neardup_gpu.{name}")
         for home, names in _HOMES.items():

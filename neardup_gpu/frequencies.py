@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,12 +15,13 @@ import pyarrow as pa
 from neardup_gpu.kernels import weights as weights_kernel
 
 from . import checks
-from .artefacts import read_table, write_table
 from .backend import home, kernel
+from .checksums import changed
 from .data import Ragged, arrow
 from .errors import DamagedError, InputError, NeardupError, ParameterError, RecipeMismatchError
 from .outputs import new_file
 from .recipe import METADATA_KEY, SimhashRecipe, recipe_of
+from .tables import read_table, write_table
 
 _DOCUMENTS_KEY = b"neardup_gpu_documents"
 
@@ -138,7 +140,9 @@ class Frequencies:
         Raises
         ------
         InputError
-            If there is no such file, or it is not what `save` wrote.
+            If there is no such file, or it holds something else.
+        DamagedError
+            If it is not as it was written.
         RecipeMismatchError
             If it was made under other definitions.
         ParameterError, ArgumentTypeError
@@ -147,15 +151,18 @@ class Frequencies:
         path = checks.path("path", path)
         table = read_table(path)
         recipe, stored = recipe_of(table.schema, str(path)), (table.schema.metadata or {}).get(_DOCUMENTS_KEY)
-        if stored is None or table.column_names != ["token", "documents"] or not isinstance(recipe, SimhashRecipe):
+        kinds = [("token", pa.uint64()), ("documents", pa.int64())]
+        if stored is None or not isinstance(recipe, SimhashRecipe) or not table.schema.equals(pa.schema(kinds)):
             raise InputError(f"{path}: holds no document frequencies; neardup simhash --weighting tfidf writes them")
+        if not re.fullmatch(rb"\d{1,18}", stored) or any(column.null_count for column in table.columns):
+            raise changed(path)
         tokens, counts = (table[name].combine_chunks().to_numpy() for name in table.column_names)
         try:
             found = cls(tokens, counts, int(stored), recipe.seed)
         except (NeardupError, ValueError) as error:
             raise DamagedError(f"{path}: has changed since it was written ({error}); make it again") from None
         if found.digest != recipe.frequencies:
-            raise InputError(f"{path}: has changed since it was written; make it again")
+            raise changed(path)
         return found
 
     def check(self, recipe: SimhashRecipe, name: str) -> None:

@@ -16,8 +16,6 @@ from __future__ import annotations
 import html
 import json
 import math
-import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
@@ -28,14 +26,15 @@ from typing import Any, NamedTuple, Protocol, overload
 import numpy as np
 
 from neardup_gpu.kernels import compression, hamming as kernels
-from neardup_gpu.kernels.launch import array_module, to_host
+from neardup_gpu.kernels.launch import array_module, check_rows, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
-from . import checks
+from . import checks, index_file
 from .backend import BACKENDS, home, kernel, resolve
 from .data import Ragged
-from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
+from .errors import ArgumentTypeError, DamagedError, InputError, ParameterError, RecipeMismatchError
 from .ids import Ids
+from .index_file import IndexFile
 from .outputs import new_file
 from .recipe import SimhashRecipe
 
@@ -388,6 +387,8 @@ def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray
     ------
     ParameterError, ArgumentTypeError
         If they are something else, such as signed or floating-point numbers, or null.
+    ResourceError
+        If there are too many.
     """
     if type(values).__module__.partition(".")[0] == "pyarrow" and hasattr(values, "null_count"):
         values = _from_arrow(values, name)
@@ -410,8 +411,7 @@ def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray
         )
     if bits not in (None, 64 * array.ndim):
         raise ParameterError(f"{name}: of {64 * array.ndim} bits, where {bits} are asked for; use one length")
-    if len(array) >= 2**32 - 1:
-        raise ParameterError(f"{name}: {len(array):,} fingerprints; a set holds fewer than 2**32 - 1, divide it")
+    check_rows(len(array), name)
     return np.ascontiguousarray(array, np.uint64)
 
 
@@ -551,7 +551,7 @@ class _Members(NamedTuple):
         """
         starts, stops = self.offsets[numbers], self.offsets[numbers + 1]
         if len(numbers) and (starts.min() < 0 or stops.max() > len(self.rows) or (starts >= stops).any()):
-            raise InputError("the index is damaged (it names rows that it lacks); build it again")
+            raise DamagedError("the index is damaged (it names rows that it lacks); build it again")
         return stops - starts
 
     def expand(self, numbers: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -565,7 +565,7 @@ class _Members(NamedTuple):
     def _rows(self, places: np.ndarray) -> np.ndarray:
         rows = self.rows[places].astype(np.int64)
         if len(rows) and rows.max() >= len(self.rows):
-            raise InputError("the index is damaged (it names rows that it lacks); build it again")
+            raise DamagedError("the index is damaged (it names rows that it lacks); build it again")
         return rows
 
     def fit(self, num_rows: int) -> bool:
@@ -746,12 +746,6 @@ def _read_chunks(path: str, chunk_bytes: int) -> Iterator[np.ndarray]:
 
 # --------------------------------------------------------------------------------------------------------------- index
 
-MAGIC = b"NEARDUPH"
-VERSION = 2
-BYTE_ORDER = 0x01020304
-_PREAMBLE = np.dtype([("magic", "S8"), ("byte_order", "=u4"), ("version", "=u4"), ("header", "=u8")])
-_ALIGN = 4096  # parts of the file begin at a page
-
 
 class _Tables:
     """The tables of an index: whatever builds, keeps or asks them is here.
@@ -849,10 +843,10 @@ class _Tables:
         try:
             found = probe(*tables, masks, queries, radius, kernels.NO_LIMIT, 0, whole)
         except ValueError as error:
-            raise InputError(f"the index is damaged ({error}); build it again") from None
+            raise DamagedError(f"the index is damaged ({error}); build it again") from None
         query, row, distance = map(to_host, found[:3])
         if len(row) and row.max() >= len(self):
-            raise InputError("the index is damaged (it names rows that it lacks); build it again")
+            raise DamagedError("the index is damaged (it names rows that it lacks); build it again")
         return query, row, distance
 
     def _on_device(self) -> dict[str, Any]:
@@ -943,6 +937,7 @@ class HammingIndex:
         self.ids: Ids | None = ids
         self.recipe: dict[str, Any] = recipe
         self.backend: str | None = backend
+        self._file: IndexFile | None = None
 
     def __len__(self) -> int:
         return len(self.tables if self.members is None else self.members.rows)
@@ -1003,8 +998,8 @@ class HammingIndex:
         ------
         ParameterError, ArgumentTypeError
             If the radius is larger than the index's, or the fingerprints are none.
-        InputError
-            If the index is of a damaged file, as far as that shows.
+        DamagedError
+            If what decides the answer is not as it was written.
         """
         return self._ask(fingerprints, radius, None)
 
@@ -1062,6 +1057,8 @@ class HammingIndex:
     def _parts(
         self, queries: np.ndarray, radius: int, count: int | None
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        if self._file is not None:
+            self._verify_tables(self._file, queries, radius)
         query, number, distance = self.tables.probe(self.design.array, queries, radius, self.backend)
         if len(query) > 1:
             order = np.lexsort((distance, query))
@@ -1070,11 +1067,15 @@ class HammingIndex:
             kept = _ranks(query) < count
             query, number, distance = query[kept], number[kept], distance[kept]
         if self.members is None:
+            self._verify_ids(number)
             yield query, number, distance
             return
+        self._verify_runs("member_offsets", "members", number)
         sizes = self.members.sizes(number)
         if (sizes == 1).all():
-            yield query, self.members.expand(number, sizes)[1], distance
+            row = self.members.expand(number, sizes)[1]
+            self._verify_ids(row)
+            yield query, row, distance
             return
         if count is not None:
             sizes = np.minimum(sizes, count - _ranks(query))
@@ -1088,7 +1089,55 @@ class HammingIndex:
             if count is not None:
                 nearest = _ranks(asking) < count
                 asking, row, bits = asking[nearest], row[nearest], bits[nearest]
+            self._verify_ids(row)
             yield asking, row, bits
+
+    def _verify_tables(self, file: IndexFile, queries: np.ndarray, radius: int) -> None:
+        """Compare what a probe will read of the tables with its checksums."""
+        if file.num_left == 0:
+            return
+        arrays, masks, found = self.tables.arrays, self.design.array, None
+        some = 2 * len(masks) * len(queries) < file.num_left  # more queries touch most of what is left
+        if some and resolve(self.backend) == "cpu":
+            if self.tables.compressed:
+                file.verify("lengths")
+                file.verify("offsets")
+                offsets, blocks, keys = (arrays[name] for name in ("offsets", "blocks", "keys"))
+                found = compression.touched(offsets, blocks, keys, masks, queries)
+            else:
+                found = kernels.touched(arrays["words"], masks, queries, radius)
+        if found is None:
+            for name in arrays:
+                file.verify(name)
+        elif self.tables.compressed:
+            starts, stops = found
+            file.verify("keys", starts, stops)
+            file.verify("blocks", starts * arrays["blocks"].shape[1], stops * arrays["blocks"].shape[1])
+            file.verify("firsts", starts, stops + 1)
+            file.verify("rows", arrays["firsts"][starts], arrays["firsts"][stops])
+        else:
+            starts, stops, near = found
+            file.verify("words", starts, stops)
+            file.verify("rows", near, near + 1)
+            if "fingerprints" in arrays:
+                row = arrays["rows"].reshape(-1)[near].astype(np.int64)
+                file.verify("fingerprints", 2 * row, 2 * row + 2)
+
+    def _verify_runs(self, offsets: str, values: str, numbers: np.ndarray) -> None:
+        """Compare some runs of an array with their checksums, and the offsets that say where they are."""
+        if self._file is not None and self._file.num_left:
+            self._file.verify(offsets, numbers, numbers + 2)
+            places = self._file.arrays[offsets]
+            self._file.verify(values, places[numbers], places[numbers + 1])
+
+    def _verify_ids(self, rows: np.ndarray) -> None:
+        """Compare the ids of some rows with their checksums."""
+        if self.ids is None or self._file is None or not self._file.num_left:
+            return
+        if self.ids.kind == "integer":
+            self._file.verify("ids", rows, rows + 1)
+        else:
+            self._verify_runs("id_offsets", "id_values", rows)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the index to a file, whole or not at all.
@@ -1101,45 +1150,48 @@ class HammingIndex:
             If `path` or `overwrite` is none.
         """
         path, overwrite = checks.path("path", path), checks.flag("overwrite", overwrite)
-        with new_file(path, overwrite, is_ours=is_index) as file:
+        with new_file(path, overwrite, is_ours=index_file.is_index) as file:
             self.write(file)
 
     def write(self, path: Path) -> None:
         """As `save`, where nothing is yet."""
-        arrays = self._arrays()
+        if self._file is not None:  # or what is damaged would be written with checksums of its own
+            self._file.verify_all()
         header = {
             "design": asdict(self.design),
             "masks": _hexadecimal(self.design),
             "radius": self.radius,
             "num_fingerprints": len(self),
-            "arrays": {name: [array.dtype.str, array.shape] for name, array in arrays.items()},
             "ids": None if self.ids is None else self.ids.kind,
             "recipe": self.recipe,
         }
-        text = json.dumps(header).encode()
-        preamble = np.array((MAGIC, BYTE_ORDER, VERSION, len(text)), _PREAMBLE)
-        with open(path, "wb") as file:
-            file.write(preamble.tobytes() + text)
-            for array in arrays.values():
-                file.write(bytes(-file.tell() % _ALIGN))
-                array.tofile(file)
+        index_file.write(path, header, self._arrays())
 
     @classmethod
     def load(
-        cls, path: str | Path, recipe: SimhashRecipe | dict[str, Any] | None = None, *, backend: str | None = None
+        cls,
+        path: str | Path,
+        recipe: SimhashRecipe | dict[str, Any] | None = None,
+        *,
+        check: bool = False,
+        backend: str | None = None,
     ) -> HammingIndex:
-        """An index mapped from its file: pages are read when queries need them.
+        """An index mapped from its file: pages are read, and compared with their checksums, when queries need them.
 
         Parameters
         ----------
         recipe : SimhashRecipe or dict, optional
             What the queries' fingerprints were made by: the index has to be of the same, in all that simhashes depend
             on.
+        check : bool
+            Compare the whole file now.
 
         Raises
         ------
         InputError
-            If there is no such file, or it is no index, cut short, of another version or of another byte order.
+            If there is no such file, or it is no index, of another version or of another byte order.
+        DamagedError
+            If it was cut short or is not as it was written.
         RecipeMismatchError
             If it is of another recipe, or of tables that this version designs otherwise.
         ParameterError, ArgumentTypeError
@@ -1148,23 +1200,19 @@ class HammingIndex:
         path = checks.path("path", path)
         checks.optional(checks.one_of, "backend", backend, BACKENDS)
         _described(recipe)
-        header, start = _read_header(path)
+        file = IndexFile(path)
+        if checks.flag("check", check):
+            file.verify_all()
+        header = file.header
         try:
-            design = TableDesign(**header["design"])
+            design = _design_of(header, path)
             n, radius, stored, kind = (header[key] for key in ("num_fingerprints", "radius", "recipe", "ids"))
-            same = header["masks"] == _hexadecimal(design)
-            wanted = {name: (np.dtype(kind), tuple(shape)) for name, (kind, shape) in header["arrays"].items()}
-            sound = all(dtype.kind in "iu" and min(shape) >= 0 for dtype, shape in wanted.values())
-            places, end = {}, start
-            for name, (dtype, shape) in wanted.items():
-                places[name] = end + -end % _ALIGN
-                end = places[name] + math.prod(shape) * dtype.itemsize
-        except (AttributeError, KeyError, TypeError, ValueError):
+            sound = all(type(number) is int for number in (n, radius)) and 0 <= radius <= design.radius
+            sound &= isinstance(stored, dict) and kind in (None, "integer", "string", "binary")
+        except (KeyError, TypeError, ValueError):
             sound = False
         if not sound:
-            raise InputError(f"{path}: its header cannot be read; build the index again")
-        if not same:
-            raise RecipeMismatchError(f"{path}: its tables are of another design than this version's; build it again")
+            raise index_file.unreadable(path)
         if recipe is not None:
             asked = _described(recipe)
             asked = recipe.sketching() if isinstance(recipe, SimhashRecipe) else {**dict.fromkeys(stored), **asked}
@@ -1174,29 +1222,19 @@ class HammingIndex:
                         f"{path}: of fingerprints made with {key} = {stored.get(key)!r}, asked for {value!r}; "
                         "build the index again"
                     )
-        if (size := os.path.getsize(path)) != end:
-            raise InputError(f"{path}: has {size:,} bytes of {end:,}; it was cut short, build the index again")
-        # Copied on write: nobody writes, and compiled code has one form for arrays that may be written to.
-        mapped = np.memmap(path, np.uint8, "c").view(np.ndarray)
-        arrays = {
-            name: mapped[places[name] : places[name] + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
-            for name, (dtype, shape) in wanted.items()
-        }
+        arrays = dict(file.arrays)
         members, named = ({name: arrays.pop(name) for name in names if name in arrays} for names in (_MEMBERS, _IDS))
         ids = None if kind is None else Ids(kind, named)
-        try:
-            belongs = _Members(*(members[name] for name in _MEMBERS)) if members else None
-            tables = _Tables(**arrays)
-            sound = tables.fit(design, n if belongs is None else len(belongs.offsets) - 1)
-            sound &= belongs is None or belongs.fit(n)
-            sound &= not named if ids is None else ids.fit(n)
-            sound &= 0 <= radius <= design.radius
-        except (KeyError, TypeError):
-            sound = False
+        tables = _Tables(**arrays)
+        belongs = _Members(*(members[name] for name in _MEMBERS)) if len(members) == len(_MEMBERS) else None
+        sound = (belongs is not None and belongs.fit(n)) if members else True
+        sound &= tables.fit(design, n if belongs is None else len(belongs.offsets) - 1)
+        sound &= not named if ids is None else ids.fit(n)
         if not sound:
-            raise InputError(f"{path}: its header cannot be read; build the index again")
+            raise index_file.unreadable(path)
         index = cls.__new__(cls)
         index._set(design, radius, tables, belongs, ids, stored, backend)
+        index._file = file
         return index
 
 
@@ -1225,47 +1263,23 @@ def _hexadecimal(design: TableDesign) -> list[str]:
     return [f"{mask:0{design.bits // 4}x}" for mask in design.masks]
 
 
-def is_index(path: str | Path) -> bool:
-    """Whether a file begins as `HammingIndex.save` begins.
+def _design_of(header: dict[str, Any], path: str | Path) -> TableDesign:
+    """The design of a stored index; KeyError, TypeError or ValueError if it names none.
 
     Raises
     ------
-    ParameterError, ArgumentTypeError
-        If `path` is no path.
+    RecipeMismatchError
+        If its tables are others than this version designs.
     """
-    path = checks.path("path", path)
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
-
-
-def _read_header(path: str | Path) -> tuple[dict[str, Any], int]:
-    """(what the header says, where it ends)."""
-    try:
-        with open(path, "rb") as file:
-            start = file.read(_PREAMBLE.itemsize)
-            if start[: len(MAGIC)] != MAGIC:
-                raise InputError(f"{path}: is no index of fingerprints; build one with neardup hamming build")
-            if len(start) < _PREAMBLE.itemsize:
-                raise InputError(f"{path}: was cut short, build the index again")
-            preamble = np.frombuffer(start, _PREAMBLE)[0]
-            if preamble["byte_order"] != BYTE_ORDER:
-                raise InputError(f"{path}: of another byte order than this machine's ({sys.byteorder}); build it here")
-            if preamble["version"] != VERSION:
-                raise InputError(f"{path}: of version {preamble['version']}, this one reads {VERSION}; build it again")
-            length = int(preamble["header"])
-            text = file.read(min(length, os.path.getsize(path)))
-            if len(text) < length:
-                raise InputError(f"{path}: was cut short, build the index again")
-            header = json.loads(text)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; name an index") from None
-    except ValueError:
-        raise InputError(f"{path}: its header cannot be read; build the index again") from None
-    return header, _PREAMBLE.itemsize + len(text)
+    found, masks = header["design"], header["masks"]
+    bits, radius, prefix = (found[name] for name in ("bits", "radius", "prefix"))
+    if not all(type(number) is int for number in (bits, radius, prefix)) or bits not in (64, 128):
+        raise ValueError
+    if not (0 <= radius < bits and 0 <= prefix <= min(LEADING, bits - radius)):
+        raise ValueError
+    # Their number first: there may be more masks than memory holds.
+    if len(masks) == num_tables(bits, radius, prefix):
+        design = TableDesign(bits, radius, prefix)
+        if masks == _hexadecimal(design):
+            return design
+    raise RecipeMismatchError(f"{path}: its tables are of another design than this version's; build it again")
