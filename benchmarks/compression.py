@@ -1,6 +1,6 @@
 """Size and speed of compressed tables beside raw ones and the information bound; and 8 billion words from both.
 
-    python benchmarks/compression.py --repeat 3 --corpora corpora
+    python -m benchmarks.compression --repeat 3 --corpora corpora
 
 Compressed answers are checked against raw ones, and decoded words against what was encoded, before anything is timed.
 Prints a JSON list of figures, as kernels.py does. Of random words each size has
@@ -8,8 +8,9 @@ Prints a JSON list of figures, as kernels.py does. Of random words each size has
     expected    what `compression.expected_bits` derives for as many random words; `deviation` is measured less expected
     bound       log2 of the number of such sets, over their size: what no code beats on average
 
-and the last figure is `expected` at 2**34 words, where nothing can be measured here. Of a corpus the table is of the
-simhashes of its documents, so the bound for random words is none for them: near-duplicates make them cheaper.
+and the last figure is `expected` at 8 billion words, as in the paper, where nothing can be measured here. Of a corpus
+the table is of the simhashes of its documents, so the bound for random words is none for them: near-duplicates make
+them cheaper.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ from typing import Any
 import numba
 import numpy as np
 
-from kernels import figure, load, shuffled, timed
 from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import compression, hamming, simhash, tokens
 from neardup_gpu.recipe import material
+
+from .kernels import figure, load, shuffled, timed
 
 SIZES = tuple(1 << bits for bits in range(10, 25, 2))
 PROBED = 1 << 22
 QUERIES = (1, 1000, 100_000)
 LIMITS = 512, 32  # of buckets, as a recipe has them
-PAPER = 1 << 34
+PAPER = 8_000_000_000
 CORPORA = ("bills_116", "manpages")
 
 

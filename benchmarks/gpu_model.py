@@ -1,6 +1,6 @@
-"""Predict from machine code what an A100 and an H100 would do. A prediction, not a measurement: gpu.py measures.
+"""Predict from machine code what an A100, an H100 and an H200 would do at best. Nothing is measured here: gpu.py does.
 
-    python benchmarks/gpu_model.py --corpus corpora/bills_116.parquet --output benchmarks/results/gpu-prediction.json
+    python -m benchmarks.gpu_model --corpus corpora/bills_116.parquet --output benchmarks/results/gpu-prediction.json
 
 Needs the compiler wheels of tests/gpu/requirements.txt, and no GPU. Each kernel that sees every byte or token is
 compiled for the chip and disassembled. Its instructions outside loops count once a thread; where code for other scripts
@@ -30,12 +30,17 @@ searching for each row's bucket, and comparing all pairs of it, by the loop that
 have next to no near ones, which are to be written; CuPy's steps on each row between these (`BETWEEN`). What a table
 costs the host, launches and waiting for the number of pairs, is left out.
 
-What it leaves out makes real speeds lower: latency that too few warps hide, cache misses, clocks below boost, tails.
-What it counts too much makes them higher: code outside loops counts whole, also where it is seldom run.
-Sources: CUDA C++ Programming Guide 13.0, "Arithmetic Instructions" (throughput of native instructions); data sheets of
-A100 80 GB SXM and H100 SXM: multiprocessors, memory and PCIe bandwidth (each way), and the clock as FP32 peak over
+Each figure is an upper bound of a kernel that never waits. Left out, and making real speeds lower: threads of a warp
+that take different branches (a warp is as slow as its longest word or document), latency that too few warps hide, cache
+misses, clocks below boost, tails; the host's waits for the device, of which each batch of text has 13 to 15; and the
+copy of each batch into page-locked memory by the host, before it can cross PCIe at all. What it counts too much makes
+them higher: code outside loops counts whole, also where it is seldom run. So a bound of "pcie" says that no kernel was
+found to be slower than the bus, not that text would be taken at the bus's speed.
+
+Sources: CUDA C++ Programming Guide 13.0, "Arithmetic Instructions" (throughput of native instructions); the data sheet
+of each card (`CARDS`): multiprocessors, memory and PCIe bandwidth (each way), and the clock as FP32 peak over
 multiprocessors, lanes and 2. NVIDIA A100 Tensor Core GPU Architecture (2020), "L2 cache", for its bytes a cycle; the
-H100 is taken to have as many.
+others are taken to have as many.
 """
 
 from __future__ import annotations
@@ -55,12 +60,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "gpu")
 
 from compiled import all_loops, compiled, disassembly, innermost_loops
 
-from kernels import ALTAVISTA, WIDTH, load, shuffled
 from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import minhash, sequences, shingles, simhash, tokens
 from neardup_gpu.kernels.hamming import plan
 from neardup_gpu.kernels.launch import TABLES
 from neardup_gpu.recipe import material
+
+from .kernels import ALTAVISTA, WIDTH, load, shuffled
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,45 @@ class Card:
     hertz: float
     memory: float  # bytes a second
     pcie: float  # bytes a second, one way
+    source: str
 
 
 CARDS = {
-    "A100": Card("sm_80", 108, 19.5e12 / (108 * 64 * 2), 2.039e12, 32e9),
-    "H100": Card("sm_90", 132, 67e12 / (132 * 128 * 2), 3.35e12, 64e9),
+    "A100": Card(
+        "sm_80",
+        108,
+        19.5e12 / (108 * 64 * 2),
+        2.039e12,
+        32e9,
+        "NVIDIA A100 Tensor Core GPU data sheet (2021), A100 80GB SXM: FP32 19.5 TFLOPS, 2,039 GB/s, PCIe Gen4 64 GB/s "
+        "both ways together; 108 multiprocessors by the A100 architecture paper (2020)",
+    ),
+    "H100": Card(
+        "sm_90",
+        132,
+        67e12 / (132 * 128 * 2),
+        3.35e12,
+        64e9,
+        "NVIDIA H100 Tensor Core GPU data sheet (2023), H100 SXM: FP32 67 TFLOPS, 3.35 TB/s, PCIe Gen5 128 GB/s both "
+        "ways together; 132 multiprocessors by the H100 architecture paper (2022)",
+    ),
+    "H200": Card(
+        "sm_90",
+        132,
+        67e12 / (132 * 128 * 2),
+        4.8e12,
+        64e9,
+        "NVIDIA H200 Tensor Core GPU data sheet (2024), H200 SXM: FP32 67 TFLOPS, 4.8 TB/s, PCIe Gen5 128 GB/s both "
+        "ways together; multiprocessors as the H100's, whose processor it has",
+    ),
 }
+
+
+LEFT_OUT = (
+    "threads of a warp that take different branches, latency, cache misses, launches, the host's waits for the device "
+    "(13 to 15 a batch) and its copies into page-locked memory: each rate is an upper bound"
+)
+"""What gpu-prediction.json says of itself."""
 
 
 @dataclass(frozen=True)
@@ -440,6 +479,8 @@ def main() -> None:
         )
     if args.output:
         head = {"prediction": "from machine code and published rates; nothing here was measured on a device"}
+        head["left_out"] = LEFT_OUT
+        head["sources"] = {name: card.source for name, card in CARDS.items()}  # type: ignore[assignment]
         context = {"corpus": args.corpus.stem, "filter": str(ALTAVISTA), "width": WIDTH, "profile": vars(profile)}
         args.output.write_text(json.dumps({**head, **context, "lines": lines}, indent=1) + "\n")
 

@@ -1,6 +1,6 @@
 """Time every kernel on one corpus, after checking on a small sample that `cpu` gives the bits of `reference`.
 
-    python benchmarks/kernels.py --corpus corpora/bills_116.parquet --repeat 5
+    python -m benchmarks.kernels --corpus corpora/bills_116.parquet --repeat 5
 
 Rows are shuffled and cut into batches of 8 MB, which stay in memory: reading is left out, and so is compilation. One
 run passes all batches through the whole chain, each kernel timed by itself. Prints a JSON list of figures; benchmarks/

@@ -1,6 +1,6 @@
 """Measure everything that the project promises about speed, memory and recall, in one run, into one JSON file.
 
-    python benchmarks/run.py --corpora CORPORA --peers --output benchmarks/results/NAME.json
+    python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, memory, verification, giant, losses, simhash, hamming,
 compression. A part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the
@@ -29,12 +29,10 @@ from typing import Any
 
 import numba
 import numpy as np
-import peers
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import neardup_gpu
-from kernels import SHUFFLE_SEED, figure, load, num_bytes, shuffled, signatures_seconds
 from neardup_gpu import pipeline
 from neardup_gpu.backend import Job
 from neardup_gpu.data import Ragged
@@ -43,6 +41,9 @@ from neardup_gpu.kernels import components
 from neardup_gpu.kernels.launch import CARRYLESS_WIDTH
 from neardup_gpu.recipe import Filter, Recipe
 from neardup_gpu.spool import Spool
+
+from . import peers
+from .kernels import SHUFFLE_SEED, figure, load, num_bytes, shuffled, signatures_seconds
 
 THRESHOLD = 0.8
 CPU = Job("cpu")
@@ -182,9 +183,8 @@ def ratio(what: str, above: list[float], below: list[float], **context: Any) -> 
 def kernels_part(bench: Bench) -> list[dict]:
     """Each kernel by itself: 1 thread and all, with and without carry-less multiplication."""
     corpus, figures = bench.corpus("bills_116"), []
-    script = Path(__file__).with_name("kernels.py")
     for setting in ({}, {"NEARDUP_CLMUL": "0"}):
-        command = [sys.executable, str(script), "--corpus", str(corpus), "--repeat", str(bench.repeat)]
+        command = [sys.executable, "-m", "benchmarks.kernels", "--corpus", str(corpus), "--repeat", str(bench.repeat)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | setting)
         figures += json.loads(done.stdout)
     best = [f for f in figures if f["what"] == "text to signatures, minhash 84 L=32" and f["clmul_bits"]]
@@ -517,8 +517,8 @@ def losses_part(bench: Bench) -> list[dict]:
 
 
 def script(name: str, *options: Any) -> list[dict]:
-    """Run a script beside this one in a process of its own; its figures."""
-    command = [sys.executable, Path(__file__).with_name(name), *options]
+    """Run a module beside this one in a process of its own; its figures."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", *options]
     done = subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout)
 
@@ -527,7 +527,7 @@ def simhash_part(bench: Bench) -> list[dict]:
     """Precision and recall of simhashes on real documents, beside supershingles; text to simhashes."""
     for name in ("bills_116", "django_docs", "manpages"):
         bench.corpus(name)
-    figures = script("simhash.py", "--corpora", bench.corpora, "--repeat", bench.repeat)
+    figures = script("simhash", "--corpora", bench.corpora, "--repeat", bench.repeat)
     for row in figures:
         if row["what"].startswith("speed over that of signatures") and "64 bits" in row["what"]:
             bench.target(f"simhash, {row['what']}", middle(row), 0.5, least=True)
@@ -536,7 +536,7 @@ def simhash_part(bench: Bench) -> list[dict]:
 
 def hamming_part(bench: Bench) -> list[dict]:
     """All pairs, a scan, an index; faiss beside them."""
-    figures = script("hamming.py", "--repeat", bench.repeat, *(["--peers", "--cache", bench.cache] * bench.peers))
+    figures = script("hamming", "--repeat", bench.repeat, *(["--peers", "--cache", bench.cache] * bench.peers))
     for row in figures:
         what, size = row["what"], row.get("fingerprints")
         if what == "all pairs":
@@ -557,7 +557,7 @@ def compression_part(bench: Bench) -> list[dict]:
     """Compressed tables: their size, measured and derived, and what asking them costs."""
     for name in ("bills_116", "manpages"):
         bench.corpus(name)
-    return script("compression.py", "--corpora", bench.corpora, "--repeat", bench.repeat)
+    return script("compression", "--corpora", bench.corpora, "--repeat", bench.repeat)
 
 
 PARTS: dict[str, Callable[[Bench], list[dict]]] = {

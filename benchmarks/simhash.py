@@ -1,6 +1,6 @@
 """How well simhashes find near-duplicates among real documents, and how fast they are made: figures as a JSON list.
 
-    python benchmarks/simhash.py --corpora CORPORA
+    python -m benchmarks.simhash --corpora CORPORA
 
 Truth is the gold beside each corpus: the pairs of exact resemblance (of sets of five words) at or above a level, 0.8
 unless said. Documents with equal tokens count once, as `neardup dedup` settles them before it looks at sketches; what
@@ -35,13 +35,14 @@ import numba
 import numpy as np
 import pyarrow.parquet as pq
 
-from kernels import figure, load, num_bytes, shuffled, signatures_seconds
 from neardup_gpu import hamming, pipeline, theory
 from neardup_gpu.data import Pairs, Ragged
 from neardup_gpu.frequencies import Counter, Frequencies
 from neardup_gpu.kernels import sequences, supershingles, weights
 from neardup_gpu.kernels.hamming import count_bits
 from neardup_gpu.recipe import Filter, Recipe, SimhashRecipe
+
+from .kernels import figure, load, num_bytes, shuffled, signatures_seconds
 
 CORPORA = ("bills_116", "django_docs", "manpages")
 SPEED_CORPUS = "bills_116"

@@ -1,8 +1,9 @@
 """Tokens: text to the Rabin fingerprints of its words.
 
     t = NFKD(text), then each code point c of t becomes NFKD(casefold(c)); letters, numbers and `_` begin or continue a
-    token, marks continue one, format characters vanish, everything else divides; in scripts written without spaces each
-    letter with its marks is a token. A token's fingerprint is Rabin's, of its UTF-8 bytes.
+    token, marks continue one, what is invisible (format characters and default-ignorable code points) vanishes,
+    everything else divides; in scripts written without spaces each letter with its marks is a token. A token's
+    fingerprint is Rabin's, of its UTF-8 bytes.
 
 Source: Manasse 2.1 (canonical characters, one delimiter, folded case) and 3.3 (fingerprints); Unicode's canonical
 ordering of combining marks (The Unicode Standard 3.11). The tables are those of `unicode_table`.

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import shlex
-import signal
-import sys
 from collections.abc import Callable
+from math import nextafter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import __version__, hamming_cli
-from .console import announce_compilation, notes, print_counts, print_json, progress_bars, style_of
-from .errors import InputError, NeardupError, ParameterError
+from .console import Place, notes, say, say_json, shown_progress, stdout
+from .errors import ParameterError
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -36,6 +31,8 @@ from .options import (
     IdColumn,
     Inputs,
     Json,
+    MaxDocumentBytes,
+    OnError,
     Overwrite,
     Quiet,
     Recall,
@@ -48,7 +45,9 @@ from .options import (
     Threshold,
     Weighting,
 )
-from .report import Style, count, percent, recipe_lines, shorten, summary
+from .printable import shell_path
+from .process import main as main
+from .report import beside, count, heading, percent, recipe_lines, row, shorten, size, summary, times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,57 +69,6 @@ ClickException: Any = typer.BadParameter.__mro__[2]
 """Root of the usage errors, whether typer brings its own click or uses the installed one."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : list of str, optional
-        Those of the process unless given.
-
-    Returns
-    -------
-    int
-        Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout, or
-        the self-test found a difference.
-    """
-    status, signals = 0, []
-
-    def interrupt(*_: Any) -> None:
-        signals.append(1)
-        raise KeyboardInterrupt
-
-    with contextlib.suppress(ValueError):  # signals can only be handled in the main thread
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, interrupt)
-    try:
-        # typer itself turns KeyboardInterrupt into 130, and gives the status of whatever left early.
-        status = app(args=arguments, prog_name="neardup", standalone_mode=False) or 0
-        sys.stdout.flush()
-    except ClickException as error:
-        _complain(f"{error.format_message().rstrip('.')}. See neardup --help.")
-        return 2
-    except NeardupError as error:
-        _complain(str(error))
-        return 2
-    except KeyboardInterrupt:
-        status = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing stdout cannot fail again
-        return 1
-    except Exception:
-        if not signals:  # what was interrupted may raise something else: Numba does, while it compiles
-            raise
-        status = 130
-    if status == 130:
-        _complain("interrupted; nothing was written")
-    return status
-
-
-def _complain(message: str) -> None:
-    print("neardup:", " ".join(message.split()), file=sys.stderr)
-
-
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
@@ -128,7 +76,7 @@ def root(
 ) -> None:
     """Find near-duplicate documents: which resemble each other, how much, which one stays and why the others go."""
     if version:
-        typer.echo(f"neardup {__version__}")
+        say(f"neardup {__version__}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -140,6 +88,8 @@ def dedup(
     id_column: IdColumn = None,
     html: Html = False,
     glob: Glob = None,
+    on_error: OnError = "stop",
+    max_document_bytes: MaxDocumentBytes = 1 << 30,
     against: Annotated[
         str | None,
         typer.Option(
@@ -272,13 +222,15 @@ def dedup(
     )
     from . import pipeline
 
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         result = pipeline.dedup(
             _source(inputs),
             text_columns=text_column or None,
             id_column=id_column,
             html=html,
             glob=glob,
+            on_error=on_error,
+            max_document_bytes=max_document_bytes,
             against=against,
             recipe=recipe,
             frequencies=frequencies,
@@ -294,10 +246,10 @@ def dedup(
         )
     where = None if dry_run else output
     if as_json:
-        print_json({**result.report, "output": where})
+        say_json({**result.report, "output": where})
     elif not quiet:
         example = None if where is None else _telling_example(result.documents)
-        typer.echo(summary(result.report, style_of(sys.stdout), output=where, example=example, verbose=verbose))
+        say(*summary(result.report, stdout().width, output=where, example=example, verbose=verbose))
 
 
 @app.command()
@@ -310,6 +262,8 @@ def sketch(
     id_column: IdColumn = None,
     html: Html = False,
     glob: Glob = None,
+    on_error: OnError = "stop",
+    max_document_bytes: MaxDocumentBytes = 1 << 30,
     threshold: Threshold = None,
     recall: Recall = None,
     filter: FilterText = None,
@@ -331,7 +285,7 @@ def sketch(
     recipe = _recipe("minhash", threshold, recall, filter, **options)
     from . import pipeline
 
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         counts = pipeline.sketch(
             _source(inputs),
             output,
@@ -339,6 +293,8 @@ def sketch(
             id_column=id_column,
             html=html,
             glob=glob,
+            on_error=on_error,
+            max_document_bytes=max_document_bytes,
             recipe=recipe,
             overwrite=overwrite,
             backend=backend,
@@ -347,7 +303,7 @@ def sketch(
             threads=threads,
             progress=progress,
         )
-    print_counts(counts, output, as_json, quiet, f"neardup pairs {shlex.quote(output)}")
+    _say_counts(counts, output, as_json, quiet, f"neardup pairs {shell_path(output)}")
 
 
 @app.command()
@@ -360,6 +316,8 @@ def simhash(
     id_column: IdColumn = None,
     html: Html = False,
     glob: Glob = None,
+    on_error: OnError = "stop",
+    max_document_bytes: MaxDocumentBytes = 1 << 30,
     bits: Annotated[
         int, typer.Option("--bits", metavar="L", help="Bits of a simhash: 64 or 128.", rich_help_panel=MATCHING)
     ] = 64,
@@ -383,7 +341,7 @@ def simhash(
     recipe = _recipe("simhash", **options, w=shingle_size, shingling=shingling)
     from . import pipeline
 
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         counts = pipeline.sketch(
             _source(inputs),
             output,
@@ -391,6 +349,8 @@ def simhash(
             id_column=id_column,
             html=html,
             glob=glob,
+            on_error=on_error,
+            max_document_bytes=max_document_bytes,
             recipe=recipe,
             frequencies=frequencies,
             temp_dir=temp_dir,
@@ -401,7 +361,7 @@ def simhash(
             threads=threads,
             progress=progress,
         )
-    print_counts(counts, output, as_json, quiet, f"neardup hamming pairs {shlex.quote(output)}")
+    _say_counts(counts, output, as_json, quiet, f"neardup hamming pairs {shell_path(output)}")
 
 
 @app.command()
@@ -435,7 +395,7 @@ def pairs(
 
     if threshold is not None and not 0 <= threshold <= 1:
         raise ParameterError(f"threshold {threshold} is outside 0 to 1; 0.8 is usual")
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         found = pipeline.find_pairs(
             list(sketches),
             output,
@@ -447,7 +407,7 @@ def pairs(
             threads=threads,
             progress=progress,
         )
-    print_counts({"pairs": found.num_rows}, output, as_json, quiet, f"neardup info {shlex.quote(output)}")
+    _say_counts({"pairs": found.num_rows}, output, as_json, quiet, f"neardup info {shell_path(output)}")
 
 
 @app.command()
@@ -460,12 +420,13 @@ def explain(
     """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
     from . import explain as explaining
 
-    announce_compilation()
-    found = explaining.explain(out, id, full=full)
+    with notes():
+        found = explaining.explain(out, id, full=full)
     if as_json:
-        print_json(found.to_dict())
+        say_json(found.to_dict())
     else:
-        typer.echo(explaining.render(found, style_of(sys.stdout)))
+        place = stdout()
+        say(explaining.render(found, width=place.width, colour=place.colour))
 
 
 @app.command()
@@ -485,7 +446,7 @@ def curve(
     as_json: Json = False,
 ) -> None:
     """Show how likely a filter makes two documents candidates, by their resemblance."""
-    from . import theory
+    from . import checks, theory
 
     if filter is not None and threshold is None:
         if recall is not None:
@@ -493,7 +454,7 @@ def curve(
         k, s, r = theory.parse_filter(filter)
     else:
         threshold = 0.8 if threshold is None else threshold
-        theory.check_fraction("threshold", threshold, zero=False)
+        checks.fraction("threshold", threshold, zero=False)
         if filter is not None:
             _only_filter(recall)
             k, s, r = theory.parse_filter(filter)
@@ -507,21 +468,22 @@ def curve(
     if as_json:
         points = [{"resemblance": x, "pass": p, "miss": m} for x, p, m in passing]
         shape = {"filter": f"{k},{s},{r}", "samples": k * s, "threshold": threshold, "half_point": half}
-        print_json({**shape, "points": points, "output": output})
+        say_json({**shape, "points": points, "output": output})
         return
-    style = style_of(sys.stdout)
-    meaning = f"{r} of {k} features agree, each of {count(s, 'sample')}; half at {half:.4f}"
-    lines = [f"{style.bold(f'filter {k},{s},{r}')}: {meaning}"]
+    meaning = f": {r} of {k} features agree, each of {count(s, 'sample')}; half at {half:.4f}"
+    parts: list[Any] = [beside((f"filter {k},{s},{r}", "bold"), meaning)]
     if threshold is not None:
-        lines.append(f"recall at resemblance {threshold}: {percent(theory.pass_probability(threshold, k, s, r))}")
-    lines += ["", *_picture(lambda x: theory.pass_probability(x, k, s, r), threshold, style), ""]
-    lines.append(style.bold(f"{'resemblance':>11}  {'candidates':>12}  {'missed':>12}"))
+        parts.append(f"recall at resemblance {threshold}: {percent(theory.pass_probability(threshold, k, s, r))}")
+    parts += ["", *_picture(lambda x: theory.pass_probability(x, k, s, r), threshold, stdout()), ""]
+    parts.append(heading(f"{'resemblance':>11}  {'candidates':>12}  {'missed':>12}"))
     for x, p, m in passing:
-        line = f"{x:>11.4g}  {percent(p):>12}  {f'{100 * m:.2g}%':>12}"
-        lines.append(style.bold(line) if x == threshold else line)
+        almost = nextafter(1, 0)  # where one of the two is above 0, the other is no more than this
+        candidates, missed = percent(min(p, almost) if m else p), percent(min(m, almost) if p else m)
+        line = f"{x:>11}  {candidates:>12}  {missed:>12}"
+        parts.append(heading(line) if x == threshold else line)
     if output is not None:
-        lines += ["", f"{style.bold('written')}    {output}"]
-    typer.echo("\n".join(lines))
+        parts += ["", row("written", output)]
+    say(*parts)
 
 
 @app.command()
@@ -529,24 +491,46 @@ def info(
     path: Annotated[
         str, typer.Argument(metavar="FILE", help="Any file that neardup wrote, or a result folder.", show_default=False)
     ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare every byte with the checksums that were written with it.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the recipe and the counts of any artefact."""
-    found = _describe(Path(path))
+    from . import info as artefact
+    from .artefacts import using_report
+
+    found = artefact.describe(Path(path))
+    if check:
+        found["checked"] = artefact.check(Path(path))
     if as_json:
-        print_json(found)
+        say_json(found)
         return
-    style = style_of(sys.stdout)
-    lines = [f"{style.bold(found['kind'])}  {shorten(str(path), style.width - len(found['kind']) - 2)}"]
+    width = stdout().width
+    parts: list[Any] = [beside((found["kind"], "bold"), f"  {shorten(str(path), width - len(found['kind']) - 2)}")]
     if "report" in found:
-        lines += ["", summary(found["report"], style, output=found["folder"], verbose=True)]
+        with using_report(found["folder"]):
+            parts += ["", *summary(found["report"], width, output=found["folder"], verbose=True)]
     else:
-        lines += [f"  {name.replace('_', ' '):14} {value:,}" for name, value in found["counts"].items()]
+        parts += [f"  {name.replace('_', ' '):14} {value:,}" for name, value in found["counts"].items()]
         if "columns" in found:
-            lines.append(f"  {'columns':14} {', '.join(found['columns'])}")
+            parts.append(beside(f"  {'columns':14} {', '.join(found['columns'])}"))
         if found["recipe"]:
-            lines += ["", style.bold("recipe"), *recipe_lines(found["recipe"])]
-    typer.echo("\n".join(lines))
+            parts += ["", heading("recipe"), *recipe_lines(found["recipe"])]
+    if check:
+        parts += ["", f"checked: {found['checked']} are as written"]
+    say(*parts)
+
+
+def _say_counts(counts: dict[str, Any], output: str, as_json: bool, quiet: bool, following: str) -> None:
+    if as_json:
+        say_json({**counts, "output": output})
+    elif not quiet:
+        numbers = {name.replace("_", " "): value for name, value in counts.items() if isinstance(value, int)}
+        rows = [(name, size(value) if name == "text bytes" else f"{value:,}") for name, value in numbers.items()]
+        if "timings" in counts:
+            rows += times(counts["timings"], None, counts["text_bytes"])
+        say(*(row(label, text, 12) for label, text in (*rows, ("written", output), ("next", following))))
 
 
 @app.command()
@@ -571,11 +555,26 @@ def selftest(
     from . import selftest as testing
 
     with notes(), Console(stderr=True).status("") as status:
-        found = testing.run(backend, device=device, seed=seed, progress=lambda name: status.update(f"testing {name}"))
+
+        def show(row: dict[str, Any]) -> None:
+            status.stop()  # which gives back stdout
+            if row["kernel"] == first:
+                say(testing.header())
+            say(testing.render_row(row))
+            status.start()
+
+        first = next(iter(testing.definitions()))
+        found = testing.run(
+            backend,
+            device=device,
+            seed=seed,
+            progress=lambda name: status.update(f"testing {name}"),
+            report=None if as_json else show,
+        )
     if as_json:
-        print_json(found)
+        say_json(found)
     else:
-        typer.echo(testing.render(found, style_of(sys.stdout)))
+        say("", testing.conclusion(found))
     if not found["agrees"]:
         raise typer.Exit(1)
 
@@ -623,32 +622,31 @@ def _telling_example(documents: pa.Table) -> str | None:
     row = 0 if not least.is_valid else pc.index(removed["resemblance"], least).as_py()
     found = removed["id"][row]
     if pa.types.is_binary(found.type) or pa.types.is_large_binary(found.type):
-        return found.as_py().decode("utf-8", "replace")
+        return found.as_py().decode("utf-8", "surrogateescape")
     return str(found.as_py())
 
 
-def _picture(height_at: Callable[[float], float], threshold: float | None, style: Style) -> list[str]:
+def _picture(height_at: Callable[[float], float], threshold: float | None, place: Place) -> list[Any]:
     """The curve over 0 to 1, drawn with characters."""
-    rows, columns = 12, min(64, style.width - 8)
+    from rich.text import Text
+
+    rows, columns = 12, min(64, place.width - 8)
     heights = [height_at((i + 0.5) / columns) for i in range(columns)]
     marked = -1 if threshold is None else min(columns - 1, int(threshold * columns))
-    lines = []
-    for row in reversed(range(rows)):
-        label = {rows - 1: "100%", rows // 2 - 1: "50%", 0: "0%"}.get(row, "")
-        cells = []
+    blocks, mark = (" ▁▂▃▄▅▆▇█", "│") if place.blocks else ("    #####", "|")
+    lines: list[Any] = []
+    for level in reversed(range(rows)):
+        label = {rows - 1: "100%", rows // 2 - 1: "50%", 0: "0%"}.get(level, "")
+        line = Text(f"{label:>5} ")
         for i, height in enumerate(heights):
-            eighths = min(8, max(0, round((height * rows - row) * 8)))
-            cell = (" ▁▂▃▄▅▆▇█" if style.blocks else "    #####")[eighths]
-            if i == marked and cell == " ":
-                cell = "|" if not style.blocks else "│"
-            cells.append(style.paint(cell, "33" if i == marked else "36") if cell != " " else cell)
-        lines.append(f"{label:>5} {''.join(cells)}".rstrip())
+            cell = blocks[min(8, max(0, round((height * rows - level) * 8)))]
+            line.append(mark if i == marked and cell == " " else cell, "yellow" if i == marked else "cyan")
+        lines.append(line)
     axis = [" "] * (columns + 4)
     for tenth in range(0, 11, 2):
-        place = round(tenth / 10 * columns)
-        axis[place : place + 3] = f"{tenth / 10:.1f}"
-    lines.append(f"{'':5} {''.join(axis).rstrip()}")
-    return lines
+        at = round(tenth / 10 * columns)
+        axis[at : at + 3] = f"{tenth / 10:.1f}"
+    return [*lines, f"{'':5} {''.join(axis)}"]
 
 
 def _draw(output: str, filter: tuple[int, int, int], threshold: float | None, overwrite: bool) -> None:
@@ -685,64 +683,3 @@ def _draw(output: str, filter: tuple[int, int, int], threshold: float | None, ov
 def _is_drawn(path: Path) -> bool:
     """Whether a picture was drawn by `neardup curve`."""
     return path.stat().st_size < 1 << 20 and DRAWN_BY.encode() in path.read_bytes()
-
-
-def _describe(path: Path) -> dict[str, Any]:
-    """What an artefact is, its recipe and counts.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
-    if path.is_dir() or path.name == "report.json":
-        from .artefacts import read_report
-
-        folder = path if path.is_dir() else path.parent
-        return {"kind": "result", "folder": str(folder), "report": read_report(folder)}
-    for kept in path.parents:
-        if kept.name == "kept" and (kept.parent / "report.json").exists():
-            raise InputError(f"{path}: kept rows, in the input's own format; try neardup info {kept.parent}")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from .hamming import HammingIndex, is_index
-    from .recipe import METADATA_KEY
-
-    if is_index(path):
-        index = HammingIndex.load(path)
-        counts = {
-            "fingerprints": len(index),
-            "bits": index.design.bits,
-            "radius": index.radius,
-            "tables": index.design.num_tables,
-            "leading_bits": index.design.prefix,
-            "file_bytes": path.stat().st_size,
-        }
-        return {"kind": "index", "counts": counts, "recipe": index.recipe}
-    try:
-        with pq.ParquetFile(path) as file:
-            schema, rows = file.schema_arrow, file.metadata.num_rows
-    except (pa.ArrowException, OSError):
-        raise InputError(f"{path}: not an artefact of neardup: neither Parquet nor a report.json") from None
-    stored = (schema.metadata or {}).get(METADATA_KEY)
-    if stored is None:
-        raise InputError(f"{path}: holds no recipe; it was not written by neardup")
-    names = set(schema.names)
-    telling = {
-        "documents": "duplicate_of",
-        "pairs": "id_a",
-        "matches": "query_id",
-        "sketches": "signature",
-        "simhashes": "simhash",
-        "frequencies": "token",
-    }
-    kind = next((kind for kind, column in telling.items() if column in names), "artefact")
-    return {
-        "kind": kind,
-        "columns": schema.names,
-        "counts": {"rows": rows, "file_bytes": path.stat().st_size},
-        "recipe": json.loads(stored),
-    }

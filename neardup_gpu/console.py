@@ -1,65 +1,131 @@
-"""What commands print: notes and progress on stderr, counts or JSON on stdout."""
+"""What commands print: results on stdout, all the rest on stderr; nothing from outside steers the terminal.
+
+All that is printed passes `say`, `say_json` or `note`. rich takes 0.1 s to import, so it is imported where it is used.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-import typer
+from .printable import encodable, printable
 
-from .report import Style, duration, size
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType, RenderResult
 
 
-def style_of(stream: TextIO) -> Style:
-    terminal = stream.isatty()
-    colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+class Place(NamedTuple):
+    """What stdout can show.
+
+    Parameters
+    ----------
+    width : int
+        Characters in a line: 80 but on a terminal.
+    colour : bool
+    blocks : bool
+        Block characters can be encoded.
+    """
+
+    width: int
+    colour: bool
+    blocks: bool
+
+
+def _console(stream: TextIO | None) -> Console:
+    from rich.console import Console
+
+    width = None if _is_terminal(stream) else 80
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
     try:
-        "█▁…".encode(stream.encoding or "ascii")
-        blocks = True
+        return stream is not None and stream.isatty()
+    except ValueError:  # it is closed
+        return False
+
+
+def stdout() -> Place:
+    """What stdout can show, now."""
+    console = _console(sys.stdout)
+    colour = console.color_system is not None and not console.no_color
+    return Place(max(40, min(100, console.width)), colour, not console.options.ascii_only)
+
+
+class _Lines:
+    """What rich draws in lines as they are: none cut off or folded, none with blanks at its end, all printable."""
+
+    def __init__(self, *parts: RenderableType) -> None:
+        self.parts = parts
+
+    def __rich_console__(self, console: Console, options: Any) -> RenderResult:
+        from rich.console import Group
+        from rich.segment import Segment
+
+        drawn = console.render(Group(*self.parts), options.update(no_wrap=True, overflow="ignore"))
+        for line in Segment.split_lines(drawn):
+            length = len("".join(segment.text for segment in line).rstrip())
+            for text, style, _ in line:
+                yield Segment(encodable(printable(text[: max(0, length)]), console.encoding), style)
+                length -= len(text)
+            yield Segment.line()
+
+
+def say(*parts: RenderableType) -> None:
+    """Print plain strings, and what rich can draw, on stdout."""
+    plain = [part for part in parts if isinstance(part, str)]
+    if len(plain) == len(parts):
+        text = "\n".join(line.rstrip(" ") for line in printable("\n".join(plain), lines=True).split("\n"))
+        print(encodable(text, getattr(sys.stdout, "encoding", None)))
+        return
+    from rich.text import Text
+
+    console = _console(sys.stdout)
+    drawable = [Text(printable(part, lines=True)) if isinstance(part, str) else part for part in parts]
+    with console.capture() as drawn:
+        console.print(_Lines(*drawable), soft_wrap=True)
+    print(drawn.get(), end="")
+
+
+def say_json(value: Any, indent: int | None = 2) -> None:
+    """Print JSON on stdout, in which what is not printable is escaped as JSON escapes it."""
+    text = printable(json.dumps(value, indent=indent, ensure_ascii=False, default=_plain), lines=True, escape=_json)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
     except UnicodeEncodeError:
-        blocks = False
-    return Style(colour, blocks, max(40, min(100, shutil.get_terminal_size().columns)) if terminal else 80)
+        text = json.dumps(value, indent=indent, default=_plain)
+    print(text)
 
 
-def announce_compilation() -> None:
-    from neardup_gpu.kernels.launch import CACHE, CACHE_WARM
-
-    if CACHE is None:
-        print("compiling kernels (about a minute); NEARDUP_CACHE_DIR=DIR would keep them", file=sys.stderr)
-    elif not CACHE_WARM:
-        print("compiling kernels for this machine, once (about a minute)", file=sys.stderr)
+def _json(character: str) -> str:
+    """A character as an escape of JSON; `json` itself escapes no DEL."""
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else json.dumps(character)[1:-1]
 
 
-LABELS = {
-    "sketch": "sketching",
-    "weigh": "weighing",
-    "build": "building tables",
-    "query": "asking",
-    "match": "comparing",
-    "read": "reading",
-    "collide": "finding candidates",
-    "estimate": "estimating",
-    "verify": "verifying",
-    "decide": "deciding",
-    "check": "checking recall",
-    "write": "writing",
-}
+def _plain(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def note(message: str) -> None:
+    """Print one line on stderr. A stderr that is closed or full stops nobody."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            print(encodable(printable(" ".join(message.split())), sys.stderr.encoding), file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
-def notes(show: bool = True) -> Iterator[None]:
-    """What the library logs, on stderr, a line each; nothing of it unless `show`."""
+def notes(*, quiet: bool = False, stages: bool = True) -> Iterator[None]:
+    """What the library logs, on stderr, a line each: nothing if `quiet`, no progress without `stages`."""
     import logging
 
     class Notes(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if show:
-                print(*record.getMessage().split(), file=sys.stderr)
+            if not quiet and (stages or not record.name.endswith(".progress")):
+                note(record.getMessage())
 
     log, handler = logging.getLogger("neardup_gpu"), Notes()
     before = log.level
@@ -73,54 +139,19 @@ def notes(show: bool = True) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress_bars(quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | None]:
-    """A progress callback: bars on a terminal, else only the word that kernels are being compiled, where they are."""
+def shown_progress(quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | None]:
+    """A progress callback: bars on a terminal, else a line a stage; and what the library logs."""
     if quiet:
-        with notes(show=False):
+        with notes(quiet=True):
             yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    console = _console(sys.stderr)
+    drawing = _is_terminal(sys.stderr) and console.is_interactive
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(notes(stages=not drawing))
+        draw = None
+        if drawing:
+            from .bars import bars
 
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description:18}"),
-        BarColumn(),
-        TextColumn("{task.fields[amount]:>20}"),
-        TimeElapsedColumn(),
-    )
-    bars_on = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with bars_on as bars, notes():
-        tasks: dict[str, Any] = {}
-
-        def report(stage: str, done: int, total: int | None) -> None:
-            if not tasks:
-                announce_compilation()
-            if stage not in tasks:
-                for task in tasks.values():
-                    bars.update(task, total=1, completed=1)
-                tasks[stage] = bars.add_task(LABELS.get(stage, stage), total=None, amount="")
-            amount = f"{done:,}" if total is None else f"{done:,} / {total:,}"
-            bars.update(tasks[stage], completed=done, total=total, amount=amount if done or total else "")
-
-        yield report
-
-
-def print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
-
-
-def _plain(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def print_counts(counts: dict[str, Any], output: str, as_json: bool, quiet: bool, following: str) -> None:
-    if as_json:
-        print_json({**counts, "output": output})
-    elif not quiet:
-        numbers = {name.replace("_", " "): value for name, value in counts.items() if isinstance(value, int)}
-        rows = [(name, size(value) if name == "text bytes" else f"{value:,}") for name, value in numbers.items()]
-        if "timings" in counts:
-            rows.append(("time", duration(sum(counts["timings"].values()))))
-        for label, text in (*rows, ("written", output), ("next", following)):
-            typer.echo(f"{style_of(sys.stdout).bold(f'{label:12}')} {text}")
+            draw = stack.enter_context(bars(console, transient=True))
+        yield draw

@@ -8,24 +8,31 @@ texts.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import pipeline
-from .artefacts import read_report, read_table
-from .documents import open_described
+from .artefacts import read_report, using_report
+from .documents import Documents, open_described, open_documents
 from .errors import InputError
-from .recipe import recipe_of
-from .report import Style, count, printable, shorten
+from .printable import printable
+from .recipe import AnyRecipe, recipe_of
+from .report import beside, count, resemblance, shorten
+from .tables import read_table
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 MEMBERS = 20
 """Members of a group that are listed."""
@@ -100,7 +107,7 @@ class Explanation:
         return asdict(self)
 
 
-def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
+def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = None, against: Any = None) -> Explanation:
     """Say why a document of a finished run stays or goes.
 
     Parameters
@@ -111,6 +118,8 @@ def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
         Read as the ids' own type.
     full : bool
         Leave no words out of the diff of the compared texts.
+    source, against : optional
+        The documents and the reference set, where `dedup` was given them in memory.
 
     Returns
     -------
@@ -120,14 +129,50 @@ def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
     ------
     OutputError
         If the folder is not a finished result.
+    DamagedError
+        If it is not as it was written.
     InputError
         If it has no such document, or the input is gone or has changed since.
     """
-    report = read_report(folder)
-    table = read_table(Path(folder) / "documents.parquet")
-    recipe = recipe_of(table.schema, f"{folder}/documents.parquet")
-    row = _row_of(table["id"], id, str(folder))
-    found = {name: table[name][row].as_py() for name in table.column_names}
+    with using_report(folder):
+        report = read_report(folder)
+        table = read_table(Path(folder) / "documents.parquet")
+        return explained(
+            table,
+            recipe_of(table.schema, f"{folder}/documents.parquet"),
+            id,
+            partial(_opened, report["input"], source, "source", folder),
+            partial(_opened, report["against"], against, "against", folder),
+            name=str(folder),
+            full=full,
+        )
+
+
+def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str | Path) -> Documents:
+    """The described documents, from where they were read or as they are given."""
+    if description["format"] != "memory":
+        return open_described(description)
+    if given is None:
+        raise InputError(
+            f"{folder}: its documents were given in memory; pass them again: explain(folder, id, {parameter}=table)"
+        )
+    columns = {name: description[name] for name in ("text_columns", "id_column", "html")}
+    return open_documents(given, **columns)
+
+
+def explained(
+    table: pa.Table,
+    recipe: AnyRecipe,
+    id: Any,
+    documents: Callable[[], Documents],
+    reference: Callable[[], Documents],
+    *,
+    name: str,
+    full: bool,
+) -> Explanation:
+    """`explain` from a result's table of documents; `documents` and `reference` open what it was made from."""
+    row = _row_of(table["id"], id, name)
+    found = {column: table[column][row].as_py() for column in table.column_names}
     if found["kept"]:
         members = table.filter(pc.and_(pc.equal(table["group"], table["id"][row]), pc.invert(table["kept"])))
         if "in_reference" in table.column_names:
@@ -138,19 +183,17 @@ def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
     in_reference = bool(found.get("in_reference"))
     target = table["duplicate_of"][row]
     if in_reference:
-        kept_text = _text_of(report["against"], target, None)
+        kept_text = _text_of(reference(), target, None)
     else:
-        kept_text = _text_of(report["input"], target, _row_of(table["id"], target.as_py(), str(folder)))
-    text = _text_of(report["input"], table["id"][row], row)
+        kept_text = _text_of(documents(), target, _row_of(table["id"], target.as_py(), name))
+    text = _text_of(documents(), table["id"][row], row)
     tokens = pipeline.tokenize([kept_text, text], recipe, backend="cpu")
     ours = pipeline.shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
     shared = len(np.intersect1d(a, b, assume_unique=True))
     united = len(a) + len(b) - shared
     if found["resemblance"] is not None and shared != round(found["resemblance"] * united):
-        raise InputError(
-            f"{report['input']['paths'][0]}: has changed since {folder} was made from it; run neardup dedup again"
-        )
+        raise InputError(f"{name}: its documents have changed since it was made from them; run dedup again")
     words, notes = _diff(kept_text, text, full)
     return Explanation(
         found["id"],
@@ -171,10 +214,14 @@ def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
 def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
     """Row of a document, its id given as text or as it is."""
     kind = ids.type
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     try:
-        wanted = pa.scalar(id, kind) if not isinstance(id, str) else pa.scalar(id).cast(kind)
+        if isinstance(id, str):
+            wanted = pa.scalar(id.encode("utf-8", "surrogateescape") if is_bytes else id).cast(kind)
+        else:
+            wanted = pa.scalar(id, kind)
         row = pc.index(ids, wanted).as_py()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
         row = -1
     if row >= 0:
         return row
@@ -182,9 +229,13 @@ def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
         span = pc.min_max(ids).as_py()
         known = f"ids are integers from {span['min']} to {span['max']}" if len(ids) else "it holds no documents"
     else:
-        text = ids.cast(pa.large_string()) if not pa.types.is_fixed_size_binary(kind) else ids.slice(0, 0)
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        some = [] if is_text else [_readable(value) for value in ids.slice(0, 10_000).to_pylist()]
+        text = ids.cast(pa.large_string()) if is_text else pa.array(some, pa.large_string())
         similar = (
-            text.filter(pc.match_substring(text, str(id), ignore_case=True)).slice(0, 100).to_pylist() if id else []
+            text.filter(pc.match_substring(text, printable(str(id)), ignore_case=True)).slice(0, 100).to_pylist()
+            if id
+            else []
         )
         pool = dict.fromkeys([*similar, *text.slice(0, 10_000).to_pylist()])
         close = difflib.get_close_matches(str(id), list(pool), 3, 0.5) or similar[:3] or text.slice(0, 3).to_pylist()
@@ -192,27 +243,29 @@ def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
     raise InputError(f"{folder}: no document {id!r}; {known}")
 
 
-def _text_of(description: dict[str, Any], id: pa.Scalar, row: int | None) -> str:
-    """Text of the document in a row of the described input, or wherever its id is.
+def _text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
+    """Text of the document in a row of the input, or wherever its id is.
 
     Raises
     ------
     InputError
         If there is no such document there any more.
     """
-    documents = open_described(description)
+    if documents.describe()["on_error"] == "skip":  # a row may be skipped for a column that is not read here
+        row = None
     for batch in documents.batches():
         if row is None:
-            place = pc.index(batch.ids, id.cast(batch.ids.type)).as_py()
+            place = -1
+            with contextlib.suppress(pa.ArrowInvalid):  # not an integer that these ids could be
+                place = pc.index(batch.ids, id.cast(batch.ids.type)).as_py()
         else:
             place = row - batch.first_row if row < batch.first_row + batch.num_rows else -1
         if place >= 0:
             if batch.ids[place].as_py() != id.as_py():
                 break
             return batch.text[place].tobytes().decode("utf-8", "replace")
-    raise InputError(
-        f"{description['paths'][0]}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again"
-    )
+    where = (documents.describe()["paths"] or ["the table"])[0]
+    raise InputError(f"{where}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again")
 
 
 def _diff(kept: str, removed: str, full: bool) -> tuple[list[tuple[str, str]], list[str]]:
@@ -393,66 +446,78 @@ def _once(words: list[str], run: int) -> dict[tuple[str, ...], int]:
     return {key: place for key, place in places.items() if place >= 0}
 
 
-def render(found: Explanation, style: Style = Style()) -> str:  # noqa: B008 (immutable)
-    """An explanation as lines for a terminal; without colour, differences read [-removed-] and {+added+}."""
-    name = _readable(found.id)
+def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text:
+    """An explanation as rich draws it on a terminal; without colour, differences read [-removed-] and {+added+}."""
+    from rich.text import Text
+
+    newline, name = Text("\n"), (_readable(found.id), "bold")
     if found.kept:
-        lines = [f"{style.bold(name)} was kept"]
-        if found.num_members:
-            lines[0] += f", and stands for {count(found.num_members, 'document')}:"
-            lines += [f"  {_readable(member)}" for member in found.members]
-            if found.num_members > len(found.members):
-                lines.append(f"  and {found.num_members - len(found.members):,} more")
-        else:
-            lines[0] += "; nothing was removed for it"
-        return "\n".join(lines)
+        if not found.num_members:
+            return beside(name, " was kept; nothing was removed for it")
+        lines = [beside(name, f" was kept, and stands for {count(found.num_members, 'document')}:")]
+        lines += [beside(f"  {shorten(_readable(member), max(40, width - 2))}") for member in found.members]
+        if found.num_members > len(found.members):
+            lines.append(beside(f"  and {found.num_members - len(found.members):,} more"))
+        return newline.join(lines)
     where = " of the reference set" if found.in_reference else ""
-    lines = [
-        f"{style.bold(name)} was removed",
-        f"{'kept':12} {_readable(found.duplicate_of)}{where}",
-    ]
+    lines = [beside(name, " was removed"), _line("kept", f"{_readable(found.duplicate_of)}{where}")]
     if found.distance is not None:
-        lines.append(f"{'distance':12} {found.distance} of {found.bits} bits")
+        lines.append(_line("distance", f"{found.distance} of {found.bits} bits"))
     shingles = f"{found.shared:,} of {count(found.united, 'shingle')} shared"
     if found.resemblance is None:
         now = found.shared / found.united if found.united else 0.0
         why = "a chain of pairs joins them" if found.distance is None else "by their distance"
-        lines.append(f"{'resemblance':12} {now:.4f} ({shingles}), not verified: {why}")
+        lines.append(_line("resemblance", f"{resemblance(now)} ({shingles}), not verified: {why}"))
     else:
-        lines.append(f"{'resemblance':12} {found.resemblance:.4f} ({shingles})")
+        lines.append(_line("resemblance", f"{resemblance(found.resemblance)} ({shingles})"))
     if found.words:
-        legend = [style.paint("only in the kept one", "31"), style.paint("only in this one", "32")]
-        if not style.colour:
-            legend = ["[-only in the kept one-]", "{+only in this one+}"]
-        lines += [f"{'words':12} {legend[0]} {legend[1]}", "", *_wrapped(found.words, style)]
+        marks = [_marked(op, f"only in {which} one", True, True, colour) for op, which in _SIDES]
+        legend = Text(" ").join(Text(word, style) for word, style in marks)
+        lines += [_line("words", "") + legend, Text(), *_wrapped(found.words, width, colour)]
     if found.notes:
-        lines += ["", *found.notes]
-    return "\n".join(lines)
+        lines += [Text(), *map(beside, found.notes)]
+    return newline.join(lines)
+
+
+_SIDES = (("removed", "the kept"), ("added", "this"))
+
+
+def _line(label: str, text: str) -> Text:
+    return beside(f"{label:12} {text}")
 
 
 def _readable(id: Any) -> str:
-    return printable(id.decode("utf-8", "replace") if isinstance(id, bytes) else str(id))
+    return id.decode("utf-8", "replace") if isinstance(id, bytes) else str(id)
 
 
-def _wrapped(words: list[tuple[str, str]], style: Style) -> Iterator[str]:
+def _marked(op: str, word: str, first: bool, last: bool, colour: bool) -> tuple[str, str]:
+    """A printable word and its style; without colour, what differs is marked where it begins and ends."""
+    style, left, right = {"removed": ("red", "[-", "-]"), "added": ("green", "{+", "+}")}.get(op, ("", "", ""))
+    word = printable(word)
+    if not colour:
+        word = (left if first else "") + word + (right if last else "")
+    return word, style or ("dim" if op == "cut" else "")
+
+
+def _wrapped(words: list[tuple[str, str]], width: int, colour: bool) -> Iterator[Text]:
     """The diff in lines of at most the width, where its words allow."""
-    marks = {"removed": ("31", "[-", "-]"), "added": ("32", "{+", "+}"), "cut": ("2", "", ""), "equal": ("", "", "")}
-    line, used = "", 0
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    line, used = Text(), 0
     gap = False
     for op, text in words:
-        code, left, right = marks[op]
         pieces = _WORD.findall(text)
         for i, piece in enumerate(pieces):
-            word = printable(piece.strip())
-            if not style.colour:
-                word = (left if i == 0 else "") + word + (right if i == len(pieces) - 1 else "")
+            word, style = _marked(op, piece.strip(), i == 0, i == len(pieces) - 1, colour)
             gap = gap or (op == "cut" and i == 0)
-            if used and used + gap + len(word) > style.width:
+            cells = cell_len(word)
+            if used and used + gap + cells > width:
                 yield line
-                line, used, gap = "", 0, False
+                line, used, gap = Text(), 0, False
             space = " " if gap and used else ""
-            line += space + (style.paint(word, code) if code else word)
-            used += len(space) + len(word)
+            line.append(space).append(word, style)
+            used += len(space) + cells
             gap = piece[-1].isspace() or op == "cut"
     if line:
         yield line

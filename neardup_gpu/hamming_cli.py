@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import print_json, progress_bars, style_of
+from .console import say, say_json, shown_progress
 from .options import MATCHING, OUTPUT, Backend, Device, GpuMemory, Json, Overwrite, Quiet, Threads
-from .report import duration, size
+from .printable import printable, shell_path
+from .report import count, row, size, times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,7 +145,7 @@ def build(
     """Build an index of fingerprints, to be asked by `neardup hamming query`."""
     from . import hamming_files
 
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         found = hamming_files.build(
             list(fingerprints),
             output,
@@ -166,11 +164,11 @@ def build(
             threads=threads,
             progress=progress,
         )
-    following = f"neardup hamming query {_quoted(output)} --fingerprint {found['example'] or 'HEX'}"
+    following = f"neardup hamming query {shell_path(output)} --fingerprint {found['example'] or 'HEX'}"
     rows = [
         ("fingerprints", f"{found['fingerprints']:,} of {found['bits']} bits"),
         ("tables", f"{_tables(found)}, radius {found['radius']}"),
-        ("a query", f"compares {found['words_met']:,.1f} fingerprints, if they are random"),
+        ("a query", f"compares {_words_met(found['words_met'])}, if they are random"),
         ("file", size(found["file_bytes"])),
     ]
     if compress:
@@ -242,7 +240,7 @@ def query(
     from . import hamming_files
 
     show = None if output is not None else _print_lines if as_json else _Table()
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         found = hamming_files.query(
             index,
             list(fingerprints or []),
@@ -262,9 +260,9 @@ def query(
         )
     if output is not None:
         rows = [("matches", _matches(found))]
-        _say(found, rows, output, f"neardup info {_quoted(output)}", as_json, quiet)
+        _say(found, rows, output, f"neardup info {shell_path(output)}", as_json, quiet)
     elif not as_json and not quiet:
-        typer.echo(("\n" if found["matches"] else "") + _matches(found))
+        say(("\n" if found["matches"] else "") + _matches(found))
 
 
 @app.command()
@@ -290,7 +288,7 @@ def join(
     """Find what of a set larger than memory is near some queries: id_a (existing), id_b (query), distance."""
     from . import hamming_files
 
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         found = hamming_files.join(
             existing,
             queries,
@@ -313,7 +311,7 @@ def join(
         ("pairs", f"{found['pairs']:,} within {_bits(found['radius'])}"),
         *_uncompared(found),
     ]
-    _say(found, rows, output, f"neardup info {_quoted(output)}", as_json, quiet)
+    _say(found, rows, output, f"neardup info {shell_path(output)}", as_json, quiet)
 
 
 @app.command()
@@ -336,7 +334,7 @@ def pairs(
     """Find all pairs of a set that differ in few bits: id_a, id_b, distance."""
     from . import hamming_files
 
-    with progress_bars(quiet) as progress:
+    with shown_progress(quiet) as progress:
         found = hamming_files.pairs(
             list(fingerprints),
             output,
@@ -359,7 +357,7 @@ def pairs(
         ("pairs", f"{found['pairs']:,} within {_bits(found['radius'])}"),
         *_uncompared(found),
     ]
-    _say(found, rows, output, f"neardup info {_quoted(output)}", as_json, quiet)
+    _say(found, rows, output, f"neardup info {shell_path(output)}", as_json, quiet)
 
 
 def _say(
@@ -367,20 +365,19 @@ def _say(
 ) -> None:
     """What was done, on stdout."""
     if as_json:
-        print_json({**found, "output": output})
+        say_json({**found, "output": output})
     elif not quiet:
-        null = [("left out", f"{found['null']:,} rows whose fingerprint is null")] if found["null"] else []
-        time = ("time", duration(sum(found["timings"].values())))
-        for label, text in (*rows, *null, time, ("written", output), ("next", following)):
-            typer.echo(f"{style_of(sys.stdout).bold(f'{label:12}')} {text}")
+        null = [("left out", f"{count(found['null'], 'row')} whose fingerprint is null")] if found["null"] else []
+        every = (*rows, *null, *times(found["timings"]), ("written", output), ("next", following))
+        say(*(row(label, text, 12) for label, text in every))
 
 
-def _quoted(path: str) -> str:
-    return f"{'-- ' if path.startswith('-') else ''}{shlex.quote(path)}"
+def _words_met(number: float) -> str:
+    return f"{number:,.1f} fingerprints" if number >= 0.05 else "next to none"
 
 
 def _bits(number: int) -> str:
-    return f"{number} bit{'' if number == 1 else 's'}"
+    return count(number, "bit")
 
 
 def _tables(found: dict[str, Any]) -> str:
@@ -391,23 +388,20 @@ def _tables(found: dict[str, Any]) -> str:
 
 def _matches(found: dict[str, Any]) -> str:
     near = f"{found['matches']:,} within {_bits(found['radius'])}"
-    return f"{near}, of {found['answered']:,} of {found['queries']:,} queries"
+    return f"{near}, of {found['answered']:,} of {count(found['queries'], 'query')}"
 
 
 def _uncompared(found: dict[str, Any]) -> list[tuple[str, str]]:
     if not found["large_buckets"]:
         return []
-    left_out = f"{found['uncompared_pairs']:,} pairs in {found['large_buckets']:,} large buckets, over all tables"
+    buckets = count(found["large_buckets"], "large bucket")
+    left_out = f"{count(found['uncompared_pairs'], 'pair')} in {buckets}, over all tables"
     return [("uncompared", f"{left_out}; --bucket-limit raises the limit")]
 
 
 def _print_lines(matches: pa.Table) -> None:
-    for row in matches.to_pylist():
-        typer.echo(json.dumps({name: _shown(value) for name, value in row.items()}, ensure_ascii=False))
-
-
-def _shown(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    for match in matches.to_pylist():
+        say_json(match, indent=None)
 
 
 class _Table:
@@ -417,10 +411,18 @@ class _Table:
         self._widths: list[int] = []
 
     def __call__(self, matches: pa.Table) -> None:
-        rows = [[str(_shown(value)) for value in row.values()] for row in matches.to_pylist()]
+        from rich.cells import cell_len
+
+        rows = [[_shown(value) for value in match.values()] for match in matches.to_pylist()]
         if not self._widths:
             rows.insert(0, matches.column_names)
-            self._widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for query_id, id, distance in rows:
-            first, second, third = self._widths
-            typer.echo(f"{query_id:{first}}  {id:{second}}  {distance:>{third}}")
+            self._widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        lines = []
+        for *ids, distance in rows:
+            cells = [id + " " * (width - cell_len(id)) for id, width in zip(ids, self._widths, strict=False)]
+            lines.append("  ".join([*cells, f"{distance:>{self._widths[-1]}}"]))
+        say("\n".join(lines))
+
+
+def _shown(value: Any) -> str:
+    return printable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))

@@ -11,15 +11,20 @@ corpora, by the resemblance of 5-shingles of lower-cased words, on one core:
 
 resiliparse 2.0.1 drops the text of <figure>, runs <summary>, <legend> and <option> into their neighbours, guesses
 charsets, and crashed when its tree was changed. selectolax follows the HTML Standard here, has no dependencies, and
-lacks two things, which are added: block elements divide words, and nesting is limited, since its time grows with the
-square of the depth (100,000 nested <div>: 16 s).
+lacks two things, which are added: block elements divide words, and pages that would take it more than linear time
+(100,000 nested <div>: 16 s; see `markup`) are not parsed: their tags are taken out as they stand.
 """
 
 from __future__ import annotations
 
+import codecs
+import html
 import re
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
+
+from .markup import is_tame
 
 INVISIBLE = ["script", "style", "noscript", "iframe", "noframes", "datalist"]
 # Words end before and after these.
@@ -31,21 +36,40 @@ BLOCKS = (
 # Before these is enough: nothing stands after them but another of them or the end of a block.
 BREAKS = "br,hr,option,td,th,tr"
 
-MAX_DEPTH = 512  # as in browsers
-FEW_TAGS = 4096  # cannot take long, however they nest
-# A tag that nothing closes runs to the end, as for a parser: so nothing is looked at twice.
-_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)[^>]*+>?")
-# Tags that nest no deeper by themselves: void, closed by their next sibling, or with text only inside.
-_SHALLOW = re.compile(
-    "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|html|head|body|p|li|dd|dt|option|optgroup|thead|"
-    "tbody|tfoot|tr|td|th|colgroup|caption|rb|rp|rt|rtc|script|style|title|textarea|noscript|iframe|noframes|template|xmp|"
-    "plaintext"
+_BLOCK_NAMES = frozenset(f"{BLOCKS},{BREAKS}".split(","))
+
+# What is taken out of a page that is not parsed. Each branch runs to the end of the page where nothing ends it, and no
+# branch gives anything back, so nothing is looked at twice.
+_MARKUP = re.compile(
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))"
+    rf"|<(?P<hidden>{'|'.join([*INVISIBLE, 'template', 'noembed'])})(?=[\s/>]).*?(?:</(?P=hidden)(?=[\s/>])[^>]*+>?|\Z)"
+    r"""|</?(?P<name>[a-z][^\s/>]*+)(?:[^>=]++|=\s*+(?:"[^"]*+"?|'[^']*+'?)?+)*+>?"""
+    r"|<[!?/][^>]*+>?",
+    re.DOTALL | re.IGNORECASE,
 )
-_BLOCK_NAMES = frozenset(BLOCKS.split(","))
+_CHARSET = re.compile(rb"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
+
+
+class Page(NamedTuple):
+    """What a reader sees of a page, and whether it was parsed; else its tags were taken out as they stood."""
+
+    text: str
+    parsed: bool
 
 
 def visible_text(markup: bytes | str) -> str:
-    """Text of a page, with its title; no scripts, styles, comments or tags.
+    """Text of a page, with its title; no scripts, styles, comments or tags: `read_page`, without the second answer.
+
+    Examples
+    --------
+    >>> visible_text("<p>one</p>two<b>fold</b> &amp; more").split()
+    ['one', 'twofold', '&', 'more']
+    """
+    return read_page(markup).text
+
+
+def read_page(markup: bytes | str) -> Page:
+    """What a reader sees of a page: its text, with its title; no scripts, styles, comments or tags.
 
     Parameters
     ----------
@@ -55,27 +79,21 @@ def visible_text(markup: bytes | str) -> str:
 
     Returns
     -------
-    str
+    Page
         Entities decoded. Block elements, table cells and ``<br>`` divide words by a newline, inline elements do not.
         Text that only a style sheet or ``hidden`` hides is included. Empty for an empty page.
 
     Notes
     -----
-    Linear time: in a page of many tags, those nested deeper than 512 levels are left out, as browsers do.
-
-    Examples
-    --------
-    >>> visible_text("<p>one</p>two<b>fold</b> &amp; more").split()
-    ['one', 'twofold', '&', 'more']
+    Linear time: a page that would take a parser longer (see `markup.is_tame`) is not parsed. Its words are the same
+    unless its markup is so broken that a parser would move or drop text.
     """
     if isinstance(markup, str) and _has_surrogates(markup):
         markup = markup.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(markup, bytes):
-        if markup.count(b"<") > FEW_TAGS:
-            # Latin-1 maps every byte to itself and back, so a declared charset stays true.
-            markup = _flattened(markup.decode("latin-1")).encode("latin-1")
-    elif markup.count("<") > FEW_TAGS:
-        markup = _flattened(markup)
+    if isinstance(markup, bytes) and (b"\x1b" in markup or markup.startswith((b"\xff\xfe", b"\xfe\xff"))):
+        markup = _decoded(markup)  # encodings in which bytes below 128 need not be ASCII
+    if not is_tame(markup if isinstance(markup, bytes) else markup.encode()):
+        return Page(_stripped(markup if isinstance(markup, str) else _decoded(markup)), False)
     page = LexborHTMLParser(markup, encoding=isinstance(markup, bytes), scripting=True)
     page.strip_tags(INVISIBLE)
     for node in page.css(BLOCKS):
@@ -83,7 +101,7 @@ def visible_text(markup: bytes | str) -> str:
         node.insert_after("\n")
     for node in page.css(BREAKS):
         node.insert_before("\n")
-    return "" if page.root is None else page.root.text()
+    return Page("" if page.root is None else page.root.text(), True)
 
 
 def _has_surrogates(text: str) -> bool:
@@ -94,21 +112,22 @@ def _has_surrogates(text: str) -> bool:
     return False
 
 
-def _flattened(markup: str) -> str:
-    """The same markup without the tags that would nest deeper than `MAX_DEPTH`."""
-    depth = 0
+def _decoded(markup: bytes) -> str:
+    """A page as its byte order mark or the first ``charset=`` in its first kilobyte says, else as UTF-8."""
+    if markup.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return markup.decode("utf-16", "replace")
+    declared = _CHARSET.search(markup[:1024])
+    try:
+        name = codecs.lookup(declared.group(1).decode() if declared else "utf-8").name
+        return markup.decode("utf-8-sig" if name in ("utf-8", "utf-16", "utf-16-le", "utf-16-be") else name, "replace")
+    except (LookupError, ValueError):
+        return markup.decode("utf-8-sig", "replace")
 
-    def tag(match: re.Match[str]) -> str:
-        nonlocal depth
-        closing, name = match.group(1), match.group(2).lower()
-        if _SHALLOW.fullmatch(name):
-            return match.group()
-        if closing:
-            depth = max(0, depth - 1)
-            dropped = depth >= MAX_DEPTH
-        else:
-            depth += 1
-            dropped = depth > MAX_DEPTH
-        return ("\n" if name in _BLOCK_NAMES else "") if dropped else match.group()
 
-    return _TAG.sub(tag, markup)
+def _stripped(markup: str) -> str:
+    """The page without its markup: a newline for block elements, nothing for others, character references decoded."""
+
+    def divider(match: re.Match[str]) -> str:
+        return "\n" if (match["name"] or "").lower() in _BLOCK_NAMES else ""
+
+    return html.unescape(_MARKUP.sub(divider, markup))

@@ -1,52 +1,22 @@
-"""A report as a person reads it: lines for a terminal, a table for a notebook. Nothing here needs NumPy or Arrow."""
+"""A report as a person reads it: lines for a terminal, a table for a notebook. Nothing here needs NumPy or Arrow.
+
+rich draws what goes to a terminal. It takes 0.1 s to import, so it is imported where it is used.
+"""
 
 from __future__ import annotations
 
 import html as _html
-import shlex
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .printable import printable, shell_path, shell_word
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
 
 BAR_WIDTH = 36
 """Characters of the longest bar of a histogram."""
-
-
-class Style(NamedTuple):
-    """What the place that shows the text can do.
-
-    Parameters
-    ----------
-    colour : bool
-        ANSI escapes are understood.
-    blocks : bool
-        Block characters can be encoded.
-    width : int
-        Characters in a line.
-    """
-
-    colour: bool = False
-    blocks: bool = True
-    width: int = 80
-
-    def paint(self, text: str, code: str) -> str:
-        """The text in an ANSI style such as "1" (bold) or "31" (red), or as it is without colour."""
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
-
-    def bold(self, text: str) -> str:
-        """A heading."""
-        return self.paint(text, "1")
-
-    def dim(self, text: str) -> str:
-        """Something that may be skipped."""
-        return self.paint(text, "2")
-
-    def bar(self, share: float, width: int = BAR_WIDTH) -> str:
-        """A bar of `share` (0 to 1) of `width` characters; anything above 0 shows."""
-        if share <= 0:
-            return ""
-        if not self.blocks:
-            return "#" * max(1, round(share * width))
-        eighths = max(1, round(share * width * 8))
-        return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
 
 
 def count(number: int, noun: str) -> str:
@@ -58,43 +28,63 @@ def count(number: int, noun: str) -> str:
 
 def size(num_bytes: float) -> str:
     """A number of bytes in decimal units: "1.2 MB"."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if num_bytes < 1000:
-            return f"{num_bytes:,.0f} {unit}" if unit == "bytes" else f"{num_bytes:.1f} {unit}"
-        num_bytes /= 1000
-    return f"{num_bytes:,.1f} TB"
+    from rich.filesize import decimal
+
+    return decimal(int(num_bytes))
 
 
 def percent(share: float) -> str:
-    """A share as a percentage that never rounds up to 100 or down to 0."""
+    """A share as a percentage that is 0.0% and 100.0% only where the share is 0 and 1.
+
+    Give counts as one division, 49 / 49, which is rounded once and so never away from 1.
+    """
+    share = min(1.0, max(0.0, share)) + 0.0  # + 0.0: no negative zero
     if 0 < share < 0.001:
         return f"{100 * share:.2g}%"
-    for digits in (1, 2, 3, 4):
-        text = f"{100 * share:.{digits}f}"
-        if share == 1 or float(text) < 100:
-            return f"{text}%"
-    return ">99.9999%"
+    text = _below_one(100 * share, 100, (1, 2, 3, 4))
+    return ">99.9999%" if text is None else f"{text}%"
+
+
+def resemblance(value: float) -> str:
+    """A resemblance to four digits, and more where those would make it 0 or 1, which it is not."""
+    if 0 < value < 0.0001:
+        return f"{value:.1g}"
+    return _below_one(value, 1, range(4, 17)) or repr(value)
+
+
+def _below_one(value: float, top: int, digits: Iterable[int]) -> str | None:
+    """The value with the first number of digits that does not round it up to `top`."""
+    texts = (f"{value:.{number}f}" for number in digits)
+    return next((text for text in texts if value == top or float(text) < top), None)
 
 
 def duration(seconds: float) -> str:
-    """ "0.34 s", "12.3 s", "4 min 05 s"."""
-    if seconds < 100:
-        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
-    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+    """ "0.34 s", "12.3 s", "4 min 05 s", "2 h 03 min"."""
+    if 0 < seconds < 0.01:
+        return "0.01 s"
+    if seconds < 99.95:
+        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60:02d} min"
 
 
 def shorten(text: str, width: int) -> str:
-    """The text, its middle left out where it is longer than `width`; control characters are escaped."""
+    """The text as it can be printed, its middle left out where it takes more than `width` cells of a terminal.
+
+    Chinese, Japanese and Korean characters take two cells each.
+    """
+    from rich.cells import cell_len
+
     text = printable(text)
-    if len(text) <= width:
+    if len(text) <= width // 2 or cell_len(text) <= width:
         return text
-    head = (width - 3) // 2
-    return f"{text[:head]}...{text[len(text) - (width - 3 - head) :]}"
-
-
-def printable(text: str) -> str:
-    """The text with control characters escaped, so that no document can steer a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    head, tail = (width - 3) // 2, width - 3 - (width - 3) // 2
+    first, last = text[:head], text[len(text) - tail :]  # no character takes less than its own cell, but joiners
+    while cell_len(first) > head:
+        first = first[:-1]
+    while cell_len(last) > tail:
+        last = last[1:]
+    return f"{first}...{last}"
 
 
 def histogram(group_sizes: list[list[int]]) -> list[tuple[str, int]]:
@@ -113,12 +103,11 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     """What a report says, as (label, sentence). What is as anyone expects (no nulls, no limits met) is left out."""
     counts, recipe, limits = report["counts"], report["recipe"], report["limits"]
     documents = counts["documents"]
-    share = 1 / documents if documents else 0.0
     rows = [("documents", f"{documents:,}, {size(counts['text_bytes'])} of text, {count(counts['tokens'], 'token')}")]
     if report.get("against"):
         rows.append(("reference", f"{count(counts['reference_documents'], 'document')}, left untouched"))
-    rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] * share)})"))
-    removed = f"{counts['removed']:,} ({percent(counts['removed'] * share)})"
+    rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / documents)})"))
+    removed = f"{counts['removed']:,} ({percent(counts['removed'] / documents)})"
     if counts["removed"]:
         removed += f": {counts['removed_exact']:,} exact, {counts['removed_near']:,} near"
     rows.append(("removed", removed))
@@ -128,66 +117,100 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("unverified", f"{counts['removed_unverified']:,} removed by {how}, without a resemblance"))
     if report["group_sizes"]:
         rows.append(("groups", f"{counts['groups']:,}, the largest of {report['group_sizes'][-1][0]:,}"))
+    sampled = report["recall"]["sampled"]
+    rows += [("" if i else "recall", line) for i, line in enumerate(_sampled(sampled))]
     if by_simhash:
         verified = "" if recipe["threshold"] is None else f", verified at resemblance {recipe['threshold']}"
         kind = f"{recipe['features']}, {recipe['weighting']}"
         rows.append(("radius", f"{recipe['radius']} of {recipe['bits']} bits ({kind}){verified}"))
-        known = []
     else:
         expected = percent(report["recall"]["expected"])
-        known = [f"{expected} expected at resemblance {recipe['threshold']} (filter {recipe['filter']})"]
-    sampled = report["recall"]["sampled"]
-    known += [] if sampled is None else _sampled(sampled)
-    rows += [("" if i else "recall", line) for i, line in enumerate(known)]
+        rows.append(
+            ("filter", f"{recipe['filter']}: {expected} of pairs at resemblance {recipe['threshold']} pass, by theory")
+        )
+        if sampled is not None and sampled["with_duplicates"]:
+            rows.append(("", f"{percent(sampled['filter']['recall'])} of the sampled pairs pass, limits apart"))
     if limits["large_buckets"]:
         buckets = count(limits["large_buckets"], "large bucket")
         rows.append(("limits", f"{count(limits['uncompared_pairs'], 'pair')} in {buckets} not compared"))
     odd = [
-        f"{counts[key]:,} {what}"
-        for key, what in (
-            ("empty", "without words"),
-            ("null_text", "null"),
-            ("invalid_utf8", "invalid UTF-8 sequences"),
-        )
-        if counts[key]
+        f"{counts['empty']:,} without words" if counts["empty"] else "",
+        f"{counts['null_text']:,} null" if counts["null_text"] else "",
+        count(counts["invalid_utf8"], "invalid UTF-8 sequence") if counts["invalid_utf8"] else "",
+        f"{count(counts['stripped_pages'], 'page')} too tangled to parse, read without their tags"
+        if counts.get("stripped_pages")
+        else "",
     ]
-    if odd:
-        rows.append(("odd text", ", ".join(odd)))
-    seconds = sum(report["timings"].values())
-    speed = f", {counts['text_bytes'] / 1e6 / seconds:.1f} MB/s" if seconds else ""
+    if any(odd):
+        rows.append(("odd text", ", ".join(filter(None, odd))))
+    if counts.get("skipped"):
+        rows.append(("skipped", f"{count(counts['skipped'], 'row')} that cannot be read; skipped.parquet lists them"))
     where = count(report["threads"], "thread")
     if report.get("device"):
         where = report["device"]["name"]
-    rows.append(("time", f"{duration(seconds)}{speed} ({report['backend']}, {where})"))
+    rows += times(report["timings"], report.get("seconds"), counts["text_bytes"], f" ({report['backend']}, {where})")
     return rows
 
 
-def _sampled(sampled: dict[str, Any]) -> list[str]:
+def times(
+    timings: dict[str, float], seconds: float | None = None, text_bytes: int | None = None, where: str = ""
+) -> list[tuple[str, str]]:
+    """How long a job took, and how long kernels were compiled meanwhile, which is no part of the first or of its rate.
+
+    Parameters
+    ----------
+    timings : dict of str to float
+        As `Clock` has them.
+    seconds : float, optional
+        Of the whole job; the sum of its stages unless given.
+    text_bytes : int, optional
+        For the rate, which is left out where the job was too short to have one.
+    where : str
+        What is said behind it.
+    """
+    compiling = timings.get("compile", 0.0)
+    seconds = max(0.0, (sum(timings.values()) if seconds is None else seconds) - compiling)
+    rate = f", {size(text_bytes / seconds)}/s" if text_bytes is not None and seconds >= 0.1 else ""
+    rows = [("time", f"{duration(seconds)}{rate}{where}")]
+    if compiling:
+        rows.append(("compiling", f"{duration(compiling)} more, for the kernels"))
+    return rows
+
+
+def _sampled(sampled: dict[str, Any] | None) -> list[str]:
+    """The share of near-duplicates that a run found, as far as its sample says."""
+    if sampled is None:
+        return []
     sample = f"a sample of {count(sampled['documents'], 'document')}"
-    if not sampled["with_duplicates"] or sampled["recall"] is None:
-        return [f"{sample}, none with a duplicate: nothing to estimate from"]
-    interval = f"{percent(sampled['low'])} to {percent(sampled['high'])}"
-    return [
-        f"{percent(sampled['recall'])} in {sample}, {sampled['with_duplicates']:,} with duplicates",
-        f"{interval} with {100 * sampled['confidence']:g}% confidence",
+    if not sampled["with_duplicates"]:
+        return [f"not estimated: {sample} holds none with a near-duplicate"]
+    lines = [
+        f"{percent(sampled['recall'])} of near-duplicates found, by {sample}",
+        f"{percent(sampled['low'])} to {percent(sampled['high'])} with {100 * sampled['confidence']:g}% confidence"
+        f", from the {sampled['with_duplicates']:,} that have any",
     ]
+    if sampled["left_out_by_limit"]:
+        listed = f"{percent(sampled['listed']['recall'])} are listed as pairs"
+        lines.append(f"{listed}; the bucket limit left out {sampled['left_out_by_limit']:,} of {sampled['pairs']:,}")
+    return lines
 
 
 def summary(
     report: dict[str, Any],
-    style: Style = Style(),  # noqa: B008 (immutable)
+    width: int = 80,
     *,
     output: str | None = None,
     example: str | None = None,
     verbose: bool = False,
-) -> str:
-    """A report as lines for a terminal.
+) -> list[RenderableType]:
+    """A report as rich draws it on a terminal.
 
     Parameters
     ----------
     report : dict
         As in report.json.
-    style : Style
+    width : int
+        Of the terminal.
     output : str, optional
         The folder of the result; nothing was written unless given.
     example : str, optional
@@ -195,55 +218,94 @@ def summary(
     verbose : bool
         Seconds of each stage, counts of pairs and the recipe as well.
     """
-    lines = [_row(label, text, style) for label, text in facts(report)]
+    parts: list[RenderableType] = [row(label, text) for label, text in facts(report)]
     bars = histogram(report["group_sizes"])
     if bars:
-        lines += ["", style.bold("groups by size")]
-        most = max(groups for _, groups in bars)
-        wide = max(len(label) for label, _ in bars)
-        long = max(len(f"{groups:,}") for _, groups in bars)
-        room = min(BAR_WIDTH, style.width - wide - long - 6)
-        lines += [
-            f"  {label:>{wide}}  {groups:>{long},}  {style.paint(style.bar(groups / most, room), '36')}"
-            for label, groups in bars
-        ]
-        lines += ["", style.bold("largest groups")]
-        lines += [
-            f"  {group['size']:>7,}  {shorten(str(group['id']), style.width - 11)}"
-            for group in report["largest_groups"]
-        ]
+        parts += ["", heading("groups by size"), _bars(bars, width), "", heading("largest groups")]
+        for group in report["largest_groups"]:
+            parts.append(beside(f"  {group['size']:>7,}  {shorten(str(group['id']), width - 11)}"))
     if verbose:
-        lines += ["", style.bold("stages")]
-        lines += [f"  {stage:10} {seconds:8.3f} s" for stage, seconds in report["timings"].items()]
-        lines += ["", style.bold("pairs")]
+        parts += ["", heading("stages")]
+        parts += [beside(f"  {stage:10} {seconds:8.3f} s") for stage, seconds in report["timings"].items()]
+        parts += ["", heading("pairs")]
         names = ("shingles", "representatives", "candidate_pairs", "verified_pairs")
-        lines += [f"  {name.replace('_', ' '):16} {report['counts'][name]:>13,}" for name in names]
-        lines += ["", style.bold("recipe"), *recipe_lines(report["recipe"])]
-    lines.append("")
+        parts += [beside(f"  {name.replace('_', ' '):16} {report['counts'][name]:>13,}") for name in names]
+        parts += ["", heading("recipe"), *recipe_lines(report["recipe"])]
+    parts.append("")
     if output is None:
-        lines.append(_row("written", "nothing (dry run); --output OUT keeps the result", style))
+        parts.append(row("written", "nothing (dry run); --output OUT keeps the result"))
     else:
         counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
-        files = f"documents.parquet, pairs.parquet, {counted}kept/, report.json"
-        lines.append(_row("written", f"{output}: {files}", style))
+        left_out = "skipped.parquet, " if "skipped" in report["counts"] else ""
+        files = f"documents.parquet, pairs.parquet, {counted}{left_out}kept/, report.json"
+        parts.append(row("written", f"{output}: {files}"))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""
-            lines.append(_row("next", f"neardup explain {dashes}{shlex.quote(output)} {shlex.quote(example)}", style))
-    return "\n".join(lines)
+            parts.append(row("next", f"neardup explain {dashes}{shell_path(output)} {shell_word(example)}"))
+    return parts
 
 
-def recipe_lines(recipe: dict[str, Any]) -> list[str]:
+def _bars(bars: list[tuple[str, int]], width: int) -> RenderableType:
+    """Numbers of groups with a bar each, one line for each size."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 0, 0, 2), pad_edge=True)
+    for _ in range(2):
+        table.add_column(justify="right", no_wrap=True)
+    room = min(BAR_WIDTH, width - 6 - sum(max(map(len, column)) for column in zip(*_labels(bars), strict=True)))
+    most = max(groups for _, groups in bars)
+    for (label, groups), (_, number) in zip(bars, _labels(bars), strict=True):
+        table.add_row(label, number, _Bar(groups, most, room))
+    return table
+
+
+def _labels(bars: list[tuple[str, int]]) -> list[tuple[str, str]]:
+    return [(label, f"{groups:,}") for label, groups in bars]
+
+
+class _Bar:
+    """A bar of blocks, or of dashes where those cannot be encoded; anything above 0 shows."""
+
+    def __init__(self, value: int, most: int, width: int) -> None:
+        self.value, self.most, self.width = max(value, most / width), most, width
+
+    def __rich_console__(self, console: Any, options: Any) -> Any:
+        from rich.bar import Bar
+        from rich.progress_bar import ProgressBar
+
+        if options.ascii_only:
+            length = max(1, round(self.width * self.value / self.most))
+            yield ProgressBar(1, 1, length, finished_style="cyan")
+        else:
+            yield Bar(self.most, 0, self.value, width=self.width, color="cyan")
+
+
+def heading(text: str) -> Text:
+    """A line in bold."""
+    return beside((text, "bold"))
+
+
+def row(label: str, text: str, width: int = 10) -> Text:
+    """A label and what it says."""
+    return beside((f"{label:{width}}", "bold"), f" {text}")
+
+
+def beside(*parts: str | tuple[str, str]) -> Text:
+    """One line of several parts, some of them with a style."""
+    from rich.text import Text
+
+    styled = [(part, "") if isinstance(part, str) else part for part in parts]
+    return Text.assemble(*((printable(text), style) for text, style in styled))
+
+
+def recipe_lines(recipe: dict[str, Any]) -> list[Text]:
     """A recipe, one setting a line."""
-    return [f"  {name:14} {value}" for name, value in recipe.items()]
-
-
-def _row(label: str, text: str, style: Style) -> str:
-    return f"{style.bold(f'{label:10}')} {text}"
+    return [beside(f"  {name:14} {value}") for name, value in recipe.items()]
 
 
 def html(report: dict[str, Any]) -> str:
     """A report as one small table for a notebook; no script, no style sheet, ids escaped."""
-    rows = [(label, _html.escape(text)) for label, text in facts(report)]
+    rows = [(label, _html.escape(printable(text))) for label, text in facts(report)]
     bars = histogram(report["group_sizes"])
     most = max((groups for _, groups in bars), default=1)
     for i, (label, groups) in enumerate(bars):

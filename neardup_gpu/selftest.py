@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,10 @@ from .errors import ParameterError
 from .hamming import TableDesign, choose
 from .pipeline import dedup
 from .recipe import Recipe
-from .report import Style, size
+from .report import beside, count, heading, shorten, size
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 SMALL = (0, 1, 30, 300, 2000)
 """Sizes of the inputs on which a backend is compared with the reference, which is slow."""
@@ -45,6 +48,9 @@ REPEATS = 3
 
 WHOLE = "dedup"
 """Name of the last row: the whole job, on generated documents."""
+
+AGREES, DIFFERS, FAILED, NOT_RUN = "agrees", "differs", "failed", "not run"
+"""Verdicts: the same bits; other bits; an exception; nothing known, because a kernel before it broke the device."""
 
 
 # -------------------------------------------------------------------------------------------------- random inputs
@@ -381,16 +387,21 @@ def _timed(run: Callable[[], Any], job: Job) -> tuple[float, Any]:
     return min(times[1:]), result
 
 
+def _without(row: dict[str, Any], verdict: str, problem: str) -> dict[str, Any]:
+    """The row of a kernel that does not agree."""
+    return {**row, "verdict": verdict, "agrees": False, "problem": problem}
+
+
 def _kernel_row(name: str, definition: tuple[ModuleType, str], seed: int, job: Job) -> dict[str, Any]:
     """What the table says of a kernel."""
     module, prefix = definition
     run = getattr(module, prefix + job.backend)
-    row: dict[str, Any] = {"kernel": name, "inputs": 0, "agrees": True}
+    row: dict[str, Any] = {"kernel": name, "verdict": AGREES, "agrees": True, "inputs": 0}
     for number, small in enumerate(SMALL[:-1] if simulated() and job.on_gpu else SMALL):
         arguments = GENERATORS[name](np.random.default_rng([seed, number]), small)
         row["inputs"] += 1
         if not same(getattr(module, f"{prefix}reference")(*arguments), run(*arguments)):
-            return {**row, "agrees": False, "problem": f"differs from the reference on input {number}"}
+            return _without(row, DIFFERS, f"differs from the reference on input {number}")
     if simulated() and job.on_gpu:
         return row
     arguments = GENERATORS[name](np.random.default_rng([seed, len(SMALL)]), 8 * LARGE if name == "tokens" else LARGE)
@@ -398,7 +409,7 @@ def _kernel_row(name: str, definition: tuple[ModuleType, str], seed: int, job: J
     milliseconds, result = _timed(partial(run, *placed), job)
     row["inputs"] += job.on_gpu
     if job.on_gpu and not same(getattr(module, f"{prefix}cpu")(*arguments), result):
-        return {**row, "agrees": False, "problem": "differs from cpu on the large input"}
+        return _without(row, DIFFERS, "differs from cpu on the large input")
     moved = _num_bytes(*arguments, result)
     return {
         **row,
@@ -411,7 +422,7 @@ def _kernel_row(name: str, definition: tuple[ModuleType, str], seed: int, job: J
 def _whole_row(seed: int, job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """The same of the whole job: a few documents by reference, then more by cpu."""
     on_simulator = simulated() and job.on_gpu
-    row: dict[str, Any] = {"kernel": WHOLE, "inputs": 1, "agrees": True}
+    row: dict[str, Any] = {"kernel": WHOLE, "verdict": AGREES, "agrees": True, "inputs": 1}
     recipe = Recipe.choose(filter="altavista")
 
     def decisions(result: Any) -> tuple:
@@ -420,14 +431,14 @@ def _whole_row(seed: int, job: Job, options: dict[str, Any]) -> dict[str, Any]:
     few = documents(np.random.default_rng([seed, 0]), 8 if on_simulator else 60)
     expected = dedup(few, recipe=recipe, backend="reference", check=5)
     if decisions(expected) != decisions(dedup(few, recipe=recipe, check=5, **options)):
-        return {**row, "agrees": False, "problem": "differs from the reference on a few documents"}
+        return _without(row, DIFFERS, "differs from the reference on a few documents")
     if on_simulator:
         return row
     many = documents(np.random.default_rng([seed, 1]), max(100, LARGE // 400))
     milliseconds, result = _timed(partial(dedup, many, recipe=recipe, **options), job)
     row["inputs"] += job.on_gpu
     if job.on_gpu and decisions(dedup(many, recipe=recipe, backend="cpu")) != decisions(result):
-        return {**row, "agrees": False, "problem": "differs from cpu on many documents"}
+        return _without(row, DIFFERS, "differs from cpu on many documents")
     text = result.report["counts"]["text_bytes"]
     return {
         **row,
@@ -443,8 +454,12 @@ def run(
     device: int | None = None,
     seed: int | None = None,
     progress: Callable[[str], None] | None = None,
+    report: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Check and time every kernel of a backend, and the whole job.
+
+    A kernel that gives other bits or raises an exception is found and the rest are tested all the same; only those
+    after one that left a GPU unusable are not run.
 
     Parameters
     ----------
@@ -456,13 +471,16 @@ def run(
         Of the random inputs; drawn unless given.
     progress : callable, optional
         Called with a kernel's name before it is checked.
+    report : callable, optional
+        Called with each entry of `kernels` as soon as it is known.
 
     Returns
     -------
     dict
-        backend, device, seed, agrees; kernels: a list of dicts of kernel, inputs (how many were compared), agrees,
-        problem (where it does not), and, of one large input, input_bytes, milliseconds and gb_per_s (bytes of the
-        arrays that go in and come out; of the whole job bytes of text). The large one is left out in the simulator.
+        backend, device, seed, agrees (whether all do); kernels: a list of dicts of kernel, verdict ("agrees",
+        "differs", "failed" or "not run"), agrees, inputs (how many were compared), problem (where it does not agree),
+        and, of one large input, input_bytes, milliseconds and gb_per_s (bytes of the arrays that go in and come out; of
+        the whole job bytes of text). The large one is left out in the simulator.
 
     Raises
     ------
@@ -472,18 +490,25 @@ def run(
     seed = secrets.randbits(32) if seed is None else seed
     if seed < 0:
         raise ParameterError(f"seed {seed} is negative")
-    found: dict[str, Any] = {"backend": backend, "device": None, "seed": seed, "agrees": False, "kernels": []}
+    rows: list[dict[str, Any]] = []
+    found: dict[str, Any] = {"backend": backend, "device": None, "seed": seed, "agrees": False, "kernels": rows}
+
+    def known(row: dict[str, Any]) -> None:
+        rows.append(row)
+        if report is not None:
+            report(row)
+
     try:
         with running(backend, device) as job:
             if job.backend == "reference":
                 raise ParameterError("backend 'reference' is what others are compared with; test cpu or gpu")
             found |= {"backend": job.backend, "device": job.describe()}
             for row in _rows(seed, job, {"backend": job.backend, "device": device}, progress):
-                found["kernels"].append(row)
+                known(row)
     except Exception:
-        if all(row["agrees"] for row in found["kernels"]):
-            raise  # else what was found matters more than that the device then could not go on
-    found["agrees"] = all(row["agrees"] for row in found["kernels"])
+        if all(row["agrees"] for row in rows):
+            raise  # else what was found matters more than that the device could not be closed
+    found["agrees"] = all(row["agrees"] for row in rows)
     return found
 
 
@@ -491,43 +516,87 @@ def _rows(
     seed: int, job: Job, options: dict[str, Any], progress: Callable[[str], None] | None
 ) -> Iterator[dict[str, Any]]:
     """What the table says of each kernel, and of the whole job."""
+    broken = None
     for number, (name, definition) in enumerate([*definitions().items(), (WHOLE, None)]):
+        if broken is not None:
+            yield _without({"kernel": name}, NOT_RUN, broken)
+            continue
         if progress is not None:
             progress(name)
         own = seed * 1000 + number
         try:
             yield _whole_row(own, job, options) if definition is None else _kernel_row(name, definition, own, job)
         except Exception as error:  # a kernel that does not run is what is looked for
-            line = str(error).strip().split("\n")[0]
-            yield {"kernel": name, "agrees": False, "problem": f"{type(error).__name__}: {line}"}
+            yield _without({"kernel": name}, FAILED, _line(error))
+        broken = _broken(job, name)
+
+
+def _broken(job: Job, name: str) -> str | None:
+    """Why no more kernels can be run after one, None if they can: after an illegal access a GPU refuses every call of
+    the process."""
+    try:
+        job.wait()
         job.release()
+    except Exception as error:
+        return f"the GPU takes no more calls since {name} ({_line(error)}); test it in a new process"
+    return None
 
 
-def render(found: dict[str, Any], style: Style = Style()) -> str:  # noqa: B008 (immutable)
-    """What `run` found as a table, and in words."""
-    lines = [style.bold(f"{'kernel':22} {'agrees':8} {'input':>10} {'ms':>10} {'GB/s':>8}")]
-    for row in found["kernels"]:
-        agrees = style.paint(f"{'yes':8}", "32") if row["agrees"] else style.paint(f"{'NO':8}", "31")
-        rest = row.get("problem", "")
-        if "milliseconds" in row:
-            rest = f"{size(row['input_bytes']):>10} {row['milliseconds']:>10,.2f} {row['gb_per_s']:>8.2f}"
-        lines.append(f"{row['kernel']:22} {agrees} {rest}".rstrip())
+def _line(error: Exception) -> str:
+    """An exception as one line."""
+    first = str(error).strip().split("\n")[0]
+    return shorten(f"{type(error).__name__}: {first}" if first else type(error).__name__, 160)
+
+
+def header() -> Text:
+    """The line above those of `render_row`."""
+    return heading(f"{'kernel':22} {'agrees':8} {'input':>10} {'ms':>10} {'GB/s':>8}")
+
+
+def render_row(row: dict[str, Any]) -> Text:
+    """What was found of a kernel, as a line."""
+    word = {AGREES: "yes", DIFFERS: "NO", FAILED: "failed", NOT_RUN: "not run"}[row["verdict"]]
+    colour = {AGREES: "green", NOT_RUN: "yellow"}.get(row["verdict"], "red")
+    rest = row.get("problem", "")
+    if "milliseconds" in row:
+        rest = f"{size(row['input_bytes']):>10} {row['milliseconds']:>10,.2f} {row['gb_per_s']:>8.2f}"
+    return beside(f"{row['kernel']:22} ", (f"{word:8}", colour), f" {rest}".rstrip())
+
+
+def conclusion(found: dict[str, Any]) -> str:
+    """What `run` found, in words."""
     where = "this machine's processors"
     if found["device"] is not None:
         where = found["device"]["name"]
         if "number" in found["device"]:
             where += f", device {found['device']['number']}"
+    names: dict[str, list[str]] = {}
+    for row in found["kernels"]:
+        names.setdefault(row["verdict"], []).append(row["kernel"])
+    seed, of_backend = f"(seed {found['seed']})", f"of backend {found['backend']}"
+    sentences = []
+    if DIFFERS in names:
+        sentences.append(
+            f"{', '.join(names[DIFFERS])} {of_backend} gave other answers than the reference on {where} {seed}."
+        )
+    if FAILED in names:
+        sentences.append(f"{', '.join(names[FAILED])} {of_backend} failed on {where} {seed}.")
+    if sentences:
+        sentences.append("Do not trust its results here, and report this.")
+        if NOT_RUN in names:
+            sentences.append(f"{', '.join(names[NOT_RUN])}: not run, so nothing is known of them.")
+        return " ".join(sentences)
     kernels_only = [row for row in found["kernels"] if row["kernel"] != WHOLE]
-    wrong = [row["kernel"] for row in found["kernels"] if not row["agrees"]]
-    checked = sum(row.get("inputs", 0) for row in found["kernels"])
-    if wrong:
-        verdict = (
-            f"{', '.join(wrong)} of backend {found['backend']} gave other answers than the reference on {where} "
-            f"(seed {found['seed']}): do not trust its results here, and report this."
-        )
-    else:
-        verdict = (
-            f"All {len(kernels_only)} kernels of backend {found['backend']} and a whole run gave the reference's bits "
-            f"on {checked} random inputs (seed {found['seed']}) on {where}."
-        )
-    return "\n".join([*lines, "", verdict])
+    checked = sum(row["inputs"] for row in found["kernels"])
+    return (
+        f"All {len(kernels_only)} kernels {of_backend} and a whole run gave the reference's bits "
+        f"on {count(checked, 'random input')} {seed} on {where}."
+    )
+
+
+def render(found: dict[str, Any]) -> Text:
+    """What `run` found as a table, and in words, as rich draws it on a terminal."""
+    from rich.text import Text
+
+    rows = [render_row(row) for row in found["kernels"]]
+    return Text("\n").join([header(), *rows, Text(), beside(conclusion(found))])

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from progress import messages
 
 from neardup_gpu import cli, hamming, hamming_files
 from neardup_gpu.errors import InputError, ParameterError
@@ -26,9 +27,9 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture(autouse=True)
 def warm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As if kernels had been compiled before: no notice of it. Outputs that are not named go to the test's folder."""
-    from neardup_gpu.kernels import launch
+    from neardup_gpu.kernels import _cache
 
-    monkeypatch.setattr(launch, "CACHE_WARM", True)
+    monkeypatch.setattr(_cache, "_announced", True)
     monkeypatch.chdir(tmp_path)
 
 
@@ -38,7 +39,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         capsys.readouterr()
         status = cli.main(["hamming", *map(str, arguments)])
         said = capsys.readouterr()
-        return status, said.out, said.err
+        return status, said.out, messages(said.err)
 
     return call
 
@@ -236,7 +237,7 @@ def test_query_prints_a_table_or_lines_of_json(run: Run, tmp_path: Path) -> None
     ]
     assert run("query", tmp_path / "i", "--fingerprint", "0xff00000000") == (
         0,
-        "0 within 3 bits, of 0 of 1 queries\n",
+        "0 within 3 bits, of 0 of 1 query\n",
         "",
     )
 
@@ -385,7 +386,7 @@ def test_nothing_in_nothing_out(run: Run, tmp_path: Path) -> None:
             assert rows_of(out) == []
         assert run("build", path, "-o", index, "--overwrite", "-q") == (0, "", "")
         status, said, err = run("query", index, "--fingerprint", "0x0")
-        assert (status, said, err) == (0, "0 within 3 bits, of 0 of 1 queries\n", "")
+        assert (status, said, err) == (0, "0 within 3 bits, of 0 of 1 query\n", "")
 
 
 # -------------------------------------------------------------------------------------------------------------- designs

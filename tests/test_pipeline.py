@@ -13,7 +13,7 @@ from versions import WORDS, corpus, families
 from witnesses import greedy, jaccard, shingle_set, token_strings
 
 import neardup_gpu
-from neardup_gpu import Pairs, Recipe, Result, dedup, find_pairs, sketch, theory
+from neardup_gpu import Pairs, Recipe, Result, dedup, find_pairs, report, sketch, theory
 from neardup_gpu.errors import InputError, NeardupError, OutputError, ParameterError, RecipeMismatchError
 from neardup_gpu.recipe import METADATA_KEY, recipe_of
 
@@ -454,7 +454,7 @@ class TestInput:
 
     def test_repeated_ids(self, table):
         twice = pa.concat_tables([table, table.slice(3, 1)])
-        with pytest.raises(InputError, match="input: id 'doc-3' stands for 2 documents; name a column of unique ids"):
+        with pytest.raises(InputError, match=r"input: id 'doc-3' stands for 2 documents .*; name a column"):
             dedup(twice, id_column="id")
 
 
@@ -564,6 +564,8 @@ class TestGiantBuckets:
         assert run.documents["duplicate_of"].to_pylist()[1:] == [0] * (num - 1)
         sampled = run.report["recall"]["sampled"]
         assert sampled["left_out_by_limit"] > 0.9 * sampled["pairs"] > 0  # and the check of recall says so too
+        assert sampled["listed"]["recall"] < 0.1  # few of the pairs are listed, but of none both pages are kept
+        assert (sampled["recall"], sampled["filter"]["recall"]) == (1.0, 1.0)
 
     def test_what_the_limit_leaves_out_is_counted_exactly(self):
         texts = [" ".join([*WORDS[:100], f"page{i}"]) for i in range(30)]
@@ -599,11 +601,41 @@ class TestCheckOfRecall:
             mine = {pair for pair in true if i in pair}
             shares += [len(mine & found) / len(mine)] if mine else []
         sampled = run.report["recall"]["sampled"]
+        listed = sampled["listed"]
         assert 0 < len(found) < len(true)
         assert sampled["pairs"] == len(true)
         assert sampled["with_duplicates"] == len(shares)
-        assert sampled["recall"] == pytest.approx(sum(shares) / len(shares), abs=1e-12)  # one sum in another order
-        assert sampled["low"] <= sampled["recall"] <= sampled["high"]
+        assert listed["recall"] == pytest.approx(sum(shares) / len(shares), abs=1e-12)  # one sum in another order
+        assert listed["low"] <= listed["recall"] <= listed["high"]
+        kept = set(run.documents.filter(run.documents["kept"])["id"].to_pylist())
+        shares = [
+            sum(not {*pair} <= kept for pair in mine) / len(mine) for i in sets if (mine := [p for p in true if i in p])
+        ]
+        assert listed["recall"] <= sampled["recall"] == pytest.approx(sum(shares) / len(shares), abs=1e-12)
+
+    def test_what_the_limit_lost_is_not_called_found(self):
+        """1,000 pairs of pages that share 354 words of a template: true pairs resemble each other by exactly 0.8, all
+        others by 0.76, so one bucket holds nearly all of them and the limit decides what is compared."""
+        texts = []
+        template = [f"t{i}" for i in range(354)]
+        for pair in range(1000):  # 350 common shingles, 10 of the pair, 45 of the page
+            for side in "ab":
+                texts.append(
+                    " ".join(
+                        [*template, *(f"p{pair}w{i}" for i in range(10)), *(f"{side}{pair}w{i}" for i in range(45))]
+                    )
+                )
+        run = dedup(pa.table({"text": texts}), threshold=0.8, check=400)
+        kept = run.documents["kept"].to_numpy()
+        lost = float((kept[0::2] & kept[1::2]).mean())
+        sampled = run.report["recall"]["sampled"]
+        assert lost > 0.1
+        # Every document has one near-duplicate: the share of pairs lost is what the sample estimates.
+        assert sampled["low"] <= 1 - lost <= sampled["high"] < 1
+        assert sampled["filter"]["recall"] > 0.95
+        assert sampled["left_out_by_limit"] > 0
+        (shown,) = [text for label, text in report.facts(run.report) if label == "recall"]
+        assert not shown.startswith(("99", "100"))
 
     def test_none(self, table, result):
         run = dedup(table, id_column="id", check=0)
@@ -662,9 +694,10 @@ class TestSketches:
             find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
 
     def test_repeated_ids(self, table, tmp_path):
-        sketch(table, tmp_path / "a.parquet", id_column="id")
-        with pytest.raises(InputError, match="two sketches have the same id"):
-            find_pairs([tmp_path / "a.parquet", tmp_path / "a.parquet"])
+        for name in ("a.parquet", "b.parquet"):
+            sketch(table, tmp_path / name, id_column="id")
+        with pytest.raises(InputError, match="is there more than once"):
+            find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
 
     def test_what_is_no_sketch(self, table, tmp_path):
         pq.write_table(table, tmp_path / "t.parquet")

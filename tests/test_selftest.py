@@ -2,12 +2,15 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from test_agreement import DEFINITIONS
 
 from neardup_gpu import cli, selftest
+from neardup_gpu.backend import Job
 from neardup_gpu.errors import BackendUnavailableError
 from neardup_gpu.kernels import minhash, resemblance, tokens
 from neardup_gpu.selftest import GENERATORS, LARGE, SMALL, WHOLE, definitions, same
@@ -105,27 +108,96 @@ def fails(*arguments):
 
 
 WRONG = {
-    "minhash": (minhash, "cpu", wrong_bit, "differs from the reference on input"),
-    "resemblance.unique": (resemblance, "unique_cpu", wrong_type, "differs from the reference on input 0"),
-    "tokens": (tokens, "cpu", fails, "RuntimeError: an illegal memory access was encountered"),
+    "minhash": (minhash, "cpu", wrong_bit, "NO", "differs from the reference on input", "gave other answers"),
+    "resemblance.unique": (resemblance, "unique_cpu", wrong_type, "NO", "differs from the reference", "gave other"),
+    "tokens": (tokens, "cpu", fails, "failed", "RuntimeError: an illegal memory access was encountered", "failed on"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_kernel_is_found(run, monkeypatch, name):
-    module, function, replacement, says = WRONG[name]
+    module, function, replacement, word, says, concludes = WRONG[name]
     monkeypatch.setattr(module, function, replacement)
     status, out, _ = run("--backend", "cpu", "--seed", 3)
     assert status == 1
     rows = {line.split()[0]: line for line in out.splitlines()[1:-2]}
-    assert rows[name].split()[1] == "NO"
+    assert rows[name].split()[1] == word
     assert says in rows[name]
-    assert rows["sequences"].split()[1] == "yes"
+    assert list(rows) == [*DEFINITIONS, WHOLE]
+    depends = {WHOLE, "overlap"}  # which call others on their way
+    assert {row.split()[1] for other, row in rows.items() if other not in depends | {name}} == {"yes"}
     verdict = out.splitlines()[-1]
     assert name in verdict.split(" of backend")[0]
-    assert "seed 3" in verdict and "do not trust" in verdict
+    assert "(seed 3)" in verdict and "Do not trust" in verdict and concludes in verdict
     found = json.loads(run("--backend", "cpu", "--seed", 3, "--json")[1])
     assert not found["agrees"]
+    verdicts = {row["kernel"]: row["verdict"] for row in found["kernels"]}
+    assert verdicts[name] == {"NO": "differs", "failed": "failed"}[word]
+    assert verdicts["sequences"] == "agrees"
+
+
+def test_several_wrong_kernels_are_all_found(run, monkeypatch):
+    monkeypatch.setattr(minhash, "cpu", wrong_bit)
+    monkeypatch.setattr(tokens, "cpu", fails)
+    found = json.loads(run("--backend", "cpu", "--seed", 3, "--json")[1])
+    assert [row["kernel"] for row in found["kernels"]] == [*DEFINITIONS, WHOLE]
+    verdicts = {row["kernel"]: row["verdict"] for row in found["kernels"]}
+    assert (verdicts["minhash"], verdicts["tokens"]) == ("differs", "failed")
+    assert sum(verdict == "agrees" for verdict in verdicts.values()) == len(DEFINITIONS) - 2
+
+
+def test_each_row_is_told_when_it_is_known():
+    told = []
+    begins, known = (lambda name: told.append(("begins", name))), (lambda row: told.append(row["kernel"]))
+    selftest.run("cpu", seed=1, progress=begins, report=known)
+    assert told == [event for name in [*DEFINITIONS, WHOLE] for event in (("begins", name), name)]
+
+
+def test_after_an_illegal_access_the_rest_is_not_run(run, monkeypatch):
+    """A GPU whose context is lost refuses every call of the process: nothing is known of the kernels after it."""
+    lost = []
+
+    def poisons(*arguments):
+        lost.append(True)
+        fails()
+
+    def refused(job):
+        if lost:
+            raise RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
+
+    monkeypatch.setattr(minhash, "cpu", poisons)
+    monkeypatch.setattr(Job, "wait", refused)
+    status, out, _ = run("--backend", "cpu", "--seed", 3)
+    assert status == 1
+    names = [*DEFINITIONS, WHOLE]
+    after = names[names.index("minhash") + 1 :]
+    rows = out.splitlines()[1:-2]
+    for name, row in zip(names, rows, strict=True):
+        word = "not run" if name in after else "failed" if name == "minhash" else "yes"
+        assert row.startswith(f"{name:22} {word} ")
+        assert ("no more calls since minhash" in row) == (name in after)
+    verdict = out.splitlines()[-1]
+    assert verdict.startswith("minhash of backend cpu failed on")
+    assert f"{', '.join(after)}: not run, so nothing is known of them." in verdict
+
+
+CRASH = """
+import os, signal, sys
+from neardup_gpu import cli, selftest
+from neardup_gpu.kernels import minhash
+selftest.LARGE, selftest.SMALL = 1 << 12, (0, 30)
+minhash.cpu = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
+cli.main(["selftest", "--backend", "cpu"])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_what_was_found_before_a_crash_is_shown():
+    done = subprocess.run([sys.executable, "-c", CRASH], capture_output=True, text=True, timeout=300)
+    assert done.returncode == -9
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    assert names == ["kernel", *list(DEFINITIONS)[: list(DEFINITIONS).index("minhash")]]
+    assert len(names) > 3
 
 
 def test_a_wrong_whole_is_found(run, monkeypatch):

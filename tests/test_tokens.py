@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from strategies import CHARACTERS
-from witnesses import kind, rabin_hasher, token_strings
+from witnesses import invisible, kind, rabin_hasher, token_strings
 
 from neardup_gpu.kernels import scalar, tokens, unicode_table
 
@@ -128,7 +128,12 @@ def test_canonically_equivalent_texts_have_the_same_tokens(text):
         ("שָׁלוֹם עולם", ["ש\u05b8\u05c1לו\u05b9ם", "עולם"]),
         ("한국어 문서", ["\u1112\u1161\u11ab\u1100\u116e\u11a8\u110b\u1165", "\u1106\u116e\u11ab\u1109\u1165"]),
         ("😀 ok👍🏽ok 👩\u200d👩\u200d👧", ["ok", "ok"]),  # symbols divide and are no tokens
-        ("1\ufe0f\u20e3", ["1\ufe0f\u20e3"]),
+        ("so\u00adft jo\u034fin 1\ufe0f", ["soft", "join", "1"]),  # what is invisible vanishes
+        ("葛\U000e0100城", ["葛", "城"]),  # ideographic variation
+        ("\u3164 \uffa0 \u115f\u1160", []),  # fillers are letters that nobody sees
+        ("a\u3164b \u2065\ufff0c\U000e0fff", ["ab", "c"]),
+        ("ᠮᠣᠩᠭᠣᠯ\u180b", ["ᠮᠣᠩᠭᠣᠯ"]),
+        ("1\ufe0f\u20e3", ["1\u20e3"]),  # the enclosing mark stays, the selector of its picture goes
         ("co\u00adoper\u00adate soft\u00ad", ["cooperate", "soft"]),
         ("zero\u200bwidth\u200cjoin\u200der\u2060\ufeffs", ["zerowidthjoiners"]),
         ("\u00ad \u200b", []),
@@ -230,6 +235,15 @@ def test_the_committed_table_is_what_unicodedata_gives():
     ):
         assert built.dtype == stored.dtype, name
         np.testing.assert_array_equal(built, stored, name)
+
+
+def test_what_is_invisible_is_what_unicode_calls_default_ignorable():
+    """Derived as Unicode Standard Annex 44, 5.2 derives it, but from names:"""
+    listed = {code for first, last, _ in unicode_table.IGNORABLE_RANGES for code in range(first, last + 1)}
+    for code in range(0x110000):
+        if not 0xD800 <= code < 0xE000:
+            expected = invisible(chr(code)) and unicodedata.category(chr(code)) != "Cf"
+            assert (code in listed and unicodedata.category(chr(code)) != "Cf") == expected, f"U+{code:04X}"
 
 
 def test_tokens_that_begin_in_a_group_are_counted_in_a_byte():

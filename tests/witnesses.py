@@ -31,16 +31,38 @@ WITHOUT_SPACES = (
 """How the names of letters and numbers begin in the scripts of design.md that are written without spaces."""
 
 
+INVISIBLE = (
+    "COMBINING GRAPHEME JOINER",
+    "HANGUL CHOSEONG FILLER",
+    "HANGUL JUNGSEONG FILLER",
+    "HANGUL FILLER",
+    "HALFWIDTH HANGUL FILLER",
+    "KHMER VOWEL INHERENT",
+    "MONGOLIAN FREE VARIATION SELECTOR",
+    "VARIATION SELECTOR-",
+)
+"""How the names of default-ignorable code points begin that are no format characters (category Cf)."""
+
+
+def invisible(character: str) -> bool:
+    """Whether a code point is default-ignorable or of category Cf; the unassigned ones are reserved by their block."""
+    if unicodedata.category(character) == "Cn":
+        return character == "\u2065" or "\ufff0" <= character <= "\ufff8" or 0xE0000 <= ord(character) <= 0xE0FFF
+    return unicodedata.category(character) == "Cf" or unicodedata.name(character, "").startswith(INVISIBLE)
+
+
 @cache
 def kind(character: str) -> str:
     """What one code point of folded text does: "word", "single", "mark", "vanish" or "divide"."""
     category = unicodedata.category(character)
+    if invisible(character):
+        return "vanish"
     if category[0] in "LN" or character == "_":
         name = unicodedata.name(character, "")
         return "single" if name.startswith(WITHOUT_SPACES) else "word"
     if category[0] == "M":
         return "mark"
-    return "vanish" if category == "Cf" else "divide"
+    return "divide"
 
 
 def fold(text: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
+from ..recipe import METADATA_KEY, TELLING
 
 
 def is_view(kind: pa.DataType) -> bool:
@@ -53,16 +56,50 @@ def decoded(column: pa.Array, kind: pa.DataType | None) -> pa.Array:
     return column if kind is None or column.type == kind else column.cast(kind)
 
 
-def default_text_column(name: str, schema: pa.Schema) -> str:
-    if "text" in schema.names:
-        return "text"
+def default_text_column(name: str, schema: pa.Schema, others: Collection[str]) -> str:
+    """The column named text, else the only one of strings or bytes, leaving out `others`, which hold something else.
+
+    Raises
+    ------
+    InputError
+        If there is none, or several.
+    """
     texts = [field.name for field in schema if is_text(field.type) and not pa.types.is_null(field.type)]
-    if len(texts) == 1:
+    texts = [column for column in texts if column not in others]
+    if "text" in schema.names and "text" not in others:
+        return "text"
+    if len(texts) == 1 and texts[0].lower() != "id":
         return texts[0]
-    problem = "no column of text" if not texts else "several columns of text"
+    problem = "no column of text" if len(texts) < 2 else "several columns of text"
+    used = [column for column in dict.fromkeys(others) if column in schema.names]
+    apart = f" beside {' and '.join(map(repr, used))}" if used else ""
     raise InputError(
-        f"{name}: {problem} and none named 'text'; it has {listed(schema.names)}. Name one with --text-column."
+        f"{name}: {problem}{apart} and none named 'text'; it has {listed(schema.names)}. Name one with --text-column."
     )
+
+
+_OWN_STRINGS = {"id", "id_a", "id_b", "query_id", "duplicate_of", "group", "file", "reason"}
+
+
+def artefact_kind(schema: pa.Schema) -> str | None:
+    """What this package wrote, by the recipe in its metadata; None for documents, also such as were joined to it."""
+    if METADATA_KEY not in (schema.metadata or {}):
+        return None
+    if any(is_text(field.type) and field.name not in _OWN_STRINGS for field in schema):
+        return None
+    return next((kind for kind, column in TELLING.items() if column in schema.names), "artefact")
+
+
+def refuse_artefact(name: str, kind: str) -> None:
+    """Raise InputError for what has no text, and say what to name instead."""
+    instead = {
+        "sketches": "the documents that they were made from, or find pairs among sketches with neardup pairs",
+        "simhashes": "the documents that they were made from, or find pairs among simhashes with neardup hamming pairs",
+        "documents": "the documents themselves, or the folder of this result for the rows it kept",
+        "pairs": "the documents themselves",
+    }.get(kind, "documents")
+    what = "what dedup decided" if kind == "documents" else kind if kind != "artefact" else "what neardup wrote"
+    raise InputError(f"{name}: holds {what}, not text, so nothing could be compared or verified; name {instead}.")
 
 
 def check_ids(ids: pa.Array, column: str, name: str, row: int) -> None:

@@ -1,16 +1,32 @@
-"""Finding files: what a path, URI, folder or pattern names, and of which format each file is."""
+"""Finding files: what a path, URI, folder or pattern names, and of which format each file is.
+
+Every file is read once, however many links lead to it, and whatever a folder holds that is not read is counted.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import itertools
 import os
 import re
-from dataclasses import dataclass
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import fs
 
-from ..errors import InputError
-from .reading import reading
+from ..errors import InputError, NeardupError
+from ..recipe import METADATA_KEY
+from .patterns import Pattern, States
+from .reading import brief
+from .uris import file_system, is_uri, masked, masked_text, split_query
 
 EXTENSIONS = {
     "parquet": (".parquet", ".pq"),
@@ -24,62 +40,344 @@ SUPPORTED = (
     ".parquet, .pq, .jsonl, .ndjson, .json (these three also .gz, .zst), .arrow, .arrows, .ipc, .feather; "
     "folders of .txt, .md, .rst, .html, .htm, .xhtml"
 )
+ABOUT = (  # text files of these names are about the data that they lie beside
+    *("readme", "license", "licence", "copying", "copyright", "notice", "changelog", "changes", "history", "citation"),
+    *("contributing", "authors", "contributors", "code_of_conduct", "security", "acknowledgements", "attribution"),
+)
+
+# Why a file that was found is not read.
+OTHER_KINDS, ABOUT_DATA, UNDERSCORED = "of other kinds", "about the data", "beginning with an underscore"
+RESULTS, ARTEFACTS = "results of dedup", "made by neardup"
+SPECIAL, DANGLING, AGAIN = "pipes, sockets or devices", "links to nothing", "reached a second time"
 
 
 @dataclass(frozen=True)
 class File:
     system: fs.FileSystem
     path: str  # as the file system names it
-    name: str  # as messages name it
+    name: str  # as messages name it; it holds no secret
     root: str  # the folder that the user named, or that holds the file
+    real: str = ""  # the same for all paths that lead to one file
+    by_link: bool = False
+    how: str = "name"  # it was found by its "name", a "pattern" or in a "folder"
+
+    @cached_property
+    def kind(self) -> str | None:
+        """Its format."""
+        return kind_of(self.path)
 
 
-def find_files(source: str, glob: str | None) -> list[File]:
-    """Files that a path, URI, folder or pattern names."""
-    is_uri = "://" in source
-    base, pattern = source, ""
-    if not is_uri and os.path.exists(source):
-        pass
-    elif re.search(r"[*\[]" if is_uri else r"[*?\[]", source):
-        parts = source.split("/")
-        first = next(i for i, part in enumerate(parts) if re.search(r"[*?\[]", part))
-        base, pattern = "/".join(parts[:first]) or ("/" if first else "."), "/".join(parts[first:])
-    with reading(source):
-        if is_uri:
-            system, path = fs.FileSystem.from_uri(base)
+@dataclass
+class Found:
+    """Files to read, and the names of those that are not, by reason."""
+
+    files: list[File] = field(default_factory=list)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    def leave_out(self, reason: str, name: str) -> None:
+        self.left_out.setdefault(reason, []).append(escaped_name(name))
+
+
+class _Entry(NamedTuple):
+    """A file below a folder that the pattern selects; of several for one file, the smallest counts."""
+
+    by_link: bool
+    inside: str  # its path from the folder
+    real: str
+
+
+def find_files(sources: list[str], glob: str | None) -> Found:
+    """All files that some paths, URIs, folders or patterns name, each once, sorted by path.
+
+    Where several paths lead to one file, links count less than the file's own path, a path found in a higher folder
+    counts more, and the smallest path decides: the order of `sources` changes nothing.
+    """
+    split = [_split(source) for source in sources]
+    for source, (base, pattern) in zip(sources, split, strict=True):
+        if not is_uri(source) and not os.path.exists(base):
+            raise InputError(f"{_shown(source)}: no such file or folder{_way_for_texts(source, len(sources) > 1)}.")
+        if pattern == "" and not is_uri(source):
+            _check_file(source)
+    whole = Found()
+    best: dict[tuple[int, str], File] = {}
+    systems: list[fs.FileSystem] = []
+    for source, (base, pattern) in zip(sources, split, strict=True):
+        found = _find(source, base, pattern, glob, len(sources) > 1)
+        for reason, names in found.left_out.items():
+            whole.left_out.setdefault(reason, []).extend(names)
+        for file in found.files:
+            number = next((i for i, system in enumerate(systems) if system == file.system), len(systems))
+            if number == len(systems):
+                systems.append(file.system)
+            before = best.setdefault((number, file.real), file)
+            best[number, file.real] = min(before, file, key=_preference)
+    whole.files = sorted(best.values(), key=lambda file: (file.path, file.system.type_name, file.name))
+    whole.left_out = {reason: sorted(set(names)) for reason, names in sorted(whole.left_out.items())}
+    return whole
+
+
+def _preference(file: File) -> tuple[bool, int, str, str]:
+    return file.by_link, len(file.root), file.path, file.name
+
+
+def _split(source: str) -> tuple[str, str]:
+    """What is before the first wildcard, and the pattern from there on; the whole without one."""
+    if not is_uri(source) and os.path.exists(source):
+        return source, ""
+    path, query = split_query(source) if is_uri(source) else (source, "")
+    head = path.rfind("://") + 3 if is_uri(source) else 0
+    parts = path[head:].split("/")
+    wild = r"[*\[]" if is_uri(source) else r"[*?\[]"
+    first = next((i for i, part in enumerate(parts) if (i or not head) and re.search(wild, part)), None)
+    if first is None:
+        return source, ""
+    base = "/".join(parts[:first]) or ("/" if first else "" if head else ".")
+    return path[:head] + base + query, "/".join(parts[first:])
+
+
+def _find(source: str, base: str, pattern: str, glob: str | None, several: bool) -> Found:
+    """The files of one source, and what is beside them."""
+    if is_uri(source):
+        system, path = file_system(base)
+    else:
+        system, path = fs.LocalFileSystem(), Path(os.path.abspath(base)).as_posix()
+    shown = masked(base)
+    with _asking(source):
+        kind = system.get_file_info(path).type
+    if kind == fs.FileType.NotFound:
+        raise InputError(f"{_shown(source)}: no such file or folder{_way_for_texts(source, several)}.")
+    if kind != fs.FileType.Directory and not pattern:
+        real, by_link = path, False
+        if isinstance(system, fs.LocalFileSystem):
+            real = os.path.realpath(path)
+            real, by_link = _identity(os.stat(path), real), real != path
+        return Found([File(system, path, escaped_name(masked(source)), path.rpartition("/")[0], real, by_link)])
+    found, root = Found(), path.rstrip("/")
+    with _asking(source):
+        is_result = _is_result(system, root)
+    if is_result:
+        # What dedup wrote is a result: the rows that it kept are its documents.
+        glob, root, shown = glob and glob.removeprefix("kept/"), f"{root}/kept", f"{shown.rstrip('/')}/kept"
+        pattern = pattern.removeprefix("kept/")
+        with _asking(source):
+            if system.get_file_info(root).type != fs.FileType.Directory:
+                raise InputError(f"{_shown(source)}: a result of dedup without its folder kept/; name the documents.")
+    asked = pattern or (None if glob is None else glob if "/" in glob else f"**/{glob}")
+    selects = Pattern("**/*" if asked is None else asked)
+
+    def name_of(inside: str) -> str:
+        return inside if shown == "." else f"{shown.rstrip('/')}/{inside}"
+
+    inner = Found()
+    with _asking(source):
+        if isinstance(system, fs.LocalFileSystem):
+            entries = list(_Walk(root or "/", selects, inner).files.values())
         else:
-            system, path = fs.LocalFileSystem(), Path(os.path.abspath(base)).as_posix()
-        info = system.get_file_info(path)
-        if info.type == fs.FileType.NotFound:
-            raise InputError(f"{source}: no such file or folder.")
-        if info.type != fs.FileType.Directory:
-            return [File(system, path, source, path.rpartition("/")[0])]
-        recursive = not pattern or "/" in pattern
-        infos = system.get_file_info(fs.FileSelector(path, recursive=recursive))
-    root = path.rstrip("/")
-    found = {_path(info)[len(root) + 1 :]: _path(info) for info in infos if info.type == fs.FileType.File}
-    results = _results(found)
-    files = []
-    for inside, path in found.items():
-        if inside.startswith(results):
+            entries = _list(system, root, selects, inner)
+    for reason, names in inner.left_out.items():
+        found.left_out[reason] = [name_of(name) for name in names]
+    is_link = isinstance(system, fs.LocalFileSystem) and os.path.realpath(root) != root
+    how = "pattern" if pattern else "folder"
+    for entry in entries:
+        if asked is None and kind_of(entry.inside) is None:
+            found.leave_out(OTHER_KINDS, name_of(entry.inside))
             continue
-        if any(part.startswith((".", "_")) for part in inside.split("/")):
+        name = name_of(entry.inside)
+        if escaped_name(name) != name:
+            raise InputError(f"{escaped_name(name)}: the file's name is not UTF-8; rename it.")
+        check_relative(entry.inside, name)
+        path = f"{root}/{entry.inside}" if root or path.startswith("/") else entry.inside
+        found.files.append(File(system, path, name, root, entry.real, is_link or entry.by_link, how))
+    if not found.files:
+        raise InputError(f"{_shown(source)}: {_nothing(source, pattern, glob, is_result, found, several)}")
+    return found if asked is not None else _without_about(found)
+
+
+def _nothing(source: str, pattern: str, glob: str | None, is_result: bool, found: Found, several: bool) -> str:
+    """Why a folder has nothing to read, and what to do."""
+    if pattern or glob is not None:
+        inside = " among the rows that this result kept" if is_result else ""
+        way = "" if is_uri(source) or not pattern else _way_for_texts(source, several)
+        return f"no file matches {pattern or glob!r}{inside}{way}."
+    if RESULTS in found.left_out:
+        results = ", ".join(found.left_out[RESULTS][:3])
+        return f"no file to read in this folder but results of dedup ({results}); name one to read the rows it kept."
+    return f"no file to read in this folder; it may hold {SUPPORTED}. Other files: --glob."
+
+
+def _without_about(found: Found) -> Found:
+    """Without README, LICENSE and the like where there are data files of other formats than text."""
+    if all(file.kind == "text" for file in found.files):
+        return found
+    files, found.files = found.files, []
+    for file in files:
+        if file.kind == "text" and PurePosixPath(file.path).name.partition(".")[0].lower() in ABOUT:
+            found.leave_out(ABOUT_DATA, file.name)
+        else:
+            found.files.append(file)
+    return found
+
+
+@contextlib.contextmanager
+def _asking(source: str) -> Iterator[None]:
+    """Turn what a file system raises into one line that names the source and shows none of its secrets."""
+    # Those of fsspec raise what they like.
+    expected = (Exception,) if is_uri(source) else (OSError, pa.ArrowException, UnicodeDecodeError)
+    try:
+        yield
+    except NeardupError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{_shown(source)}: no such file or folder.") from None
+    except expected as error:
+        raise InputError(f"{_shown(source)}: cannot be read ({brief(masked_text(str(error), source))}).") from None
+
+
+def _check_file(path: str) -> None:
+    """Refuse what is neither a file nor a folder, before it is opened, which may wait for ever; and what neardup left
+    behind or wrote about documents."""
+    with _asking(path):
+        mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        raise InputError(f"{_shown(path)}: {kind}, not a file; write what it gives to a file, and name that.")
+    whole = Path(os.path.abspath(path))
+    local = fs.LocalFileSystem()
+    for folder in (whole, *whole.parents):
+        if re.fullmatch(r"\..+\.partial", folder.name) and (folder / "lock").exists():
+            raise InputError(f"{_shown(path)}: belongs to a run that has not finished; name its input.")
+    if whole.name == "report.json" and _is_result(local, whole.parent.as_posix()):
+        raise InputError(f"{_shown(path)}: the report of a result; name its folder to read the rows it kept.")
+
+
+def _is_result(system: fs.FileSystem, folder: str) -> bool:
+    """Whether a folder is a finished result of dedup: it has a report, and its decisions carry their recipe."""
+    report, decisions = system.get_file_info([f"{folder}/report.json", f"{folder}/documents.parquet"])
+    if report.type != fs.FileType.File or decisions.type != fs.FileType.File:
+        return False
+    try:
+        with system.open_input_file(decisions.path) as file:
+            return METADATA_KEY in (pq.read_schema(file).metadata or {})
+    except (OSError, pa.ArrowException):
+        return False
+
+
+class _Walk:
+    """Files below a local folder that the pattern selects.
+
+    Links to folders are followed after everything that is there itself, in the order of their names, and never to a
+    folder that was read already or that the link lies in. So the walk ends, and nothing depends on the order in which
+    a folder lists its entries.
+    """
+
+    def __init__(self, root: str, pattern: Pattern, found: Found) -> None:
+        self.pattern, self.found = pattern, found
+        self.files: dict[str, _Entry] = {}
+        self.links: list[tuple[str, str, States]] = []  # path from the folder, real path, and states of the pattern
+        seen: set[tuple[str, States]] = set()
+        pending = [("", os.path.realpath(root), pattern.start)]
+        while pending:
+            for link in pending:
+                folders = [link]
+                while folders:
+                    inside, real, states = folders.pop()
+                    if (real, states) in seen:
+                        found.leave_out(AGAIN, inside)
+                        continue
+                    seen.add((real, states))
+                    folders += self._folders(inside, real, states)
+            pending, self.links = sorted(self.links, key=lambda link: link[:2]), []
+
+    def _folders(self, inside: str, real: str, states: States) -> Iterator[tuple[str, str, States]]:
+        """The folders of one folder, whose files and links are noted."""
+        with os.scandir(real) as listed:
+            entries = list(listed)
+        only_kept = False
+        if inside and {"report.json", "documents.parquet"} <= {entry.name for entry in entries}:
+            only_kept = _is_result(fs.LocalFileSystem(), real)
+            if only_kept and "kept" not in self.pattern.names:
+                self.found.leave_out(RESULTS, inside)
+                return
+        for entry in entries:
+            selected, below = self.pattern.step(states, entry.name)
+            if not (selected or below) or (only_kept and entry.name != "kept"):
+                continue
+            path = f"{inside}/{entry.name}" if inside else entry.name
+            if _is_hidden(entry.name):
+                if selected and _is_underscored(entry.name) and entry.is_file():
+                    self.found.leave_out(UNDERSCORED, path)
+            elif entry.is_symlink():
+                self._link(path, entry, real, selected, below)
+            elif entry.is_dir():
+                if below:
+                    yield path, f"{real.rstrip('/')}/{entry.name}", below
+            elif selected:
+                self._file(path, entry.stat(), f"{real.rstrip('/')}/{entry.name}", by_link=False)
+
+    def _link(self, path: str, entry: os.DirEntry[str], folder: str, selected: bool, below: States) -> None:
+        try:
+            status = entry.stat()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
+            if selected:
+                self.found.leave_out(DANGLING, path)
+            return
+        target = os.path.realpath(entry.path)
+        if not stat.S_ISDIR(status.st_mode):
+            if selected:
+                self._file(path, status, target, by_link=True)
+        elif below and f"{folder}/".startswith(f"{target.rstrip('/')}/"):
+            self.found.leave_out(AGAIN, path)
+        elif below:
+            self.links.append((path, target, below))
+
+    def _file(self, path: str, status: os.stat_result, real: str, by_link: bool) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            self.found.leave_out(SPECIAL, path)
+            return
+        entry = _Entry(by_link, path, _identity(status, real))
+        before = self.files.setdefault(entry.real, entry)
+        if before is not entry:
+            better, worse = sorted((before, entry))
+            self.files[entry.real] = better
+            self.found.leave_out(AGAIN, worse.inside)
+
+
+def _identity(status: os.stat_result, real: str) -> str:
+    """What tells whether two paths lead to one file: its real path or, where it has several names, its number."""
+    return real if status.st_nlink == 1 else f"{status.st_dev}:{status.st_ino}"
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_")) and name not in (".", "..")  # which keys of an object store may hold
+
+
+def _is_underscored(name: str) -> bool:
+    """Whether a name that begins with an underscore is that of a file which would be read without it."""
+    return name.startswith("_") and kind_of(name) is not None
+
+
+def _list(system: fs.FileSystem, root: str, pattern: Pattern, found: Found) -> list[_Entry]:
+    """Files in an object store below a prefix that the pattern selects."""
+    infos = system.get_file_info(fs.FileSelector(root, recursive=pattern.is_deep))
+    paths = {_path(info)[len(root) + 1 :]: info for info in infos if info.type == fs.FileType.File}
+    folders = [path.removesuffix("/report.json") for path in paths if path.endswith("/report.json")]
+    results = [folder for folder in folders if _is_result(system, f"{root}/{folder}")]
+    entries = []
+    for inside in sorted(paths):
+        *parents, name = inside.split("/")
+        if not pattern.matches(inside) or any(map(_is_hidden, parents)):
             continue
-        if pattern and not _matches(pattern, inside):
-            continue
-        if not pattern and glob is not None and not _matches(glob if "/" in glob else f"**/{glob}", inside):
-            continue
-        if not pattern and glob is None and _kind(inside) is None:
-            continue
-        shown = inside if base == "." else f"{base.rstrip('/')}/{inside}"
-        if escaped_name(shown) != shown:
-            raise InputError(f"{escaped_name(shown)}: the file's name is not UTF-8; rename it.")
-        files.append(File(system, path, shown, root))
-    if not files:
-        if pattern or glob is not None:
-            raise InputError(f"{source}: no file matches {pattern or glob!r}.")
-        raise InputError(f"{source}: no file to read in this folder; it may hold {SUPPORTED}. Other files: --glob.")
-    return files
+        result = next((folder for folder in results if inside.startswith(f"{folder}/")), None)
+        if result is not None and not ("kept" in pattern.names and inside.startswith(f"{result}/kept/")):
+            found.leave_out(RESULTS, result)
+        elif _is_hidden(name):
+            if _is_underscored(name):
+                found.leave_out(UNDERSCORED, inside)
+        else:
+            entries.append(_Entry(False, inside, f"{root}/{inside}"))
+    return entries
 
 
 def _path(info: fs.FileInfo) -> str:
@@ -94,10 +392,67 @@ def escaped_name(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _results(paths: dict[str, str]) -> tuple[str, ...]:
-    """Sub-folders that hold a finished result of dedup; they are not input."""
-    folders = [path.removesuffix("report.json") for path in paths if path.endswith("/report.json")]
-    return tuple(folder for folder in folders if f"{folder}documents.parquet" in paths)
+def _shown(source: str) -> str:
+    """The source as messages name it: on one line, without secrets, and not a whole text taken for a path."""
+    return brief(escaped_name(masked(source)))
+
+
+def _way_for_texts(source: str, several: bool) -> str:
+    """How to pass texts, where the source is hardly meant as a path."""
+    is_word = re.search(r"\s", source) is None
+    is_path = kind_of(source) is not None or (is_word and re.search(r"/|\.\w{1,8}$", source) is not None)
+    if is_path or (is_word and not several):
+        return ""
+    return "; to pass texts instead of paths in Python, write texts=[...]"
+
+
+def check_relative(inside: str, name: str) -> None:
+    """Refuse a relative name that, below another folder, would be no file of that folder: the one place where names
+    that are not ours are allowed to become paths to write.
+
+    Raises
+    ------
+    InputError
+        Keys of an object store may hold anything: ``..``, empty parts, another system's separators.
+    """
+    for part in inside.split("/"):
+        if part in ("", ".", "..") or "\0" in part or (os.sep == "\\" and re.search(r"[\\:]", part)):
+            raise InputError(
+                f"{name}: the part {part!r} of its name cannot name a file or folder; copy it to another name."
+            )
+
+
+def relative_names(files: list[File]) -> list[str]:
+    """Each file's path from the folder that all roots share: different, and safe to write below another folder.
+
+    Raises
+    ------
+    InputError
+        If there are none, as where two object stores hold the same key.
+    """
+    roots = sorted({tuple(file.root.split("/")) for file in files})
+    pairs = zip(roots[0], roots[-1], strict=False) if all(f.system == files[0].system for f in files) else iter(())
+    shared = "/".join(a for a, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    names = [file.path.removeprefix(shared).removeprefix("/") for file in files]
+    taken = set(names)
+    if len(taken) < len(names):
+        same = Counter(names).most_common(1)[0][0]
+        raise InputError(f"{files[0].name}: two files are called {same!r} within their stores; read them one by one.")
+    for name, file in zip(names, files, strict=True):
+        check_relative(name, file.name)
+        folder = name.rpartition("/")[0]
+        while folder:
+            if folder in taken:
+                raise InputError(f"{file.name}: {folder!r} is a file as well as a folder; rename one of them.")
+            folder = folder.rpartition("/")[0]
+    return names
+
+
+def names_below(files: list[File]) -> list[str]:
+    """`relative_names` with the ``key=value`` folders that all files lie in, which hold a column where data is
+    partitioned."""
+    names = relative_names(files)
+    return [partition_of(file.path.removesuffix(name)) + name for file, name in zip(files, names, strict=True)]
 
 
 def partition_of(path: str) -> str:
@@ -107,53 +462,41 @@ def partition_of(path: str) -> str:
         if not re.fullmatch("[^=]+=.*", folder, re.DOTALL):
             break
         partition = f"{folder}/{partition}"
+    if partition:
+        check_relative(partition.removesuffix("/"), path)
     return partition
 
 
-def _matches(pattern: str, path: str) -> bool:
-    """Whether the whole path fits: ``*`` and ``?`` stay within a name, ``**/`` is any number of folders."""
-    expression = ""
-    for part in re.findall(r"\*\*/|\*|\?|\[!?[^\]]+\]|.", pattern, re.DOTALL):
-        if part == "**/":
-            expression += "(?:[^/]+/)*"
-        elif part in "*?":
-            expression += "[^/]*" if part == "*" else "[^/]"
-        elif len(part) > 1:
-            expression += part.replace("\\", "\\\\").replace("[!", "[^")
-        else:
-            expression += re.escape(part)
-    try:
-        return re.fullmatch(expression, path) is not None
-    except re.error:
-        raise InputError(f"{pattern!r} is not a file pattern.") from None
-
-
-def _kind(path: str) -> str | None:
+def kind_of(path: str) -> str | None:
     """Format of a file, by its extension."""
-    name = PurePosixPath(path)
-    packed = name.suffix.lower() in COMPRESSIONS
-    extension = PurePosixPath(name.stem).suffix.lower() if packed else name.suffix.lower()
-    for kind, extensions in EXTENSIONS.items():
-        if extension in extensions and (kind == "jsonl" or not packed):
-            return kind
-    return None
+    stem, dot, extension = path.rpartition("/")[2].lower().rpartition(".")
+    packed = f"{dot}{extension}" in COMPRESSIONS
+    if packed:
+        stem, dot, extension = stem.rpartition(".")
+    kind = _KINDS.get(extension) if stem else None
+    return kind if kind == "jsonl" or not packed else None
+
+
+_KINDS = {extension[1:]: kind for kind, extensions in EXTENSIONS.items() for extension in extensions}
 
 
 def one_kind(files: list[File], sources: list[str]) -> str:
     """The format that all files share. Files of unknown extension are text where a pattern picked them."""
-    kinds: dict[str, File] = {}
+    kinds: dict[str, list[File]] = {}
     for file in files:
-        kind = _kind(file.path)
-        if kind is None:
-            if file.name in sources:
-                raise InputError(f"{file.name}: unknown kind of file; supported are {SUPPORTED}.")
-            kind = "text"
-        kinds.setdefault(kind, file)
+        kind = file.kind
+        if kind is None and file.how == "name":
+            raise InputError(f"{file.name}: unknown kind of file; supported are {SUPPORTED}.")
+        kinds.setdefault(kind or "text", []).append(file)
     if len(kinds) > 1:
-        (a, b) = list(kinds.values())[:2]
-        raise InputError(
-            f"{a.name} and {b.name} are of different kinds; pick one with --glob, such as '*{suffix_of(a)}'."
-        )
+        # Data rather than text, then what there is most of.
+        a, b = sorted(kinds, key=lambda kind: (kind == "text", -len(kinds[kind]), kinds[kind][0].path))[:2]
+        first, other = kinds[a][0], kinds[b][0]
+        if len(sources) == 1 and first.how == "folder":
+            way = f"pick one with --glob, such as '*{suffix_of(first)}'"
+        else:
+            way = "name files of one kind and read the others in a run of their own"
+        raise InputError(f"{first.name} and {other.name} are of different kinds; {way}.")
     return next(iter(kinds))
 
 

@@ -1,17 +1,24 @@
-"""Documents in memory: an Arrow table, or whatever gives one."""
+"""Documents in memory: an Arrow table, whatever gives one, or texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import InputError
+from ..errors import ArgumentTypeError, InputError
+from .columns import is_text
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
-from .reading import reading
+from .reading import brief, reading
+from .skipped import Skipped
+from .valid import named, validated
+
+CONVERSIONS = ("to_arrow", "to_pyarrow", "toArrow", "collect", "compute", "to_pandas", "toPandas")
+"""Methods by which libraries give a table of their lazy or distributed frames, the best first."""
 
 
 class Memory:
@@ -19,20 +26,27 @@ class Memory:
 
     name = "input"
     num_files = 0
+    num_bytes = 0
+    share = 0.0
 
     def __init__(self, source: Any) -> None:
-        self.source = pa.table(source) if isinstance(source, pa.RecordBatch) else source
+        self.source = source
         # What has a length is a table and gives its rows again; a stream has none.
-        self.rewindable = hasattr(self.source, "__len__") or isinstance(self.source, pa.Table)
+        self.rewindable = hasattr(source, "__len__") or isinstance(source, pa.Table)
         self.spent = False
+        # Not every length is at hand: that of a DuckDB relation is a query.
+        at_hand = isinstance(self.source, pa.Table) or hasattr(self.source, "__dataframe__")
+        self.num_rows = len(self.source) if at_hand else None
         self.stream: pa.RecordBatchReader | None = self._open()
-        self.schema: pa.Schema = self.stream.schema
+        self.schema: pa.Schema = named(self.stream.schema, self.name)
 
     def _open(self) -> pa.RecordBatchReader:
         if isinstance(self.source, pa.RecordBatchReader):
             return self.source
         if isinstance(self.source, pa.Table):
             return self.source.to_reader()
+        if _is_hugging_face(self.source):
+            return _hugging_face_stream(self.source)
         with reading(self.name, f"{type(self.source).__name__} gives no Arrow table"):
             return pa.RecordBatchReader.from_stream(self.source)
 
@@ -42,13 +56,18 @@ class Memory:
             stream = self._open()
         self.spent = True
         with reading(self.name):
-            yield from stream
+            for batch in stream:
+                yield validated(batch)
 
-    def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        row = 0
         for batch in self._all():
-            yield batch.select(schema.names)
+            yield batch.select(schema.names), np.arange(row, row + batch.num_rows)
+            row += batch.num_rows
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
         for field in self.schema:
             try:
                 pq.write_table(pa.schema([field]).empty_table(), pa.BufferOutputStream())
@@ -65,4 +84,138 @@ class Memory:
                     batch = whole.slice(start, step)
                     yield filtered(batch, rows.take(batch.num_rows, self.name))
 
-        write_parquet(folder, part, self.schema, kept())
+        write_parquet(folder, name, self.schema, kept())
+
+
+def as_table(source: Any) -> Any:
+    """What `Memory` takes, made of any frame, dict of columns or list of dicts; None for paths.
+
+    Raises
+    ------
+    InputError
+        If it is none of these but can be converted, with the way to do it.
+    """
+    kind = type(source).__name__
+    if isinstance(source, pa.RecordBatch):
+        return pa.table(source)
+    if isinstance(source, (pa.Table, pa.RecordBatchReader)):
+        return source
+    if _is_hugging_face(source):
+        if source.format["type"] == "custom":
+            raise InputError(f"{kind}: its transform would be left out; apply it with .map() and pass what that gives.")
+        return source
+    if _is_column(source):
+        raise InputError(
+            f"cannot read documents from {kind}, one column without a name: pass texts as texts=..., "
+            "or a table such as {'text': ...}."
+        )
+    if hasattr(source, "__arrow_c_stream__"):
+        return source
+    if hasattr(source, "__arrow_c_array__"):
+        with reading("input", f"{kind} gives no Arrow table"):
+            return pa.table(pa.record_batch(source))
+    if isinstance(source, dict):
+        return _of_columns(source)
+    if isinstance(source, (list, tuple)) and source and all(isinstance(row, dict) for row in source):
+        names = dict.fromkeys(name for row in source for name in row)
+        return _of_columns({name: [row.get(name) for row in source] for name in names})
+    way = next((name for name in CONVERSIONS if callable(getattr(type(source), name, None))), None)
+    if way is not None:
+        raise InputError(f"cannot read documents from {kind} as it is: pass what its .{way}() gives.")
+    return None
+
+
+def as_texts(texts: Any) -> pa.Table:
+    """Texts as a table of one column.
+
+    Parameters
+    ----------
+    texts : iterable of str or bytes with None for null, Arrow array, or Series
+        Lone surrogates become U+FFFD.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is something else, or an entry is.
+    """
+    kind = type(texts).__name__
+    is_table = isinstance(texts, (dict, pa.Table, pa.RecordBatch)) or hasattr(type(texts), "columns")
+    if is_table or isinstance(texts, (str, bytes, set, frozenset)) or not isinstance(texts, Iterable):
+        raise ArgumentTypeError(f"texts: {kind} given; it takes a list, an array or a Series of strings.")
+    column = _array(texts if hasattr(texts, "__arrow_c_stream__") or isinstance(texts, pa.Array) else _strings(texts))
+    if not is_text(column.type):
+        raise ArgumentTypeError(f"texts: {kind} of {column.type} given; it takes a list or an array of strings.")
+    return pa.table({"text": column})
+
+
+def _strings(texts: Iterable[Any]) -> list[Any]:
+    values = list(texts)
+    for i, value in enumerate(values):
+        if isinstance(value, float) and value != value:  # how pandas and NumPy mark what is missing
+            values[i] = None
+        elif value is not None and not isinstance(value, (str, bytes)):
+            raise ArgumentTypeError(f"texts: entry {i} is of type {type(value).__name__}, not str.")
+    if any(isinstance(value, bytes) for value in values):
+        values = [_valid(value).encode() if isinstance(value, str) else value for value in values]
+    return values
+
+
+def _of_columns(columns: dict[Any, Any]) -> pa.Table:
+    """A table of named lists, arrays or Series."""
+    arrays = {}
+    for name, values in columns.items():
+        if not isinstance(name, str):
+            raise InputError(f"input: a column is named {name!r}; names of columns are strings.")
+        if hasattr(type(values), "columns") or _is_hugging_face(values) or isinstance(values, dict):
+            raise InputError(
+                f"input: {name!r} holds a whole {type(values).__name__}; pass one, such as source[{name!r}]."
+            )
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise InputError(
+                f"input: {name!r} holds one value, not a column; a dict gives columns: {{{name!r}: [...]}}."
+            )
+        try:
+            arrays[name] = _array(values)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"input: column {name!r} is no Arrow column ({brief(error)}); convert it.") from error
+    with reading("input", "no table"):
+        return pa.table(arrays)
+
+
+def _array(values: Any) -> pa.Array | pa.ChunkedArray:
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    try:
+        return pa.array(values)
+    except UnicodeEncodeError:
+        return pa.array([_valid(value) if isinstance(value, str) else value for value in values])
+
+
+def _valid(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, which UTF-8 has no bytes for."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _is_column(source: Any) -> bool:
+    """Whether it is an array or Series, unless of structs."""
+    if isinstance(source, (pa.Array, pa.ChunkedArray)):
+        return not pa.types.is_struct(source.type)
+    return hasattr(source, "dtype") and not hasattr(type(source), "columns")
+
+
+def _is_hugging_face(source: Any) -> bool:
+    """Whether it is a Dataset of Hugging Face's library datasets, which has an Arrow form but not its protocol."""
+    names = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__}
+    return ("datasets", "Dataset") in names and hasattr(source, "with_format")
+
+
+def _hugging_face_stream(dataset: Any) -> pa.RecordBatchReader:
+    """All columns, whatever the dataset's format shows; selected and shuffled rows as its indices say."""
+    arrow = dataset.with_format("arrow")
+    schema = arrow[:0].schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for table in arrow.iter(batch_size=1000):
+            yield from table.cast(schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())

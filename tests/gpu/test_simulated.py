@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Recipe, SimhashRecipe, dedup, find_pairs, sketch
+from neardup_gpu import Recipe, SimhashRecipe, dedup, find_pairs, selftest, sketch
 from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
 from neardup_gpu.kernels import sequences, weights
 
@@ -199,3 +199,38 @@ def test_the_command(tmp_path):
     done = run(*shared, "--dry-run", "--backend", "gpu", "--device", 1)
     assert (done.returncode, done.stdout) == (2, "")
     assert "one device" in done.stderr
+
+
+def test_first_contact(tmp_path):
+    """In a minute of budget each step is there, and nothing is wrong."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "benchmarks.first_contact", "--budget", "60", "--out", str(tmp_path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    lines = (tmp_path / "first_contact.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith("Nothing is wrong.")
+    steps = ["environment", "launch", "kernels", "ceilings", "scale", "job", "batches", "profiler", "tests"]
+    assert list(dict.fromkeys(record["step"] for record in records)) == ["run", *steps, "summary"]
+    assert {record["verdict"] for record in records} == {"ok", "not run"}
+    assert all(record["reason"] for record in records if record["verdict"] == "not run")
+    found = {(record["step"], record["item"]): record for record in records}
+    assert found["launch", "numba"]["verdict"] == found["launch", "cupy"]["verdict"] == "ok"
+    assert found["ceilings", "page-locking"]["reason"] == "simulator"
+    assert (found.get(("profiler", "ncu: tokens")) or found["profiler", None])["reason"] in ("simulator", "budget")
+    kernels = {item: record for (step, item), record in found.items() if step == "kernels"}
+    assert set(selftest.definitions()) <= set(kernels)
+    ran = [record for record in kernels.values() if record["verdict"] == "ok"]
+    assert ran and all(record["inputs"] == 2 for record in ran)
+    assert any(row["kernel"] == "pairtables._row_keys" for record in ran for row in record["kernels"])
+    scaled = [record for (step, _), record in found.items() if step == "scale" and record["verdict"] == "ok"]
+    assert scaled and all(record["traced"] and record["median"] > 0 for record in scaled)
+    assert all(
+        record["computing_ms"] > 0 and {"read", "fill the slab"} <= set(record["host_s"])
+        for (step, _), record in found.items()
+        if step == "job" and record["verdict"] == "ok"
+    )

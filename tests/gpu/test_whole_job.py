@@ -114,7 +114,7 @@ def test_the_self_test(gpu, monkeypatch):
     found = selftest.run("gpu", seed=1)
     assert [row for row in found["kernels"] if not row["agrees"]] == []
     assert all(row["inputs"] >= 2 and row["milliseconds"] > 0 for row in found["kernels"])
-    assert "on Numba's simulator." in selftest.render(found)
+    assert "on Numba's simulator." in selftest.conclusion(found)
 
 
 def test_every_document_empty(gpu):

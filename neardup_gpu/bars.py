@@ -1,0 +1,60 @@
+"""Bars of progress, drawn by rich on stderr or in a notebook."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from .clock import STAGES, Progress as Report
+
+
+class _Rate(ProgressColumn):
+    """ "40/s"."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:,.0f}/s" if speed and task.completed > 1 else "", style="dim")
+
+
+@contextlib.contextmanager
+def bars(console: Console | None = None, transient: bool = False) -> Iterator[Report]:
+    """A callback that draws a bar a stage: what is done, of how much, how fast, and the time left or, after it, taken.
+
+    Parameters
+    ----------
+    console : rich's Console, optional
+        That of stderr unless given.
+    transient : bool
+        The bars vanish in the end.
+    """
+    columns = (
+        TextColumn("{task.description:18}"),
+        BarColumn(18),
+        TextColumn("{task.fields[amount]}", markup=False),
+        _Rate(),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+    console = Console(stderr=True) if console is None else console
+    with Progress(*columns, console=console, transient=transient) as drawn:
+        tasks: dict[str, TaskID] = {}
+
+        def finish() -> None:
+            for task in drawn.tasks:
+                if not task.finished:
+                    total = max(1, task.completed)
+                    drawn.update(task.id, total=total, completed=total)
+
+        def report(stage: str, done: int, total: int | None) -> None:
+            if stage not in tasks:
+                finish()
+                tasks[stage] = drawn.add_task(STAGES.get(stage, (stage, ""))[0], total=None, amount="")
+            if done:
+                amount = f"{done:,}" if total is None else f"{done:,} / {total:,}"
+                drawn.update(tasks[stage], completed=done, total=total, amount=amount)
+
+        yield report
+        finish()

@@ -1,0 +1,146 @@
+"""Seconds by stage, and progress as it is made: by a callback, in bars, or in lines of a log."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import ParamSpec, TypeVar
+
+from numba.core.event import TimingListener, install_listener
+
+from .errors import ArgumentTypeError
+from .log import progress_log
+from .report import count, duration, percent
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with a stage's name, what is done and, where it is known, of how much: documents, pairs or fingerprints. Where
+files do not say how many documents they hold, their number is estimated from the bytes read so far."""
+
+SILENCE = 30.0
+"""Seconds after which a stage that still runs says how far it is."""
+
+STAGES = {
+    "sketch": ("sketching", "document"),
+    "weigh": ("weighing", "document"),
+    "build": ("building tables", "fingerprint"),
+    "query": ("asking", "fingerprint"),
+    "match": ("comparing", "fingerprint"),
+    "read": ("reading", "fingerprint"),
+    "collide": ("finding candidates", "document"),
+    "estimate": ("estimating", "pair"),
+    "verify": ("verifying", "pair"),
+    "decide": ("deciding", "document"),
+    "check": ("checking recall", "document"),
+    "write": ("writing", "document"),
+}
+"""What each stage is called, and what it counts."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Clock:
+    """Seconds by stage, and progress as it is made.
+
+    Parameters
+    ----------
+    progress : callable or bool, optional
+        Told of every step.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        Of each stage, without the time in which Numba compiled kernels, which is under "compile".
+    """
+
+    def __init__(self, progress: Progress | bool | None) -> None:
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise ArgumentTypeError(
+                f"progress: {type(progress).__name__} given; pass True for bars, or a function of a stage's name, "
+                "what is done and of how much"
+            )
+        self.seconds: dict[str, float] = {}
+        self._begin = time.perf_counter()
+        self._progress = progress if callable(progress) else None
+        self._done: tuple[int, int | None] = (0, None)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the clock was made."""
+        return round(time.perf_counter() - self._begin, 4)
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time what happens in the block, and log a line when it is done."""
+        start, compiling = time.perf_counter(), TimingListener()
+        self.report(name, 0, None)
+        with install_listener("numba:compile", compiling), self._heard(name, start):
+            yield
+        compiled = compiling.duration if compiling.done else 0.0
+        seconds = max(0.0, time.perf_counter() - start - compiled)
+        for key, value in ((name, seconds), ("compile", compiled)):
+            if value or key == name:
+                self.seconds[key] = round(self.seconds.get(key, 0.0) + value, 4)
+        progress_log.info("%s", _ended(name, self._done[0], seconds, compiled))
+
+    def report(self, name: str, done: int, total: int | None) -> None:
+        """Say how far a stage is."""
+        self._done = done, total
+        if self._progress is not None:
+            self._progress(name, done, total)
+
+    @contextlib.contextmanager
+    def _heard(self, name: str, start: float) -> Iterator[None]:
+        """Log how far the stage is whenever it has been silent for long."""
+        ended = threading.Event()
+
+        def speak() -> None:
+            while not ended.wait(SILENCE):
+                progress_log.info("%s", _so_far(name, *self._done, time.perf_counter() - start))
+
+        thread = threading.Thread(target=speak, name="neardup-progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _ended(name: str, done: int, seconds: float, compiled: float) -> str:
+    label, noun = STAGES.get(name, (name, "document"))
+    amount = f"{count(done, noun)} in " if done else ""
+    compiling = f", and {duration(compiled)} of compiling" if compiled else ""
+    return f"{label}: {amount}{duration(seconds)}{compiling}"
+
+
+def _so_far(name: str, done: int, total: int | None, seconds: float) -> str:
+    """ "sketching: 1,200 of 5,000 documents (24.0%), 40 a second, 1 min 35 s left"."""
+    label, noun = STAGES.get(name, (name, "document"))
+    if not done:
+        return f"{label}: {duration(seconds)} so far"
+    rate = done / seconds
+    amount, left = count(done, noun), ""
+    if total is not None and total >= done:
+        amount = f"{done:,} of {count(total, noun)} ({percent(done / total)})"
+        left = f", {duration((total - done) / rate)} left"
+    return f"{label}: {amount}, {rate:,.0f} a second{left}"
+
+
+def with_bars(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator of what takes `progress`: with True, bars are shown meanwhile, on stderr or in a notebook."""
+
+    @functools.wraps(function)
+    def shown(*arguments: P.args, **options: P.kwargs) -> R:
+        if options.get("progress") is not True:
+            return function(*arguments, **options)
+        from .bars import bars
+
+        with bars() as report:
+            options["progress"] = report
+            return function(*arguments, **options)
+
+    return shown

@@ -1,0 +1,149 @@
+"""URIs: the file system that one names, and the same URI without what is secret in it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+from pyarrow import fs
+
+from ..errors import InputError
+
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]+://"
+_URI = re.compile(rf"(?:[A-Za-z][A-Za-z0-9+.-]*::)*{_SCHEME}")
+_CHAINED = re.compile(rf"::(?=(?:[A-Za-z][A-Za-z0-9+.-]*::)*{_SCHEME})")
+_INSIDE_TEXT = re.compile(rf"{_SCHEME}[^\s'\"<>`]+")
+_HARMLESS = {  # names of query parameters whose values are no secret
+    *("region", "scheme", "endpoint_override", "allow_bucket_creation", "allow_bucket_deletion"),
+    *(
+        "check_directory_existence_before_creation",
+        "allow_delayed_open",
+        "background_writes",
+        "force_virtual_addressing",
+    ),
+    *("tls_ca_file_path", "tls_ca_dir_path", "tls_verify_certificates", "connect_timeout", "request_timeout"),
+    *("retry_limit_seconds", "default_metadata", "blob_storage_authority", "dfs_storage_authority", "enable_tls"),
+    *("blob_storage_scheme", "dfs_storage_scheme", "replication", "buffer_size", "default_block_size", "versionid"),
+    *("use_mmap", "project_id"),
+}
+_WITHOUT_PORT = ("s3", "gs", "gc", "abfs", "wasb", "az", "oss", "hf")  # what follows these is a bucket, never host:port
+_NO_SECRET_USER = ("abfs", "abfss", "wasb", "wasbs", "hdfs", "viewfs")  # the part before @ is a container or a user
+_PACKAGES = {"hf": "huggingface_hub", "http": "'fsspec[http]'", "https": "'fsspec[http]'"}
+
+
+def is_uri(source: str) -> bool:
+    """Whether the source begins like ``s3://``, also behind ``zip::`` and the like."""
+    return _URI.match(source) is not None
+
+
+def masked(source: str) -> str:
+    """The source as it may be shown and stored: in a URI, ``***`` in place of user names, passwords and the values of
+    all query parameters that are not known to be harmless. Paths are returned as they are."""
+    return "::".join(map(_masked, _CHAINED.split(source))) if is_uri(source) else source
+
+
+def is_masked(source: str) -> bool:
+    """Whether `masked` left something out."""
+    return is_uri(source) and re.search(r"://\*\*\*@|[?&;](?:[^=&;]*=)?\*\*\*", source) is not None
+
+
+def masked_text(text: str, uri: str = "") -> str:
+    """A message with every URI in it masked, and what is secret in `uri` wherever it stands."""
+    if is_uri(uri):
+        text = text.replace(uri, masked(uri))
+        for secret in sorted(_secrets(uri), key=len, reverse=True):
+            text = text.replace(secret, "***")
+    return _INSIDE_TEXT.sub(lambda found: masked(found[0]), text)
+
+
+def split_query(uri: str) -> tuple[str, str]:
+    """The URI up to its query, and the query with its question mark."""
+    path, mark, query = uri.partition("?")
+    return path, mark + query
+
+
+def file_system(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system that a URI names, and the path within it: Arrow's own, or one of fsspec where Arrow has none.
+
+    Raises
+    ------
+    InputError
+        If there is none, with what has to be installed where that may help. No message holds a secret.
+    """
+    shown = masked(uri)
+    try:
+        return fs.FileSystem.from_uri(uri)
+    except ImportError:
+        pass
+    except Exception as error:  # hf:// raises what it likes
+        if "Unrecognized filesystem type" not in str(error):
+            raise InputError(f"{shown}: cannot be opened ({_brief(error, uri)}).") from None
+    scheme = uri.partition("://")[0].removeprefix("fsspec+")
+    package = _PACKAGES.get(scheme, "fsspec")
+    try:
+        import fsspec
+    except ImportError:
+        raise InputError(f"{shown}: {scheme}:// is read through fsspec; install it: pip install {package}") from None
+    try:
+        found, path = fsspec.url_to_fs(uri.removeprefix("fsspec+"))
+    except ImportError as error:
+        why = _brief(error, uri)
+        raise InputError(f"{shown}: {scheme}:// needs another package ({why}); pip install {package}") from None
+    except Exception as error:  # so do all of fsspec's
+        raise InputError(f"{shown}: cannot be opened ({_brief(error, uri)}).") from None
+    if type(found).__name__ == "LocalFileSystem":
+        return fs.LocalFileSystem(), path
+    return fs.PyFileSystem(fs.FSSpecHandler(found)), path
+
+
+def _brief(error: BaseException, uri: str) -> str:
+    text = " ".join(masked_text(str(error), uri).split())
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _masked(uri: str) -> str:
+    scheme, user, path, parameters = _parts(uri)
+    if user:
+        user = f"{user}@" if _is_open(scheme, user) else "***@"
+    return f"{scheme}{user}{path}{''.join(mark + _masked_parameter(text) for mark, text in parameters)}"
+
+
+def _masked_parameter(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if not text or (name.lower() in _HARMLESS and "@" not in unquote(value)):
+        return text
+    return f"{name}=***" if equals else "***"
+
+
+def _is_open(scheme: str, user: str) -> bool:
+    """Whether what stands before @ is no secret."""
+    return user == "anonymous" or (scheme.removesuffix("://").lower() in _NO_SECRET_USER and ":" not in user)
+
+
+def _secrets(uri: str) -> set[str]:
+    """What `masked` hides, whole, in parts and decoded."""
+    found: set[str] = set()
+    for part in _CHAINED.split(uri):
+        scheme, user, _, parameters = _parts(part)
+        if user and not _is_open(scheme, user):
+            found |= {user, *user.split(":")}
+        found |= {text.partition("=")[2] or text for _, text in parameters if _masked_parameter(text) != text}
+    found |= {unquote(secret) for secret in found}
+    return {secret for secret in found if len(secret) > 3}  # shorter ones are parts of words
+
+
+def _parts(uri: str) -> tuple[str, str, str, list[tuple[str, str]]]:
+    """Scheme, what stands before @, path, and each parameter of the query with the mark before it."""
+    found = re.match(rf"(?:[A-Za-z][A-Za-z0-9+.-]*::)*{_SCHEME}", uri)
+    scheme = "" if found is None else found[0]
+    rest = uri[len(scheme) :]
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    user, at, _ = authority.rpartition("@")
+    is_port = not at and re.fullmatch(r"(?:\[.*\]|[^:]*):\d*", authority) is not None
+    if ":" in authority.partition("@")[0] and (not is_port or scheme.lower().startswith(_WITHOUT_PORT)):
+        # A password may hold anything where it is not encoded: all up to the last @ may be part of it.
+        user, at, _ = rest.rpartition("@")
+    rest = rest[len(user) + len(at) :]
+    path, mark, query = rest.partition("?")
+    marks = [mark, *re.findall("[&;]", query)]
+    return scheme, user, path, list(zip(marks, re.split("[&;]", query), strict=True)) if mark else []

@@ -1,0 +1,22 @@
+"""What the package logs."""
+
+from __future__ import annotations
+
+import logging
+
+from .printable import printable
+
+
+class _Printable(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = printable(record.getMessage()), None
+        return True
+
+
+log = logging.getLogger("neardup_gpu")
+"""Each record is one line of printable text, whatever names and values it repeats."""
+
+log.addFilter(_Printable())
+
+progress_log = logging.getLogger("neardup_gpu.progress")
+"""A line a stage, and one every half minute."""

@@ -1,0 +1,373 @@
+"""Whether a page of HTML can be parsed in time proportional to its length.
+
+An HTML parser follows the HTML Standard, which lets a short page ask for a lot of work: elements that nest a hundred
+thousand deep, formatting elements that are opened again in every paragraph, tags with a million attributes. One such
+page stops a crawl. So a small automaton reads each page first and bounds this work from above, and a page beyond the
+bounds never meets the parser.
+
+The automaton divides a page into tags as the Standard's tokenizer does, and keeps a stack that holds at least the
+elements that the parser has open: it takes one off only for an end tag of its name or a start tag that implies its end
+(``<li>`` after ``<li>``), and only from the top, where the parser has either the same element or none of it. So a page
+whose end tags are missing or out of order is taken to nest deeper than it does, never less deep. Where the parser may
+read either tags or text (``<style>`` in ``<svg>``, ``<select>`` or ``<frameset>``), start tags count, end tags do not.
+
+Source: HTML Standard, 13.2.5 (tokenization) and 13.2.6 (tree construction). Cost: one pass over the bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neardup_gpu.kernels.launch import jit
+
+MAX_OPEN = 2048
+"""Elements open at a time: a parser's time grows with the square of the depth, 20 ms for this one."""
+
+MAX_ATTRIBUTES = 512
+"""Attributes of one tag, and of all <html> and <body> tags together, each of which is compared with all others."""
+
+MAX_OPTIONS = 4096
+"""Options of one <select>: a parser's time grows with the square of their number, 0.1 s for this one."""
+
+FREE_COPIES = 1 << 16
+"""Formatting elements that may be opened again by later paragraphs, beside one for every two bytes of the page."""
+
+VOID, RAW, FORMATTING, FOREIGN, SELECT, TABLE, OPTION, ROOT, FRAMESET = (1 << i for i in range(9))
+P, CLOSES_P, ITEM, TERM, CELL, ROW, GROUP, BREAKS_OUT, INTEGRATES = (1 << i for i in range(9, 18))
+
+_CLASSES = {
+    VOID: "area base basefont bgsound br col embed frame hr image img input keygen link meta param source track wbr",
+    RAW: "script style xmp iframe noembed noframes noscript title textarea plaintext",
+    FORMATTING: "a b big code em font i nobr s small strike strong tt u",
+    FOREIGN: "svg math",
+    SELECT: "select",
+    TABLE: "table",
+    OPTION: "option",
+    ROOT: "html body",
+    FRAMESET: "frameset",
+    P: "p",
+    CLOSES_P: "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer "
+    "header hgroup main menu nav ol section summary ul h1 h2 h3 h4 h5 h6 pre listing p li dd dt",
+    ITEM: "li",
+    TERM: "dd dt",
+    CELL: "td th",
+    ROW: "tr",
+    GROUP: "tbody thead tfoot",
+    BREAKS_OUT: "b big blockquote body br center code dd div dl dt em embed font h1 h2 h3 h4 h5 h6 head hr i img li "
+    "listing menu meta nobr ol p pre ruby s small span strike strong sub sup table tt u ul var",
+    INTEGRATES: "foreignobject desc title mi mo mn ms mtext annotation-xml",
+}
+_FNV_BASIS, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
+
+
+def _hashed(name: str) -> int:
+    """FNV-1a of 64 bits."""
+    value = _FNV_BASIS
+    for byte in name.encode():
+        value = (value ^ byte) * _FNV_PRIME % 2**64
+    return value
+
+
+_FOUND: dict[int, int] = {}
+for _flag, _names in _CLASSES.items():
+    for _each in _names.split():
+        _FOUND[_hashed(_each)] = _FOUND.get(_hashed(_each), 0) | _flag
+NAMES = np.array(sorted(_FOUND), np.uint64)
+KINDS = np.array([_FOUND[each] for each in sorted(_FOUND)], np.int64)
+_SCRIPT, _PLAINTEXT = np.uint64(_hashed("script")), np.uint64(_hashed("plaintext"))
+
+
+def is_tame(page: bytes) -> bool:
+    """Whether a parser needs time and memory in proportion to the page's length, by the bounds of this module.
+
+    Parameters
+    ----------
+    page : bytes
+        In an encoding whose bytes below 128 are ASCII, as those of UTF-8 are.
+    """
+    return bool(_is_tame(np.frombuffer(page, np.uint8), NAMES, KINDS))
+
+
+@jit()
+def _is_tame(page, names, kinds):
+    names_at, lengths, classes = (
+        np.empty(MAX_OPEN, np.int64),
+        np.empty(MAX_OPEN, np.int64),
+        np.empty(MAX_OPEN, np.int64),
+    )
+    places = np.empty(MAX_OPEN, np.int64)  # of formatting elements: that of their tag among the distinct ones
+    tags_at, tag_lengths, opened = (
+        np.empty(MAX_OPEN, np.int64),
+        np.empty(MAX_OPEN, np.int64),
+        np.zeros(MAX_OPEN, np.int64),
+    )
+    depth = tables = foreign = selects = framesets = 0  # open, or possibly open
+    options = root_attributes = num_tags = active = copies = 0
+    outside = 0  # within <svg> or <math>: 0 in it, the depth of an element of HTML that it holds, or -1: it has ended
+    doubtful_at = doubtful_length = 0  # name of an element of which nobody knows whether it holds tags or text
+    most_copies = FREE_COPIES + len(page) // 2
+    i = 0
+    while i + 1 < len(page):
+        if page[i] != ord("<"):
+            i += 1
+            continue
+        if page[i + 1] == ord("!") or page[i + 1] == ord("?"):
+            i = i + 2 if doubtful_length or foreign else _after_declaration(page, i)
+            continue
+        closing = page[i + 1] == ord("/")
+        start = i + 1 + closing
+        if start >= len(page) or not _is_letter(page[start]):
+            i = _after(page, start, ord(">")) if closing and doubtful_length == 0 else start
+            continue
+        at = _name_end(page, start)
+        kind = _kind(page, start, at, names, kinds)
+        end, attributes, closes_itself = _attributes(page, at)
+        if doubtful_length:
+            end = at  # what follows may be no attributes, and hide tags
+            if closing:
+                if _same(page, start, at - start, doubtful_at, doubtful_length):
+                    doubtful_length = 0
+                i = end
+                continue
+        copies += active
+        if attributes > MAX_ATTRIBUTES or copies > most_copies:
+            return False
+        i = end
+        if kind & SELECT:
+            options = 0
+        if closing:
+            if depth and _same(page, start, at - start, names_at[depth - 1], lengths[depth - 1]):
+                depth -= 1
+                selects -= (kind & SELECT) != 0
+                tables -= (kind & TABLE) != 0
+                if kind & FOREIGN:
+                    foreign -= 1
+                    outside = -1 if foreign else 0
+                elif outside > depth:
+                    outside = 0
+                if kind & FORMATTING:
+                    opened[places[depth]] -= 1
+                    active -= opened[places[depth]] < 3
+            elif foreign and outside == 0 and kind & BREAKS_OUT and kind & (P | VOID):
+                outside = -1  # </p> and </br> stand for <p></p> and <br>
+            continue
+        if kind & ROOT:
+            root_attributes += attributes
+        if kind & OPTION:
+            options += 1
+        if root_attributes > MAX_ATTRIBUTES or options > MAX_OPTIONS:
+            return False
+        if kind & RAW and doubtful_length == 0:
+            if foreign == 0 and selects == 0 and framesets == 0:
+                i = _after_raw(page, end, start, at - start, _hash(page, start, at))
+                continue
+            doubtful_at, doubtful_length = start, at - start
+        in_foreign = foreign > 0 and outside == 0
+        if (kind & (ROOT | VOID) and foreign == 0) or (in_foreign and closes_itself and not kind & BREAKS_OUT):
+            continue
+        while foreign == 0 and depth and _implies_end(kind, classes[depth - 1]):
+            depth -= 1
+        if depth + 3 * tables >= MAX_OPEN:  # <table> opens <tbody> and <tr> by itself
+            return False
+        names_at[depth], lengths[depth], classes[depth] = start, at - start, kind
+        if kind & FORMATTING:
+            place = _place(page, start, end - start, tags_at, tag_lengths, opened, num_tags)
+            if place == num_tags:
+                tags_at[place], tag_lengths[place] = start, end - start
+                num_tags += 1
+            active += opened[place] < 3  # of equal ones the parser keeps three
+            opened[place] += 1
+            places[depth] = place
+        depth += 1
+        selects += (kind & SELECT) != 0
+        tables += (kind & TABLE) != 0
+        framesets += (kind & FRAMESET) != 0
+        if kind & FOREIGN:
+            foreign += 1
+            outside = 0
+        elif in_foreign and kind & BREAKS_OUT:
+            outside = -1
+        elif in_foreign and kind & INTEGRATES:
+            outside = depth
+    return True
+
+
+@jit()
+def _implies_end(start, top):
+    """Whether a start tag of some classes ends the element on top of the stack."""
+    wanted = 0
+    if top & P:
+        wanted = CLOSES_P
+    elif top & (ITEM | TERM | OPTION):
+        wanted = top & (ITEM | TERM | OPTION)
+    elif top & CELL:
+        wanted = CELL | ROW | GROUP
+    elif top & ROW:
+        wanted = ROW | GROUP
+    elif top & GROUP:
+        wanted = GROUP
+    return (start & wanted) != 0
+
+
+@jit()
+def _place(page, at, length, tags_at, tag_lengths, opened, num_tags):
+    """Place of a formatting tag among the distinct ones; else the first that nobody needs any more."""
+    free = num_tags
+    for place in range(num_tags):
+        if tag_lengths[place] == length and _same(page, at, length, tags_at[place], length):
+            return place
+        if opened[place] == 0 and free == num_tags:
+            free = place
+    if free < num_tags:
+        tags_at[free], tag_lengths[free] = at, length
+    return free
+
+
+@jit()
+def _lower(byte):
+    return byte | 0x20 if ord("A") <= byte <= ord("Z") else byte
+
+
+@jit()
+def _is_letter(byte):
+    return ord("a") <= (byte | 0x20) <= ord("z")
+
+
+@jit()
+def _is_space(byte):
+    return byte == 32 or (9 <= byte <= 13 and byte != 11)
+
+
+@jit()
+def _same(page, a, length_a, b, length_b):
+    """Whether two ranges of the page are alike but for case."""
+    if length_a != length_b:
+        return False
+    for i in range(length_a):
+        if _lower(page[a + i]) != _lower(page[b + i]):
+            return False
+    return True
+
+
+@jit()
+def _hash(page, start, stop):
+    value = np.uint64(_FNV_BASIS)
+    for i in range(start, stop):
+        value = (value ^ np.uint64(_lower(page[i]))) * np.uint64(_FNV_PRIME)
+    return value
+
+
+@jit()
+def _kind(page, start, stop, names, kinds):
+    """Classes of the element of a name; 0 where none matters."""
+    if stop - start > 14:
+        return 0
+    name = _hash(page, start, stop)
+    place = np.searchsorted(names, name)
+    return kinds[place] if place < len(names) and names[place] == name else 0
+
+
+@jit()
+def _name_end(page, i):
+    while i < len(page) and not _is_space(page[i]) and page[i] != ord("/") and page[i] != ord(">"):
+        i += 1
+    return i
+
+
+@jit()
+def _after(page, i, byte):
+    """Where the text after the next such byte begins."""
+    while i < len(page) and page[i] != byte:
+        i += 1
+    return min(i + 1, len(page))
+
+
+@jit()
+def _after_declaration(page, i):
+    """Where the text after a comment, a doctype or the like begins, of which the first two bytes are at i."""
+    if not _begins_comment(page, i):
+        return _after(page, i + 2, ord(">"))
+    if i + 4 < len(page) and page[i + 4] == ord(">"):
+        return i + 5
+    i += 4  # as <!---> is whole, the dashes that begin may also end
+    while i < len(page):
+        if page[i] == ord(">") and page[i - 1] == ord("-") and page[i - 2] == ord("-"):
+            return i + 1
+        if page[i] == ord(">") and page[i - 1] == ord("!") and page[i - 2] == ord("-") and page[i - 3] == ord("-"):
+            return i + 1
+        i += 1
+    return i
+
+
+@jit()
+def _begins_comment(page, i):
+    return i + 3 < len(page) and page[i + 1] == ord("!") and page[i + 2] == ord("-") and page[i + 3] == ord("-")
+
+
+@jit()
+def _attributes(page, i):
+    """(where the tag has ended, number of attributes, whether it closes itself), after its name."""
+    attributes, closes_itself = 0, False
+    while i < len(page):
+        if page[i] == ord(">"):
+            return i + 1, attributes, closes_itself
+        if _is_space(page[i]) or page[i] == ord("/"):
+            closes_itself = page[i] == ord("/")
+            i += 1
+            continue
+        closes_itself = False
+        attributes += 1
+        i += 1  # an equals sign may begin a name
+        while i < len(page) and page[i] != ord("=") and page[i] != ord("/") and page[i] != ord(">"):
+            if _is_space(page[i]):
+                break
+            i += 1
+        value = i
+        while value < len(page) and _is_space(page[value]):
+            value += 1
+        if value >= len(page) or page[value] != ord("="):
+            continue
+        i = value + 1
+        while i < len(page) and _is_space(page[i]):
+            i += 1
+        if i < len(page) and (page[i] == ord('"') or page[i] == ord("'")):
+            i = _after(page, i + 1, page[i])
+            continue
+        while i < len(page) and not _is_space(page[i]) and page[i] != ord(">"):
+            i += 1
+    return len(page), attributes, closes_itself
+
+
+@jit()
+def _after_raw(page, i, name_at, length, name):
+    """Where the markup after an element of text begins: after its end tag, which a script may hide in a comment."""
+    if name == _PLAINTEXT:
+        return len(page)
+    escaped = hidden = False
+    while i + 1 < len(page):
+        if name == _SCRIPT and page[i] == ord(">") and escaped and page[i - 1] == ord("-") and page[i - 2] == ord("-"):
+            escaped = hidden = False
+        if page[i] != ord("<"):
+            i += 1
+            continue
+        if name == _SCRIPT and _begins_comment(page, i) and not escaped:
+            escaped = True
+            i += 4
+            continue
+        closing = page[i + 1] == ord("/")
+        start = i + 1 + closing
+        at = _word_end(page, start)
+        ends = at < len(page) and (_is_space(page[at]) or page[at] == ord("/") or page[at] == ord(">"))
+        if ends and _same(page, start, at - start, name_at, length):
+            if closing and not hidden:
+                return _attributes(page, at)[0]
+            hidden = escaped and not closing
+        i = start
+    return len(page)
+
+
+@jit()
+def _word_end(page, i):
+    while i < len(page) and _is_letter(page[i]):
+        i += 1
+    return i
