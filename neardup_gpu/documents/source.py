@@ -37,7 +37,7 @@ from .columns import (
     plain_type,
     refuse_artefact,
 )
-from .find import ARTEFACTS, File, Found, escaped_name, find_files, one_kind
+from .find import LEFT_OUT, File, Found, escaped_name, find_files, one_kind
 from .ipc import Ipc
 from .jsonlines import JsonLines, json_words
 from .kept import Rows, writing
@@ -196,7 +196,7 @@ def _without_artefacts(readers: list[Any], found: Found) -> list[Any]:
         if kind is None or reader.file.how == "name":
             documents.append(reader)
         else:
-            found.leave_out(ARTEFACTS, reader.name)
+            found.leave_out("artefacts", reader.name)
     return documents
 
 
@@ -205,9 +205,9 @@ def _tell(source: str, left_out: dict[str, list[str]]) -> None:
     parts = []
     for reason, names in left_out.items():
         more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-        parts.append(f"{len(names):,} {reason} ({', '.join(names[:3])}{more})")
+        parts.append(f"{LEFT_OUT[reason]}: {len(names):,} ({', '.join(names[:3])}{more})")
     if parts:
-        logger.info("%s: left out %s", source, "; ".join(parts))
+        logger.info("%s: left out, %s", source, "; ".join(parts))
 
 
 def open_described(description: dict[str, Any]) -> Documents:
