@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
-from ..recipe import METADATA_KEY
+from ..recipe import METADATA_KEY, TELLING
 
 
 def is_view(kind: pa.DataType) -> bool:
@@ -78,14 +78,6 @@ def default_text_column(name: str, schema: pa.Schema, others: Collection[str]) -
     )
 
 
-TELLING = {  # a column by which each kind of file that this package writes is known
-    "documents": "duplicate_of",
-    "pairs": "id_a",
-    "matches": "query_id",
-    "sketches": "signature",
-    "simhashes": "simhash",
-    "frequencies": "token",
-}
 _OWN_STRINGS = {"id", "id_a", "id_b", "query_id", "duplicate_of", "group", "file", "reason"}
 
 

@@ -455,6 +455,13 @@ def relative_names(files: list[File]) -> list[str]:
     return names
 
 
+def names_below(files: list[File]) -> list[str]:
+    """`relative_names` with the ``key=value`` folders that all files lie in, which hold a column where data is
+    partitioned."""
+    names = relative_names(files)
+    return [partition_of(file.path.removesuffix(name)) + name for file, name in zip(files, names, strict=True)]
+
+
 def partition_of(path: str) -> str:
     """The ``key=value`` folders that the file lies in, as ``key=value/.../``; else nothing."""
     partition = ""
