@@ -25,12 +25,12 @@ from typing import Any
 
 import numba
 import numpy as np
-from run import launch
 
 from neardup_gpu.hamming import HammingIndex, join, pairs, read_chunks, scan
 
 from . import peers
 from .kernels import figure
+from .run import launch
 
 RADIUS = 3
 PLANTED = 10_000
@@ -48,7 +48,7 @@ MULTIHASH = ("multihash,4,16,0", "multihash,2,32,1")  # both exact for radius 3
 ALONE = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
-from hamming import RADIUS, fingerprints
+from benchmarks.hamming import RADIUS, fingerprints
 from neardup_gpu.hamming import pairs
 pairs(fingerprints(1000), RADIUS)
 words = fingerprints(int(sys.argv[2]))
@@ -153,7 +153,7 @@ def all_pairs(n: int, repeat: int, cache: Path | None) -> list[dict]:
     context = {"fingerprints": n, "radius": RADIUS}
     known = {"pairs": len(found.left), "design": str(found.design), "uncompared": found.num_uncompared}
     figures = [seconds("all pairs", timed(repeat, lambda: pairs(words, RADIUS)), **context, **known)]
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).resolve().parent.parent)
     peak = {what: launch([sys.executable, "-c", ALONE, here, n, what])["peak_mb"] for what in ("nothing", "pairs")}
     tables, more = found.design.memory(n) / 1e6, peak["pairs"] - peak["nothing"]
     known = {

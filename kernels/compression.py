@@ -637,6 +637,49 @@ def _search(books, offsets, blocks, keys, firsts, rows, queries, parts, tops, ra
     return packed[:size], distance[:size], num_large, num_uncompared
 
 
+def _are_few(blocks, masks, queries):
+    """Whether queries decode what they touch, each by itself."""
+    return len(queries) <= max(_FEW, len(blocks) // (2 * max(1, len(masks)))) and queries.ndim == 1
+
+
+@jit()
+def _runs_touched(offsets, keys, queries, parts, tops):
+    """See `touched`."""
+    num_tables = len(tops)
+    starts = np.empty(len(queries) * num_tables, np.int64)
+    stops = np.empty_like(starts)
+    for query in range(len(queries)):
+        for table in range(num_tables):
+            here = keys[offsets[table] : offsets[table + 1]]
+            word = np.uint64(0)
+            for part in range(parts.shape[1]):
+                word |= move(queries[query], parts[table, part, 0], parts[table, part, 1])
+            low, high = word & tops[table], word | ~tops[table]
+            start, stop = interpolation_search(here, low, 0, len(here)), len(here)
+            if high < np.uint64(2**64 - 1):
+                stop = min(interpolation_search(here, high + np.uint64(1), 0, len(here)) + 2, stop)
+            at = query * num_tables + table
+            starts[at], stops[at] = offsets[table] + max(start - 1, 0), offsets[table] + stop
+    return starts, stops
+
+
+def touched(offsets, blocks, keys, masks, queries):
+    """Which blocks, and keys, decide the answer of `probe_cpu` to a few queries; None for many.
+
+    Of each query and table: from the block before the one in which its bucket begins, or would, to the second whose key
+    is beyond the bucket. As in `hamming.touched`, whatever else a search reads on its way may be damaged.
+
+    Returns
+    -------
+    starts, stops : arrays of int64, shape (queries x tables,)
+        Runs of blocks.
+    """
+    if not _are_few(blocks, masks, queries):
+        return None
+    prepared = hamming.plan(masks)
+    return _runs_touched(offsets, keys, queries, prepared.moves, prepared.tops)
+
+
 def probe_cpu(
     lengths,
     offsets,
@@ -656,7 +699,7 @@ def probe_cpu(
     For many this takes 12 bytes for each word of the blocks of a table that some query touches, at most the raw table.
     """
     _check(lengths, offsets, blocks, firsts, keys, rows)
-    if len(queries) > max(_FEW, len(blocks) // (2 * max(1, len(masks)))) or queries.ndim > 1:
+    if not _are_few(blocks, masks, queries):
         backend, limits = (hamming.table_cpu, decode_cpu, gather.cpu, hamming.probe_cpu), (bucket_limit, bucket_probe)
         tables = lengths, offsets, blocks, keys, firsts
         return _probe_by_blocks(np, backend, tables, rows, masks, queries, radius, *limits, fingerprints)

@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from .launch import Device, cuda, jit, kernel, namespace, to_host
+from .launch import Device, check_rows, cuda, jit, kernel, namespace, to_host
 from .pairtables import most_rows
 
 NO_LIMIT = 2**62
@@ -305,15 +305,9 @@ def _sorted(words, num_bits):
     return words, rows
 
 
-def _check_rows(array):
-    """Rows are 32 bits in tables, and pairs of them one word."""
-    if len(array) >= 2**32 - 1:
-        raise ValueError(f"a table holds fewer than 2**32 - 1 fingerprints, not {len(array)}: divide them")
-
-
 def table_cpu(fingerprints, mask, whole):
     """As `table_reference`: by radix sort, 11 bits at a time."""
-    _check_rows(fingerprints)
+    check_rows(len(fingerprints), "fingerprints")
     prepared = plan(mask.reshape(1, *mask.shape))
     words = _permuted(np.ascontiguousarray(_columns(fingerprints)), prepared.moves[0])
     return _sorted(words, 64 if whole else int(prepared.tops[0]).bit_count())
@@ -331,7 +325,7 @@ def _write_first(words, others, rows, first):
 
 def first_cpu(fingerprints):
     """As `first_reference`: by sorting, which puts the rows of each fingerprint side by side, the first one first."""
-    _check_rows(fingerprints)
+    check_rows(len(fingerprints), "fingerprints")
     columns = _columns(fingerprints)
     lower = np.ascontiguousarray(columns[:, 1]) if columns.shape[1] == 2 else np.empty(0, np.uint64)
     if len(lower):
@@ -532,10 +526,10 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
 
     Raises
     ------
-    ValueError
+    ResourceError
         If there are 2**32 - 1 rows or more.
     """
-    _check_rows(fingerprints)
+    check_rows(len(fingerprints), "fingerprints")
     prepared, masks, values = plan(masks), _columns(masks), np.ascontiguousarray(_columns(fingerprints))
     found, num_large, num_uncompared = _Matches(values, values, radius), 0, 0
     for number, top in enumerate(prepared.tops):
@@ -668,6 +662,96 @@ def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, buc
     return packed[:size], distance[:size], num_large, num_uncompared
 
 
+@jit()
+def _touched(words, queries, parts, tops, radius):
+    """See `touched`."""
+    num_tables, n = words.shape
+    starts = np.empty(len(queries) * num_tables, np.int64)
+    stops, near, size = np.empty_like(starts), np.empty(16, np.int64), 0
+    permuted, places = np.empty(num_tables, np.uint64), np.empty((num_tables, 2), np.int64)
+    per_word = parts.shape[1] // queries.shape[1]
+    for query in range(len(queries)):
+        for table in range(num_tables):
+            word = np.uint64(0)
+            for column in range(queries.shape[1]):
+                for part in range(column * per_word, (column + 1) * per_word):
+                    word |= move(queries[query, column], parts[table, part, 0], parts[table, part, 1])
+            permuted[table] = word
+            places[table] = _around(words[table], word & tops[table])
+        for table in range(num_tables):
+            word, top, column = permuted[table], tops[table], words[table]
+            start = stop = interpolation_search(column, word & top, places[table, 0], places[table, 1])
+            if start < n and (column[start] ^ word) & top == np.uint64(0):
+                stop = _bucket_stop(column, start, n, top)
+            at = query * num_tables + table
+            starts[at], stops[at] = table * n + max(start - 1, 0), table * n + min(stop + 1, n)
+            more = _num_near(word, column, start, stop, radius)
+            if size + more > len(near):
+                near = np.concatenate((near, np.empty(size + more, np.int64)))
+            if more:
+                for j in range(start, stop):
+                    if count_bits(word ^ column[j]) <= np.uint64(radius):
+                        near[size] = table * n + j
+                        size += 1
+    return starts, stops, near[:size]
+
+
+def touched(words, masks, queries, radius):
+    """What of some tables decides the answer of `probe_cpu` to a few queries; None for many, which read everything.
+
+    Of each query's bucket in each table the words, the one before and the one after. Whatever else a search reads on
+    its way may be damaged: a search that ends between two words in order, the one below what is sought and the other
+    not, has ended where it had to. `probe_cpu` searches alike, so it ends there, too.
+
+    Returns
+    -------
+    starts, stops : arrays of int64, shape (queries x tables,)
+        Runs of words, numbered table after table.
+    near : array of int64
+        The words among them whose rows are looked at.
+    """
+    if len(queries) * _FEW > words.shape[1]:
+        return None
+    prepared = plan(masks)
+    return _touched(words, np.ascontiguousarray(_columns(queries)), prepared.moves, prepared.tops, radius)
+
+
+@jit()
+def _unread(starts, stops, item_bytes, block_bytes, done):
+    """See `unread`; some may be there more than once."""
+    size = 0
+    for write in (False, True):
+        found = np.empty(size if write else 0, np.int64)
+        size = 0
+        for i in range(len(starts)):
+            first = max(starts[i], 0) * item_bytes // block_bytes
+            last = (stops[i] * item_bytes - 1) // block_bytes if stops[i] > starts[i] else first - 1
+            for block in range(first, min(last + 1, len(done))):
+                if not done[block]:
+                    if write:
+                        found[size] = block
+                    size += 1
+    return found
+
+
+def unread(starts, stops, item_bytes, block_bytes, done):
+    """Numbers of the blocks of a file that hold values of some runs and are not `done`, in order, each once.
+
+    Parameters
+    ----------
+    starts, stops : arrays of int64
+    item_bytes, block_bytes : int
+        Of a value and of a block; the file begins with value 0 and has as many blocks as `done`.
+    done : array of uint8
+
+    Returns
+    -------
+    array of int64
+    """
+    found = _unread(starts, stops, item_bytes, block_bytes, done)
+    return np.unique(found) if len(found) > 1 else found
+
+
 @jit(parallel=True)
 def _count_near(words, queries, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops):
     """Where each query's bucket begins and ends, and how many in it are near; (matches of each run, large, left out).
@@ -754,10 +838,10 @@ def probe_cpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, f
 
     Raises
     ------
-    ValueError
+    ResourceError
         If there are 2**32 - 1 queries or more.
     """
-    _check_rows(queries)
+    check_rows(len(queries), "queries")
     prepared, masks, queries = plan(masks), _columns(masks), np.ascontiguousarray(_columns(queries))
     if len(queries) * _FEW > words.shape[1]:
         return _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe, fingerprints)
@@ -973,7 +1057,7 @@ def first_gpu(fingerprints):
 
 def table_gpu(fingerprints, mask, whole):
     """As `table_reference`: one thread a fingerprint, then a radix sort."""
-    _check_rows(fingerprints)
+    check_rows(len(fingerprints), "fingerprints")
     xp, prepared = namespace(), plan(mask.reshape(1, *mask.shape))
     words = _permuted_gpu(xp, _columns(xp.ascontiguousarray(fingerprints)), prepared.moves[0])
     order = xp.argsort(words if whole else words & prepared.tops[0], kind="stable")
@@ -997,10 +1081,10 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
 
     Raises
     ------
-    ValueError
+    ResourceError
         If there are 2**32 - 1 rows or more.
     """
-    _check_rows(fingerprints)
+    check_rows(len(fingerprints), "fingerprints")
     xp, prepared = namespace(), plan(masks)
     values = _columns(xp.ascontiguousarray(fingerprints))
     masks = _columns(xp.ascontiguousarray(masks))
@@ -1035,10 +1119,10 @@ def probe_gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, f
 
     Raises
     ------
-    ValueError
+    ResourceError
         If there are 2**32 - 1 queries or more.
     """
-    _check_rows(queries)
+    check_rows(len(queries), "queries")
     xp, prepared = namespace(), plan(masks)
     queries, masks = _columns(xp.ascontiguousarray(queries)), _columns(xp.ascontiguousarray(masks))
     values = queries if fingerprints is None else xp.ascontiguousarray(fingerprints)

@@ -29,6 +29,8 @@ import numpy as np
 from numba import types
 from numba.core import sigutils
 
+from neardup_gpu.errors import ResourceError
+
 from ._cache import KernelCache, private_folder
 
 
@@ -91,6 +93,16 @@ def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
     bounds = np.searchsorted(offsets, targets, side="left").astype(np.int64)
     bounds[0], bounds[-1] = 0, len(offsets) - 1
     return np.minimum(bounds, len(offsets) - 1)
+
+
+MOST_ROWS = 2**32 - 2
+"""Rows are numbers of 32 bits in tables, of which the greatest stands for none, and pairs of them one word."""
+
+
+def check_rows(count: int, what: str) -> None:
+    """Raise ResourceError if there are more than `MOST_ROWS` of something."""
+    if count > MOST_ROWS:
+        raise ResourceError(f"{what}: {count:,} rows, and there may be {MOST_ROWS:,}; divide them into several jobs")
 
 
 # ---------------------------------------------------------------------------------------------------------- on a GPU

@@ -7,7 +7,7 @@ pair that shares r features always collides in some table, and any other only by
 A bucket of m rows has m (m - 1) / 2 pairs. Above a limit, every row is compared only with the bucket's first
 `bucket_probe` rows, the best by priority, and the pairs that this leaves out are counted.
 
-Source: Manku, Jain and Das Sarma 2007, section 3, for tables of permuted features; Manasse 2012 for filters [k, s, r].
+Source: Manasse 2012, sections 3.1 and 6.1, for the tables; Broder 2000, section 3, for filters [k, s, r].
 Cost: C(k, r) sorts of one (key, row) table, one at a time, 24 bytes a row, and 16 to 32 bytes for each candidate pair;
 on a GPU see `gpu`.
 """
@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 from numba import prange, types
 
-from .launch import TABLES, cuda, jit, kernel, load, namespace, row_of, simulated
+from .launch import TABLES, check_rows, cuda, jit, kernel, load, namespace, row_of, simulated
 from .scalar import advance, advance_by_tables, byte_tables, prepare, rabin_words
 
 
@@ -197,8 +197,7 @@ def _sort_unique(packed, bits):
 
 def _row_bits(features):
     """Bits of a row number, so that a pair is one word."""
-    if len(features) >= 2**32:
-        raise ValueError(f"pair tables hold fewer than 2**32 rows, not {len(features)}: divide the documents")
+    check_rows(len(features), "documents")
     return max(1, len(features).bit_length())
 
 
@@ -210,8 +209,8 @@ def cpu(features, present, r, poly, bucket_limit, bucket_probe):
 
     Raises
     ------
-    ValueError
-        If there are 2**32 rows or more: pairs are sorted as one word of two 32-bit rows.
+    ResourceError
+        If there are 2**32 - 1 rows or more: pairs are sorted as one word of two 32-bit rows.
     """
     bits = _row_bits(features)
     rows = np.flatnonzero(present).astype(np.uint32)
@@ -436,8 +435,8 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
 
     Raises
     ------
-    ValueError
-        If there are 2**32 rows or more.
+    ResourceError
+        If there are 2**32 - 1 rows or more.
     """
     xp = namespace()
     bits = np.uint64(_row_bits(features))

@@ -33,42 +33,136 @@ except ImportError:
     sys.modules["neardup_gpu.kernels"] = _kernels
     _spec.loader.exec_module(_kernels)
 
+if TYPE_CHECKING:
+    from . import hamming, theory
+    from .data import Pairs, Ragged
+    from .documents import Documents, open_documents
+    from .errors import (
+        ArgumentTypeError,
+        BackendUnavailableError,
+        DamagedError,
+        InputError,
+        NeardupError,
+        OutputError,
+        ParameterError,
+        RecipeMismatchError,
+        ResourceError,
+    )
+    from .frequencies import Frequencies
+    from .hamming import (
+        HammingIndex,
+        Matches,
+        NearPairs,
+        TableDesign,
+    )
+    from .pipeline import (
+        Candidates,
+        Result,
+        Verified,
+        collide,
+        dedup,
+        find_pairs,
+        keep,
+        minhash,
+        shingle,
+        simhash,
+        sketch,
+        supershingles,
+        tokenize,
+        verify,
+    )
+    from .recipe import Filter, Recipe, SimhashRecipe
+
+__all__ = [
+    "ArgumentTypeError",
+    "BackendUnavailableError",
+    "Candidates",
+    "DamagedError",
+    "Documents",
+    "Filter",
+    "Frequencies",
+    "HammingIndex",
+    "InputError",
+    "Matches",
+    "NearPairs",
+    "NeardupError",
+    "OutputError",
+    "Pairs",
+    "ParameterError",
+    "Ragged",
+    "Recipe",
+    "RecipeMismatchError",
+    "ResourceError",
+    "Result",
+    "SimhashRecipe",
+    "TableDesign",
+    "Verified",
+    "collide",
+    "dedup",
+    "find_pairs",
+    "hamming",
+    "keep",
+    "minhash",
+    "open_documents",
+    "shingle",
+    "simhash",
+    "sketch",
+    "supershingles",
+    "theory",
+    "tokenize",
+    "verify",
+]
+
 _HOMES = {
-    "dedup": "pipeline",
-    "sketch": "pipeline",
-    "find_pairs": "pipeline",
-    "tokenize": "pipeline",
-    "shingle": "pipeline",
-    "minhash": "pipeline",
-    "supershingles": "pipeline",
-    "simhash": "pipeline",
-    "collide": "pipeline",
-    "verify": "pipeline",
-    "keep": "pipeline",
-    "Result": "pipeline",
-    "open_documents": "documents",
-    "Recipe": "recipe",
-    "SimhashRecipe": "recipe",
-    "Frequencies": "frequencies",
-    "HammingIndex": "hamming",
-    "Filter": "recipe",
-    "Ragged": "data",
-    "Pairs": "data",
-    "NeardupError": "errors",
+    "data": ("Pairs", "Ragged"),
+    "documents": ("Documents", "open_documents"),
+    "errors": (
+        "ArgumentTypeError",
+        "BackendUnavailableError",
+        "DamagedError",
+        "InputError",
+        "NeardupError",
+        "OutputError",
+        "ParameterError",
+        "RecipeMismatchError",
+        "ResourceError",
+    ),
+    "frequencies": ("Frequencies",),
+    "hamming": ("HammingIndex", "Matches", "NearPairs", "TableDesign"),
+    "pipeline": (
+        "Candidates",
+        "Result",
+        "Verified",
+        "collide",
+        "dedup",
+        "find_pairs",
+        "keep",
+        "minhash",
+        "shingle",
+        "simhash",
+        "sketch",
+        "supershingles",
+        "tokenize",
+        "verify",
+    ),
+    "recipe": ("Filter", "Recipe", "SimhashRecipe"),
 }
 
-__all__ = sorted(_HOMES)
 
+if not TYPE_CHECKING:  # a module with __getattr__ has any name, in the eyes of type checkers
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
+    def __getattr__(name: str) -> Any:
         import importlib
 
-        value = getattr(importlib.import_module(f"neardup_gpu.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'neardup_gpu' has no attribute {name!r}")
+        if name in ("hamming", "theory"):
+            return importlib.import_module(f"neardup_gpu.{name}")
+        for home, names in _HOMES.items():
+            if name in names:
+                value = getattr(importlib.import_module(f"neardup_gpu.{home}"), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module 'neardup_gpu' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})

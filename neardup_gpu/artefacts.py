@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .checksums import checksum, checksum_of_file
 from .data import bools
-from .errors import InputError, OutputError, ResourceError, want
+from .errors import DamagedError, NeardupError, OutputError
 from .recipe import METADATA_KEY
+from .tables import write_table
 
 if TYPE_CHECKING:
     from .documents import Documents
@@ -88,22 +92,54 @@ def write_result(folder: Path, result: Result, documents: Documents) -> None:
     """
     write_table(result.documents, folder / "documents.parquet")
     write_table(result.pairs, folder / "pairs.parquet")
+    if result.skipped is not None:
+        write_table(result.skipped, folder / "skipped.parquet")
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
     documents.write_kept(folder / KEPT, bools(result.documents["kept"].combine_chunks()))
 
 
 def write_report(folder: Path, report: dict[str, Any]) -> None:
-    """Write report.json, which makes a result a finished one, and lists all other files and their bytes."""
+    """Write report.json, which makes a result a finished one, and lists all other files, their bytes and checksums."""
     files = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
-    text = json.dumps({**report, "files": sizes}, indent=1, default=str)
-    (folder / REPORT).write_text(text + "\n", encoding="utf-8")
+    names = {path.relative_to(folder).as_posix(): path for path in files}
+    sizes = {name: path.stat().st_size for name, path in names.items()}
+    checksums = {name: checksum_of_file(path) for name, path in names.items()}
+    text = json.dumps({**report, "files": sizes, "checksums": checksums}, indent=1, default=str)
+    (folder / REPORT).write_bytes(_with_checksum(text.encode()))
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write an artefact as Parquet."""
-    pq.write_table(table, path, compression="zstd")
+def _with_checksum(text: bytes) -> bytes:
+    """A JSON object with one more entry, the checksum of the text before it."""
+    before = text.removesuffix(b"\n}")
+    return before + f',\n "checksum": "{checksum(before):016x}"\n}}\n'.encode()
+
+
+def report_is_as_written(folder: Path) -> bool:
+    """Whether no byte of a report was changed."""
+    text = (folder / REPORT).read_bytes()
+    before, comma, _ = text.rpartition(b',\n "checksum": ')
+    return bool(comma) and _with_checksum(before + b"\n}") == text
+
+
+@contextlib.contextmanager
+def using_report(folder: str | Path) -> Iterator[None]:
+    """Around what takes a report's entries for what they should be: it is damaged where they are not.
+
+    Raises
+    ------
+    DamagedError
+        In place of the errors that wrong entries lead to.
+    """
+    try:
+        yield
+    except NeardupError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DamagedError(
+            f"{Path(folder) / REPORT}: has changed since it was written ({type(error).__name__} in an entry); "
+            "run neardup dedup again"
+        ) from error
 
 
 def read_report(folder: str | Path) -> dict[str, Any]:
@@ -121,21 +157,3 @@ def read_report(folder: str | Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         pass
     raise OutputError(f"{folder}: not a finished result, there is no readable {REPORT}")
-
-
-def read_table(path: str | Path) -> pa.Table:
-    """Read an artefact.
-
-    Raises
-    ------
-    InputError
-        If it is missing or not a Parquet file.
-    """
-    try:
-        return pq.read_table(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, pa.ArrowException) as error:
-        if wanting := want(error):
-            raise ResourceError(wanting) from error
-        raise InputError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None

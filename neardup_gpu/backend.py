@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import numbers
 import os
 import re
 import sys
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from . import checks
 from .data import Ragged
-from .errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
+from .errors import ArgumentTypeError, BackendUnavailableError, NeardupError, ParameterError, ResourceError
 from .log import log
 from .report import count, shorten, size
 from .spool import DeviceSpool, Spool
@@ -59,6 +61,9 @@ def resolve(backend: str | None, device: int | None = None, gpu_memory: int | st
     BackendUnavailableError
         If it was asked for by name and cannot run here.
     """
+    checks.optional(checks.one_of, "backend", backend, BACKENDS)
+    if gpu_memory is not None:
+        parse_size(gpu_memory)
     options = {"--device": device, "--gpu-memory": gpu_memory}
     given = [f"{option} {value}" for option, value in options.items() if value is not None]
     asked = backend or os.environ.get("NEARDUP_BACKEND") or ("gpu" if given else None)
@@ -270,17 +275,19 @@ def parse_size(text: int | str, name: str = "gpu memory") -> int:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         If it is none.
     """
+    if isinstance(text, bool) or not isinstance(text, (str, numbers.Real)):
+        raise ArgumentTypeError(f"{name}: {checks.shown(text)} is no size; write 20GB, 20GiB or a number of bytes")
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b|bytes)?\s*", str(text), re.IGNORECASE)
-    if found is None or isinstance(text, bool):
-        raise ParameterError(f"{name} {text!r} is not a size; write 20GB, 20GiB or a number of bytes")
+    if found is None or len(found[1]) > 30:
+        raise ParameterError(f"{name} {checks.shown(text)} is not a size; write 20GB, 20GiB or a number of bytes")
     number, unit, binary = found.groups()
     power = "kmgt".index(unit.lower()) + 1 if unit else 0
     parsed = int(float(number) * (1024 if binary else 1000) ** power) if unit else int(float(number))
     if parsed < 1:
-        raise ParameterError(f"{name} {text!r} is nothing; write 20GB, 20GiB or a number of bytes")
+        raise ParameterError(f"{name} {checks.shown(text)} is nothing; write 20GB, 20GiB or a number of bytes")
     return parsed
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from math import nextafter
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from . import __version__, hamming_cli
 from .console import Place, notes, say, say_json, shown_progress, stdout
-from .errors import DamagedError, InputError, ParameterError
+from .errors import ParameterError
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -32,6 +31,8 @@ from .options import (
     IdColumn,
     Inputs,
     Json,
+    MaxDocumentBytes,
+    OnError,
     Overwrite,
     Quiet,
     Recall,
@@ -87,6 +88,8 @@ def dedup(
     id_column: IdColumn = None,
     html: Html = False,
     glob: Glob = None,
+    on_error: OnError = "stop",
+    max_document_bytes: MaxDocumentBytes = 1 << 30,
     against: Annotated[
         str | None,
         typer.Option(
@@ -226,6 +229,8 @@ def dedup(
             id_column=id_column,
             html=html,
             glob=glob,
+            on_error=on_error,
+            max_document_bytes=max_document_bytes,
             against=against,
             recipe=recipe,
             frequencies=frequencies,
@@ -257,6 +262,8 @@ def sketch(
     id_column: IdColumn = None,
     html: Html = False,
     glob: Glob = None,
+    on_error: OnError = "stop",
+    max_document_bytes: MaxDocumentBytes = 1 << 30,
     threshold: Threshold = None,
     recall: Recall = None,
     filter: FilterText = None,
@@ -286,6 +293,8 @@ def sketch(
             id_column=id_column,
             html=html,
             glob=glob,
+            on_error=on_error,
+            max_document_bytes=max_document_bytes,
             recipe=recipe,
             overwrite=overwrite,
             backend=backend,
@@ -307,6 +316,8 @@ def simhash(
     id_column: IdColumn = None,
     html: Html = False,
     glob: Glob = None,
+    on_error: OnError = "stop",
+    max_document_bytes: MaxDocumentBytes = 1 << 30,
     bits: Annotated[
         int, typer.Option("--bits", metavar="L", help="Bits of a simhash: 64 or 128.", rich_help_panel=MATCHING)
     ] = 64,
@@ -338,6 +349,8 @@ def simhash(
             id_column=id_column,
             html=html,
             glob=glob,
+            on_error=on_error,
+            max_document_bytes=max_document_bytes,
             recipe=recipe,
             frequencies=frequencies,
             temp_dir=temp_dir,
@@ -433,7 +446,7 @@ def curve(
     as_json: Json = False,
 ) -> None:
     """Show how likely a filter makes two documents candidates, by their resemblance."""
-    from . import theory
+    from . import checks, theory
 
     if filter is not None and threshold is None:
         if recall is not None:
@@ -441,7 +454,7 @@ def curve(
         k, s, r = theory.parse_filter(filter)
     else:
         threshold = 0.8 if threshold is None else threshold
-        theory.check_fraction("threshold", threshold, zero=False)
+        checks.fraction("threshold", threshold, zero=False)
         if filter is not None:
             _only_filter(recall)
             k, s, r = theory.parse_filter(filter)
@@ -478,32 +491,35 @@ def info(
     path: Annotated[
         str, typer.Argument(metavar="FILE", help="Any file that neardup wrote, or a result folder.", show_default=False)
     ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare every byte with the checksums that were written with it.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the recipe and the counts of any artefact."""
-    found = _describe(Path(path))
+    from . import info as artefact
+    from .artefacts import using_report
+
+    found = artefact.describe(Path(path))
+    if check:
+        found["checked"] = artefact.check(Path(path))
     if as_json:
         say_json(found)
         return
     width = stdout().width
     parts: list[Any] = [beside((found["kind"], "bold"), f"  {shorten(str(path), width - len(found['kind']) - 2)}")]
     if "report" in found:
-        parts += ["", *_reported(found["report"], width, found["folder"])]
+        with using_report(found["folder"]):
+            parts += ["", *summary(found["report"], width, output=found["folder"], verbose=True)]
     else:
         parts += [f"  {name.replace('_', ' '):14} {value:,}" for name, value in found["counts"].items()]
         if "columns" in found:
             parts.append(beside(f"  {'columns':14} {', '.join(found['columns'])}"))
         if found["recipe"]:
             parts += ["", heading("recipe"), *recipe_lines(found["recipe"])]
+    if check:
+        parts += ["", f"checked: {found['checked']} are as written"]
     say(*parts)
-
-
-def _reported(report: dict[str, Any], width: int, folder: str) -> list[Any]:
-    """The summary of a report that was read from a file."""
-    try:
-        return summary(report, width, output=folder, verbose=True)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        raise DamagedError(f"{folder}/report.json: is not as neardup wrote it; run neardup dedup again") from None
 
 
 def _say_counts(counts: dict[str, Any], output: str, as_json: bool, quiet: bool, following: str) -> None:
@@ -667,66 +683,3 @@ def _draw(output: str, filter: tuple[int, int, int], threshold: float | None, ov
 def _is_drawn(path: Path) -> bool:
     """Whether a picture was drawn by `neardup curve`."""
     return path.stat().st_size < 1 << 20 and DRAWN_BY.encode() in path.read_bytes()
-
-
-def _describe(path: Path) -> dict[str, Any]:
-    """What an artefact is, its recipe and counts.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
-    if not path.exists():
-        raise InputError(f"{path}: no such file or folder")
-    if path.is_dir() or path.name == "report.json":
-        from .artefacts import read_report
-
-        folder = path if path.is_dir() else path.parent
-        return {"kind": "result", "folder": str(folder), "report": read_report(folder)}
-    for kept in path.parents:
-        if kept.name == "kept" and (kept.parent / "report.json").exists():
-            raise InputError(f"{path}: kept rows, in the input's own format; try neardup info {kept.parent}")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from .hamming import HammingIndex, is_index
-    from .recipe import METADATA_KEY
-
-    if is_index(path):
-        index = HammingIndex.load(path)
-        counts = {
-            "fingerprints": len(index),
-            "bits": index.design.bits,
-            "radius": index.radius,
-            "tables": index.design.num_tables,
-            "leading_bits": index.design.prefix,
-            "file_bytes": path.stat().st_size,
-        }
-        return {"kind": "index", "counts": counts, "recipe": index.recipe}
-    try:
-        with pq.ParquetFile(path) as file:
-            schema, rows = file.schema_arrow, file.metadata.num_rows
-    except MemoryError:
-        raise
-    except (pa.ArrowException, OSError):
-        raise InputError(f"{path}: not an artefact of neardup: neither Parquet nor a report.json") from None
-    stored = (schema.metadata or {}).get(METADATA_KEY)
-    if stored is None:
-        raise InputError(f"{path}: holds no recipe; it was not written by neardup")
-    names = set(schema.names)
-    telling = {
-        "documents": "duplicate_of",
-        "pairs": "id_a",
-        "matches": "query_id",
-        "sketches": "signature",
-        "simhashes": "simhash",
-        "frequencies": "token",
-    }
-    kind = next((kind for kind, column in telling.items() if column in names), "artefact")
-    return {
-        "kind": kind,
-        "columns": schema.names,
-        "counts": {"rows": rows, "file_bytes": path.stat().st_size},
-        "recipe": json.loads(stored),
-    }

@@ -19,11 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from neardup_gpu.kernels.launch import check_rows
+
 from . import hamming
 from .data import arrow
-from .errors import InputError, ParameterError, RecipeMismatchError, ResourceError, want
+from .errors import InputError, NeardupError, ParameterError, RecipeMismatchError, ResourceError, want
 from .hamming import CHUNK_BYTES
 from .recipe import METADATA_KEY, AnyRecipe, recipe_from_json
+from .sketches import check_columns, distinct_files
+from .tables import opened
 
 Paths = str | Path | list[str] | list[Path]
 
@@ -58,6 +62,8 @@ class Fingerprints:
     bits : 64 or 128
     recipe : Recipe, SimhashRecipe or None
         What the first file says; the others agree in what fingerprints depend on.
+    num_rows : int
+        As far as headers say.
     """
 
     files: list[Path]
@@ -66,6 +72,7 @@ class Fingerprints:
     id_type: pa.DataType
     bits: int
     recipe: AnyRecipe | None
+    num_rows: int
 
     def chunks(self, max_bytes: int) -> Iterator[Chunk]:
         """All rows, at most `max_bytes` of fingerprints and ids at a time, more only where ids are long.
@@ -97,7 +104,10 @@ class Fingerprints:
         ------
         InputError
             As `chunks`; and if two rows have the same id.
+        ResourceError
+            If there are too many; before they are read, as far as headers say.
         """
+        check_rows(self.num_rows, "fingerprints")
         pieces = list(self._pieces(CHUNK_BYTES))
         values = _stacked([piece.fingerprints for piece in pieces], self.bits)
         chunks = pa.chunked_array([piece.ids for piece in pieces], self.id_type)
@@ -176,6 +186,7 @@ def open_fingerprints(paths: Paths, *, column: str = "simhash", id_column: str |
         first.id_type if named else pa.int64(),
         first.bits,
         first.recipe,
+        sum(header.num_rows for header in found),
     )
 
 
@@ -201,10 +212,11 @@ class _Header(NamedTuple):
     bits: int
     id_type: pa.DataType | None
     recipe: AnyRecipe | None
+    num_rows: int  # 0 where only reading tells
 
 
 def _files(paths: list[Any], column: str) -> list[Path]:
-    """The files that some paths name, each once, in the order of their paths."""
+    """The files that some paths name, each once, in an order of their own."""
     if not paths:
         raise InputError("no fingerprints given; name files that neardup simhash wrote, other Parquet, Arrow or .npy")
     found: set[Path] = set()
@@ -227,7 +239,7 @@ def _files(paths: list[Any], column: str) -> list[Path]:
         if inside == others:
             raise InputError(f"{path}: no file in this folder has column {column!r}; make some with neardup simhash")
         found |= inside - others
-    return list({os.path.realpath(file): file for file in sorted(found)}.values())
+    return distinct_files(found)
 
 
 def _is_other(path: Path, column: str) -> bool:
@@ -243,8 +255,9 @@ def _inspect(path: Path, column: str, id_column: str | None) -> _Header:
     if path.suffix.lower() == ".npy":
         if id_column is not None:
             raise InputError(f"{path}: .npy has no columns; leave out --id-column, or write Parquet with ids")
-        return _Header(_npy_bits(path), None, None)
-    with _opened(path) as (schema, _):
+        bits = _npy_bits(path)
+        return _Header(bits, None, None, os.path.getsize(path) // (bits // 8))
+    with _opened(path) as (schema, file):
         names = schema.names
         for name in (column, *([] if id_column is None else [id_column])):
             if names.count(name) != 1:
@@ -266,11 +279,11 @@ def _inspect(path: Path, column: str, id_column: str | None) -> _Header:
             )
         ids = id_column or ("id" if "id" in names and column != "id" else None)
         stored = (schema.metadata or {}).get(METADATA_KEY)
-        return _Header(
-            bits,
-            None if ids is None else _id_type(schema.field(ids).type, path, ids),
-            None if stored is None else recipe_from_json(stored, str(path)),
-        )
+        recipe = None if stored is None else recipe_from_json(stored, str(path))
+        if recipe is not None:
+            check_columns(schema, recipe, path)
+        num_rows = file.metadata.num_rows if isinstance(file, pq.ParquetFile) else 0
+        return _Header(bits, None if ids is None else _id_type(schema.field(ids).type, path, ids), recipe, num_rows)
 
 
 def _id_type(kind: pa.DataType, path: Path, name: str) -> pa.DataType:
@@ -293,27 +306,25 @@ def _npy_bits(path: Path) -> int:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[pa.Schema, Any]]:
-    """The schema of a Parquet or Arrow file, and the open file."""
-    ipc = path.suffix.lower() in IPC
+def _opened(path: Path, *, whole: bool = False) -> Iterator[tuple[pa.Schema, Any]]:
+    """The schema of a Parquet or Arrow file, and the open file; `whole`: it is going to be read."""
+    if path.suffix.lower() not in IPC:
+        with opened(path, whole=whole) as file:
+            yield file.schema_arrow, file
+        return
     try:
-        with contextlib.ExitStack() as stack:
-            if not ipc:
-                file = stack.enter_context(pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20))
-                yield file.schema_arrow, file
-                return
-            handle = stack.enter_context(pa.memory_map(str(path)))
+        with pa.memory_map(str(path)) as handle:
             magic = handle.read(6)
             handle.seek(0)
-            reader = stack.enter_context((pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream)(handle))
-            yield reader.schema, reader
-    except InputError:
+            with (pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream)(handle) as reader:
+                yield reader.schema, reader
+    except NeardupError:
         raise
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, MemoryError, pa.ArrowException, ValueError) as error:
         if wanting := want(error):
             raise ResourceError(wanting) from error
         why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(f"{path}: cannot be read as {'Arrow IPC' if ipc else 'Parquet'} ({why})") from None
+        raise InputError(f"{path}: cannot be read as Arrow IPC ({why})") from None
 
 
 def _read(path: Path, column: str, id_column: str | None, max_bytes: int) -> Iterator[tuple[Any, pa.Array | None]]:
@@ -324,7 +335,7 @@ def _read(path: Path, column: str, id_column: str | None, max_bytes: int) -> Ite
         return
     names = [column, *([] if id_column is None else [id_column])]
     most = min(1 << 16, max(1, max_bytes // 24))  # rows at once
-    with _opened(path) as (_, file):
+    with _opened(path, whole=True) as (_, file):
         if isinstance(file, pq.ParquetFile):
             batches: Iterable[pa.RecordBatch] = file.iter_batches(most, columns=names)
         elif isinstance(file, pa.ipc.RecordBatchFileReader):

@@ -6,7 +6,7 @@
 
 Fingerprints have 64 bits, an array of uint64 of shape (rows,), or 128, of shape (rows, 2), the higher word first. What
 pyarrow, pandas and polars hold of uint64 is taken as well, and so are lists of integers. A `TableDesign` may be of any
-number of bits.
+number of bits up to 512.
 
 Source: Manku, Jain and Das Sarma 2007, section 3.
 """
@@ -16,30 +16,46 @@ from __future__ import annotations
 import html
 import json
 import math
-import os
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 
 from neardup_gpu.kernels import compression, hamming as kernels
-from neardup_gpu.kernels.launch import array_module, to_host
+from neardup_gpu.kernels.launch import array_module, check_rows, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
-from .backend import home, kernel, resolve
+from . import checks, index_file
+from .backend import BACKENDS, home, kernel, resolve
 from .data import Ragged
-from .errors import InputError, ParameterError, RecipeMismatchError
+from .errors import ArgumentTypeError, DamagedError, InputError, ParameterError, RecipeMismatchError
 from .ids import Ids
+from .index_file import IndexFile
 from .outputs import new_file
 from .recipe import SimhashRecipe
 
+
+class _HasArray(Protocol):
+    """What NumPy can read as an array: pandas', polars' and pyarrow's columns."""
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any: ...
+
+
+Fingerprints = np.ndarray | Sequence[int] | Sequence[tuple[int, int]] | _HasArray
+"""What functions take for fingerprints."""
+
 LEADING = 64
 """Most bits that may lead in a table: they are one word."""
+
+MOST_BITS = 512
+"""Of a design. What it takes to count tables grows faster than the bits."""
+
+MOST_TABLES = 10_000
+"""That a design may have to be used; others can only be counted."""
 
 # ------------------------------------------------------------------------------------------------------ table designs
 
@@ -47,9 +63,20 @@ LEADING = 64
 def blocks(bits: int, number: int) -> list[int]:
     """Sizes of `number` blocks of `bits` bits, as equal as can be, the larger first.
 
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        Unless there are from 1 to `bits` blocks.
+
     >>> blocks(64, 6)
     [11, 11, 11, 11, 10, 10]
     """
+    bits = checks.integer("bits", bits, 1, MOST_BITS)
+    number = checks.integer("number", number, 1, bits)
+    return _blocks(bits, number)
+
+
+def _blocks(bits: int, number: int) -> list[int]:
     size, larger = divmod(bits, number)
     return [size + 1] * larger + [size] * (number - larger)
 
@@ -84,7 +111,7 @@ def num_tables(bits: int, radius: int, prefix: int) -> int:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         If there are no such tables: `radius` bits have to remain.
 
     Examples
@@ -92,9 +119,14 @@ def num_tables(bits: int, radius: int, prefix: int) -> int:
     >>> [num_tables(64, 3, p) for p in (16, 25, 28, 31)]
     [4, 10, 16, 20]
     """
-    if not (bits >= 1 and 0 <= radius < bits and 0 <= prefix <= bits - radius):
+    bits = checks.integer("bits", bits, 1, MOST_BITS)
+    radius, prefix = (
+        checks.integer(name, value, -math.inf) for name, value in (("radius", radius), ("prefix", prefix))
+    )
+    if not (0 <= radius < bits and 0 <= prefix <= bits - radius):
         raise ParameterError(
-            f"no tables of {bits} bits with {prefix} leading bits find all within radius {radius}; "
+            f"no tables of {bits} bits with {checks.shown(prefix)} leading bits find all within radius "
+            f"{checks.shown(radius)}; "
             "the radius is at least 0, and the leading bits at most the bits less the radius"
         )
     return int(_fewest(bits, radius, prefix)[0])
@@ -106,7 +138,7 @@ def _leading(places: list[int], radius: int, prefix: int) -> Iterator[list[int]]
     if number == 0:
         yield []
         return
-    ends = np.cumsum([0, *blocks(len(places), number)]).tolist()
+    ends = np.cumsum([0, *_blocks(len(places), number)]).tolist()
     each = [places[start:stop] for start, stop in zip(ends[:-1], ends[1:], strict=True)]
     for choice in combinations(range(number), number - radius):
         chosen = [place for block in choice for place in each[block]]
@@ -135,7 +167,7 @@ class TableDesign:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         If there are no such tables, or `prefix` is more than 64.
 
     Examples
@@ -150,7 +182,10 @@ class TableDesign:
     prefix: int
 
     def __post_init__(self) -> None:
-        fewest, prefix = num_tables(self.bits, self.radius, self.prefix), self.prefix
+        fewest = num_tables(self.bits, self.radius, self.prefix)
+        for name in ("bits", "radius", "prefix"):
+            object.__setattr__(self, name, int(getattr(self, name)))
+        prefix = self.prefix
         if prefix > LEADING:
             raise ParameterError(f"{prefix} leading bits: a table has room for {LEADING} at most")
         while (
@@ -166,7 +201,15 @@ class TableDesign:
 
     @cached_property
     def masks(self) -> tuple[int, ...]:
-        """The leading bits of each table."""
+        """The leading bits of each table.
+
+        Raises
+        ------
+        ParameterError
+            If the tables are more than 10,000.
+        """
+        if self.num_tables > MOST_TABLES:
+            raise ParameterError(f"{self}: no more than {MOST_TABLES:,} tables can be used; take a smaller radius")
         places = list(range(self.bits - 1, -1, -1))
         tables = _leading(places, self.radius, self.prefix)
         return tuple(sum(1 << place for place in table[:LEADING]) for table in tables)
@@ -185,7 +228,7 @@ class TableDesign:
         return sum(num_fingerprints / 2.0 ** mask.bit_count() for mask in self.masks)
 
     def __str__(self) -> str:
-        return f"{self.num_tables} tables of {self.prefix} leading bits or more (radius {self.radius})"
+        return f"{self.num_tables:,} tables of {self.prefix} leading bits or more (radius {self.radius})"
 
 
 BUILD, SEARCH, SORT, COMPARE = 50.0, 400.0, 20.0, 0.15
@@ -199,7 +242,15 @@ def cost(design: TableDesign, num_fingerprints: int, num_queries: float, probe: 
     tables * n * BUILD + queries * (tables * probe + sum over tables of n / 2**p * COMPARE), where `probe` is SEARCH for
     queries that come one by one, SORT for those that come together. All pairs of a set of n are n / 2 queries that are
     in order already: their `probe` is 0.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is no design, or no number of 0 or more.
     """
+    checks.instance("design", design, TableDesign)
+    for name, value in (("num_fingerprints", num_fingerprints), ("num_queries", num_queries), ("probe", probe)):
+        checks.number(name, value, 0)
     tables, met = design.num_tables, design.words_met(num_fingerprints)
     return tables * num_fingerprints * BUILD + num_queries * (tables * probe + met * COMPARE)
 
@@ -232,13 +283,19 @@ def choose(
 
     Raises
     ------
-    ParameterError
-        If the radius is impossible or nothing fits.
+    ParameterError, ArgumentTypeError
+        If the radius is impossible or nothing fits, or an argument is no number.
     """
+    num_fingerprints = checks.integer("num_fingerprints", num_fingerprints, 0, 2**64)
+    bits = checks.integer("bits", bits, 1, MOST_BITS)
+    radius = checks.integer("radius", radius, 0, bits - 1)
+    num_queries, probe = checks.number("num_queries", num_queries, 0, 2.0**96), checks.number("probe", probe, 0, 1e9)
+    memory, bucket_limit = checks.number("memory", memory, 0), checks.number("bucket_limit", bucket_limit, 0)
+    all_with_all = checks.integer("all_with_all", all_with_all)
     best, least, prefix = None, math.inf, 0
     while prefix <= min(LEADING, bits - radius):
         tables = num_tables(bits, radius, prefix)
-        if tables * num_fingerprints * BUILD >= least or tables > 10_000:
+        if tables * num_fingerprints * BUILD >= least or tables > MOST_TABLES:
             break
         design = TableDesign(bits, radius, prefix)
         mean = num_fingerprints / 2.0**design.prefix
@@ -253,8 +310,8 @@ def choose(
         limits += [f"buckets of at most {bucket_limit:,.0f}"] if bucket_limit < math.inf else []
         within = f" with {' and '.join(limits)}" if limits else ""
         raise ParameterError(
-            f"radius {radius}: no 10,000 tables or fewer find all of {num_fingerprints:,} fingerprints{within}; "
-            f"take a smaller radius{' or allow more' if limits else ''}"
+            f"radius {radius}: no {MOST_TABLES:,} tables or fewer find all of {num_fingerprints:,} fingerprints"
+            f"{within}; take a smaller radius{' or allow more' if limits else ''}"
         )
     return best
 
@@ -303,7 +360,9 @@ def _of_integers(values: Any, bits: int) -> np.ndarray:
 
 
 def _are_integers(values: Any, bits: int) -> bool:
-    return all(isinstance(value, int | np.integer) and 0 <= value < 2**bits for value in values)
+    return all(
+        isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 2**bits for value in values
+    )
 
 
 def _from_arrow(values: Any, name: str) -> np.ndarray:
@@ -326,14 +385,16 @@ def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         If they are something else, such as signed or floating-point numbers, or null.
+    ResourceError
+        If there are too many.
     """
     if type(values).__module__.partition(".")[0] == "pyarrow" and hasattr(values, "null_count"):
         values = _from_arrow(values, name)
     elif hasattr(values, "__cuda_array_interface__"):
         values = home(values)
-    array = values if isinstance(values, list | tuple) else np.asarray(values)
+    array = values if isinstance(values, list | tuple) else checks.as_array(name, values)[0]
     if isinstance(array, list | tuple) or (array.dtype == object and array.ndim == 1):
         each = list(array)
         if _are_integers(each, bits or 64):
@@ -344,28 +405,21 @@ def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray
             array = np.array([tuple(pair) for pair in each], np.uint64)
         else:
             raise ParameterError(f"{name}: not all are integers from 0 to 2**{bits or 64} - 1, or pairs of such words")
-    if array.dtype != np.uint64 or array.ndim not in (1, 2) or array.shape[1:] not in ((), (2,)):
+    if array.dtype.newbyteorder("=") != np.uint64 or array.ndim not in (1, 2) or array.shape[1:] not in ((), (2,)):
         raise ParameterError(
             f"{name}: {array.dtype} of shape {array.shape}; give uint64 of shape (rows,) for 64 bits, (rows, 2) for 128"
         )
     if bits not in (None, 64 * array.ndim):
         raise ParameterError(f"{name}: of {64 * array.ndim} bits, where {bits} are asked for; use one length")
-    if len(array) >= 2**32 - 1:
-        raise ParameterError(f"{name}: {len(array):,} fingerprints; a set holds fewer than 2**32 - 1, divide it")
-    return np.ascontiguousarray(array)
-
-
-def _check_radius(radius: int, most: int) -> None:
-    if not isinstance(radius, int | np.integer):
-        raise ParameterError(f"radius {radius!r} is no integer")
-    if not 0 <= radius <= most:
-        raise ParameterError(f"radius {radius} is outside 0 to {most}")
+    check_rows(len(array), name)
+    return np.ascontiguousarray(array, np.uint64)
 
 
 def _design(values: np.ndarray, radius: int, design: TableDesign | None, **load: Any) -> TableDesign:
     """The design that was asked for, or else the cheapest; by numbers alone, never by contents."""
     bits = 64 * values.ndim
-    _check_radius(radius, bits - 1)
+    radius = checks.integer("radius", radius, 0, bits - 1)
+    checks.optional(checks.instance, "design", design, TableDesign)
     if design is None:
         return choose(len(values), radius, bits=bits, **load)
     if design.bits != bits:
@@ -375,8 +429,16 @@ def _design(values: np.ndarray, radius: int, design: TableDesign | None, **load:
     return design
 
 
+def _limits(bucket_limit: Any, bucket_probe: Any) -> tuple[int, int]:
+    """The limits of buckets, checked."""
+    return (
+        checks.integer("bucket_limit", bucket_limit, 1, kernels.NO_LIMIT),
+        checks.integer("bucket_probe", bucket_probe, 1, kernels.NO_LIMIT),
+    )
+
+
 def pairs(
-    fingerprints: Any,
+    fingerprints: Fingerprints,
     radius: int,
     *,
     design: TableDesign | None = None,
@@ -405,10 +467,13 @@ def pairs(
 
     Raises
     ------
-    ParameterError
-        If the radius is impossible or the fingerprints are none.
+    ParameterError, ArgumentTypeError
+        If the radius is impossible, the fingerprints are none or another argument is not what is said above.
     """
     values = _fingerprints(fingerprints, "fingerprints")
+    radius = checks.integer("radius", radius, 0, 64 * values.ndim - 1)
+    collapse = checks.flag("collapse", collapse)
+    bucket_limit, bucket_probe = _limits(bucket_limit, bucket_probe)
     load = {"num_queries": len(values) / 2, "probe": 0, "bucket_limit": bucket_limit}
     if 4 * radius >= 64 * values.ndim:
         load["all_with_all"] = ALL_WITH_ALL
@@ -486,7 +551,7 @@ class _Members(NamedTuple):
         """
         starts, stops = self.offsets[numbers], self.offsets[numbers + 1]
         if len(numbers) and (starts.min() < 0 or stops.max() > len(self.rows) or (starts >= stops).any()):
-            raise InputError("the index is damaged (it names rows that it lacks); build it again")
+            raise DamagedError("the index is damaged (it names rows that it lacks); build it again")
         return stops - starts
 
     def expand(self, numbers: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -500,7 +565,7 @@ class _Members(NamedTuple):
     def _rows(self, places: np.ndarray) -> np.ndarray:
         rows = self.rows[places].astype(np.int64)
         if len(rows) and rows.max() >= len(self.rows):
-            raise InputError("the index is damaged (it names rows that it lacks); build it again")
+            raise DamagedError("the index is damaged (it names rows that it lacks); build it again")
         return rows
 
     def fit(self, num_rows: int) -> bool:
@@ -524,8 +589,8 @@ def slices(owners: np.ndarray, sizes: np.ndarray, most: int) -> Iterator[slice]:
 
 
 def scan(
-    chunks: Iterable[np.ndarray],
-    queries: Any,
+    chunks: Iterable[Fingerprints],
+    queries: Fingerprints,
     radius: int,
     *,
     design: TableDesign | None = None,
@@ -556,10 +621,31 @@ def scan(
     Matches
         One or more for each chunk, before the next is asked for. Where queries are identical, what a chunk matches is
         divided into parts of whole rows, of about four million matches at most.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        At once if the radius is impossible, the queries are no fingerprints or another argument is not what is said
+        above; at a chunk that holds something else.
     """
+    if isinstance(chunks, str | bytes | np.ndarray) or not hasattr(chunks, "__iter__"):
+        raise ArgumentTypeError(f"chunks: {checks.shown(chunks)}; give a list or a generator of arrays")
     asked = _fingerprints(queries, "queries")
-    load = {"num_queries": CHUNK_BYTES / asked.itemsize / asked.ndim, "probe": SORT, "bucket_limit": bucket_limit}
+    limits = _limits(bucket_limit, bucket_probe)
+    load = {"num_queries": CHUNK_BYTES / asked.itemsize / asked.ndim, "probe": SORT, "bucket_limit": limits[0]}
     design = _design(asked, radius, design, **load)
+    return _scan(chunks, asked, int(radius), design, *limits, backend)
+
+
+def _scan(
+    chunks: Iterable[Fingerprints],
+    asked: np.ndarray,
+    radius: int,
+    design: TableDesign,
+    bucket_limit: int,
+    bucket_probe: int,
+    backend: str | None,
+) -> Iterator[Matches]:
     distinct, members = _Members.of(asked, backend)
     tables = [kernel(kernels, backend, "table_")(distinct, mask, False) for mask in design.array]
     xp = array_module(tables[0][0])
@@ -591,8 +677,8 @@ def scan(
 
 
 def join(
-    fingerprints: Any,
-    queries: Any,
+    fingerprints: Fingerprints,
+    queries: Fingerprints,
     radius: int,
     *,
     design: TableDesign | None = None,
@@ -600,7 +686,7 @@ def join(
     bucket_probe: int = BUCKET_PROBE,
     backend: str | None = None,
 ) -> Matches:
-    """`scan` of one set in memory against another."""
+    """`scan` of one set in memory against another; errors as there."""
     options: dict[str, Any] = {"bucket_limit": bucket_limit, "bucket_probe": bucket_probe, "backend": backend}
     chunks = [_fingerprints(fingerprints, "fingerprints")]
     parts = list(scan(chunks, queries, radius, design=design, **options))
@@ -623,7 +709,13 @@ def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np
     ------
     InputError
         If there is no such file or it holds something else.
+    ParameterError, ArgumentTypeError
+        At once, if `path` or `chunk_bytes` is none.
     """
+    return _read_chunks(checks.path("path", path), checks.integer("chunk_bytes", chunk_bytes, 1))
+
+
+def _read_chunks(path: str, chunk_bytes: int) -> Iterator[np.ndarray]:
     try:
         with open(path, "rb") as file:
             version = np.lib.format.read_magic(file)
@@ -653,12 +745,6 @@ def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np
 
 
 # --------------------------------------------------------------------------------------------------------------- index
-
-MAGIC = b"NEARDUPH"
-VERSION = 2
-BYTE_ORDER = 0x01020304
-_PREAMBLE = np.dtype([("magic", "S8"), ("byte_order", "=u4"), ("version", "=u4"), ("header", "=u8")])
-_ALIGN = 4096  # parts of the file begin at a page
 
 
 class _Tables:
@@ -757,10 +843,10 @@ class _Tables:
         try:
             found = probe(*tables, masks, queries, radius, kernels.NO_LIMIT, 0, whole)
         except ValueError as error:
-            raise InputError(f"the index is damaged ({error}); build it again") from None
+            raise DamagedError(f"the index is damaged ({error}); build it again") from None
         query, row, distance = map(to_host, found[:3])
         if len(row) and row.max() >= len(self):
-            raise InputError("the index is damaged (it names rows that it lacks); build it again")
+            raise DamagedError("the index is damaged (it names rows that it lacks); build it again")
         return query, row, distance
 
     def _on_device(self) -> dict[str, Any]:
@@ -799,9 +885,9 @@ class HammingIndex:
 
     Raises
     ------
-    ParameterError
-        If the radius is impossible, ids and fingerprints differ in number, the budget is too small, or the recipe is of
-        min-hash sketches or no JSON.
+    ParameterError, ArgumentTypeError
+        If the radius is impossible, ids and fingerprints differ in number, the budget is too small, the recipe is of
+        min-hash sketches or no JSON, or another argument is not what is said above.
 
     Notes
     -----
@@ -819,7 +905,7 @@ class HammingIndex:
 
     def __init__(
         self,
-        fingerprints: Any,
+        fingerprints: Fingerprints,
         radius: int,
         ids: Any = None,
         *,
@@ -831,9 +917,9 @@ class HammingIndex:
         backend: str | None = None,
     ) -> None:
         values = _fingerprints(fingerprints, "fingerprints")
-        load = len(values) if num_queries is None else num_queries
-        if load < 0:
-            raise ParameterError(f"num_queries {num_queries}: expect 0 at least")
+        radius = checks.integer("radius", radius, 0, 64 * values.ndim - 1)
+        load = len(values) if num_queries is None else checks.integer("num_queries", num_queries)
+        memory, compress = checks.number("memory", memory, 0), checks.flag("compress", compress)
         design = _design(values, radius, design, num_queries=load, memory=memory)
         named = None if ids is None else Ids.of(ids)
         if named is not None and len(named) != len(values):
@@ -851,6 +937,7 @@ class HammingIndex:
         self.ids: Ids | None = ids
         self.recipe: dict[str, Any] = recipe
         self.backend: str | None = backend
+        self._file: IndexFile | None = None
 
     def __len__(self) -> int:
         return len(self.tables if self.members is None else self.members.rows)
@@ -886,6 +973,12 @@ class HammingIndex:
         least = compression.information_bits(len(self.tables)) / max(1, len(self.tables))
         return f"{self.tables.bits_a_word:.1f} of 64; no code takes fewer than {least:.1f} if fingerprints are random"
 
+    @overload
+    def query(self, fingerprints: int | np.integer, radius: int | None = None) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def query(self, fingerprints: Fingerprints, radius: int | None = None) -> tuple[Ragged, Ragged]: ...
+
     def query(self, fingerprints: Any, radius: int | None = None) -> tuple[Any, Any]:
         """What is within a radius of one fingerprint or of each of many, the nearest first, ties in row order.
 
@@ -903,24 +996,37 @@ class HammingIndex:
 
         Raises
         ------
-        ParameterError
+        ParameterError, ArgumentTypeError
             If the radius is larger than the index's, or the fingerprints are none.
-        InputError
-            If the index is of a damaged file, as far as that shows.
+        DamagedError
+            If what decides the answer is not as it was written.
         """
         return self._ask(fingerprints, radius, None)
 
+    @overload
+    def nearest(self, fingerprints: int | np.integer, count: int) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def nearest(self, fingerprints: Fingerprints, count: int) -> tuple[Ragged, Ragged]: ...
+
     def nearest(self, fingerprints: Any, count: int) -> tuple[Any, Any]:
-        """As `query`, at most `count` for each fingerprint: the nearest that are within the index's radius."""
+        """As `query`, at most `count` for each fingerprint: the nearest that are within the index's radius.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If `count` is no number of 1 or more, or the fingerprints are none.
+        InputError
+            As `query`.
+        """
+        checks.integer("count", count, 1)
         return self._ask(fingerprints, None, count)
 
     def _ask(self, fingerprints: Any, radius: int | None, count: int | None) -> tuple[Any, Any]:
         one = isinstance(fingerprints, int | np.integer)
         if one:
             bits = self.design.bits
-            if not 0 <= int(fingerprints) < 2**bits:
-                raise ParameterError(f"fingerprint {fingerprints} is outside 0 to 2**{bits} - 1")
-            fingerprints = _of_integers([int(fingerprints)], bits)
+            fingerprints = _of_integers([checks.integer("fingerprint", fingerprints, 0, 2**bits - 1)], bits)
         parts = list(self.parts(fingerprints, radius, count))
         query, row, distance = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
         ids = row if self.ids is None else self.ids.take(row)
@@ -930,7 +1036,7 @@ class HammingIndex:
         return Ragged(ids, offsets), Ragged(distance, offsets)
 
     def parts(
-        self, fingerprints: Any, radius: int | None = None, count: int | None = None
+        self, fingerprints: Fingerprints, radius: int | None = None, count: int | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """As `query` of many, or as `nearest` where there is a count, but part by part: crowds may exceed memory.
 
@@ -938,14 +1044,21 @@ class HammingIndex:
         ------
         query, row, distance : arrays of int64, int64 and uint8, shape (matches,)
             Of whole queries, about four million matches at most where there is more than one; `ids.take` names rows.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError, InputError
+            As `query` and `nearest`; arguments are looked at at once.
         """
-        if radius is None:
-            radius = self.radius
-        else:
-            _check_radius(radius, self.radius)
-        if count is not None and count < 1:
-            raise ParameterError(f"count {count}: ask for one at least")
-        queries = _fingerprints(fingerprints, "queries", self.design.bits)
+        radius = self.radius if radius is None else checks.integer("radius", radius, 0, self.radius)
+        count = checks.optional(checks.integer, "count", count, 1)
+        return self._parts(_fingerprints(fingerprints, "fingerprints", self.design.bits), radius, count)
+
+    def _parts(
+        self, queries: np.ndarray, radius: int, count: int | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        if self._file is not None:
+            self._verify_tables(self._file, queries, radius)
         query, number, distance = self.tables.probe(self.design.array, queries, radius, self.backend)
         if len(query) > 1:
             order = np.lexsort((distance, query))
@@ -954,11 +1067,15 @@ class HammingIndex:
             kept = _ranks(query) < count
             query, number, distance = query[kept], number[kept], distance[kept]
         if self.members is None:
+            self._verify_ids(number)
             yield query, number, distance
             return
+        self._verify_runs("member_offsets", "members", number)
         sizes = self.members.sizes(number)
         if (sizes == 1).all():
-            yield query, self.members.expand(number, sizes)[1], distance
+            row = self.members.expand(number, sizes)[1]
+            self._verify_ids(row)
+            yield query, row, distance
             return
         if count is not None:
             sizes = np.minimum(sizes, count - _ranks(query))
@@ -972,7 +1089,55 @@ class HammingIndex:
             if count is not None:
                 nearest = _ranks(asking) < count
                 asking, row, bits = asking[nearest], row[nearest], bits[nearest]
+            self._verify_ids(row)
             yield asking, row, bits
+
+    def _verify_tables(self, file: IndexFile, queries: np.ndarray, radius: int) -> None:
+        """Compare what a probe will read of the tables with its checksums."""
+        if file.num_left == 0:
+            return
+        arrays, masks, found = self.tables.arrays, self.design.array, None
+        some = 2 * len(masks) * len(queries) < file.num_left  # more queries touch most of what is left
+        if some and resolve(self.backend) == "cpu":
+            if self.tables.compressed:
+                file.verify("lengths")
+                file.verify("offsets")
+                offsets, blocks, keys = (arrays[name] for name in ("offsets", "blocks", "keys"))
+                found = compression.touched(offsets, blocks, keys, masks, queries)
+            else:
+                found = kernels.touched(arrays["words"], masks, queries, radius)
+        if found is None:
+            for name in arrays:
+                file.verify(name)
+        elif self.tables.compressed:
+            starts, stops = found
+            file.verify("keys", starts, stops)
+            file.verify("blocks", starts * arrays["blocks"].shape[1], stops * arrays["blocks"].shape[1])
+            file.verify("firsts", starts, stops + 1)
+            file.verify("rows", arrays["firsts"][starts], arrays["firsts"][stops])
+        else:
+            starts, stops, near = found
+            file.verify("words", starts, stops)
+            file.verify("rows", near, near + 1)
+            if "fingerprints" in arrays:
+                row = arrays["rows"].reshape(-1)[near].astype(np.int64)
+                file.verify("fingerprints", 2 * row, 2 * row + 2)
+
+    def _verify_runs(self, offsets: str, values: str, numbers: np.ndarray) -> None:
+        """Compare some runs of an array with their checksums, and the offsets that say where they are."""
+        if self._file is not None and self._file.num_left:
+            self._file.verify(offsets, numbers, numbers + 2)
+            places = self._file.arrays[offsets]
+            self._file.verify(values, places[numbers], places[numbers + 1])
+
+    def _verify_ids(self, rows: np.ndarray) -> None:
+        """Compare the ids of some rows with their checksums."""
+        if self.ids is None or self._file is None or not self._file.num_left:
+            return
+        if self.ids.kind == "integer":
+            self._file.verify("ids", rows, rows + 1)
+        else:
+            self._verify_runs("id_offsets", "id_values", rows)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the index to a file, whole or not at all.
@@ -981,66 +1146,73 @@ class HammingIndex:
         ------
         OutputError
             If the file exists and is not to be overwritten, is no index, or cannot be written.
+        ParameterError, ArgumentTypeError
+            If `path` or `overwrite` is none.
         """
-        with new_file(path, overwrite, is_ours=is_index) as file:
+        path, overwrite = checks.path("path", path), checks.flag("overwrite", overwrite)
+        with new_file(path, overwrite, is_ours=index_file.is_index) as file:
             self.write(file)
 
     def write(self, path: Path) -> None:
         """As `save`, where nothing is yet."""
-        arrays = self._arrays()
+        if self._file is not None:  # or what is damaged would be written with checksums of its own
+            self._file.verify_all()
         header = {
             "design": asdict(self.design),
             "masks": _hexadecimal(self.design),
             "radius": self.radius,
             "num_fingerprints": len(self),
-            "arrays": {name: [array.dtype.str, array.shape] for name, array in arrays.items()},
             "ids": None if self.ids is None else self.ids.kind,
             "recipe": self.recipe,
         }
-        text = json.dumps(header).encode()
-        preamble = np.array((MAGIC, BYTE_ORDER, VERSION, len(text)), _PREAMBLE)
-        with open(path, "wb") as file:
-            file.write(preamble.tobytes() + text)
-            for array in arrays.values():
-                file.write(bytes(-file.tell() % _ALIGN))
-                array.tofile(file)
+        index_file.write(path, header, self._arrays())
 
     @classmethod
     def load(
-        cls, path: str | Path, recipe: SimhashRecipe | dict[str, Any] | None = None, *, backend: str | None = None
+        cls,
+        path: str | Path,
+        recipe: SimhashRecipe | dict[str, Any] | None = None,
+        *,
+        check: bool = False,
+        backend: str | None = None,
     ) -> HammingIndex:
-        """An index mapped from its file: pages are read when queries need them.
+        """An index mapped from its file: pages are read, and compared with their checksums, when queries need them.
 
         Parameters
         ----------
         recipe : SimhashRecipe or dict, optional
             What the queries' fingerprints were made by: the index has to be of the same, in all that simhashes depend
             on.
+        check : bool
+            Compare the whole file now.
 
         Raises
         ------
         InputError
-            If there is no such file, or it is no index, cut short, of another version or of another byte order.
+            If there is no such file, or it is no index, of another version or of another byte order.
+        DamagedError
+            If it was cut short or is not as it was written.
         RecipeMismatchError
             If it is of another recipe, or of tables that this version designs otherwise.
+        ParameterError, ArgumentTypeError
+            If `path` is no path, `recipe` neither of simhashes nor a dict, or there is no backend of that name.
         """
-        header, start = _read_header(path)
+        path = checks.path("path", path)
+        checks.optional(checks.one_of, "backend", backend, BACKENDS)
+        _described(recipe)
+        file = IndexFile(path)
+        if checks.flag("check", check):
+            file.verify_all()
+        header = file.header
         try:
-            design = TableDesign(**header["design"])
+            design = _design_of(header, path)
             n, radius, stored, kind = (header[key] for key in ("num_fingerprints", "radius", "recipe", "ids"))
-            same = header["masks"] == _hexadecimal(design)
-            wanted = {name: (np.dtype(kind), tuple(shape)) for name, (kind, shape) in header["arrays"].items()}
-            sound = all(dtype.kind in "iu" and min(shape) >= 0 for dtype, shape in wanted.values())
-            places, end = {}, start
-            for name, (dtype, shape) in wanted.items():
-                places[name] = end + -end % _ALIGN
-                end = places[name] + math.prod(shape) * dtype.itemsize
-        except (AttributeError, KeyError, TypeError, ValueError):
+            sound = all(type(number) is int for number in (n, radius)) and 0 <= radius <= design.radius
+            sound &= isinstance(stored, dict) and kind in (None, "integer", "string", "binary")
+        except (KeyError, TypeError, ValueError):
             sound = False
         if not sound:
-            raise InputError(f"{path}: its header cannot be read; build the index again")
-        if not same:
-            raise RecipeMismatchError(f"{path}: its tables are of another design than this version's; build it again")
+            raise index_file.unreadable(path)
         if recipe is not None:
             asked = _described(recipe)
             asked = recipe.sketching() if isinstance(recipe, SimhashRecipe) else {**dict.fromkeys(stored), **asked}
@@ -1050,29 +1222,19 @@ class HammingIndex:
                         f"{path}: of fingerprints made with {key} = {stored.get(key)!r}, asked for {value!r}; "
                         "build the index again"
                     )
-        if (size := os.path.getsize(path)) != end:
-            raise InputError(f"{path}: has {size:,} bytes of {end:,}; it was cut short, build the index again")
-        # Copied on write: nobody writes, and compiled code has one form for arrays that may be written to.
-        mapped = np.memmap(path, np.uint8, "c").view(np.ndarray)
-        arrays = {
-            name: mapped[places[name] : places[name] + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
-            for name, (dtype, shape) in wanted.items()
-        }
+        arrays = dict(file.arrays)
         members, named = ({name: arrays.pop(name) for name in names if name in arrays} for names in (_MEMBERS, _IDS))
         ids = None if kind is None else Ids(kind, named)
-        try:
-            belongs = _Members(*(members[name] for name in _MEMBERS)) if members else None
-            tables = _Tables(**arrays)
-            sound = tables.fit(design, n if belongs is None else len(belongs.offsets) - 1)
-            sound &= belongs is None or belongs.fit(n)
-            sound &= not named if ids is None else ids.fit(n)
-            sound &= 0 <= radius <= design.radius
-        except (KeyError, TypeError):
-            sound = False
+        tables = _Tables(**arrays)
+        belongs = _Members(*(members[name] for name in _MEMBERS)) if len(members) == len(_MEMBERS) else None
+        sound = (belongs is not None and belongs.fit(n)) if members else True
+        sound &= tables.fit(design, n if belongs is None else len(belongs.offsets) - 1)
+        sound &= not named if ids is None else ids.fit(n)
         if not sound:
-            raise InputError(f"{path}: its header cannot be read; build the index again")
+            raise index_file.unreadable(path)
         index = cls.__new__(cls)
         index._set(design, radius, tables, belongs, ids, stored, backend)
+        index._file = file
         return index
 
 
@@ -1088,12 +1250,12 @@ def _described(recipe: Any) -> dict[str, Any]:
     """What is saved of a recipe."""
     if recipe is None or isinstance(recipe, SimhashRecipe):
         return {} if recipe is None else recipe.describe()
+    if not isinstance(recipe, dict):
+        raise ArgumentTypeError(f"recipe: {checks.shown(recipe)} is of no simhashes; give a SimhashRecipe or a dict")
     try:
-        if isinstance(recipe, dict):
-            return json.loads(json.dumps(recipe))
-    except (TypeError, ValueError):
-        pass
-    raise ParameterError(f"recipe: {recipe!r} is of no simhashes; give a SimhashRecipe or a dict that is JSON")
+        return json.loads(json.dumps(recipe))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError(f"recipe: the dict is no JSON ({error}); leave out what is not") from None
 
 
 def _hexadecimal(design: TableDesign) -> list[str]:
@@ -1101,40 +1263,23 @@ def _hexadecimal(design: TableDesign) -> list[str]:
     return [f"{mask:0{design.bits // 4}x}" for mask in design.masks]
 
 
-def is_index(path: str | Path) -> bool:
-    """Whether a file begins as `HammingIndex.save` begins."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
+def _design_of(header: dict[str, Any], path: str | Path) -> TableDesign:
+    """The design of a stored index; KeyError, TypeError or ValueError if it names none.
 
-
-def _read_header(path: str | Path) -> tuple[dict[str, Any], int]:
-    """(what the header says, where it ends)."""
-    try:
-        with open(path, "rb") as file:
-            start = file.read(_PREAMBLE.itemsize)
-            if start[: len(MAGIC)] != MAGIC:
-                raise InputError(f"{path}: is no index of fingerprints; build one with neardup hamming build")
-            if len(start) < _PREAMBLE.itemsize:
-                raise InputError(f"{path}: was cut short, build the index again")
-            preamble = np.frombuffer(start, _PREAMBLE)[0]
-            if preamble["byte_order"] != BYTE_ORDER:
-                raise InputError(f"{path}: of another byte order than this machine's ({sys.byteorder}); build it here")
-            if preamble["version"] != VERSION:
-                raise InputError(f"{path}: of version {preamble['version']}, this one reads {VERSION}; build it again")
-            length = int(preamble["header"])
-            text = file.read(min(length, os.path.getsize(path)))
-            if len(text) < length:
-                raise InputError(f"{path}: was cut short, build the index again")
-            header = json.loads(text)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; name an index") from None
-    except ValueError:
-        raise InputError(f"{path}: its header cannot be read; build the index again") from None
-    return header, _PREAMBLE.itemsize + len(text)
+    Raises
+    ------
+    RecipeMismatchError
+        If its tables are others than this version designs.
+    """
+    found, masks = header["design"], header["masks"]
+    bits, radius, prefix = (found[name] for name in ("bits", "radius", "prefix"))
+    if not all(type(number) is int for number in (bits, radius, prefix)) or bits not in (64, 128):
+        raise ValueError
+    if not (0 <= radius < bits and 0 <= prefix <= min(LEADING, bits - radius)):
+        raise ValueError
+    # Their number first: there may be more masks than memory holds.
+    if len(masks) == num_tables(bits, radius, prefix):
+        design = TableDesign(bits, radius, prefix)
+        if masks == _hexadecimal(design):
+            return design
+    raise RecipeMismatchError(f"{path}: its tables are of another design than this version's; build it again")

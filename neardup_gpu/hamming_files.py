@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from neardup_gpu.kernels.compression import information_bits
 
@@ -37,9 +36,11 @@ from .fingerprints import (
     open_fingerprints,
     parse_fingerprint,
 )
-from .hamming import CHUNK_BYTES, HammingIndex, TableDesign, is_index
+from .hamming import CHUNK_BYTES, HammingIndex, TableDesign
+from .index_file import is_index
 from .outputs import new_file
 from .recipe import METADATA_KEY, SimhashRecipe
+from .tables import TableWriter
 from .threads import on_threads
 
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once
@@ -304,7 +305,7 @@ def query(
             {METADATA_KEY: json.dumps(described).encode()},
         )
         counts = {"queries": 0, "null": 0, "answered": 0, "matches": 0}
-        with clock.stage("query"), _Writer(file, schema) as writer:
+        with clock.stage("query"), _writer(file, schema) as write:
             for chunk in chunks:
                 for asking, row, distance in opened.parts(chunk.fingerprints, radius, nearest):
                     if not len(row):
@@ -315,7 +316,7 @@ def query(
                     for part in hamming.slices(np.arange(len(row)), sizes, WRITE_BYTES):
                         columns = [chunk.ids.take(arrow(asking[part])), _answered(opened, row[part])]
                         table = pa.table([*columns, arrow(distance[part])], schema=schema)
-                        writer.write(table)
+                        write(table)
                         if show is not None:
                             show(table)
                     counts["answered"] += len(np.unique(asking))
@@ -418,7 +419,7 @@ def join(
                 clock.report("match", counts["existing"], None)
 
         matched = np.zeros(len(rows.ids), bool)
-        with clock.stage("match"), _Writer(file, schema) as writer:
+        with clock.stage("match"), _writer(file, schema) as write:
             for found in hamming.scan(
                 chunks(),
                 rows.fingerprints,
@@ -431,7 +432,7 @@ def join(
                 row = found.row - counts["existing"]
                 for part in _parts(len(row)):
                     left, right = chunk.ids.take(arrow(row[part])), rows.ids.take(arrow(found.query[part]))
-                    writer.write(pa.table([left, right, arrow(found.distance[part])], schema=schema))
+                    write(pa.table([left, right, arrow(found.distance[part])], schema=schema))
                 matched[found.query] = True
                 counts["pairs"] += len(row)
                 counts["large_buckets"] += int(found.num_large)
@@ -507,10 +508,10 @@ def pairs(
                 )
             )
         schema = _pairs_schema(rows.ids.type, rows.ids.type, recipe)
-        with clock.stage("write"), _Writer(file, schema) as writer:
+        with clock.stage("write"), _writer(file, schema) as write:
             for part in _parts(len(found.left)):
                 left, right = rows.ids.take(arrow(found.left[part])), rows.ids.take(arrow(found.right[part]))
-                writer.write(pa.table([left, right, arrow(found.distance[part])], schema=schema))
+                write(pa.table([left, right, arrow(found.distance[part])], schema=schema))
     return {
         "fingerprints": len(rows.ids),
         "null": rows.num_null,
@@ -537,16 +538,11 @@ def _parts(count: int) -> Iterator[slice]:
     return (slice(start, start + WRITE_ROWS) for start in range(0, count, WRITE_ROWS))
 
 
-class _Writer(contextlib.AbstractContextManager):
-    """A Parquet file that tables are added to; none where there is no path."""
-
-    def __init__(self, path: Path | None, schema: pa.Schema) -> None:
-        self._file = None if path is None else pq.ParquetWriter(path, schema, compression="zstd")
-
-    def write(self, table: pa.Table) -> None:
-        if self._file is not None:
-            self._file.write_table(table)
-
-    def __exit__(self, *_: Any) -> None:
-        if self._file is not None:
-            self._file.close()
+@contextlib.contextmanager
+def _writer(path: Path | None, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """What adds tables to a Parquet file; nothing does where there is no path."""
+    if path is None:
+        yield lambda table: None
+        return
+    with TableWriter(path, schema) as file:
+        yield file.write

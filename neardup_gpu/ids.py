@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import InputError, ParameterError
+from .errors import DamagedError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,7 +114,7 @@ class Ids:
 
         Raises
         ------
-        InputError
+        DamagedError
             If a file that they are mapped from is damaged, as far as that shows.
         """
         if self.kind == "integer":
@@ -166,5 +166,5 @@ def _wrong(what: str) -> ParameterError:
     return ParameterError(f"ids: {what}; give one integer or string a fingerprint")
 
 
-def _damaged() -> InputError:
-    return InputError("the index is damaged (its ids are none); build it again")
+def _damaged() -> DamagedError:
+    return DamagedError("the index is damaged (its ids are none); build it again")

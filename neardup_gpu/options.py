@@ -51,6 +51,25 @@ Glob = Annotated[
         "--glob", metavar="PATTERN", help="Which files of a folder to read: '*.py'.", rich_help_panel=DOCUMENTS
     ),
 ]
+OnError = Annotated[
+    str,
+    typer.Option(
+        "--on-error",
+        metavar="WHAT",
+        help="At a row that cannot be read: stop, or skip it and list it in skipped.parquet.",
+        rich_help_panel=DOCUMENTS,
+    ),
+]
+MaxDocumentBytes = Annotated[
+    int,
+    typer.Option(
+        "--max-document-bytes",
+        metavar="N",
+        help="Longest line of JSON lines, and longest text or HTML file.",
+        show_default="1 GiB",
+        rich_help_panel=DOCUMENTS,
+    ),
+]
 Threshold = Annotated[
     float | None,
     typer.Option(

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
@@ -32,22 +32,28 @@ from neardup_gpu.kernels import (
     tokens as tokens_kernel,
     weights as weights_kernel,
 )
-from neardup_gpu.kernels.launch import array_module, out_of_memory
+from neardup_gpu.kernels.launch import array_module, check_rows, out_of_memory
 from neardup_gpu.kernels.scalar import mix64_all
 
-from . import __version__, hamming, theory
-from .artefacts import read_table, write_report, write_result, write_table
+from . import __version__, checks, hamming, theory
+from .artefacts import write_report, write_result
 from .backend import Job, home, kernel, resolve, running
 from .clock import Clock, Progress, with_bars
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
-from .errors import InputError, ParameterError, RecipeMismatchError
+from .documents.batches import alike
+from .documents.skipped import MAX_DOCUMENT_BYTES
+from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
 from .frequencies import Counter, Frequencies
 from .outputs import new_file, new_files, new_folder
-from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe, recipe_of
-from .report import shorten
+from .recipe import CLUSTERINGS, METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe
+from .sketches import read_sketches
 from .spool import DeviceSpool, Spool
+from .tables import write_table
 from .threads import on_threads
+
+if TYPE_CHECKING:
+    from .explain import Explanation
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
@@ -61,7 +67,7 @@ def tokenize(documents: Any, recipe: AnyRecipe, *, backend: str | None = None) -
 
     Parameters
     ----------
-    documents : Ragged of uint8, list of str, or pyarrow array of strings
+    documents : Ragged of uint8, list of str, or pyarrow array or pandas or polars column of strings
         UTF-8; nulls are empty documents.
     recipe : Recipe or SimhashRecipe
     backend : "reference", "cpu" or "gpu", optional
@@ -70,7 +76,13 @@ def tokenize(documents: Any, recipe: AnyRecipe, *, backend: str | None = None) -
     -------
     Ragged of uint64, a row for each document
         In text order. Cost: linear in the bytes. Source: see `kernels/tokens.py`.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    checks.recipe_of_kind(recipe)
     return _tokenize(_as_text(documents), recipe, backend)[0]
 
 
@@ -82,12 +94,10 @@ def _tokenize(text: Ragged, recipe: AnyRecipe, backend: str | None) -> tuple[Rag
 
 def _as_text(documents: Any) -> Ragged:
     if isinstance(documents, Ragged):
-        return documents
+        return checks.ragged("documents", documents, np.uint8, "UTF-8 text, or give a list of str")
     if isinstance(documents, str):
-        raise ParameterError("documents: one string given; put it into a list")
-    column = documents if isinstance(documents, (pa.Array, pa.ChunkedArray)) else pa.array(documents, pa.large_string())
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        raise ArgumentTypeError("documents: one string given; put it into a list")
+    column = checks.texts("documents", documents)
     batches = list(open_documents(pa.table({"text": column})).batches(max_bytes=1 << 62))
     return batches[0].text if batches else Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
 
@@ -106,7 +116,13 @@ def shingle(tokens: Ragged, recipe: AnyRecipe, *, backend: str | None = None) ->
     Ragged of uint64, a row for each document
         In text order with repeats. A document of fewer than w tokens has one shingle, one without tokens none.
         Cost: linear. Source: Broder 2000, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    tokens, recipe = checks.ragged("tokens", tokens, np.uint64), checks.recipe_of_kind(recipe)
     run, drawn = kernel(shingles_kernel, backend), recipe.material
     return Ragged(*run(tokens.values, tokens.offsets, recipe.w, recipe.shingling, drawn.shingles, drawn.bags))
 
@@ -127,7 +143,13 @@ def minhash(shingles: Ragged, recipe: Recipe, *, backend: str | None = None) -> 
     array of uint32 or uint64, shape (documents, samples)
         Rows of documents without shingles hold the greatest value. Cost: shingles times samples.
         Source: Broder 2000, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    shingles, recipe = checks.ragged("shingles", shingles, np.uint64), checks.recipe_of_kind(recipe, Recipe)
     run, drawn = kernel(minhash_kernel, backend), recipe.material
     return run(shingles.values, shingles.offsets, drawn.a, drawn.b)
 
@@ -145,7 +167,15 @@ def supershingles(signatures: np.ndarray, recipe: Recipe, *, backend: str | None
     -------
     array of uint64, shape (documents, k)
         Two documents of resemblance x share a feature with probability x**s. Source: Broder 2000, section 3.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    recipe = checks.recipe_of_kind(recipe, Recipe)
+    shape, hint = (None, recipe.filter.samples), "as minhash makes by the recipe"
+    signatures = checks.array("signatures", signatures, f"uint{recipe.bits}", shape, hint=hint)
     run, (k, s, _) = kernel(supershingles_kernel, backend), recipe.filter
     return run(signatures, k, s, recipe.feature_bits, recipe.material.supershingles)
 
@@ -174,9 +204,12 @@ def simhash(
 
     Raises
     ------
-    ParameterError, RecipeMismatchError
-        If the weighting needs frequencies that are not given, the recipe names others, or it has no use for them.
+    ParameterError, ArgumentTypeError, RecipeMismatchError
+        If an argument is not what is said above, if the weighting needs frequencies that are not given, the recipe
+        names others, or it has no use for them.
     """
+    features = checks.ragged("features", features, np.uint64)
+    recipe = checks.recipe_of_kind(recipe, SimhashRecipe)
     _, frequencies = _with_frequencies(recipe, frequencies)
     if recipe.weighting == "tf":
         return kernel(simhash_kernel, backend)(features.values, features.offsets, None, recipe.bits)
@@ -240,10 +273,23 @@ def collide(
     Returns
     -------
     Candidates
-        Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1; Broder 2000, section 3; for simhashes see `hamming`.
+        Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1, 6.1; Broder 2000, 3; for simhashes see `hamming`.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
+    ResourceError
+        If there are more rows than tables can hold.
     """
+    recipe, width = checks.recipe_of_kind(recipe), _width(recipe)
+    made_by = "as supershingles makes by the recipe" if isinstance(recipe, Recipe) else "as simhash makes by the recipe"
+    shape = (None, width) if width else (None,)
+    features = checks.array("features", features, np.uint64, shape, hint=made_by)
+    check_rows(len(features), "documents")
     if present is None:
         present = np.ones(len(features), bool)
+    present = checks.array("present", present, bool, (len(features),), hint="one for each document")
     if isinstance(recipe, SimhashRecipe):
         rows = np.flatnonzero(home(present))
         limits: Any = {"bucket_limit": recipe.bucket_limit, "bucket_probe": recipe.bucket_probe}
@@ -281,7 +327,15 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
     -------
     Verified
         Cost: a sort of each set, a merge for each pair. Source: Broder 1997, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    shingles = checks.ragged("shingles", shingles, np.uint64)
+    candidates = checks.pairs_within("candidates", candidates, len(shingles))
+    threshold = checks.fraction("threshold", threshold)
     sets = Ragged(*kernel(resemblance_kernel, backend, "unique_")(shingles.values, shingles.offsets))
     left, right = _beside(sets.values, candidates.left, candidates.right)
     return _at_least(threshold, left, right, _resemblances(sets, left, right, threshold, backend))
@@ -350,9 +404,27 @@ def keep(
     array of int64, shape (documents,)
         For each document itself if it stays, else the kept one that stands for it: under "greedy" the one it
         resembles most, ties to the better priority. Source: Broder 1997, 4.4; Broder 2000, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    num_documents = checks.integer("num_documents", num_documents, 0, checks.MOST_ROWS)
+    checks.instance("verified", verified, Verified, "verify makes one")
+    pairs = checks.pairs_within("verified.pairs", verified.pairs, num_documents)
+    resemblance = checks.array(
+        "verified.resemblance", verified.resemblance, np.float64, (len(pairs),), convert=True, hint="one for each pair"
+    )
+    checks.within("verified.resemblance", resemblance, 0, 1)
+    recipe = checks.recipe_of_kind(recipe)
     if pinned is None:
         pinned = np.zeros(num_documents, bool)
+    pinned = checks.array("pinned", pinned, bool, (num_documents,), hint="one for each document")
+    return _keep(num_documents, Verified(pairs, resemblance), recipe, pinned, backend)
+
+
+def _keep(num_documents: int, verified: Verified, recipe: AnyRecipe, pinned: np.ndarray, backend: str | None) -> Any:
     left, right = verified.pairs.left, verified.pairs.right
     if recipe.cluster == "greedy":
         return kernel(components, backend, "greedy_")(num_documents, left, right, verified.resemblance, pinned)
@@ -370,7 +442,8 @@ class Result:
 
     documents : pyarrow.Table
         id, kept, duplicate_of, resemblance, group; in input order. `duplicate_of` and `resemblance` are null for kept
-        documents; `group` is the id of the document that was kept.
+        documents; `group` is the id of the document that was kept. Of files also file, the path below the folder that
+        all of them share, and row in it, from 1 (of JSON lines the line).
     pairs : pyarrow.Table
         id_a, id_b, resemblance: the verified pairs between representatives, and one pair with resemblance 1 from each
         exact duplicate to its representative. id_a has the better priority.
@@ -379,6 +452,10 @@ class Result:
     recipe : Recipe or SimhashRecipe
     frequencies : Frequencies, optional
         What tokens were weighed by.
+    skipped : pyarrow.Table, optional
+        file, row, rows, reason: what could not be read, with `on_error="skip"`; see `Documents.skipped`.
+    sources : tuple of (Documents, Documents or None), optional
+        The documents and the reference set, which `explain` reads again.
 
     Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. By simhash, both
     tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
@@ -390,6 +467,45 @@ class Result:
     report: dict[str, Any]
     recipe: AnyRecipe
     frequencies: Frequencies | None = None
+    skipped: pa.Table | None = None
+    sources: tuple[Documents, Documents | None] | None = None
+
+    def explain(self, id: Any, *, full: bool = False) -> Explanation:
+        """Say why a document stays or goes: the kept one, their resemblance, and the words in which they differ.
+
+        Parameters
+        ----------
+        id : int or str
+            Read as the ids' own type.
+        full : bool
+            Leave no words out of the diff.
+
+        Returns
+        -------
+        Explanation
+            It reads the documents again, up to the two that are compared.
+
+        Raises
+        ------
+        InputError
+            If there is no such document, or the documents were a stream, which cannot be read again, or have changed.
+        """
+        from .explain import explained
+
+        if self.sources is None or not all(source.rewindable for source in self.sources if source is not None):
+            raise InputError(
+                "the documents were a stream, which cannot be read again to explain; pass a table to dedup"
+            )
+        documents, reference = self.sources
+        return explained(
+            self.documents,
+            self.recipe,
+            id,
+            lambda: documents,
+            lambda: reference or documents,
+            name="this result",
+            full=full,
+        )
 
     @property
     def kept(self) -> pa.ChunkedArray:
@@ -601,6 +717,7 @@ def _sketch_documents(
             kept.column.append(batch.columns[column])
         kept.ids.append(batch.ids)
         kept.documents += batch.num_rows
+        check_rows(kept.documents, "documents")
         kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
         kept.null_text += batch.num_null
         clock.report("sketch", before + kept.documents, _num_rows(sources or [documents]))
@@ -639,7 +756,7 @@ def _joined(arrays: list[Any], dtype: Any, width: int = 0) -> Any:
     return joined
 
 
-def _ids(sketches: _Sketches, where: str) -> pa.Array:
+def _ids(sketches: _Sketches, documents: Documents, what: str) -> pa.Array:
     """All ids as one array.
 
     Raises
@@ -649,17 +766,11 @@ def _ids(sketches: _Sketches, where: str) -> pa.Array:
     """
     if not sketches.ids:
         return pa.nulls(0, pa.int64())
-    chunks = pa.chunked_array(sketches.ids)
+    chunks = pa.chunked_array(alike(sketches.ids))
     if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
         chunks = chunks.cast(pa.large_string())
     ids = chunks.combine_chunks()
-    if len(pc.unique(ids)) < len(ids):
-        counts = pc.value_counts(ids)
-        repeated = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()
-        raise InputError(
-            f"{where}: id {shorten(repr(repeated['values']), 60)} stands for {repeated['counts']:,} documents; "
-            "name a column of unique ids with --id-column, or leave it out to use row numbers"
-        )
+    documents.check_unique(ids, what)
     return ids
 
 
@@ -680,7 +791,9 @@ def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Ar
         return ids, known if len(known) else pa.nulls(0, ids.type)
     for common, belongs in families:
         if belongs(ids.type) and belongs(known.type):
-            return ids.cast(common), known.cast(common)
+            for kind in (common, pa.uint64()):
+                with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
+                    return ids.cast(kind), known.cast(kind)
     if rows_only and pa.types.is_integer(known.type) and families[1][1](ids.type):
         return ids, known.cast(ids.type)
     raise InputError(f"ids of the input are {ids.type}, those of the reference set {known.type}; make them one type")
@@ -784,6 +897,8 @@ def dedup(
     id_column: str | None = None,
     html: bool = False,
     glob: str | None = None,
+    on_error: str = "stop",
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     against: Any = None,
     recipe: AnyRecipe | None = None,
     method: str = "minhash",
@@ -813,7 +928,7 @@ def dedup(
         See `open_documents`.
     texts : list of str, array or Series of strings, optional
         The texts themselves, instead of `source`; their ids are row numbers.
-    text_columns, id_column, html, glob
+    text_columns, id_column, html, glob, on_error, max_document_bytes
         How to read it; see `open_documents`. Without an id column, ids are row numbers or relative paths.
     against : like `source`, optional
         A reference set: what resembles it is removed, it is left untouched.
@@ -869,17 +984,21 @@ def dedup(
     Memory: a few hundred bytes a document and some batches, whatever the length of the text. Time: two passes over
     the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
     """
+    checks.job(device, threads)
+    output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
+    temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
+    batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
+    check = checks.integer("check", check, hint="0 turns the check of recall off")
+    settings = {"threshold": threshold, "recall": recall, "filter": filter, "radius": radius}
+    settings |= {"method": method, "keep": checks.text("keep", keep)}
+    settings["cluster"] = checks.one_of("cluster", cluster, CLUSTERINGS)
+    recipe = _recipe_or(recipe, settings, {"method": "minhash", "keep": "first", "cluster": "greedy"})
     clock = Clock(progress)
-    if recipe is None:
-        recipe = choose_recipe(method, threshold, recall, filter, radius, keep=keep, cluster=cluster)
-    elif (method, threshold, recall, filter, radius, keep, cluster) != ("minhash", *[None] * 4, "first", "greedy"):
-        raise ParameterError("recipe and method, threshold, ... or cluster: the recipe holds them; give one")
-    if check < 0:
-        raise ParameterError(f"check {check} is negative; 0 turns the check of recall off")
     recipe, known = _with_frequencies(recipe, frequencies)
     resolve(backend, device, gpu_memory)  # before anything is opened
     column, _ = _keep_column(recipe)
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
+    reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
     reading["other_columns"] = [column] if column else []
     documents = open_documents(source, texts=texts, **reading)
     reference = None if against is None else _open_reference(against, reading)
@@ -891,6 +1010,9 @@ def dedup(
             folder = stack.enter_context(new_folder(output, overwrite, reads))
         if folder is not None and not documents.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
+        documents.check_ids_early("input")
+        if reference is not None:
+            reference.check_ids_early("reference set")
         job = stack.enter_context(running(backend, device, gpu_memory))
         waiting, spool_bytes = None, job.spool_bytes
         if _has_to_count(recipe, known):
@@ -909,6 +1031,22 @@ def dedup(
     return result
 
 
+def _recipe_or(recipe: AnyRecipe | None, settings: dict[str, Any], usual: dict[str, str]) -> AnyRecipe:
+    """The recipe that was given, or else that of the settings; `usual` are values of settings that were not given.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If both were given, or either is impossible.
+    """
+    if recipe is None:
+        return choose_recipe(**settings)
+    for name, value in settings.items():
+        if value is not None and not (isinstance(value, str) and value == usual.get(name)):
+            raise ParameterError(f"recipe and {name}: the recipe holds method, threshold, ... and cluster; give one")
+    return checks.recipe_of_kind(recipe)
+
+
 def _with_frequencies(
     recipe: AnyRecipe, frequencies: Frequencies | str | Path | None
 ) -> tuple[AnyRecipe, Frequencies | None]:
@@ -923,11 +1061,11 @@ def _with_frequencies(
         if isinstance(recipe, SimhashRecipe) and recipe.frequencies is not None:
             raise ParameterError(f"frequencies: the recipe is of those of digest {recipe.frequencies}; give them")
         return recipe, None
+    name = "frequencies" if isinstance(frequencies, Frequencies) else checks.path("frequencies", frequencies)
     if not isinstance(recipe, SimhashRecipe) or recipe.weighting != "tfidf":
         raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
-    name = "frequencies" if isinstance(frequencies, Frequencies) else str(frequencies)
     if not isinstance(frequencies, Frequencies):
-        frequencies = Frequencies.load(frequencies)
+        frequencies = Frequencies.load(name)
     frequencies.check(recipe, name)
     if recipe.frequencies not in (None, frequencies.digest):
         raise RecipeMismatchError(f"{name}: of digest {frequencies.digest}, the recipe's have {recipe.frequencies}")
@@ -953,7 +1091,7 @@ def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
         return open_documents(against, **reading)
     except InputError:
         with contextlib.suppress(InputError):
-            files = open_documents(against, html=reading["html"], glob=reading["glob"])
+            files = open_documents(against, **reading | {"text_columns": None, "id_column": None})
             if files.format == "text":
                 return files
         raise
@@ -986,7 +1124,7 @@ def _decide(
         sketches = _sketch_documents(documents, recipe, clock, job, column=column, before=known.documents, **options)
 
     if sketches.documents == 0:
-        raise InputError("the input holds no documents; nothing was written")
+        raise _no_documents(documents)
     if waiting is not None and isinstance(recipe, SimhashRecipe):
         with clock.stage("weigh"):
             frequencies, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spill)
@@ -995,7 +1133,8 @@ def _decide(
             sketches.features.append(found)  # of the reference set too, whose features come first
     with clock.stage("collide"):
         num_known, num = known.documents, known.documents + sketches.documents
-        ids, known_ids = _ids(sketches, "input"), _ids(known, "reference set")
+        ids = _ids(sketches, documents, "input")
+        known_ids = _ids(known, reference or documents, "reference set")
         if reference is not None:
             ids, known_ids = _one_type(ids, known_ids, rows_only=reference.id_column is None)
         num_tokens = _joined(sketches.num_tokens, np.int64)
@@ -1036,7 +1175,7 @@ def _decide(
 
     with clock.stage("decide"):
         keeper, agreement = np.arange(num), np.ones(num)
-        keeping = partial(keep, len(representatives), there, recipe, pinned=pinned, backend=job.backend)
+        keeping = partial(_keep, len(representatives), there, recipe, pinned, job.backend)
         chosen = job.with_room(keeping, spool.spill)
         keeper[representatives] = representatives[home(chosen)]
         agreement[representatives] = home(job.with_room(partial(_resemblance_to, chosen, there), spool.spill))
@@ -1068,6 +1207,7 @@ def _decide(
             "resemblance": arrow(agreement[mine], kept | np.isnan(agreement[mine])),
             "group": all_ids.take(arrow(keeper_rows)),
         }
+        table |= documents.places()
         if simhashes is not None:
             table["distance"] = arrow(_distances(simhashes, mine, keeper[mine]), kept)
         exact = np.flatnonzero((stands_for != np.arange(num)) & (np.arange(num) >= num_known))
@@ -1134,6 +1274,11 @@ def _decide(
         },
         "timings": clock.seconds,
     }
+    skipped = documents.skipped
+    if skipped is not None:
+        if reference is not None:
+            skipped = pa.concat_tables([skipped, reference.skipped])
+        report["counts"]["skipped"] = num_skipped(skipped)
     metadata = {METADATA_KEY: recipe.to_json().encode()}
     return Result(
         documents=pa.table(table).replace_schema_metadata(metadata),
@@ -1141,6 +1286,24 @@ def _decide(
         report=report,
         recipe=recipe,
         frequencies=frequencies,
+        skipped=skipped,
+        sources=(documents, reference),
+    )
+
+
+def num_skipped(skipped: pa.Table) -> int:
+    """How many rows were skipped at least: where that cannot be known, one."""
+    return int(pc.sum(pc.fill_null(skipped["rows"], 1)).as_py() or 0)
+
+
+def _no_documents(documents: Documents) -> InputError:
+    skipped = documents.skipped
+    if skipped is None or len(skipped) == 0:
+        return InputError("the input holds no documents; nothing was written")
+    first = skipped.slice(0, 1).to_pylist()[0]
+    return InputError(
+        f"the input holds no documents that can be read: {num_skipped(skipped):,} rows were skipped, the first in "
+        f"{first['file']} ({first['reason']})"
     )
 
 
@@ -1330,6 +1493,8 @@ def sketch(
     id_column: str | None = None,
     html: bool = False,
     glob: str | None = None,
+    on_error: str = "stop",
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     recipe: AnyRecipe | None = None,
     method: str = "minhash",
     threshold: float | None = None,
@@ -1351,7 +1516,7 @@ def sketch(
 
     By simhash, for `hamming`: id; num_tokens; simhash, uint64 or two of them, null for documents without tokens. Where
     document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to come can
-    be weighed alike.
+    be weighed alike. With `on_error="skip"` another file gets the rows that cannot be read (`skipped_path`).
 
     Other parameters as in `dedup`.
 
@@ -1359,22 +1524,43 @@ def sketch(
     -------
     dict
         Counts and timings.
+
+    Raises
+    ------
+    NeardupError
+        As `dedup`.
     """
-    clock = Clock(progress)
-    if recipe is None:
-        recipe = choose_recipe(method, threshold, recall, filter)
-    recipe, known = _with_frequencies(recipe, frequencies)
+    checks.job(device, threads)
     if output is None:
         raise ParameterError("output: say where the sketches go, such as 'sketches.parquet'")
+    output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
+    temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
+    settings = {"method": method, "threshold": threshold, "recall": recall, "filter": filter}
+    recipe = _recipe_or(recipe, settings, {"method": "minhash"})
+    clock = Clock(progress)
+    recipe, known = _with_frequencies(recipe, frequencies)
     documents = open_documents(
-        source, texts=texts, text_columns=text_columns, id_column=id_column, html=html, glob=glob
+        source,
+        texts=texts,
+        text_columns=text_columns,
+        id_column=id_column,
+        html=html,
+        glob=glob,
+        on_error=on_error,
+        max_document_bytes=max_document_bytes,
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
-        outputs = [output, frequencies_path(output)] if _has_to_count(recipe, known) else [output]
+        outputs: dict[str, str | Path] = {"sketches": output}
+        if _has_to_count(recipe, known):
+            outputs["frequencies"] = frequencies_path(output)
+        if on_error != "stop":
+            outputs["skipped"] = skipped_path(output)
         reads = _files_read(documents, None, frequencies)
-        file, *others = stack.enter_context(new_files(outputs, overwrite, reads))
-        counted, waiting = others[0] if others else None, None
+        files = dict(zip(outputs, stack.enter_context(new_files([*outputs.values()], overwrite, reads)), strict=True))
+        file, counted, left_out = files["sketches"], files.get("frequencies"), files.get("skipped")
+        documents.check_ids_early()
+        waiting = None
         job = stack.enter_context(running(backend, device, gpu_memory))
         if counted is not None:
             waiting = stack.enter_context(_Waiting(temp_dir or file.parent, job, job.spool_bytes))
@@ -1383,8 +1569,8 @@ def sketch(
             options["whole"] = isinstance(recipe, Recipe)
             sketches = _sketch_documents(documents, recipe, clock, job, **options)
             if sketches.documents == 0:
-                raise InputError("the input holds no documents; nothing was written")
-            ids = _ids(sketches, "input")
+                raise _no_documents(documents)
+            ids = _ids(sketches, documents, "input")
         if waiting is not None and counted is not None and isinstance(recipe, SimhashRecipe):
             with clock.stage("weigh"):
                 counts, found = job.with_room(partial(waiting.simhashes, recipe, clock, job), waiting.spill)
@@ -1408,8 +1594,12 @@ def sketch(
                 columns[name] = _column(array, null)
             table = pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
             write_table(table, file)
+            skipped = documents.skipped
+            if left_out is not None and skipped is not None:
+                write_table(skipped.replace_schema_metadata(table.schema.metadata), left_out)
     return {
         "documents": sketches.documents,
+        **({} if skipped is None else {"skipped": num_skipped(skipped)}),
         "empty": int(np.count_nonzero(num_tokens == 0)),
         "null_text": sketches.null_text,
         "invalid_utf8": sketches.invalid_utf8,
@@ -1429,6 +1619,11 @@ def frequencies_path(output: str | Path) -> Path:
     under another: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
     path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
     return Path(f"{path}.frequencies{suffix}")
+
+
+def skipped_path(output: str | Path) -> Path:
+    """Where the rows are listed that could not be read for some sketches: beside them."""
+    return Path(output).with_suffix(".skipped.parquet")
 
 
 def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
@@ -1457,7 +1652,7 @@ def find_pairs(
     Parameters
     ----------
     sketches : path or list of paths
-        What `sketch` wrote, all under one recipe.
+        What `sketch` wrote, all under one recipe; their order does not matter.
     output : path, optional
         A Parquet file for the table.
     threshold : float, optional
@@ -1477,14 +1672,19 @@ def find_pairs(
     ------
     InputError, RecipeMismatchError
         If a file cannot be read, or was made by another recipe than the first.
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    checks.job(device, threads)
+    paths = checks.paths("sketches", sketches)
+    output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
+    threshold, r = checks.optional(checks.fraction, "threshold", threshold), checks.optional(checks.integer, "r", r, 1)
     clock = Clock(progress)
-    paths = [sketches] if isinstance(sketches, (str, Path)) else list(sketches)
     with on_threads(threads), contextlib.ExitStack() as stack:
         file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
         job = stack.enter_context(running(backend, device, gpu_memory))
         with clock.stage("read"):
-            table, recipe = _read_sketches(paths, r)
+            table, recipe = read_sketches(paths, r)
         if r is not None:
             recipe = recipe.with_(filter=(recipe.filter.k, recipe.filter.s, r))
         with clock.stage("collide"):
@@ -1544,39 +1744,3 @@ def _matrix(column: pa.ChunkedArray) -> np.ndarray:
     if values.null_count:  # Parquet gives a null list null values, which NumPy would turn into floats
         values = pc.fill_null(values, 0)
     return values.to_numpy(zero_copy_only=False).reshape(-1, width)
-
-
-def _read_sketches(paths: list[str | Path], r: int | None) -> tuple[pa.Table, Recipe]:
-    """Sketches of several files as one table, and their common recipe."""
-    if not paths:
-        raise InputError("no sketches given; name the Parquet files that `neardup sketch` wrote")
-    tables: list[pa.Table] = []
-    recipe: Recipe | None = None
-    for path in paths:
-        table = read_table(path)
-        if "simhash" in table.column_names:
-            raise InputError(f"{path}: holds simhashes; find pairs of those with `neardup hamming pairs`")
-        for name in ("id", "num_tokens", "fingerprint", "signature", "features"):
-            if name not in table.column_names:
-                raise InputError(f"{path}: no column {name!r}; it was not written by `neardup sketch`")
-        stored = Recipe.from_json(recipe_of(table.schema, str(path)).to_json(), str(path))
-        if recipe is None:
-            recipe = stored
-        else:
-            recipe.check_sketches(stored, str(path))
-            for name in ("bucket_limit", "bucket_probe", *(["filter"] if r is None else [])):
-                if getattr(stored, name) != getattr(recipe, name):
-                    raise RecipeMismatchError(
-                        f"{path}: made with {name} = {getattr(stored, name)}, {paths[0]} with {getattr(recipe, name)}; "
-                        "sketch them alike"
-                    )
-        if tables and table["id"].type != tables[0]["id"].type:
-            raise InputError(
-                f"{path}: ids are {table['id'].type}, those of {paths[0]} {tables[0]['id'].type}; make them one type"
-            )
-        tables.append(table)
-    assert recipe is not None
-    joined = pa.concat_tables([t.replace_schema_metadata(None) for t in tables])
-    if len(pc.unique(joined["id"])) < len(joined):
-        raise InputError("two sketches have the same id; sketch with --id-column, ids unique over all files")
-    return joined, recipe

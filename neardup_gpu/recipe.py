@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from . import theory
-from .errors import InputError, ParameterError, RecipeMismatchError
+from . import checks, theory
+from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
+from .report import shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +22,19 @@ DEFINITIONS = 2
 """Version of the definitions of token, shingle, sketch and decision; raised when any of them changes a result."""
 
 METADATA_KEY = b"neardup_gpu"
+
+TELLING = {
+    "documents": "duplicate_of",
+    "pairs": "id_a",
+    "matches": "query_id",
+    "sketches": "signature",
+    "simhashes": "simhash",
+    "frequencies": "token",
+}
+"""A column by which each kind of table that carries a recipe is known."""
+
+MOST_SAMPLES = 100_000
+"""Of a signature: one takes 400 kB then, and more would be a mistake."""
 
 METHODS = ("minhash", "simhash")
 SHINGLINGS = ("set", "bag", "circular")
@@ -48,6 +64,47 @@ class Filter(NamedTuple):
         return f"{self.k},{self.s},{self.r}"
 
 
+_KINDS: dict[str, tuple[type, type, str]] = {
+    "int": (Integral, int, "an integer"),
+    "float": (Real, float, "a number"),
+    "str": (str, str, "text"),
+}
+
+
+def _plain(name: str, value: Any, kind: str) -> Any:
+    """The int, float or str that a value stands for, NumPy's scalars too; None where `kind`, an annotation, allows it.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is of another type: a bool is no integer, and text no number.
+    ParameterError
+        If it is too large for a float.
+    """
+    if value is None and kind.endswith("| None"):
+        return None
+    abstract, plain, what = _KINDS[kind.removesuffix("| None").strip()]
+    if isinstance(value, bool) or not isinstance(value, abstract):
+        raise ArgumentTypeError(f"{name} {shorten(repr(value), 60)} is of type {type(value).__name__}; give {what}")
+    try:
+        return plain(value)
+    except OverflowError:
+        raise ParameterError(f"{name} is an integer of more than 300 digits; give a number in its range") from None
+
+
+def _plain_filter(value: Any) -> Filter:
+    """A filter of three integers, however they are given."""
+    try:
+        parts = () if isinstance(value, str) else tuple(value)
+    except TypeError:
+        parts = ()
+    if len(parts) != 3:
+        raise ArgumentTypeError(
+            f"filter {shorten(repr(value), 60)} is not three integers; give Filter(6, 14, 2), or text to Recipe.choose"
+        )
+    return Filter(*(_plain(f"filter: {name} =", part, "int") for name, part in zip("ksr", parts, strict=True)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Common:
     """What recipes of both methods say, and what they do alike."""
@@ -63,6 +120,12 @@ class _Common:
 
     method: ClassVar[str]
     _sketched: ClassVar[tuple[str, ...]]  # names that sketches depend on
+
+    def _make_plain(self) -> None:
+        """Make each value the Python object that it stands for; ArgumentTypeError if one is of another type."""
+        for each in fields(self):
+            if each.name != "filter":
+                object.__setattr__(self, each.name, _plain(each.name, getattr(self, each.name), str(each.type)))
 
     def _check(self, *choices: tuple[str, Any, tuple[Any, ...]]) -> None:
         """Raise ParameterError if a value is out of its range; `choices` are (name, value, allowed values)."""
@@ -169,8 +232,14 @@ class Recipe(_Common):
     _sketched: ClassVar[tuple[str, ...]] = ("k", "s", "w", "shingling", "bits", "feature_bits", "seed")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "filter", Filter(*self.filter))
+        self._make_plain()
+        object.__setattr__(self, "filter", _plain_filter(self.filter))
         theory.check_filter(*self.filter)
+        if self.filter.samples > MOST_SAMPLES:
+            raise ParameterError(
+                f"filter {self.filter} needs {self.filter.samples:,} samples; choose k and s with at most "
+                f"{MOST_SAMPLES:,}"
+            )
         if self.filter.tables > 5000:
             raise ParameterError(
                 f"filter {self.filter} needs {self.filter.tables:,} pair tables; choose k and r with at most 5,000"
@@ -185,13 +254,15 @@ class Recipe(_Common):
 
         Raises
         ------
-        ParameterError
-            If the threshold, the recall or the filter is impossible.
+        ParameterError, ArgumentTypeError
+            If the threshold, the recall or the filter is impossible or of another type.
         """
+        threshold = checks.fraction("threshold", threshold, zero=False)
+        recall = checks.fraction("recall", recall, zero=False, one=False, hint="0.99 is usual")
         if filter is None:
-            if not 0 < threshold <= 1:
-                raise ParameterError(f"threshold {threshold} is outside (0, 1]; 0.8 is usual")
             filter = theory.choose_filter(threshold, recall)
+        elif not isinstance(filter, (str, tuple, list)) or (not isinstance(filter, str) and len(filter) != 3):
+            raise ArgumentTypeError(f"filter: {checks.shown(filter)}; give k,s,r such as '6,14,2' or (6, 14, 2)")
         elif isinstance(filter, str):
             if filter.strip().lower() == "bing":  # features of 16 bits are part of what Bing does (Manasse 6.1)
                 rest.setdefault("feature_bits", 16)
@@ -259,6 +330,7 @@ class SimhashRecipe(_Common):
     _sketched: ClassVar[tuple[str, ...]] = ("bits", "features", "weighting", "frequencies", "seed")
 
     def __post_init__(self) -> None:
+        self._make_plain()
         if not 0 <= self.radius <= 32:
             raise ParameterError(f"radius {self.radius} is outside 0 to 32; 3 is usual for 64 bits")
         self._check(
@@ -297,20 +369,20 @@ def choose_recipe(
 
     Raises
     ------
-    ParameterError
-        If one is impossible or is of the other method.
+    ParameterError, ArgumentTypeError
+        If one is impossible, of another type or of the other method.
     """
-    if method == "minhash":
+    if checks.one_of("method", method, METHODS) == "minhash":
         if radius is not None:
-            raise ParameterError(f"radius {radius} is for simhashes; add method simhash or leave it out")
+            raise ParameterError(f"radius {checks.shown(radius)} is for simhashes; add method simhash or leave it out")
         return Recipe.choose(
             0.8 if threshold is None else threshold, 0.99 if recall is None else recall, filter, **rest
         )
-    if method != "simhash":
-        raise ParameterError(f"method {method!r} is not one of {', '.join(METHODS)}")
     for name, value in (("recall", recall), ("filter", filter)):
         if value is not None:
-            raise ParameterError(f"{name} {value} is for min-hash; by simhash the radius decides what is near")
+            raise ParameterError(
+                f"{name} {checks.shown(value)} is for min-hash; by simhash the radius decides what is near"
+            )
     return SimhashRecipe(threshold=threshold, radius=3 if radius is None else radius, **rest)
 
 
@@ -318,22 +390,50 @@ def recipe_from_json(text: str | bytes, name: str) -> AnyRecipe:
     """As `from_json`, of either method."""
     from neardup_gpu.kernels.unicode_table import DIGEST
 
+    stored = stored_recipe(text, name)
+    for key, here in (("definitions", DEFINITIONS), ("unicode_table", DIGEST)):
+        found = stored.get(key)
+        if found is None:
+            raise _unreadable(name)
+        if type(found) is not type(here) or found != here:
+            shown = shorten(str(found), 60)
+            raise RecipeMismatchError(f"{name}: made under {key} {shown}, this version has {here}; make it again")
+    kind: Any = {"minhash": Recipe, "simhash": SimhashRecipe}.get(str(stored.get("method")))
+    if kind is None or set(stored) != {each.name for each in fields(kind)} | _BESIDE_FIELDS:
+        raise _unreadable(name)
+    values: dict[str, Any] = {each.name: stored[each.name] for each in fields(kind)}
+    try:
+        if kind is Recipe:
+            if not re.fullmatch(r"\d{1,9},\d{1,9},\d{1,9}", values["filter"]):
+                raise _unreadable(name)
+            values["filter"] = Filter(*map(int, values["filter"].split(",")))
+        return kind(**values)
+    except (ArgumentTypeError, ParameterError, TypeError) as error:
+        raise _unreadable(name, str(error)) from None
+
+
+_BESIDE_FIELDS = {"method", "definitions", "unicode_table"}  # what `describe` says
+
+
+def stored_recipe(text: str | bytes, name: str) -> dict[str, Any]:
+    """What is stored of a recipe, or of the settings of a job without one, as far as it is JSON of plain values.
+
+    Raises
+    ------
+    RecipeMismatchError
+        If it is not.
+    """
     try:
         stored = json.loads(text)
-        for key, here in (("definitions", DEFINITIONS), ("unicode_table", DIGEST)):
-            if stored[key] != here:
-                raise RecipeMismatchError(
-                    f"{name}: made under {key} {stored[key]}, this version has {here}; make it again"
-                )
-        kind = {"minhash": Recipe, "simhash": SimhashRecipe}[stored.get("method", "minhash")]
-        values: dict[str, Any] = {each.name: stored[each.name] for each in fields(kind)}
-        if kind is Recipe:
-            values["filter"] = Filter(*map(int, stored["filter"].split(",")))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, RecipeMismatchError):
-            raise
-        raise RecipeMismatchError(f"{name}: its recipe cannot be read; make it again") from None
-    return kind(**values)
+    except (ValueError, RecursionError):
+        raise _unreadable(name) from None
+    if not isinstance(stored, dict) or any(isinstance(value, dict | list) for value in stored.values()):
+        raise _unreadable(name)
+    return stored
+
+
+def _unreadable(name: str, why: str = "") -> RecipeMismatchError:
+    return RecipeMismatchError(f"{name}: its recipe cannot be read{f' ({why})' if why else ''}; make it again")
 
 
 def recipe_of(schema: pa.Schema, name: str) -> AnyRecipe:

@@ -143,6 +143,8 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if any(odd):
         rows.append(("odd text", ", ".join(filter(None, odd))))
+    if counts.get("skipped"):
+        rows.append(("skipped", f"{count(counts['skipped'], 'row')} that cannot be read; skipped.parquet lists them"))
     where = count(report["threads"], "thread")
     if report.get("device"):
         where = report["device"]["name"]
@@ -234,7 +236,9 @@ def summary(
         parts.append(row("written", "nothing (dry run); --output OUT keeps the result"))
     else:
         counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
-        parts.append(row("written", f"{output}: documents.parquet, pairs.parquet, {counted}kept/, report.json"))
+        left_out = "skipped.parquet, " if "skipped" in report["counts"] else ""
+        files = f"documents.parquet, pairs.parquet, {counted}{left_out}kept/, report.json"
+        parts.append(row("written", f"{output}: {files}"))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""
             parts.append(row("next", f"neardup explain {dashes}{shell_path(output)} {shell_word(example)}"))

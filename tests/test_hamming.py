@@ -1,7 +1,6 @@
 """The Hamming-distance problem: table designs of the paper, answers against brute force, the index and its file."""
 
 import itertools
-import json
 import math
 import sys
 
@@ -12,9 +11,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from strategies import STRATEGIES, fingerprints
 
-from neardup_gpu import Recipe, SimhashRecipe, hamming, outputs
-from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
+from neardup_gpu import Recipe, SimhashRecipe, hamming, index_file, outputs
+from neardup_gpu.errors import (
+    InputError,
+    NeardupError,
+    OutputError,
+    ParameterError,
+    RecipeMismatchError,
+    ResourceError,
+)
 from neardup_gpu.hamming import HammingIndex, TableDesign
+from neardup_gpu.index_file import IndexFile
 from neardup_gpu.kernels import compression, hamming as kernels
 from neardup_gpu.kernels.launch import to_host
 
@@ -123,7 +130,7 @@ def test_a_design_takes_no_more_tables_than_any_split_into_blocks():
 
 @pytest.mark.parametrize("wrong", [(64, -1, 0), (64, 64, 0), (64, 3, 62), (64, 3, -1), (0, 0, 0)])
 def test_impossible_designs(wrong):
-    with pytest.raises(ParameterError, match="no tables of"):
+    with pytest.raises(ParameterError, match=r"no tables of|bits 0 is outside"):
         TableDesign(*wrong)
 
 
@@ -506,7 +513,7 @@ def test_files_that_hold_no_fingerprints(tmp_path):
 )  # fmt: skip
 def test_what_is_no_set_of_fingerprints(wrong):
     for call in (lambda: hamming.pairs(wrong, 3), lambda: hamming.join(wrong, [1], 3), lambda: HammingIndex(wrong, 3)):
-        with pytest.raises(ParameterError, match="fingerprints:"):
+        with pytest.raises(NeardupError, match="fingerprints:"):
             call()
 
 
@@ -552,7 +559,7 @@ def test_series_are_fingerprints(library):
 @pytest.mark.parametrize("radius", [-1, 64, 100, 2.5])
 def test_impossible_radius(radius):
     for call in (hamming.pairs, lambda values, radius: hamming.join(values, [1], radius), HammingIndex):
-        with pytest.raises(ParameterError, match=f"radius {radius} is (outside 0 to 63|no integer)"):
+        with pytest.raises(NeardupError, match=f"radius:? {radius} is (outside 0 to 63|no whole number)"):
             call([1, 2], radius)
 
 
@@ -574,7 +581,7 @@ def test_fingerprints_of_two_lengths_do_not_meet():
         hamming.join(narrow, wide, 3)
     with pytest.raises(ParameterError, match="a chunk: of 128 bits, where 64 are asked for"):
         hamming.join(wide, narrow, 3)
-    with pytest.raises(ParameterError, match="queries: of 128 bits, where 64 are asked for"):
+    with pytest.raises(ParameterError, match="fingerprints: of 128 bits, where 64 are asked for"):
         HammingIndex(narrow, 3).query(wide)
     with pytest.raises(ParameterError, match="queries: of 64 bits, where 128 are asked for"):
         HammingIndex(wide, 3).query(narrow)
@@ -710,7 +717,7 @@ def test_damaged_ids_are_not_answered(tmp_path):
     ):
         index, path = HammingIndex(values, 1, ["ab", "cd", "ef"]), tmp_path / "index"
         index.save(path, overwrite=True)
-        changed(path, index.ids.arrays[name].tobytes(), new.tobytes())
+        forged(path, **{name: new})
         broken = HammingIndex.load(path)
         for ask in (broken.query, lambda row, broken=broken: broken.ids.arrow(np.array([row]))):
             with pytest.raises(InputError, match="the index is damaged"):
@@ -794,17 +801,17 @@ def test_damaged_members_are_not_answered(tmp_path, name):
     for new in (np.full_like(old, np.iinfo(old.dtype).max), np.zeros_like(old) if name == "member_offsets" else None):
         if new is not None:
             index.save(path, overwrite=True)
-            changed(path, old.tobytes(), new.tobytes())
+            forged(path, **{name: new})
             with pytest.raises(InputError, match="names rows that it lacks"):
                 HammingIndex.load(path).query(planted(np.random.default_rng(3), 3))
 
 
 @pytest.mark.parametrize("recipe", [Recipe.choose(0.8), {"weights": {1}}, 5, "tf"])
 def test_recipes_of_no_simhashes(recipe, tmp_path):
-    with pytest.raises(ParameterError, match=r"recipe: .* is of no simhashes"):
+    with pytest.raises(NeardupError, match=r"recipe: .* is (of no simhashes|no JSON)"):
         HammingIndex([1, 2], 1, recipe=recipe)
     _, path = saved(tmp_path)
-    with pytest.raises(ParameterError, match="is of no simhashes"):
+    with pytest.raises(NeardupError, match=r"recipe: .* is (of no simhashes|no JSON)"):
         HammingIndex.load(path, recipe)
 
 
@@ -835,7 +842,7 @@ def test_an_index_comes_back_from_its_file(tmp_path, num_words):
     assert list(after) == list(before) == ["words", "rows", *["fingerprints"] * (num_words - 1)]
     for name, array in before.items():
         np.testing.assert_array_equal(after[name], array)
-    header, _ = hamming._read_header(path)
+    header = IndexFile(path).header
     assert list(header["arrays"]) == [*before, "member_offsets", "members"] and header["ids"] is None
     distinct = len(index.tables)
     assert index.num_bytes == again.num_bytes
@@ -884,10 +891,9 @@ def test_tables_compressed_one_by_one_are_those_compressed_together():
 
 def test_a_damaged_compressed_index_says_so(tmp_path):
     index, path = saved(tmp_path, compress=True)
-    blocks = index.tables.arrays["blocks"]
-    data = path.read_bytes()
-    place = data.index(blocks[0].tobytes())
-    path.write_bytes(data[: place + 8] + b"U" * (blocks[0].nbytes - 8) + data[place + blocks[0].nbytes :])
+    blocks = index.tables.arrays["blocks"].copy()
+    blocks[0, 1:].view(np.uint8)[:] = ord("U")
+    forged(path, blocks=blocks)
     broken = HammingIndex.load(path)
     with pytest.raises(InputError, match="index is damaged"):
         broken.query(planted(np.random.default_rng(3), 3, 1))
@@ -896,9 +902,7 @@ def test_a_damaged_compressed_index_says_so(tmp_path):
 @pytest.mark.parametrize("num_words", [1, 2])
 def test_rows_that_an_index_lacks_are_not_answered(tmp_path, num_words):
     index, path = saved(tmp_path, num_words=num_words)
-    data, rows = path.read_bytes(), index.tables.arrays["rows"]
-    place = data.index(rows.tobytes())
-    path.write_bytes(data[:place] + bytes([255]) * rows.nbytes + data[place + rows.nbytes :])
+    forged(path, rows=np.full_like(index.tables.arrays["rows"], 2**32 - 1))
     with pytest.raises(InputError, match="names rows that it lacks"):
         HammingIndex.load(path).query(planted(np.random.default_rng(3), 3, num_words))
 
@@ -941,98 +945,19 @@ def test_simhashes_of_a_foreign_recipe_are_refused(tmp_path):
         HammingIndex.load(path, SimhashRecipe(weighting="tf"))
 
 
-def changed(path, old, new):
-    data = path.read_bytes()
-    assert data.count(old) == 1 and len(old) == len(new)
-    path.write_bytes(data.replace(old, new))
+def forged(path, **arrays):
+    """Replace some arrays of an index; the checksums are right."""
+    file = IndexFile(path)
+    arrays = {name: array.copy() for name, array in (file.arrays | arrays).items()}  # which the file may not be
+    index_file.write(path, file.header, arrays)
 
 
 def test_tables_of_another_design_are_refused(tmp_path):
-    index, path = saved(tmp_path)
-    mask = f"{index.design.masks[0]:016x}".encode()
-    changed(path, mask, mask[::-1] if mask != mask[::-1] else b"1" * 16)
-    with pytest.raises(RecipeMismatchError, match="another design"):
-        HammingIndex.load(path)
-
-
-@pytest.mark.parametrize(
-    ("at", "new", "message"),
-    [
-        (0, b"PARQUET1", "is no index"),
-        (8, np.uint32(hamming.BYTE_ORDER).byteswap().tobytes(), "another byte order"),
-        (12, np.uint32(99).tobytes(), "of version 99, this one reads 2"),
-        (16, np.uint64(2**40).tobytes(), "was cut short"),
-        (24, b"}", "its header cannot be read"),
-        (24, b'["', "its header cannot be read"),
-    ],
-)
-def test_files_that_are_no_index_of_this_version(tmp_path, at, new, message):
     _, path = saved(tmp_path)
-    data = bytearray(path.read_bytes())
-    data[at : at + len(new)] = new
-    path.write_bytes(data)
-    with pytest.raises(InputError, match=message):
-        HammingIndex.load(path)
-
-
-def test_truncated_files_are_refused(tmp_path):
-    _, path = saved(tmp_path)
-    data = path.read_bytes()
-    for size in (8, 15, 23, 24, 50, 4096, len(data) - 1):
-        path.write_bytes(data[:size])
-        with pytest.raises(InputError, match="was cut short"):
-            HammingIndex.load(path)
-    path.write_bytes(b"")
-    with pytest.raises(InputError, match="is no index"):
-        HammingIndex.load(path)
-    path.write_bytes(data + b"x")
-    with pytest.raises(InputError, match="cut short"):
-        HammingIndex.load(path)
-    with pytest.raises(InputError, match="no such file"):
-        HammingIndex.load(tmp_path / "elsewhere")
-    with pytest.raises(InputError):
-        HammingIndex.load(tmp_path)
-
-
-def test_headers_that_lie(tmp_path):
-    _, path = saved(tmp_path)
-    _, end = hamming._read_header(path)
-    told = json.loads(path.read_bytes()[hamming._PREAMBLE.itemsize : end])
-    words, rows = told["arrays"]["words"], told["arrays"]["rows"]
-    design = {**told["design"], "bits": 128}
-    masks = hamming._hexadecimal(TableDesign(**design))
-    lies = [
-        {},
-        [],
-        5,
-        {"design": {"bits": 64, "radius": 3, "prefix": 99}},
-        {**told, "arrays": None},
-        {**told, "arrays": {}},
-        {**told, "arrays": {"words": ["|O", words[1]], "rows": rows}},
-        {**told, "arrays": {"words": [words[0], [-1, 5]], "rows": rows}},
-        {**told, "arrays": {"words": words, "rows": [words[0], rows[1]]}},
-        {**told, "arrays": {"words": words, "rows": rows, "others": rows}},
-        {**told, "num_fingerprints": 7},
-        {**told, "ids": "integer"},
-        {**told, "ids": "string"},
-        {key: value for key, value in told.items() if key != "ids"},
-        {**told, "arrays": {"words": words, "rows": rows}},
-        {**told, "arrays": {**told["arrays"], "ids": ["<i8", [7]]}},
-        {**told, "arrays": {**told["arrays"], "ids": ["<i8", [7]]}, "ids": "integer"},
-        {**told, "arrays": {**told["arrays"], "id_offsets": ["<i8", [8]], "id_values": ["|u1", [9]]}, "ids": "string"},
-        {**told, "arrays": {**told["arrays"], "members": ["<i4", told["arrays"]["members"][1]]}},
-        {**told, "arrays": {key: value for key, value in told["arrays"].items() if key != "members"}},
-        {**told, "radius": 9},
-        {**told, "design": design, "masks": masks},
-    ]
-    for header in lies:
-        text = json.dumps(header).encode()
-        preamble = np.array((hamming.MAGIC, hamming.BYTE_ORDER, hamming.VERSION, len(text)), hamming._PREAMBLE)
-        data = preamble.tobytes() + text
-        for kind, shape in (header.get("arrays") or {}).values() if isinstance(header, dict) else ():
-            data += bytes(-len(data) % hamming._ALIGN + max(0, np.prod(shape)) * np.dtype(kind).itemsize)
-        path.write_bytes(data)
-        with pytest.raises(InputError, match="its header cannot be read"):
+    file = IndexFile(path)
+    for masks in (file.header["masks"][::-1], file.header["masks"][1:], []):
+        index_file.write(path, {**file.header, "masks": masks}, {name: a.copy() for name, a in file.arrays.items()})
+        with pytest.raises(RecipeMismatchError, match="another design"):
             HammingIndex.load(path)
 
 
@@ -1086,7 +1011,7 @@ def test_a_table_keeps_every_bit():
 
 
 def test_a_word_of_two_rows_has_room_for_both():
-    with pytest.raises(ValueError, match="fewer than 2\\*\\*32 - 1"):
+    with pytest.raises(ResourceError, match="4,294,967,295 rows"):
         kernels.cpu(np.broadcast_to(np.uint64(0), 2**32 - 1), np.array([0], np.uint64), 3, 5, 5)
 
 

@@ -454,7 +454,7 @@ class TestInput:
 
     def test_repeated_ids(self, table):
         twice = pa.concat_tables([table, table.slice(3, 1)])
-        with pytest.raises(InputError, match="input: id 'doc-3' stands for 2 documents; name a column of unique ids"):
+        with pytest.raises(InputError, match=r"input: id 'doc-3' stands for 2 documents .*; name a column"):
             dedup(twice, id_column="id")
 
 
@@ -694,9 +694,10 @@ class TestSketches:
             find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
 
     def test_repeated_ids(self, table, tmp_path):
-        sketch(table, tmp_path / "a.parquet", id_column="id")
-        with pytest.raises(InputError, match="two sketches have the same id"):
-            find_pairs([tmp_path / "a.parquet", tmp_path / "a.parquet"])
+        for name in ("a.parquet", "b.parquet"):
+            sketch(table, tmp_path / name, id_column="id")
+        with pytest.raises(InputError, match="is there more than once"):
+            find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
 
     def test_what_is_no_sketch(self, table, tmp_path):
         pq.write_table(table, tmp_path / "t.parquet")

@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import Filter, Recipe, minhash, recipe as recipes, shingle, supershingles, tokenize
-from neardup_gpu.errors import InputError, NeardupError, ParameterError, RecipeMismatchError
+from neardup_gpu import Filter, Recipe, SimhashRecipe, minhash, recipe as recipes, shingle, supershingles, tokenize
+from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, ParameterError, RecipeMismatchError
 
 GOLDEN_TEXT = "The quick brown fox jumps over the lazy dog. Ünïcode, 漢字 and 3.14!"
 
@@ -158,6 +159,137 @@ def test_impossible_parameters_get_one_line(settings, message):
         Recipe.choose(**settings)
     assert isinstance(error.value, NeardupError)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (Recipe, {"threshold": "0.8"}, "threshold '0.8' is of type str; give a number"),
+        (Recipe, {"threshold": None}, "threshold None is of type NoneType"),
+        (Recipe, {"threshold": True}, "threshold True is of type bool"),
+        (Recipe, {"threshold": 1 + 0j}, "threshold .* is of type complex"),
+        (Recipe, {"w": 5.0}, "w 5.0 is of type float; give an integer"),
+        (Recipe, {"w": True}, "w True is of type bool"),
+        (Recipe, {"seed": np.bool_(True)}, "seed .* is of type bool"),
+        (Recipe, {"seed": np.arange(9000)}, "seed .* is of type ndarray"),
+        (Recipe, {"keep": b"first"}, "keep .* is of type bytes; give text"),
+        (Recipe, {"shingling": ["set"]}, "shingling .* is of type list"),
+        (Recipe, {"bits": "32"}, "bits '32' is of type str"),
+        (Recipe, {"filter": "6,14,2"}, "filter '6,14,2' is not three integers"),
+        (Recipe, {"filter": (6, 14)}, r"filter \(6, 14\) is not three integers"),
+        (Recipe, {"filter": 6}, "filter 6 is not three integers"),
+        (Recipe, {"filter": (6, 14.0, 2)}, "filter: s = 14.0 is of type float"),
+        (Recipe, {"filter": (6, 14, True)}, "filter: r = True is of type bool"),
+        (SimhashRecipe, {"radius": 3.0}, "radius 3.0 is of type float"),
+        (SimhashRecipe, {"threshold": "x"}, "threshold 'x' is of type str"),
+        (SimhashRecipe, {"frequencies": 5}, "frequencies 5 is of type int; give text"),
+        (SimhashRecipe, {"bits": True}, "bits True is of type bool"),
+    ],
+)
+def test_values_of_another_type_are_refused_in_one_line(kind, settings, message):
+    given = {"filter": (6, 14, 2), **settings} if kind is Recipe else settings
+    with pytest.raises(ArgumentTypeError, match=message) as error:
+        kind(**given)
+    assert isinstance(error.value, TypeError) and "\n" not in str(error.value) and len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), float("inf"), -float("inf"), 10**400, -1, 0, np.float64("nan")])
+def test_thresholds_that_are_none(threshold):
+    for kind, others in ((Recipe, {"filter": (6, 14, 2)}), (SimhashRecipe, {})):
+        with pytest.raises(ParameterError, match="threshold"):
+            kind(**others, threshold=threshold)
+
+
+def test_a_filter_of_too_many_samples_is_refused_at_once():
+    with pytest.raises(ParameterError, match="needs 6,000,000,000 samples"):
+        Recipe(Filter(6, 10**9, 2))
+
+
+def test_numpy_s_scalars_become_plain():
+    recipe = Recipe(
+        np.array([6, 14, 2]), threshold=np.float32(0.5), w=np.uint8(4), seed=np.uint64(2**63), keep=np.str_("longest")
+    )
+    assert recipe == Recipe((6, 14, 2), threshold=0.5, w=4, seed=2**63, keep="longest")
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    assert [type(value) for value in recipe.filter] == [int] * 3
+    assert type(recipe.threshold) is float and type(recipe.seed) is int and type(recipe.keep) is str
+    assert Recipe((6, 14, 2), threshold=1) == Recipe((6, 14, 2), threshold=1.0)
+
+
+STRANGE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([0, 1, 2, 16, 32, 64, 65, 128, 2**31, 2**63, 2**64, 10**400, 1.0, 0.8, 32.0, "0.8", "32", ""]),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(["minhash", "simhash", "set", "bag", "tokens", "tf", "6,14,2", "6,14", "6,9999999999,2", "-1,2,1"]),
+    st.lists(st.integers(), max_size=3),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(data=st.data())
+def test_mutated_recipes_are_refused_in_one_line_or_are_the_same(data):
+    """What is read is a recipe that describes itself just so, whatever was changed; else there is one line."""
+    recipe = data.draw(
+        st.sampled_from(
+            [
+                TestStored.RECIPE,
+                Recipe.choose(),
+                SimhashRecipe(),
+                SimhashRecipe(weighting="tfidf", frequencies="a" * 32, threshold=0.8, bits=128),
+            ]
+        )
+    )
+    stored = recipe.describe()
+    for _ in range(data.draw(st.integers(1, 3))):
+        name = data.draw(st.sampled_from([*stored, "other"]))
+        if data.draw(st.booleans()):
+            stored[name] = data.draw(STRANGE)
+        else:
+            stored.pop(name, None)
+    text = json.dumps(stored)
+    try:
+        found = recipes.recipe_from_json(text, "a file")
+    except RecipeMismatchError as error:
+        assert "\n" not in str(error) and str(error).startswith("a file: ") and len(str(error)) < 500
+    else:
+        assert found.describe() == {**stored, "filter": stored["filter"].lstrip("0")} if "filter" in stored else stored
+        assert found.to_json() and found.sketching()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "5",
+        "null",
+        '"minhash"',
+        "[" * 100_000,
+        "9" * 5000,
+        b"\xff\xfe{}",
+        b"\x00",
+        '{"definitions": [1]}',
+    ],
+)
+def test_what_is_no_recipe_is_refused(text):
+    with pytest.raises(RecipeMismatchError, match="its recipe cannot be read") as error:
+        recipes.recipe_from_json(text, "a file")
+    assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("0.75", "1e400"), ("0.75", "NaN"), ("0.75", "1e-400"), ('"w": 4', '"w": 4.0')]
+)
+def test_numbers_that_json_allows(old, new):
+    text = TestStored.RECIPE.to_json()
+    assert old in text
+    with pytest.raises(RecipeMismatchError, match="its recipe cannot be read"):
+        recipes.recipe_from_json(text.replace(old, new), "a file")
 
 
 def test_the_chosen_filter_finds_what_was_asked():

@@ -360,11 +360,6 @@ class TestRecipes:
         with pytest.raises(RecipeMismatchError, match="method simhash, not minhash"):
             Recipe.from_json(SimhashRecipe().to_json())
 
-    def test_what_is_stored_without_a_method_is_min_hash(self):
-        stored = json.loads(Recipe.choose().to_json())
-        del stored["method"]
-        assert Recipe.from_json(json.dumps(stored)) == Recipe.choose()
-
     def test_shingles_depend_on_w_tokens_do_not(self):
         SimhashRecipe(w=3).check_sketches(SimhashRecipe(w=5), "x")
         with pytest.raises(RecipeMismatchError, match="w = 5"):

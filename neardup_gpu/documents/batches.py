@@ -49,7 +49,24 @@ def coalesce(pieces: Iterator[tuple[pa.RecordBatch, int]], max_bytes: int) -> It
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """One batch, copied only where there are several."""
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    if len(batches) == 1:
+        return batches[0]
+    if any(batch.schema != batches[0].schema for batch in batches):
+        columns = [alike(list(columns)) for columns in zip(*(batch.columns for batch in batches), strict=True)]
+        return pa.RecordBatch.from_arrays([pa.concat_arrays(column) for column in columns], batches[0].schema.names)
+    return pa.concat_batches(batches)
+
+
+def alike(arrays: list[pa.Array]) -> list[pa.Array]:
+    """Integers that are int64 in some arrays and uint64 in others, where they had to be, as one type.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If no type holds them all.
+    """
+    kinds = {array.type for array in arrays}
+    return [array.cast(pa.uint64()) for array in arrays] if kinds == {pa.int64(), pa.uint64()} else arrays
 
 
 def _cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
@@ -74,8 +91,15 @@ def ragged(text: pa.Array) -> Ragged:
     _, offsets, values = text.buffers()
     if offsets is None or len(text) == 0:
         return Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
-    numbers = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-    return Ragged(np.empty(0, np.uint8) if values is None else np.frombuffer(values, np.uint8), numbers)
+    numbers = _frozen(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    return Ragged(np.empty(0, np.uint8) if values is None else _frozen(values, np.uint8), numbers)
+
+
+def _frozen(buffer: pa.Buffer, dtype: Any) -> np.ndarray:
+    """Read-only whatever the buffer is: kernels are compiled for arrays that are and for those that are not."""
+    array = np.frombuffer(buffer, dtype)
+    array.flags.writeable = False
+    return array
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

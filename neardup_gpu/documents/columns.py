@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
-from ..recipe import METADATA_KEY
+from ..recipe import METADATA_KEY, TELLING
 
 
 def is_view(kind: pa.DataType) -> bool:
@@ -78,14 +78,6 @@ def default_text_column(name: str, schema: pa.Schema, others: Collection[str]) -
     )
 
 
-_TELLING = {  # a column by which each kind of file that this package writes is known
-    "documents": "duplicate_of",
-    "pairs": "id_a",
-    "matches": "query_id",
-    "sketches": "signature",
-    "simhashes": "simhash",
-    "frequencies": "token",
-}
 _OWN_STRINGS = {"id", "id_a", "id_b", "query_id", "duplicate_of", "group", "file", "reason"}
 
 
@@ -95,7 +87,7 @@ def artefact_kind(schema: pa.Schema) -> str | None:
         return None
     if any(is_text(field.type) and field.name not in _OWN_STRINGS for field in schema):
         return None
-    return next((kind for kind, column in _TELLING.items() if column in schema.names), "artefact")
+    return next((kind for kind, column in TELLING.items() if column in schema.names), "artefact")
 
 
 def refuse_artefact(name: str, kind: str) -> None:

@@ -14,7 +14,8 @@ import stat
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath, PurePosixPath
+from functools import cached_property
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -59,6 +60,11 @@ class File:
     real: str = ""  # the same for all paths that lead to one file
     by_link: bool = False
     how: str = "name"  # it was found by its "name", a "pattern" or in a "folder"
+
+    @cached_property
+    def kind(self) -> str | None:
+        """Its format."""
+        return kind_of(self.path)
 
 
 @dataclass
@@ -201,11 +207,11 @@ def _nothing(source: str, pattern: str, glob: str | None, is_result: bool, found
 
 def _without_about(found: Found) -> Found:
     """Without README, LICENSE and the like where there are data files of other formats than text."""
-    if all(kind_of(file.path) == "text" for file in found.files):
+    if all(file.kind == "text" for file in found.files):
         return found
     files, found.files = found.files, []
     for file in files:
-        if kind_of(file.path) == "text" and PurePosixPath(file.path).name.partition(".")[0].lower() in ABOUT:
+        if file.kind == "text" and PurePosixPath(file.path).name.partition(".")[0].lower() in ABOUT:
             found.leave_out(ABOUT_DATA, file.name)
         else:
             found.files.append(file)
@@ -238,10 +244,8 @@ def _check_file(path: str) -> None:
     whole = Path(os.path.abspath(path))
     local = fs.LocalFileSystem()
     for folder in (whole, *whole.parents):
-        if re.fullmatch(r"\..+\.partial-\w+", folder.name) and (folder / "documents.parquet").exists():
-            raise InputError(
-                f"{_shown(path)}: left behind by an interrupted run, no result; name its input or a finished result."
-            )
+        if re.fullmatch(r"\..+\.partial", folder.name) and (folder / "lock").exists():
+            raise InputError(f"{_shown(path)}: belongs to a run that has not finished; name its input.")
     if whole.name == "report.json" and _is_result(local, whole.parent.as_posix()):
         raise InputError(f"{_shown(path)}: the report of a result; name its folder to read the rows it kept.")
 
@@ -412,7 +416,7 @@ def check_relative(inside: str, name: str) -> None:
         Keys of an object store may hold anything: ``..``, empty parts, another system's separators.
     """
     for part in inside.split("/"):
-        if part in ("", ".", "..") or "\0" in part or PurePath(part).parts != (part,):
+        if part in ("", ".", "..") or "\0" in part or (os.sep == "\\" and re.search(r"[\\:]", part)):
             raise InputError(
                 f"{name}: the part {part!r} of its name cannot name a file or folder; copy it to another name."
             )
@@ -444,6 +448,13 @@ def relative_names(files: list[File]) -> list[str]:
     return names
 
 
+def names_below(files: list[File]) -> list[str]:
+    """`relative_names` with the ``key=value`` folders that all files lie in, which hold a column where data is
+    partitioned."""
+    names = relative_names(files)
+    return [partition_of(file.path.removesuffix(name)) + name for file, name in zip(files, names, strict=True)]
+
+
 def partition_of(path: str) -> str:
     """The ``key=value`` folders that the file lies in, as ``key=value/.../``; else nothing."""
     partition = ""
@@ -458,20 +469,22 @@ def partition_of(path: str) -> str:
 
 def kind_of(path: str) -> str | None:
     """Format of a file, by its extension."""
-    name = PurePosixPath(path)
-    packed = name.suffix.lower() in COMPRESSIONS
-    extension = PurePosixPath(name.stem).suffix.lower() if packed else name.suffix.lower()
-    for kind, extensions in EXTENSIONS.items():
-        if extension in extensions and (kind == "jsonl" or not packed):
-            return kind
-    return None
+    stem, dot, extension = path.rpartition("/")[2].lower().rpartition(".")
+    packed = f"{dot}{extension}" in COMPRESSIONS
+    if packed:
+        stem, dot, extension = stem.rpartition(".")
+    kind = _KINDS.get(extension) if stem else None
+    return kind if kind == "jsonl" or not packed else None
+
+
+_KINDS = {extension[1:]: kind for kind, extensions in EXTENSIONS.items() for extension in extensions}
 
 
 def one_kind(files: list[File], sources: list[str]) -> str:
     """The format that all files share. Files of unknown extension are text where a pattern picked them."""
     kinds: dict[str, list[File]] = {}
     for file in files:
-        kind = kind_of(file.path)
+        kind = file.kind
         if kind is None and file.how == "name":
             raise InputError(f"{file.name}: unknown kind of file; supported are {SUPPORTED}.")
         kinds.setdefault(kind or "text", []).append(file)

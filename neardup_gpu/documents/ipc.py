@@ -1,4 +1,4 @@
-"""Arrow IPC: files and streams."""
+"""Arrow IPC: files and streams. Whatever they hold is validated before anything is made of it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
 from .batches import ahead
-from .find import File, partition_of
+from .find import File
 from .kept import Rows, filtered, writing
 from .reading import reading
+from .seen import Seen
+from .skipped import Policy, Skipped
+from .valid import named, validated
 
 
 class Ipc:
@@ -23,15 +27,20 @@ class Ipc:
     num_bytes = 0
     share = 0.0  # of the file that has been read; not known of a stream before its end
 
-    def __init__(self, file: File) -> None:
-        self.file, self.name = file, file.name
-        with self._open() as reader:
-            self.schema: pa.Schema = reader.schema
+    def __init__(self, file: File, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
+        self.file, self.name, self.policy = file, file.name, policy
+        with reading(self.name):
+            self.seen = Seen(file)
+        with self._open() as (reader, _):
+            self.schema: pa.Schema = named(reader.schema, self.name)
             self.is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
+        self.reads_columns_alone = self.is_file
 
     @contextlib.contextmanager
-    def _open(self, names: list[str] | None = None) -> Iterator[Any]:
+    def _open(self, names: list[str] | None = None) -> Iterator[tuple[Any, Any]]:
+        """The reader, and the file that it reads."""
         with (
+            self.seen.unchanged(self.file),
             reading(self.name, "not a readable Arrow IPC file"),
             self.file.system.open_input_file(self.file.path) as handle,
         ):
@@ -44,32 +53,74 @@ class Ipc:
             options = pa.ipc.IpcReadOptions(included_fields=fields)
             opener = pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream
             with opener(handle, options=options) as reader:
-                yield reader
+                yield reader, handle
 
-    def _all(self, names: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        with self._open(names) as reader:
-            if self.is_file:
-                for i in range(reader.num_record_batches):
-                    self.share = (i + 1) / reader.num_record_batches
-                    yield reader.get_batch(i)
-            else:
-                yield from reader
+    def _all(self, skipped: Skipped, names: list[str] | None = None) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+        """Number of rows and, where they can be read, the rows of each batch."""
+        with self._open(names) as (reader, handle):
+            row = number = 0
+            last = handle.tell()
+            while not self.is_file or number < reader.num_record_batches:
+                batch, num_rows = None, None
+                number += 1
+                self.share = number / reader.num_record_batches if self.is_file else 0.0
+                try:
+                    with reading(self.name, f"batch {number} is damaged"):
+                        batch = reader.get_batch(number - 1) if self.is_file else reader.read_next_batch()
+                        validated(batch)
+                        num_rows = batch.num_rows
+                except StopIteration:
+                    self._check_end(handle, last, skipped, row)
+                    return
+                except InputError as error:
+                    if batch is not None and batch.num_rows >= 0:
+                        num_rows = batch.num_rows
+                    skipped.add(error, self.name, row, rows=num_rows)
+                    yield num_rows or 0, None
+                    if batch is None and not self.is_file:  # nobody knows where the next one begins
+                        return
+                else:
+                    yield num_rows, batch
+                row += num_rows or 0
+                last = handle.tell()
 
-    def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
-        for batch in self._all(schema.names):
-            yield batch.select(schema.names)
+    def _check_end(self, handle: Any, last: int, skipped: Skipped, row: int) -> None:
+        """A stream ends with a mark, and the file with the stream."""
+        end, size = handle.tell(), handle.size()
+        if end == last:
+            problem = "ends without the mark that ends an Arrow stream, so it was cut off; write it again"
+            skipped.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None)
+        elif end < size:
+            problem = f"{size - end:,} bytes follow the end of the Arrow stream; put each stream into a file of its own"
+            skipped.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None)
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
-        extension = PurePosixPath(self.file.path).suffix.lower()
-        path = folder / f"{partition_of(self.file.path)}{part}{extension}"
+    def read(
+        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        """Batches of the columns, and the row numbers of each."""
+        row = 0
+        # A batch is left out whole, for a damaged column that nobody asked for as well: its rows would be kept with it.
+        names = None if self.policy.skips else schema.names
+        for num_rows, batch in self._all(skipped or Skipped(self.policy.skips), names):
+            if batch is not None:
+                yield batch.select(schema.names), np.arange(row, row + num_rows)
+            row += num_rows
+
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
+        extension, path = PurePosixPath(name).suffix.lower(), folder / name
         # As pyarrow does by itself: Feather files are compressed, other Arrow files are not.
         options = pa.ipc.IpcWriteOptions(
             compression="lz4" if extension == ".feather" else None,
             emit_dictionary_deltas=True,
             unify_dictionaries=False,
         )
-        kept = (filtered(batch, rows.take(batch.num_rows, self.name)) for batch in self._all())
         opener = pa.ipc.new_file if self.is_file else pa.ipc.new_stream
         with writing(path, folder), opener(str(path), self.schema, options=options) as writer:
-            for batch in ahead(kept):
+            for batch in ahead(self._kept(rows)):
                 writer.write_batch(batch)
+
+    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+        for num_rows, batch in self._all(Skipped(self.policy.skips)):
+            keep = rows.take(num_rows, self.name)
+            if batch is not None:
+                yield filtered(batch, keep)

@@ -1,12 +1,16 @@
 """JSON lines: blocks of whole lines.
 
 A row is a line that is not blank. Blocks of whole lines are parsed by pyarrow.json (570 MB/s on
-bills_116_small, one core; json.loads with its copies gives 110 MB/s), and again by json.loads, line by line, only where
-that fails: to name the broken line, or to read what json.loads accepts (lone surrogates, which become U+FFFD). Kept
-lines are written as the bytes they were, with their own line endings; blank lines and a byte order mark are left out.
-The columns are those of the first hundred lines. Integers stay integers: int64, or uint64 where the first hundred lines
-hold one above 2**63 - 1. An extra column of integers becomes float64 only if the file holds a number in it with a
-fraction or an exponent, or beyond 64 bits.
+bills_116_small, one core; json.loads with its copies gives 110 MB/s), and again by json, line by line, only where that
+fails: to name the broken line, or to read what pyarrow.json refuses (lone surrogates, which become U+FFFD; a key twice,
+of which the last counts; control characters). Which of the two reads a line depends on its neighbours, so json accepts
+whatever pyarrow.json does, and a line is accepted or refused wherever it stands: nesting has one bound for both, and
+no type is settled by the lines that come first. Kept lines are written as the bytes they were, with their own line
+endings; blank lines and byte order marks are left out.
+
+The columns are those of the first hundred lines; one that is asked for and not among them is looked for further down.
+Integer ids are int64, and uint64 from the first one above 2**63 - 1 on. An extra column of integers becomes float64
+only if the file holds a number in it with a fraction or an exponent, or beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -14,22 +18,29 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 
 from ..errors import InputError
 from .batches import ahead
-from .find import File, partition_of, suffix_of
+from .find import File
 from .kept import Rows, writing
 from .reading import brief, reading
+from .seen import Seen
+from .skipped import Policy, Skipped
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
+PACKED_BYTES = 64 << 10  # decompressed at once where what comes before damage is to be read
+MAX_DEPTH = 500  # of arrays and objects in one another; json itself ends near 1,000
+MARK = b"\xef\xbb\xbf"
 
 
 class JsonLines:
@@ -39,12 +50,18 @@ class JsonLines:
     num_bytes = 0
     share = 0.0  # of the file that has been read
 
-    def __init__(self, file: File) -> None:
-        self.file, self.name = file, file.name
+    def __init__(self, file: File, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
+        self.file, self.name, self.policy = file, file.name, policy
         packed = PurePosixPath(file.path).suffix.lower()
         self.compression = {".gz": "gzip", ".zst": "zstd"}.get(packed)
         self.decided: dict[str, int] = {}  # line that decided a column's type
+        self.kinds: dict[str, Counter[pa.DataType]] = {}  # how often each type was seen
+        with reading(self.name):
+            self.seen = Seen(file)
+        self.gaps = np.array([[0, 1]])  # (row from which on, by how much its line number is greater)
         self.schema: pa.Schema = self._sample()
+
+    # -------------------------------------------------------------------------------------------------- lines
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
@@ -57,57 +74,188 @@ class JsonLines:
                 with pa.CompressedInputStream(packed, self.compression) as stream:
                     yield packed, stream
 
-    def _blocks(self, size: int = BLOCK_BYTES) -> Iterator[_Block]:
-        """Blocks of whole lines, at least `size` bytes but for the last."""
-        with reading(self.name), self._opened() as (packed, stream):
+    def _blocks(self, size: int | None = None, skipped: Skipped | None = None) -> Iterator[_Block]:
+        """Blocks of whole lines, at least `size` bytes but for the last; `skipped` notes where the file broke off."""
+        with self.seen.unchanged(self.file), reading(self.name), self._opened() as (packed, stream):
             pending: list[bytes] = []
-            line, first = 1, True
-            while True:
-                chunk = stream.read(size)
-                if first and chunk.startswith(b"\xef\xbb\xbf"):
-                    chunk = chunk[3:]
-                    if not chunk:
-                        chunk = stream.read(size)
-                first = False
+            problem: str | None = None  # of the pending line, which is then no longer held
+            line, row, more = 1, 0, True
+            while more:
+                chunk, broken = self._chunk(stream, size or BLOCK_BYTES)
                 self.share = packed.tell() / max(1, self.num_bytes)
+                more = bool(chunk) and broken is None
                 cut = chunk.rfind(b"\n") + 1
-                if chunk and not cut:
-                    pending.append(chunk)
+                if chunk and not cut and broken is None:
+                    if problem is None:
+                        pending.append(chunk)
+                        problem = self._problem(pending)
+                    if problem is not None:
+                        if not self.policy.skips:
+                            raise InputError(f"{self.name} line {line}: {problem}")
+                        pending = []
                     continue
-                data = b"".join([*pending, chunk[:cut]])
-                if data:
-                    block = _Block.of(data, line)
-                    line = block.next_line
+                data = b"".join([*pending, chunk[:cut]]) if problem is None else b"#" + chunk[chunk.find(b"\n") : cut]
+                if data if broken is None else cut:
+                    block = _Block.of(data, line, {} if problem is None else {line: problem})
+                    line, row = block.next_line, row + block.num_rows
                     yield block
-                if not chunk:
-                    return
-                pending = [chunk[cut:]] if cut < len(chunk) else []
+                pending, problem = ([chunk[cut:]] if cut < len(chunk) else []), None
+                if broken is not None and skipped is not None:
+                    reason = f"{self.name} line {line}: cannot be read from here on ({brief(broken)})."
+                    skipped.add(InputError(reason), self.name, row, line=line, rows=None)
+
+    def _chunk(self, stream: Any, size: int) -> tuple[bytes, OSError | None]:
+        """The next bytes, and what broke off the file after them where that is to be skipped."""
+        if not self.policy.skips:
+            return stream.read(size), None
+        parts: list[bytes] = []
+        held, step = 0, size if self.compression is None else PACKED_BYTES
+        while held < size:
+            try:
+                part = stream.read(min(step, size - held))
+            except OSError as error:
+                return b"".join(parts), error
+            if not part:
+                break
+            parts.append(part)
+            held += len(part)
+        return b"".join(parts), None
+
+    def _problem(self, pending: list[bytes]) -> str | None:
+        """Why a line that has not ended yet need not be read on, if so."""
+        if len(pending) < 3:
+            begin = b"".join(pending).removeprefix(MARK).lstrip(b" \t\r")[:1]
+            if begin == b"[":
+                return _ARRAY
+            if pending[0][:2] in _FOREIGN:
+                return _FOREIGN[pending[0][:2]]
+            if begin not in (b"", b"{"):
+                return f"begins with {begin!r}, not with {{ as a JSON object does; correct or remove it."
+        if sum(map(len, pending)) > self.policy.max_document_bytes:
+            return self._too_long()
+        return None
+
+    def _too_long(self) -> str:
+        return (
+            f"longer than {self.policy.max_document_bytes:,} bytes; shorten it, or allow more with "
+            "--max-document-bytes."
+        )
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Line numbers, from 1, of rows of the last reading: int64, shape (rows,)."""
+        return rows + self.gaps[np.searchsorted(self.gaps[:, 0], rows, side="right") - 1, 1]
+
+    # -------------------------------------------------------------------------------------------- columns and types
 
     def _sample(self) -> pa.Schema:
-        """Columns and types seen in the first hundred lines."""
+        """Columns and types seen in the first hundred lines that can be read."""
         kinds: dict[str, pa.DataType] = {}
         with contextlib.closing(self._blocks(1 << 16)) as blocks:  # type: ignore[type-var]
             seen = 0
             for block in blocks:
-                if seen == 0 and block.num_rows and block.data[block.starts[0] : block.starts[0] + 1] == b"[":
-                    raise InputError(f"{self.name}: a JSON array; write one object on each line (jq -c '.[]').")
-                for row in range(min(block.num_rows, 100 - seen)):
-                    for name, value in self._object(block, row).items():
-                        kind = _json_type(value)
-                        before = kinds.get(name, pa.null())
-                        if name not in kinds or before == pa.null() != kind or kind in _WIDER.get(before, ()):
-                            kinds[name] = kind
-                            self.decided[name] = int(block.lines[row])
-                seen += block.num_rows
-                if seen >= 100:
+                if block.line == 1 and block.num_rows:
+                    self._check_beginning(block)
+                for row in range(block.num_rows):
+                    if seen == 100:
+                        break
+                    try:
+                        value = self._object(block, row)
+                    except InputError:
+                        if not self.policy.skips:
+                            raise
+                        continue
+                    seen += 1
+                    for name, kind in _kinds_of(value):
+                        self._learn(kinds, name, kind, int(block.lines[row]))
+                if seen == 100:
                     break
         return pa.schema(list(kinds.items()))
 
+    def _learn(self, kinds: dict[str, pa.DataType], name: str, kind: pa.DataType, line: int) -> None:
+        """A value of this type was seen: the first one decides, wider numbers widen; the commonest where rows may be
+        skipped."""
+        counts = self.kinds.setdefault(name, Counter())
+        if not pa.types.is_null(kind):
+            counts[kind] += 1
+        before = kinds.get(name, pa.null())
+        commoner = self.policy.skips and counts[kind] > counts[before]
+        if name not in kinds or before == pa.null() != kind or kind in _WIDER.get(before, ()) or commoner:
+            kinds[name] = kind
+            self.decided[name] = line
+
+    def _check_beginning(self, block: _Block) -> None:
+        begin = block.data[block.starts[0] : block.starts[0] + 2]
+        if begin[:1] == b"[" and not self.policy.skips:
+            raise InputError(f"{self.name}: {_ARRAY}")
+        if begin in _FOREIGN:
+            raise InputError(f"{self.name}: {_FOREIGN[begin]}")
+
+    def look_for(self, name: str, typed: bool) -> None:
+        """Find a column however far down; `typed`: a value of it that is not null."""
+        kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
+        if name in kinds and not (typed and pa.types.is_null(kinds[name])):
+            return
+        with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
+            for kind, line in members:
+                self._learn(kinds, name, kind, line)
+                if not (typed and pa.types.is_null(kind)):
+                    break
+        self.schema = pa.schema(list(kinds.items()))
+
+    def holds_text(self, name: str) -> bool:
+        """Whether a column holds a string anywhere; what else it holds can be skipped."""
+        if self.kinds.get(name, {}).get(pa.string()):
+            return True
+        with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
+            return any(kind == pa.string() for kind, _ in members)
+
+    def _members(self, name: str) -> Iterator[tuple[pa.DataType, int]]:
+        """Type and line of each value of a column."""
+        # Most files without such a column do not even hold the word.
+        words = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode("utf-8", "replace")}
+        for block in self._blocks():
+            if not any(word in block.data for word in words):
+                continue
+            for row in range(block.num_rows):
+                with contextlib.suppress(InputError):  # reading says what is wrong with a line
+                    value = self._object(block, row)
+                    if name in value:
+                        yield _json_type(value[name]), int(block.lines[row])
+
+    def numbers(self, name: str) -> set[str]:
+        """What a column of numbers holds in the whole file: "negative" and "wide" integers (from 2**63 on), and what
+        is "float": fractions, exponents, integers beyond 64 bits."""
+        found: set[str] = set()
+        for block in self._blocks():
+            for kind in (pa.int64(), pa.uint64()):
+                table = self._fast(block, pa.schema([(name, kind)]))
+                if table is not None:
+                    span = pc.min_max(table[name]).as_py()
+                    found |= {"negative"} if (span["min"] or 0) < 0 else set()
+                    found |= {"wide"} if (span["max"] or 0) >= 2**63 else set()
+                    break
+            else:
+                for row in range(block.num_rows):
+                    with contextlib.suppress(InputError):  # reading says what is wrong with a line
+                        found |= _number_kind(self._object(block, row).get(name))
+            if "float" in found:
+                break
+        return found
+
+    # -------------------------------------------------------------------------------------------------- rows
+
     def _object(self, block: _Block, row: int) -> dict[str, Any]:
         where = f"{self.name} line {block.lines[row]}"
+        problem = block.problems.get(int(block.lines[row]))
+        if problem is None and block.lengths[row] > self.policy.max_document_bytes:
+            problem = self._too_long()
+        if problem is not None:
+            raise InputError(f"{where}: {problem}")
         line = block.data[block.starts[row] : block.ends[row]]
+        if _may_be_deep(line) and _is_deep(line):
+            raise InputError(f"{where}: more than {MAX_DEPTH} arrays and objects in one another; flatten or remove it.")
         try:
-            value = json.loads(line.decode("utf-8", "surrogateescape"), strict=False)
+            value = _loads(line.decode("utf-8", "surrogateescape"))
         except json.JSONDecodeError as error:
             raise InputError(
                 f"{where}: not valid JSON ({error.msg} at column {error.colno}); correct or remove it."
@@ -118,49 +266,99 @@ class JsonLines:
             raise InputError(f'{where}: not a JSON object; each line must be one, such as {{"text": ...}}.')
         return value
 
-    def has_float(self, name: str) -> bool:
-        """Whether a column of integers may hold, further down, a number that is none, or one beyond 64 bits."""
-        digits = 21 if self.schema.field(name).type == pa.uint64() else 20
-        keys = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode("utf-8", "replace")}
-        key = b"|".join(re.escape(key) for key in sorted(keys))
-        number = re.compile(rb"(?:%s)\s*:\s*-?(?:\d+[.eE]|\d{%d})" % (key, digits))
-        return any(number.search(block.data) for block in self._blocks())
+    def read(
+        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        """Batches of the columns, and the row numbers of each.
 
-    def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
-        parse = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-        for block in self._blocks():
+        A column whose field is not nullable is never null, and valid UTF-8. One of int64 may come as uint64 where
+        values need it, and the other way round.
+        """
+        skipped = skipped or Skipped(self.policy.skips)
+        asked = pa.schema([each.with_nullable(True) for each in schema])
+        row, gaps = 0, [np.array([[0, 1]])]
+        for block in self._blocks(skipped=skipped):
             if block.num_rows == 0:
                 continue
+            greater = block.lines - np.arange(row, row + block.num_rows)
+            changed = np.flatnonzero(np.diff(greater, prepend=gaps[-1][-1, 1]))
+            if len(changed):
+                gaps.append(np.stack([row + changed, greater[changed]], axis=1))
             table = None
-            if block.is_plain and len(block.data) < 1 << 30:
-                size = max(1 << 20, int((block.ends - block.starts).max()) + 64)
-                with contextlib.suppress(pa.ArrowInvalid, UnicodeDecodeError):
-                    # A UnicodeDecodeError comes from Arrow's message about the value.
-                    table = pa.json.read_json(
-                        pa.BufferReader(block.data), pa.json.ReadOptions(block_size=size), parse_options=parse
-                    )
-            if table is None or table.num_rows != block.num_rows:
-                yield self._by_line(block, schema)
+            for kinds in _guesses(asked):
+                table = self._fast(block, kinds)
+                if table is not None:
+                    break
+            if table is None or not all(_complete(table[each.name]) for each in schema if not each.nullable):
+                yield self._by_line(block, schema, row, skipped)
             else:
-                yield from table.select(schema.names).to_batches()
+                start = row
+                for batch in table.to_batches():
+                    yield batch, np.arange(start, start + batch.num_rows)
+                    start += batch.num_rows
+            row += block.num_rows
+        self.gaps = np.concatenate(gaps)
 
-    def _by_line(self, block: _Block, schema: pa.Schema) -> pa.RecordBatch:
+    def _fast(self, block: _Block, schema: pa.Schema) -> pa.Table | None:
+        """The block by pyarrow.json; None where it has to be read line by line."""
+        if block.num_rows == 0:
+            return schema.empty_table()
+        if not block.is_plain or len(block.data) >= 1 << 30 or self._is_deep(block):
+            return None
+        if block.lengths.max() > self.policy.max_document_bytes:
+            return None
+        parse = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        options = pa.json.ReadOptions(block_size=max(1 << 20, int((block.ends - block.starts).max()) + 64))
+        try:
+            table = pa.json.read_json(pa.BufferReader(block.data), options, parse_options=parse)
+        except (pa.ArrowInvalid, UnicodeDecodeError):  # the latter from Arrow's message about the value
+            return None
+        return table.select(schema.names) if table.num_rows == block.num_rows else None
+
+    def _is_deep(self, block: _Block) -> bool:
+        if (block.ends - block.starts).max() <= MAX_DEPTH:
+            return False
+        values = np.frombuffer(block.data, np.uint8)
+        opens = (values & 0xDF) == ord("[")  # both "[" and "{"
+        if np.count_nonzero(opens) - block.num_rows < MAX_DEPTH:
+            return False
+        places = np.flatnonzero(opens)
+        in_line = np.diff(np.searchsorted(places, np.append(block.starts, len(values))))
+        return any(_is_deep(block.data[block.starts[i] : block.ends[i]]) for i in np.flatnonzero(in_line > MAX_DEPTH))
+
+    def _by_line(
+        self, block: _Block, schema: pa.Schema, first_row: int, skipped: Skipped
+    ) -> tuple[pa.RecordBatch, np.ndarray]:
         columns: list[list[Any]] = [[] for _ in schema]
+        rows = []
         for row in range(block.num_rows):
-            value = self._object(block, row)
-            for column, field in zip(columns, schema, strict=True):
-                where = f"{self.name} line {block.lines[row]}: column {field.name!r}"
-                column.append(_json_value(value.get(field.name), field.type, where))
+            line = int(block.lines[row])
+            try:
+                value = self._object(block, row)
+                where = f"{self.name} line {line}: column"
+                values = [_json_value(value.get(each.name), each, f"{where} {each.name!r}") for each in schema]
+            except InputError as error:
+                skipped.add(error, self.name, first_row + row, line=line)
+                continue
+            rows.append(first_row + row)
+            for column, found in zip(columns, values, strict=True):
+                column.append(found)
         arrays = []
-        for column, kind in zip(columns, schema.types, strict=True):
+        for column, asked in zip(columns, schema, strict=True):
+            kind = asked.type
+            if pa.types.is_integer(kind):
+                known = [number for number in column if number is not None]
+                wide, negative = max(known, default=0) >= 2**63, min(known, default=0) < 0
+                if wide and negative:
+                    raise mixed_integers(self.name, asked.name, self.name)
+                kind = pa.uint64() if wide else pa.int64()
             # Strings as bytes first: they may hold what is not UTF-8.
-            arrays.append(
-                pa.array(column, pa.binary()).view(kind) if pa.types.is_string(kind) else pa.array(column, kind)
-            )
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+            is_string = pa.types.is_string(kind)
+            arrays.append(pa.array(column, pa.binary()).view(kind) if is_string else pa.array(column, kind))
+        return pa.RecordBatch.from_arrays(arrays, schema.names), np.array(rows, np.int64)
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
-        path = folder / f"{partition_of(self.file.path)}{part}{suffix_of(self.file)}"
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
+        path = folder / name
         with writing(path, folder), pa.output_stream(str(path), compression=self.compression) as stream:
             for block in ahead(self._blocks()):
                 keep = rows.take(block.num_rows, self.name)
@@ -177,15 +375,19 @@ class _Block:
     ends: np.ndarray  # without trailing blanks and line ending
     nexts: np.ndarray  # where the next line begins
     lines: np.ndarray  # line number, from 1
+    line: int  # the first one
     next_line: int
+    problems: dict[int, str] = field(default_factory=dict)  # of lines that are not in the data, by number
 
     @classmethod
-    def of(cls, data: bytes, line: int) -> _Block:
+    def of(cls, data: bytes, line: int, problems: dict[int, str]) -> _Block:
         values = np.frombuffer(data, np.uint8)
         nexts = np.flatnonzero(values == 10) + 1
         if not data.endswith(b"\n"):
             nexts = np.append(nexts, len(data))
         starts = np.concatenate([[0], nexts[:-1]]).astype(np.int64)
+        for i in np.flatnonzero(values[starts] == MARK[0]):  # files with marks that were joined
+            starts[i] += 3 * data.startswith(MARK, starts[i])
         ends = nexts.copy()
         # The line ending is stripped from all lines at once, what blanks remain line by line: few lines have any.
         blank = np.zeros(256, bool)
@@ -195,11 +397,18 @@ class _Block:
         for i in np.flatnonzero((ends > starts) & blank[values[ends - 1]]):
             ends[i] = starts[i] + len(data[starts[i] : ends[i]].rstrip(b" \t\r\n"))
         full = ends > starts
-        return cls(data, starts[full], ends[full], nexts[full], line + np.flatnonzero(full), line + len(nexts))
+        lines = line + np.flatnonzero(full)
+        return cls(data, starts[full], ends[full], nexts[full], lines, line, line + len(nexts), problems)
 
     @property
     def num_rows(self) -> int:
         return len(self.starts)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Bytes of each row, without line feed."""
+        values = np.frombuffer(self.data, np.uint8)
+        return self.nexts - self.starts - (values[self.nexts - 1] == 10)
 
     @property
     def is_plain(self) -> bool:
@@ -217,7 +426,70 @@ class _Block:
         yield from zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True)
 
 
+_ARRAY = "a JSON array; write one object on each line (jq -c '.[]')."
+_UTF16 = "is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)."
+_FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
+
+# -------------------------------------------------------------------------------------------------- JSON
+
+_STRING = r'"(?:[^"\\]++|\\.)*+"?'
+_BRACKETS = re.compile(_STRING.encode() + rb"|[\[{]|[\]}]", re.DOTALL)
+_ODD_NUMBERS = re.compile(_STRING + r"|-NaN\b|-?\bInf\b", re.DOTALL)
+
+
+def _integer(digits: str) -> int | float:
+    """An integer; infinity where it has more digits than Python converts."""
+    return int(digits) if len(digits) <= 4000 else float(digits)
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_int=_integer)
+
+
+def _loads(text: str) -> Any:
+    """A line as JSON, with all that pyarrow.json takes for it as well: -NaN, Inf and -Inf."""
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError:
+        usual = _ODD_NUMBERS.sub(lambda found: _USUAL.get(found[0], found[0]), text)
+        if usual == text:
+            raise
+        with contextlib.suppress(json.JSONDecodeError):
+            return _DECODER.decode(usual)
+        raise
+
+
+_USUAL = {"-NaN": "NaN", "Inf": "Infinity", "-Inf": "-Infinity"}
+
+
+def _may_be_deep(line: bytes) -> bool:
+    return len(line) > MAX_DEPTH and line.count(b"{") + line.count(b"[") > MAX_DEPTH
+
+
+def _is_deep(line: bytes) -> bool:
+    """Whether more than `MAX_DEPTH` arrays and objects are in one another."""
+    depth = 0
+    for found in _BRACKETS.finditer(line):
+        sign = line[found.start()]
+        if sign in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return True
+        elif sign in b"]}":
+            depth -= 1
+    return False
+
+
 _WIDER = {pa.int64(): (pa.uint64(), pa.float64()), pa.uint64(): (pa.float64(),)}
+
+
+def _kinds_of(value: dict[str, Any]) -> Iterator[tuple[str, pa.DataType]]:
+    """Names and types of an object's members; a name that is not Unicode names no column."""
+    for name, member in value.items():
+        try:
+            name.encode("utf-8")
+        except UnicodeEncodeError:
+            continue
+        yield name, _json_type(member)
 
 
 def _json_type(value: Any) -> pa.DataType:
@@ -234,6 +506,42 @@ def _json_type(value: Any) -> pa.DataType:
     return pa.struct([]) if isinstance(value, dict) else pa.float64()
 
 
+def _number_kind(value: Any) -> set[str]:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return set()
+    if isinstance(value, float) or not -(2**63) <= value < 2**64:
+        return {"float"}
+    return {"negative"} if value < 0 else {"wide"} if value >= 2**63 else set()
+
+
+def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:
+    """The schema, and with the other 64-bit integers."""
+    yield schema
+    others = {pa.int64(): pa.uint64(), pa.uint64(): pa.int64()}
+    if any(kind in others for kind in schema.types):
+        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in schema])
+
+
+def _complete(column: pa.ChunkedArray) -> bool:
+    """Whether no value is null or invalid UTF-8."""
+    if column.null_count:
+        return False
+    try:
+        column.validate(full=True)
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return False
+    return True
+
+
+def mixed_integers(name: str, column: str, other: str) -> InputError:
+    """The error for a column that no integer type can hold."""
+    where = "" if other == name else f" (some of them in {other})"
+    return InputError(
+        f"{name}: column {column!r} holds negative integers and integers from 2**63 on{where}, which no integer type "
+        "holds together; write them as strings."
+    )
+
+
 def json_words(kind: pa.DataType) -> str:
     """What a JSON column of this type holds, for messages."""
     if pa.types.is_list(kind):
@@ -245,25 +553,47 @@ def json_words(kind: pa.DataType) -> str:
     return "an integer" if pa.types.is_integer(kind) else "a number with a fraction or beyond 64 bits"
 
 
-def _json_value(value: Any, kind: pa.DataType, where: str) -> Any:
+def _json_value(value: Any, asked: pa.Field, where: str) -> Any:
     """A value as Arrow takes it: strings as UTF-8, lone surrogates replaced."""
+    kind = asked.type
     if value is None:
+        if not asked.nullable:
+            raise InputError(f"{where} is null; every document needs an id.")
         return None
     if pa.types.is_string(kind) and isinstance(value, str):
         try:
-            return value.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            return re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", value).encode("utf-8", "surrogateescape")
+            return _utf8(value, asked.nullable)
+        except UnicodeDecodeError:
+            raise InputError(f"{where} is not valid UTF-8; correct the id.") from None
     if isinstance(value, bool) == pa.types.is_boolean(kind):
-        if pa.types.is_boolean(kind) or (pa.types.is_floating(kind) and isinstance(value, (int, float))):
+        if pa.types.is_boolean(kind):
             return value
-        low, high = (0, 2**64) if kind == pa.uint64() else (-(2**63), 2**63)
-        if pa.types.is_integer(kind) and isinstance(value, int) and low <= value < high:
+        if pa.types.is_floating(kind) and isinstance(value, (int, float)):
+            return _float(value)
+        if pa.types.is_integer(kind) and isinstance(value, int) and -(2**63) <= value < 2**64:
             return value
     words = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
-    names = {pa.string(): "text", pa.float64(): "a number", pa.int64(): "a 64-bit integer", pa.bool_(): "true or false"}
-    names[pa.uint64()] = "an unsigned 64-bit integer"
-    found, wanted = words.get(type(value), "a number"), names.get(kind, str(kind))
+    names = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "true or false"}
+    wanted = "a 64-bit integer" if pa.types.is_integer(kind) else names.get(kind, str(kind))
+    found = words.get(type(value), "a number")
     if found == "a number" and pa.types.is_integer(kind):
-        found = f"the number {value}"
+        found = f"the number {value}" if isinstance(value, float) or abs(value) < 10**30 else "a larger number"
     raise InputError(f"{where} holds {found}, not {wanted}; correct the line or name another column.")
+
+
+def _utf8(value: str, any_bytes: bool) -> bytes:
+    """A string's bytes; UnicodeDecodeError for bytes that are no UTF-8, unless any will do."""
+    try:
+        found = value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        found = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", value).encode("utf-8", "surrogateescape")
+    if not any_bytes:
+        found.decode("utf-8")
+    return found
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")

@@ -81,10 +81,13 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     return plain_type(kind) if is_view(kind) else kind
 
 
-def write_parquet(folder: Path, part: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+def write_parquet(folder: Path, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """One file, decoded in a second thread while this one encodes; row groups of about 16 MiB."""
-    path = folder / f"{part}.parquet"
-    with writing(path, folder), pq.ParquetWriter(str(path), schema, compression="zstd") as writer:
+    path = folder / name
+    with (
+        writing(path, folder),
+        pq.ParquetWriter(str(path), schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
         pending: list[pa.RecordBatch] = []
         size = 0
         for batch in ahead(batches):

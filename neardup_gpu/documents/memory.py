@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -13,6 +14,8 @@ from ..errors import ArgumentTypeError, InputError
 from .columns import is_text
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .reading import brief, reading
+from .skipped import Skipped
+from .valid import named, validated
 
 CONVERSIONS = ("to_arrow", "to_pyarrow", "toArrow", "collect", "compute", "to_pandas", "toPandas")
 """Methods by which libraries give a table of their lazy or distributed frames, the best first."""
@@ -35,7 +38,7 @@ class Memory:
         at_hand = isinstance(self.source, pa.Table) or hasattr(self.source, "__dataframe__")
         self.num_rows = len(self.source) if at_hand else None
         self.stream: pa.RecordBatchReader | None = self._open()
-        self.schema: pa.Schema = self.stream.schema
+        self.schema: pa.Schema = named(self.stream.schema, self.name)
 
     def _open(self) -> pa.RecordBatchReader:
         if isinstance(self.source, pa.RecordBatchReader):
@@ -53,13 +56,18 @@ class Memory:
             stream = self._open()
         self.spent = True
         with reading(self.name):
-            yield from stream
+            for batch in stream:
+                yield validated(batch)
 
-    def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        row = 0
         for batch in self._all():
-            yield batch.select(schema.names)
+            yield batch.select(schema.names), np.arange(row, row + batch.num_rows)
+            row += batch.num_rows
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
         for field in self.schema:
             try:
                 pq.write_table(pa.schema([field]).empty_table(), pa.BufferOutputStream())
@@ -76,7 +84,7 @@ class Memory:
                     batch = whole.slice(start, step)
                     yield filtered(batch, rows.take(batch.num_rows, self.name))
 
-        write_parquet(folder, part, self.schema, kept())
+        write_parquet(folder, name, self.schema, kept())
 
 
 def as_table(source: Any) -> Any:

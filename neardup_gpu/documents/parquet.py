@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .find import File, partition_of
+from ..errors import InputError
+from .find import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .reading import reading
+from .seen import Seen, changed
+from .skipped import Policy, Skipped
+from .valid import named
+
+BATCH_ROWS = 16384
+"""Rows decoded at once, at most: a page that repeats one long value says nothing of what it takes."""
 
 
 class Parquet:
@@ -19,30 +29,68 @@ class Parquet:
     num_files = 1
     num_bytes = 0
     share = 0.0
+    reads_columns_alone = True
 
-    def __init__(self, file: File) -> None:
-        self.file, self.name = file, file.name
+    def __init__(self, file: File, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
+        self.file, self.name, self.policy = file, file.name, policy
+        self._footer: bytes | None = None
+        with reading(self.name):
+            self.seen = Seen(file)
         with self._open() as parquet:
-            self.schema: pa.Schema = parquet.schema_arrow
+            self.schema: pa.Schema = named(parquet.schema_arrow, self.name)
             self.num_rows: int = parquet.metadata.num_rows
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[pq.ParquetFile]:
         with (
+            self.seen.unchanged(self.file),
             reading(self.name, "not a readable Parquet file"),
             self.file.system.open_input_file(self.file.path) as handle,
-            # Without pre_buffer only one row group's columns are in memory.
-            pq.ParquetFile(handle, pre_buffer=False) as file,
         ):
-            yield file
+            footer = _footer(handle)
+            if self._footer not in (None, hashlib.sha256(footer).digest()):
+                raise changed(self.name)
+            if footer == b"PARE":
+                raise self._encrypted()
+            # Without pre_buffer only one row group's columns are in memory.
+            with pq.ParquetFile(handle, pre_buffer=False, page_checksum_verification=True) as file:
+                # A plain footer that is signed, so that it is longer than what it says, has encrypted columns. To ask
+                # for them ends the process.
+                if len(footer) != file.metadata.serialized_size:
+                    raise self._encrypted()
+                self._footer = hashlib.sha256(footer).digest()
+                yield file
 
-    def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    def _encrypted(self) -> InputError:
+        return InputError(f"{self.name}: is encrypted, wholly or in part; write it again without encryption.")
+
+    def read(
+        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        """Batches of the columns, and the row numbers of each."""
+        skipped = skipped or Skipped(self.policy.skips)
         with self._open() as parquet:
+            row = 0
             for group in range(parquet.num_row_groups):
-                yield from _row_group(parquet, group, schema.names, max_bytes)
+                num_rows = parquet.metadata.row_group(group).num_rows
+                if self.policy.skips and (error := self._damage(parquet, group, max_bytes)) is not None:
+                    skipped.add(error, self.name, row, rows=num_rows)
+                else:
+                    yield from _numbered(_row_group(parquet, group, schema.names, max_bytes), row)
+                row += num_rows
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
-        write_parquet(folder, partition_of(self.file.path) + part, self.schema, self._kept(rows))
+    def _damage(self, parquet: pq.ParquetFile, group: int, max_bytes: int) -> InputError | None:
+        """Why a row group cannot be read, in any of its columns; found before any of its rows is used."""
+        try:
+            with reading(self.name, f"row group {group + 1} cannot be read"):
+                for _ in _row_group(parquet, group, None, max_bytes):
+                    pass
+        except InputError as error:
+            return error
+        return None
+
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
+        write_parquet(folder, name, self.schema, self._kept(rows))
 
     def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
         with self._open() as parquet:
@@ -56,6 +104,28 @@ class Parquet:
                     start += batch.num_rows
 
 
+def _footer(handle: Any) -> bytes:
+    """The metadata at the end of the file; "PARE" where it is encrypted; nothing where there is none."""
+    size = handle.size()
+    if size < 12:
+        return b""
+    handle.seek(size - 8)
+    end = handle.read(8)
+    length = int.from_bytes(end[:4], "little")
+    if end[4:] == b"PARE":
+        return b"PARE"
+    if end[4:] != b"PAR1" or length > size - 12:
+        return b""
+    handle.seek(size - 8 - length)
+    return handle.read(length)
+
+
+def _numbered(batches: Iterator[pa.RecordBatch], row: int) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+    for batch in batches:
+        yield batch, np.arange(row, row + batch.num_rows)
+        row += batch.num_rows
+
+
 def _row_group(
     parquet: pq.ParquetFile, group: int, names: list[str] | None, max_bytes: int
 ) -> Iterator[pa.RecordBatch]:
@@ -63,12 +133,12 @@ def _row_group(
     metadata = parquet.metadata.row_group(group)
     if metadata.num_rows == 0:
         return
-    size = 0
-    for i in range(metadata.num_columns):
-        column = metadata.column(i)
-        # A path has dots between levels; names may have dots too.
-        if names is None or any(f"{column.path_in_schema}.".startswith(f"{name}.") for name in names):
-            size += column.total_uncompressed_size
-    rows = max(16, min(65_536, max_bytes * metadata.num_rows // max(1, size)))
+    # Not by the sizes of the columns: where one's metadata cannot be read, to ask for it ends the process.
+    size = metadata.total_byte_size
+    rows = max(16, min(BATCH_ROWS, max_bytes * metadata.num_rows // max(1, size)))
+    found = 0
     for batch in parquet.iter_batches(rows, row_groups=[group], columns=names):
+        found += batch.num_rows
         yield batch if names is None else batch.select(names)
+    if found != metadata.num_rows:
+        raise pa.ArrowInvalid(f"row group {group + 1} holds {found:,} rows, not {metadata.num_rows:,}")

@@ -20,9 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
+from .. import checks
 from ..data import Ragged, arrow
 from ..errors import InputError, ParameterError
 from ..html import read_page
+from ..report import shorten
 from .batches import ahead, coalesce, ragged, sliced
 from .columns import (
     artefact_kind,
@@ -37,15 +39,17 @@ from .columns import (
     plain_type,
     refuse_artefact,
 )
-from .find import ARTEFACTS, File, Found, escaped_name, find_files, one_kind
+from .find import ARTEFACTS, File, Found, escaped_name, find_files, names_below, one_kind
 from .ipc import Ipc
-from .jsonlines import JsonLines, json_words
-from .kept import Rows, writing
+from .jsonlines import JsonLines, json_words, mixed_integers
+from .kept import Rows, filtered, writing
 from .memory import Memory, as_table, as_texts
 from .parquet import Parquet
 from .reading import reading
+from .skipped import MAX_DOCUMENT_BYTES, SCHEMA, Policy, Skipped
 from .textfiles import TextFiles
 from .uris import is_masked, is_uri, masked
+from .valid import valid
 
 logger = logging.getLogger("neardup_gpu")
 
@@ -60,10 +64,11 @@ class Batch:
     Parameters
     ----------
     first_row : int
-        Row number of the first document, in input order.
+        Number of the first document, in input order.
     ids : pyarrow.Array, length n
         The id column (dictionaries decoded, views as large strings); relative paths for text files; else int64 row
-        numbers.
+        numbers. Rows that cannot be read and are skipped have numbers too. Integers of JSON lines are uint64 in batches
+        that hold one from 2**63 on.
     text : Ragged of uint8, n rows
         The documents' bytes; nulls are empty.
     num_null : int
@@ -94,6 +99,8 @@ def open_documents(
     html: bool = False,
     glob: str | None = None,
     other_columns: Iterable[str] = (),
+    on_error: str = "stop",
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
 ) -> Documents:
     """Open documents for streaming; only schemas and first lines are read here.
 
@@ -120,6 +127,12 @@ def open_documents(
         With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.
     other_columns : iterable of str
         Columns that hold something else than text, such as dates to decide by.
+    on_error : "stop" or "skip"
+        What to do at a row that cannot be read (a line that is not valid JSON, a null id, a text file or row group that
+        is damaged): raise InputError, or note it in `Documents.skipped` and go on. To skip takes longer, as whole row
+        groups are read before any of their rows is used.
+    max_document_bytes : int
+        Bound on a line of JSON lines, and on a text or HTML file.
 
     Returns
     -------
@@ -129,6 +142,8 @@ def open_documents(
     ------
     InputError
         If there is nothing to read, or it cannot be read, or the columns are not as said.
+    ParameterError, ArgumentTypeError
+        If another argument is not what is said above.
 
     Notes
     -----
@@ -137,7 +152,12 @@ def open_documents(
     neardup wrote, pipes and devices, README, LICENSE and the like beside data, and files of unknown extension: all but
     the first are counted, named in the log at INFO, and in the report.
     """
-    columns: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
+    text_columns = checks.optional(checks.columns, "text_columns", text_columns)
+    id_column = checks.optional(checks.text, "id_column", id_column, "give the name of a column")
+    other_columns = checks.columns("other_columns", other_columns, none=True)
+    html, glob = checks.flag("html", html), checks.optional(checks.text, "glob", glob, "give a pattern such as *.py")
+    options: dict[str, Any] = {"html": html, "policy": Policy(on_error, max_document_bytes)}
+    options |= {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
     if (source is None) == (texts is None):
         raise ParameterError("source and texts: give one of them, paths or a table, or the texts themselves")
     if texts is not None:
@@ -145,22 +165,23 @@ def open_documents(
             raise ParameterError(
                 "texts: have no columns and no files; leave out text_columns, id_column and glob, or pass a table"
             )
-        return Documents([Memory(as_texts(texts))], "memory", sources=[], glob=None, html=html, **columns)
+        return Documents([Memory(as_texts(texts))], "memory", sources=[], glob=None, **options)
     table = as_table(source)
     if table is not None:
-        return Documents([Memory(table)], "memory", sources=[], glob=None, html=html, **columns)
+        return Documents([Memory(table)], "memory", sources=[], glob=None, **options)
     names = _names(source)
     found = find_files(names, glob)
     kind = one_kind(found.files, names)
     readers: list[Any]
     if kind == "text":
-        readers = [TextFiles(found.files, html)]
+        readers = [TextFiles(found.files, html, options["policy"])]
         if text_columns is not None or id_column is not None:
             raise InputError(f"{masked(names[0])}: text files have no columns; leave out the text and id column.")
     else:
-        readers = _without_artefacts([READERS[kind](file) for file in found.files], found)
+        readers, options["unreadable"] = _readers(READERS[kind], found.files, options["policy"])
+        readers = _without_artefacts(readers, found)
     sources = [masked(name) if is_uri(name) else os.path.abspath(name) for name in names]
-    documents = Documents(readers, kind, sources=sources, glob=glob, html=html, left_out=found.left_out, **columns)
+    documents = Documents(readers, kind, sources=sources, glob=glob, left_out=found.left_out, **options)
     _tell(masked(names[0]), found.left_out)
     return documents
 
@@ -210,6 +231,20 @@ def _tell(source: str, left_out: dict[str, list[str]]) -> None:
         logger.info("%s: left out %s", source, "; ".join(parts))
 
 
+def _readers(kind: Any, files: list[File], policy: Policy) -> tuple[list[Any], list[dict[str, object]]]:
+    """A reader for each file, and the files that have none because they cannot be read at all."""
+    readers, skipped, errors = [], Skipped(policy.skips), []
+    for file in files:
+        try:
+            readers.append(kind(file, policy))
+        except InputError as error:
+            skipped.add(error, file.name, 0, rows=None)
+            errors.append(error)
+    if not readers:
+        raise errors[0]
+    return readers, [{**entry, "row": None} for entry in skipped.entries]
+
+
 def open_described(description: dict[str, Any]) -> Documents:
     """Open again what `Documents.describe` described.
 
@@ -232,6 +267,8 @@ def open_described(description: dict[str, Any]) -> Documents:
         id_column=description["id_column"],
         html=description["html"],
         glob=description["glob"],
+        on_error=description.get("on_error", "stop"),
+        max_document_bytes=description.get("max_document_bytes", MAX_DOCUMENT_BYTES),
     )
     if documents.num_files != description["num_files"]:
         raise InputError(
@@ -254,13 +291,21 @@ class Documents:
         text_columns: str | Sequence[str] | None,
         id_column: str | None,
         html: bool,
+        policy: Policy,
         other_columns: Iterable[str] = (),
         left_out: dict[str, list[str]] | None = None,
+        unreadable: Sequence[dict[str, object]] = (),
     ) -> None:
         self._readers, self._sources, self._glob = readers, sources, glob
+        self._policy, self._unreadable = policy, unreadable
         self._read = (0, 0.0)  # documents and bytes of files that have been read
         self._stripped = 0
         self._left_out = left_out or {}
+        self._passed: list[_Passed] = []
+        self._unique = False
+        self._names = ["part-00000.parquet"]  # of the files that kept rows are written to, one for each reader
+        if kind not in ("memory", "text"):
+            self._names = names_below([reader.file for reader in readers])
         self.format = kind
         self.html = html
         self.id_column = id_column
@@ -268,6 +313,8 @@ class Documents:
             self.text_columns: list[str] = ["text"]
             return
         # A JSON-lines file without lines says nothing about its columns.
+        if kind == "jsonl" and text_columns is None and not any(map(is_string, readers[0].schema.types)):
+            readers[0].look_for("text", typed=False)
         schemas = [r.schema for r in readers if kind != "jsonl" or len(r.schema)]
         if text_columns is None:
             self.text_columns = [self._default_text(schemas, [*other_columns, *([id_column] if id_column else [])])]
@@ -341,7 +388,21 @@ class Documents:
             "left_out": {
                 reason: {"files": len(names), "first": names[:10]} for reason, names in self._left_out.items()
             },
+            "on_error": self._policy.on_error,
+            "max_document_bytes": self._policy.max_document_bytes,
         }
+
+    @property
+    def skipped(self) -> pa.Table | None:
+        """Rows that the last reading left out, in input order: file, row, rows, reason. None unless rows are skipped.
+
+        `row` counts from 1, in JSON lines the lines of the file; it is null where the whole file cannot be read. `rows`
+        is how many there are from there on: null where that cannot be known, as behind damage in a compressed file.
+        """
+        if not self._policy.skips:
+            return None
+        entries = [*self._unreadable, *(entry for passed in self._passed for entry in passed.skipped.entries)]
+        return pa.Table.from_pylist(entries, SCHEMA)
 
     def batches(self, columns: Iterable[str] = (), max_bytes: int = 16 << 20) -> Iterator[Batch]:
         """Stream all documents, in input order.
@@ -375,39 +436,132 @@ class Documents:
     def _batches(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[Batch]:
         first_row = self._stripped = 0
         for piece, num_null in ahead(coalesce(self._pieces(types, max_bytes), max_bytes)):
-            text = piece.column(0)
-            if self.id_column is not None or self.format == "text":
-                ids = copied(piece.column(1))
-            else:
-                ids = arrow(np.arange(first_row, first_row + piece.num_rows, dtype=np.int64))
+            ids = copied(piece.column(1))
             extra = {name: copied(piece.column(2 + i)) for i, name in enumerate(types)}
-            yield Batch(first_row, ids, ragged(text), num_null, extra)
+            yield Batch(first_row, ids, ragged(piece.column(0)), num_null, extra)
             first_row += piece.num_rows
 
     def _pieces(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
         """(text as large_binary without nulls, id, extra columns) and the number of nulls there were."""
         key = "path" if self.format == "text" else self.id_column
         key_type = None if key is None else self._type(key)
-        rows, num_bytes = 0, 0.0
+        wanted = {name: pa.field(name, pa.string()) for name in self.text_columns}
+        wanted |= {name: pa.field(name, kind) for name, kind in types.items()}
+        if key is not None and key_type is not None:
+            wanted[key] = pa.field(key, key_type, nullable=False)
+        schema = pa.schema(list(wanted.values()))
+        signs = _Signs(key)
+        self._passed = []
+        first = num_documents = 0  # first row of the file, among the rows of all files, and documents so far
+        num_bytes = 0.0
         for reader in self._readers:
-            wanted = {name: pa.string() for name in self.text_columns}
-            wanted |= types
-            if key is not None and key_type is not None:
-                wanted[key] = key_type
-            row = 0
-            for read in reader.read(pa.schema(list(wanted.items())), max_bytes):
+            skipped = Skipped(self._policy.skips)
+            passed = _Passed(reader, skipped)
+            self._passed.append(passed)
+            for read, all_rows in reader.read(schema, max_bytes, skipped):
+                start = 0
                 for batch in sliced(read, self.text_columns, self.html):
+                    rows = all_rows[start : start + batch.num_rows]
+                    start += batch.num_rows
+                    if key is not None:
+                        with reading(reader.name):
+                            ids = self._ids(valid(batch.column(key)), key_type)
+                        batch, rows, ids = _identified(batch, rows, ids, key, passed)
+                        signs.check(ids, reader.name)
+                    else:
+                        ids = arrow(rows + first)
                     with reading(reader.name):
                         text, num_null = self._text(batch)
-                        ids = text if key is None else decoded(batch.column(key), key_type)
                         extra = [decoded(batch.column(name), kind) for name, kind in types.items()]
-                    if key is not None:
-                        check_ids(ids, key, reader.name, row)
                     arrays = [text, ids, *extra]
-                    row += batch.num_rows
-                    self._read = rows + row, num_bytes + reader.share * reader.num_bytes
+                    num_documents += len(rows)
+                    self._read = num_documents, num_bytes + reader.share * reader.num_bytes
                     yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
-            rows, num_bytes = rows + row, num_bytes + reader.num_bytes
+                    passed.num_documents += len(rows)
+            first += passed.num_documents + skipped.num_rows
+            num_bytes += reader.num_bytes
+
+    def _ids(self, column: pa.Array, kind: pa.DataType | None) -> pa.Array:
+        """Ids as they are given; integers of JSON lines stay as wide as they had to be read."""
+        if self.format == "jsonl" and pa.types.is_integer(column.type):
+            return column
+        return decoded(column, kind)
+
+    def places(self) -> dict[str, pa.Array]:
+        """Where the documents of the last reading lie: columns `file`, its path below the folder that all files share,
+        and `row` in it, from 1 (of JSON lines the line); nothing for documents in memory.
+        """
+        if self.format == "memory":
+            return {}
+        if self.format == "text":
+            (passed,) = self._passed
+            names, files = np.flatnonzero(passed.skipped.read(passed.num_documents)), passed.reader.ids
+            rows = np.ones(passed.num_documents, np.int64)
+        else:
+            names = np.repeat(np.arange(len(self._passed)), [passed.num_documents for passed in self._passed])
+            files = self._names
+            numbers = [passed.places(np.arange(passed.num_documents)) for passed in self._passed]
+            rows = np.concatenate(numbers) if numbers else np.empty(0, np.int64)
+        file = pa.DictionaryArray.from_arrays(arrow(names.astype(np.int32)), pa.array(files, pa.string()))
+        return {"file": file, "row": arrow(rows)}
+
+    def check_unique(self, ids: pa.Array | pa.ChunkedArray, what: str = "input") -> None:
+        """Raise InputError if two documents of the last reading have the same id.
+
+        Parameters
+        ----------
+        ids : pyarrow.Array or ChunkedArray
+            Of all documents, in input order.
+        what : str
+            What messages call the documents.
+        """
+        if self._unique or len(pc.unique(ids)) == len(ids):
+            return
+        counts = pc.value_counts(ids)
+        repeated = counts.filter(pc.greater(counts.field("counts"), 1))[0]
+        first = pc.index(ids, repeated["values"]).as_py()
+        second = pc.index(ids.slice(first + 1), repeated["values"]).as_py() + first + 1
+        number, shown = repeated["counts"].as_py(), shorten(repr(repeated["values"].as_py()), 60)
+        raise InputError(
+            f"{what}: id {shown} stands for {number:,} documents ({self._place(first)}, {self._place(second)}"
+            f"{', ...' if number > 2 else ''}); name a column of unique ids with --id-column, or leave it out to use "
+            "row numbers"
+        )
+
+    def _place(self, number: int) -> str:
+        """File and row of a document of the last reading."""
+        for passed in self._passed:
+            if number < passed.num_documents:
+                (row,) = passed.places(np.array([number]))
+                return f"{passed.reader.name} {'line' if self.format == 'jsonl' else 'row'} {row}"
+            number -= passed.num_documents
+        return f"document {number + 1}"
+
+    def check_ids_early(self, what: str = "input") -> None:
+        """Raise InputError for null and repeated ids, where the ids can be read without the text: before all work.
+
+        Nothing is done where rows are skipped, as some of the repeated ids may be among those.
+        """
+        if self.id_column is None or self.format not in ("parquet", "ipc") or self._policy.skips:
+            return
+        if not all(reader.reads_columns_alone for reader in self._readers):
+            return
+        kind = self._type(self.id_column)
+        schema = pa.schema([pa.field(self.id_column, kind)])
+        chunks: list[pa.Array] = []
+        self._passed = []
+        for reader in self._readers:
+            passed = _Passed(reader, Skipped(False))
+            self._passed.append(passed)
+            for batch, rows in reader.read(schema, 16 << 20):
+                with reading(reader.name):
+                    ids = decoded(valid(batch.column(0)), kind)
+                check_ids(ids, self.id_column, reader.name, int(rows[0]) if len(rows) else 0)
+                chunks.append(copied(ids))
+                passed.num_documents += len(ids)
+        if chunks:
+            self.check_unique(pa.chunked_array(chunks), what)
+        self._unique = True  # unless a file changes, which is noticed
 
     def _text(self, batch: pa.RecordBatch) -> tuple[pa.Array, int]:
         arrays = [self._visible(batch.column(name)) for name in self.text_columns]
@@ -438,10 +592,10 @@ class Documents:
     def write_kept(self, folder: Path, keep: np.ndarray) -> None:
         """Write the rows to keep, all their columns, in the input's format.
 
-        One part for each input file (``part-00000.parquet`` and so on), also where it keeps nothing; text files are
-        copied under their relative paths. Parts stay in their ``key=value`` folders, such as
-        ``year=2020/part-00000.parquet``, which hold a column's value where data is partitioned. Documents in memory
-        become Parquet. The caller renames the folder around `folder` once all is written.
+        One file for each data file, also where nothing of it stays, and the text files that stay, each under its path
+        below the folder that all of them share. ``key=value`` folders, which hold a column's value where data is
+        partitioned, stay even if all files share them. Documents in memory become ``part-00000.parquet``. The
+        caller renames the folder around `folder` once all is written.
 
         Parameters
         ----------
@@ -460,12 +614,24 @@ class Documents:
         """
         if not self.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
-        rows = Rows(np.asarray(keep, bool))
+        rows = Rows(self._all_rows(np.asarray(keep, bool)))
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
-        for number, reader in enumerate(self._readers):
-            reader.write(folder, f"part-{number:05d}", rows)
+        for name, reader in zip(self._names, self._readers, strict=True):
+            reader.write(folder, name, rows)
         rows.finish()
+
+    def _all_rows(self, keep: np.ndarray) -> np.ndarray:
+        """The keep mask with the rows that the last reading left out, which do not stay."""
+        if not any(passed.skipped.ranges for passed in self._passed):
+            return keep
+        parts, start = [], 0
+        for passed in self._passed:
+            part = passed.skipped.read(passed.num_documents)
+            part[part] = keep[start : start + passed.num_documents]
+            parts.append(part)
+            start += passed.num_documents
+        return np.concatenate(parts)
 
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Text of a few documents, by row number; reads the source up to the last of them.
@@ -493,13 +659,18 @@ class Documents:
     def _check(self, name: str, fits: Callable[[pa.DataType], bool], what: str, option: str) -> None:
         """Every file has the column, once, and of a fitting type."""
         for reader in self._readers:
+            # Where nothing is skipped, a first line without id is an error as well.
+            if self.format == "jsonl" and len(reader.schema) and (self._policy.skips or name != self.id_column):
+                reader.look_for(name, typed=name not in self.text_columns)
+                if self._policy.skips and name in self.text_columns and reader.holds_text(name):
+                    continue
             schema = reader.schema
             if self.format == "jsonl" and len(schema) == 0:
                 continue
             count = schema.names.count(name)
             if count != 1:
                 problem = "no column" if count == 0 else f"{count} columns named"
-                extent = " (the first 100 lines are looked at)" if self.format == "jsonl" else ""
+                extent = " in the first 100 lines" if self.format == "jsonl" else ""
                 raise InputError(
                     f"{reader.name}: {problem} {name!r}; it has {listed(schema.names)}{extent}. Name one with {option}."
                 )
@@ -516,11 +687,11 @@ class Documents:
         for reader in self._readers:
             if name in reader.schema.names:
                 kind = plain_type(reader.schema.field(name).type)
-                if self.format == "jsonl" and name != self.id_column and pa.types.is_integer(kind):
-                    kind = pa.float64() if reader.has_float(name) else kind
-                elif self.format == "jsonl" and pa.types.is_null(kind):
+                if self.format == "jsonl" and pa.types.is_null(kind):
                     kind = pa.string()
                 kinds.setdefault(kind, reader.name)
+        if self.format == "jsonl" and name != self.id_column and any(map(pa.types.is_integer, kinds)):
+            return self._number_type(name, kinds)
         if len(kinds) <= 1:
             return next(iter(kinds), pa.string())
         if all(is_text(kind) for kind in kinds):
@@ -530,7 +701,75 @@ class Documents:
             return pa.uint64() if unsigned or self.format == "jsonl" else pa.int64()
         if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds) and name != self.id_column:
             return pa.float64()
+        raise self._unlike(name, kinds)
+
+    def _number_type(self, name: str, kinds: dict[pa.DataType, str]) -> pa.DataType:
+        """The type of an extra column of JSON lines that begins with integers: what holds all its numbers."""
+        if not all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+            raise self._unlike(name, kinds)
+        if any(map(pa.types.is_floating, kinds)):
+            return pa.float64()
+        found: set[str] = set().union(*(reader.numbers(name) for reader in self._readers))
+        if "float" in found or {"negative", "wide"} <= found:
+            return pa.float64()
+        return pa.uint64() if "wide" in found else pa.int64()
+
+    def _unlike(self, name: str, kinds: dict[pa.DataType, str]) -> InputError:
         (kind_a, file_a), (kind_b, file_b) = list(kinds.items())[:2]
-        raise InputError(
+        return InputError(
             f"{file_b}: column {name!r} holds {kind_b}, but {kind_a} in {file_a}. Make them the same type."
         )
+
+
+@dataclass
+class _Passed:
+    """What came of one reader in the last reading."""
+
+    reader: Any
+    skipped: Skipped
+    num_documents: int = 0
+
+    def places(self, numbers: np.ndarray) -> np.ndarray:
+        """Rows in their file, from 1, of some of its documents; of JSON lines the lines."""
+        rows = numbers
+        if self.skipped.ranges:
+            rows = np.flatnonzero(self.skipped.read(self.num_documents))[numbers]
+        return self.reader.places(rows) if isinstance(self.reader, JsonLines) else rows + 1
+
+
+def _identified(
+    batch: pa.RecordBatch, rows: np.ndarray, ids: pa.Array, key: str, passed: _Passed
+) -> tuple[pa.RecordBatch, np.ndarray, pa.Array]:
+    """The documents that have an id."""
+    try:
+        if len(rows):
+            check_ids(ids, key, passed.reader.name, int(rows[0]))
+        return batch, rows, ids
+    except InputError:
+        if not passed.skipped.skips:
+            raise
+    good = np.ones(len(rows), bool)
+    for i in range(len(rows)):
+        try:
+            check_ids(ids.slice(i, 1), key, passed.reader.name, int(rows[i]))
+        except InputError as error:
+            passed.skipped.add(error, passed.reader.name, int(rows[i]))
+            good[i] = False
+    return filtered(batch, good), rows[good], ids.filter(arrow(good))
+
+
+class _Signs:
+    """Integer ids, which are int64 here and uint64 there in JSON lines: no negative one with one from 2**63 on."""
+
+    def __init__(self, column: str | None) -> None:
+        self.column = column
+        self.found: dict[str, str] = {}  # "negative" and "wide", and the file that holds such an id
+
+    def check(self, ids: pa.Array, name: str) -> None:
+        if pa.types.is_int64(ids.type) and (pc.min(ids).as_py() or 0) < 0:
+            self.found.setdefault("negative", name)
+        elif pa.types.is_uint64(ids.type) and (pc.max(ids).as_py() or 0) >= 2**63:
+            self.found.setdefault("wide", name)
+        if len(self.found) == 2:
+            other = self.found["negative"] if self.found["wide"] == name else self.found["wide"]
+            raise mixed_integers(name, self.column or "", other)

@@ -6,13 +6,17 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
+from ..errors import InputError
 from ..html import read_page
 from .batches import ROW_BYTES
 from .find import HTML_EXTENSIONS, File, relative_names
 from .kept import Rows, writing
 from .reading import reading
+from .seen import Seen
+from .skipped import Policy, Skipped
 
 
 class TextFiles:
@@ -23,40 +27,62 @@ class TextFiles:
     share = 0.0
     schema = pa.schema([("path", pa.string()), ("text", pa.large_binary())])
 
-    def __init__(self, files: list[File], html: bool) -> None:
-        self.files, self.html = files, html
+    def __init__(self, files: list[File], html: bool, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
+        self.files, self.html, self.policy = files, html, policy
         self.name = files[0].name if len(files) == 1 else files[0].root
         self.num_files = self.num_rows = len(files)
         self.stripped_pages = 0
         self.ids = relative_names(files)
+        self.seen: list[Seen | None] = [None] * len(files)  # when each is first read
 
-    def read(self, schema: pa.Schema, max_bytes: int) -> Iterator[pa.RecordBatch]:
-        paths: list[str] = []
+    def read(
+        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        """Batches of the columns, and the row numbers of each: a row is a file."""
+        skipped = skipped or Skipped(self.policy.skips)
+        rows: list[int] = []
         texts: list[bytes] = []
         size = self.stripped_pages = 0
-        for path, file in zip(self.ids, self.files, strict=True):
-            with reading(file.name), file.system.open_input_stream(file.path, compression=None) as stream:
-                data = stream.read()
-            if self.html or path.lower().endswith(HTML_EXTENSIONS):
-                page = read_page(data)
-                self.stripped_pages += not page.parsed
-                text = page.text.encode("utf-8", "replace")
-            else:
-                text = _plain_text(data)
+        for row, file in enumerate(self.files):
+            try:
+                text = self._text(row)
+            except InputError as error:
+                skipped.add(error, file.name, row)
+                continue
             if texts and size + len(text) + ROW_BYTES > max_bytes:
-                yield self._batch(paths, texts, schema)
-                paths, texts, size = [], [], 0
-            paths.append(path)
+                yield self._batch(rows, texts, schema)
+                rows, texts, size = [], [], 0
+            rows.append(row)
             texts.append(text)
             size += len(text) + ROW_BYTES
-        yield self._batch(paths, texts, schema)
+        yield self._batch(rows, texts, schema)
 
-    def _batch(self, paths: list[str], texts: list[bytes], schema: pa.Schema) -> pa.RecordBatch:
-        arrays = [pa.array(paths, pa.string()), pa.array(texts, pa.large_binary())]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
+    def _text(self, row: int) -> bytes:
+        file, most = self.files[row], self.policy.max_document_bytes
+        with reading(file.name):
+            seen = self.seen[row] or Seen(file)
+            with file.system.open_input_stream(file.path, compression=None) as stream:
+                data = stream.read(min(seen.size + 1, most + 1))
+                data += stream.read(most + 1 - len(data)) if len(data) > seen.size else b""
+            seen.check(file)
+        self.seen[row] = seen
+        if len(data) > most:
+            raise InputError(
+                f"{file.name}: longer than {most:,} bytes; leave it out, or allow more with --max-document-bytes."
+            )
+        if self.html or self.ids[row].lower().endswith(HTML_EXTENSIONS):
+            page = read_page(data)
+            self.stripped_pages += not page.parsed
+            return page.text.encode("utf-8", "replace")
+        return _plain_text(data)
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
-        for path, file in zip(self.ids, self.files, strict=True):
+    def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> tuple[pa.RecordBatch, np.ndarray]:
+        arrays = [pa.array([self.ids[row] for row in rows], pa.string()), pa.array(texts, pa.large_binary())]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
+        return batch, np.array(rows, np.int64)
+
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
+        for path, file, seen in zip(self.ids, self.files, self.seen, strict=True):
             if not rows.take(1, file.name)[0]:
                 continue
             target = folder / path
@@ -65,6 +91,8 @@ class TextFiles:
                     source = file.system.open_input_stream(file.path, compression=None)
                 with source, open(target, "wb") as output:
                     shutil.copyfileobj(source, output, 1 << 20)
+                if seen is not None:
+                    seen.check(file)
 
 
 def _plain_text(data: bytes) -> bytes:

@@ -139,11 +139,10 @@ def _parts(uri: str) -> tuple[str, str, str, list[tuple[str, str]]]:
     rest = uri[len(scheme) :]
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     user, at, _ = authority.rpartition("@")
-    if not at and ":" in authority and "@" in rest:
-        # A password with a slash or a question mark in it, which should have been encoded.
-        is_port = re.fullmatch(r"(?:\[.*\]|[^:]*):\d*", authority) is not None
-        if not is_port or scheme.lower().startswith(_WITHOUT_PORT):
-            user, at, _ = rest.rpartition("@")
+    is_port = not at and re.fullmatch(r"(?:\[.*\]|[^:]*):\d*", authority) is not None
+    if ":" in authority.partition("@")[0] and (not is_port or scheme.lower().startswith(_WITHOUT_PORT)):
+        # A password may hold anything where it is not encoded: all up to the last @ may be part of it.
+        user, at, _ = rest.rpartition("@")
     rest = rest[len(user) + len(at) :]
     path, mark, query = rest.partition("?")
     marks = [mark, *re.findall("[&;]", query)]

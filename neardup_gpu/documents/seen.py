@@ -1,0 +1,65 @@
+"""What a file was when it was first opened, so that whoever reads it again notices that it is another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from pyarrow import fs
+
+from ..errors import InputError
+from .find import File
+
+
+class Seen:
+    """Size, time of change and, where local, inode of a file, as they were when this was made.
+
+    Raises
+    ------
+    OSError
+        If there is no such file.
+    """
+
+    def __init__(self, file: File) -> None:
+        self._state = _state(file)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file; 0 where the file system does not say."""
+        return self._state[0] or 0
+
+    def check(self, file: File) -> None:
+        """Raise InputError if the file is no longer the one that was seen."""
+        try:
+            now = _state(file)
+        except FileNotFoundError:
+            raise InputError(f"{file.name}: no such file or folder.") from None
+        if now != self._state:
+            raise changed(file.name)
+
+    @contextlib.contextmanager
+    def unchanged(self, file: File) -> Iterator[None]:
+        """Whatever is read within is of the file that was seen, from the first byte to the last."""
+        self.check(file)
+        try:
+            yield
+        except Exception:
+            self.check(file)  # what fails because the file was changed says so
+            raise
+        self.check(file)
+
+
+def changed(name: str) -> InputError:
+    """The error that says that a file is not what it was."""
+    return InputError(f"{name}: has changed since it was first read; run again on files that do not change.")
+
+
+def _state(file: File) -> tuple[int | None, int | None, int | None]:
+    if isinstance(file.system, fs.LocalFileSystem):
+        found = os.stat(file.path)
+        return found.st_size, found.st_mtime_ns, found.st_ino
+    info = file.system.get_file_info(file.path)
+    if info.type == fs.FileType.NotFound:
+        raise FileNotFoundError(file.name)
+    return info.size, info.mtime_ns, None

@@ -1,0 +1,87 @@
+"""Rows that cannot be read: the first one ends the reading, or each is noted and left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InputError, ParameterError
+
+MAX_DOCUMENT_BYTES = 1 << 30
+"""Bytes of one line of JSON lines, or of one text or HTML file, unless told otherwise."""
+
+SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int64()), ("reason", pa.string())])
+"""Columns of skipped.parquet. `row` counts from 1 and is null for a whole file; in JSON lines it is the line's number.
+`rows` is how many there are from there on, null where that cannot be known."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What to do with rows that cannot be read, and how long a document may be.
+
+    Parameters
+    ----------
+    on_error : "stop" or "skip"
+    max_document_bytes : int
+    """
+
+    on_error: str = "stop"
+    max_document_bytes: int = MAX_DOCUMENT_BYTES
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("stop", "skip"):
+            raise ParameterError(f"on_error {self.on_error!r} is neither 'stop' nor 'skip'")
+        if not isinstance(self.max_document_bytes, int) or self.max_document_bytes < 1:
+            raise ParameterError(f"max_document_bytes {self.max_document_bytes!r} is not a number of bytes above 0")
+
+    @property
+    def skips(self) -> bool:
+        """Whether rows that cannot be read are left out."""
+        return self.on_error == "skip"
+
+
+@dataclass
+class Skipped:
+    """What one reading of a file (or of all text files together) left out."""
+
+    skips: bool
+    entries: list[dict[str, object]] = field(default_factory=list)
+    ranges: list[tuple[int, int]] = field(default_factory=list)  # (first row from 0, rows)
+
+    def add(self, error: InputError, file: str, row: int, *, line: int | None = None, rows: int | None = 1) -> None:
+        """Note a row, or several, that cannot be read.
+
+        Parameters
+        ----------
+        error : InputError
+            Raised at once if nothing is to be skipped.
+        file : str
+            As messages name it.
+        row : int
+            The first of the rows, from 0.
+        line : int, optional
+            Its line, from 1, in JSON lines.
+        rows : int, optional
+            How many; None for all that follow, whose number is not known.
+        """
+        if not self.skips:
+            raise error
+        where = file if line is None else f"{file} line {line}"
+        reason = str(error).removeprefix(f"{where}: ").removeprefix(f"{file}: ")
+        self.entries.append({"file": file, "row": row + 1 if line is None else line, "rows": rows, "reason": reason})
+        if rows:
+            self.ranges.append((row, rows))
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows are known to have been left out."""
+        return sum(rows for _, rows in self.ranges)
+
+    def read(self, num_documents: int) -> np.ndarray:
+        """Which of all rows were read: bool, shape (documents and rows left out,)."""
+        mask = np.ones(num_documents + self.num_rows, bool)
+        for first, rows in self.ranges:
+            mask[first : first + rows] = False
+        return mask

@@ -1,0 +1,74 @@
+"""Arrow data that comes from outside: whether its offsets, lengths and indices stay within its own memory."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pyarrow as pa
+
+from ..errors import InputError
+
+
+def named(schema: pa.Schema, name: str) -> pa.Schema:
+    """The same schema, whose names can be read.
+
+    Raises
+    ------
+    InputError
+        If one of them is not UTF-8.
+    """
+    try:
+        _ = schema.names
+    except UnicodeDecodeError:
+        raise InputError(f"{name}: the name of a column is not UTF-8; rename it.") from None
+    return schema
+
+
+def validated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same batch, whose buffers can be read without reading beyond them.
+
+    Strings are not looked at as UTF-8: text may be invalid, and other columns are written as they were.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If an offset, a length or an index leads outside.
+    """
+    batch.validate()
+    for column in batch.columns:
+        valid(column)
+    return batch
+
+
+def valid(column: pa.Array) -> pa.Array:
+    """The same for one column."""
+    kind = _as_bytes(column.type)
+    looked_at = column
+    if kind != column.type:
+        with contextlib.suppress(pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            looked_at = column.view(kind)
+    looked_at.validate(full=True)
+    return column
+
+
+def _as_bytes(kind: pa.DataType) -> pa.DataType:
+    """The type with bytes in place of strings, also inside lists, structs, maps and dictionaries."""
+    if pa.types.is_string(kind):
+        return pa.binary()
+    if pa.types.is_large_string(kind):
+        return pa.large_binary()
+    if pa.types.is_string_view(kind):
+        return pa.binary_view()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _as_bytes(kind.value_type), kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_bytes(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_as_bytes(key.type)), item.with_type(_as_bytes(item.type)), kind.keys_sorted)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        value = kind.value_field.with_type(_as_bytes(kind.value_type))
+        if pa.types.is_fixed_size_list(kind):
+            return pa.list_(value, kind.list_size)
+        return pa.list_(value) if pa.types.is_list(kind) else pa.large_list(value)
+    return kind

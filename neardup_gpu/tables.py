@@ -1,0 +1,96 @@
+"""Artefacts as Parquet: written with checksums, which are compared when they are read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .checksums import seal, verify_footer, verify_pages
+from .errors import InputError, NeardupError, ResourceError, want
+
+
+class TableWriter(contextlib.AbstractContextManager):
+    """A Parquet file that tables are added to, one after another; its checksums when the block ends well."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path = path
+        self._file = pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True)
+
+    def write(self, table: pa.Table) -> None:
+        self._file.write_table(table)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()
+        if kind is None:
+            seal(self._path)
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write an artefact as Parquet."""
+    with TableWriter(path, table.schema) as file:
+        file.write(table)
+
+
+def read_table(path: str | Path) -> pa.Table:
+    """Read an artefact.
+
+    Raises
+    ------
+    InputError
+        If it is missing or not a Parquet file.
+    DamagedError
+        If it is not as it was written.
+    ResourceError
+        If memory is too small for it.
+    """
+    with opened(path, whole=True) as file:
+        table = file.read()
+        table.validate(full=True)
+        return table
+
+
+@contextlib.contextmanager
+def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file, ours or another; what goes wrong in the block is the file's fault.
+
+    Parameters
+    ----------
+    whole : bool
+        Compare all of the file with its checksums, where it carries some, and not only what is at its end.
+
+    Raises
+    ------
+    InputError, DamagedError, ResourceError
+        As `read_table`.
+    """
+    try:
+        (verify_pages if whole else verify_footer)(path)
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True) as file:
+            _refuse_encryption(path, file)
+            yield file
+    except NeardupError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, MemoryError, pa.ArrowException, ValueError) as error:
+        if wanting := want(error):
+            raise ResourceError(wanting) from error
+        why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise InputError(f"{path}: cannot be read as Parquet ({why})") from None
+
+
+def _refuse_encryption(path: str | Path, file: pq.ParquetFile) -> None:
+    """A plain footer that is signed, so that it is longer than what it says, has encrypted columns. To ask for them
+    ends the process."""
+    with open(path, "rb") as end:
+        end.seek(-8, 2)
+        length = int.from_bytes(end.read(4), "little")
+    if length != file.metadata.serialized_size:
+        raise InputError(f"{path}: is encrypted, wholly or in part; write it again without encryption")

@@ -1,0 +1,301 @@
+"""Finding files, patterns and URIs, and the tables of other libraries."""
+
+import fnmatch
+import itertools
+import logging
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings, strategies as st
+from pyarrow import fs
+
+from neardup_gpu.documents import open_described, open_documents
+from neardup_gpu.documents.columns import artefact_kind
+from neardup_gpu.documents.find import File, find_files, relative_names
+from neardup_gpu.documents.memory import as_texts
+from neardup_gpu.documents.patterns import Pattern
+from neardup_gpu.documents.uris import is_masked, masked, masked_text
+from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
+from neardup_gpu.recipe import METADATA_KEY
+
+
+def reference(pattern: list[str], path: list[str]) -> bool:
+    """The definition: ``**`` is any number of folders, and all names from there on where it comes last."""
+    if not pattern or not path:
+        return not pattern and not path
+    if pattern[0] == "**":
+        if len(pattern) == 1:
+            return True
+        return any(reference(pattern[1:], path[i:]) for i in range(len(path)))
+    return fnmatch.fnmatchcase(path[0], pattern[0]) and reference(pattern[1:], path[1:])
+
+
+NAMES = st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(st.sampled_from(["**", "*", "a", "a*", "*b", "?", "[ab]", "[!a]*", "*a*"]), min_size=1, max_size=5), NAMES
+)
+@example(["**", "**", "a"], ["a"])
+@example(["a", "**"], ["a"])
+def test_patterns(pattern, path):
+    assert Pattern("/".join(pattern)).matches("/".join(path)) == reference(pattern, path)
+
+
+def test_patterns_say_where_nothing_can_match():
+    pattern = Pattern("a/*/x*.txt")
+    assert not pattern.step(pattern.start, "b")[1]
+    found, below = pattern.step(pattern.start, "a")
+    assert below and not found
+    assert not pattern.step(pattern.step(below, "y")[1], "x1.txt")[1]
+    assert Pattern("").matches("a") is False
+
+
+MASKED = {
+    "s3://KEY:SECRET@bucket/x.parquet": "s3://***@bucket/x.parquet",
+    "s3://KEY:SE/CRET@bucket/x": "s3://***@bucket/x",
+    "s3://KEY:SE?CR@ET@bucket/x": "s3://***@bucket/x",
+    "s3://KEY:7/CRET@bucket/x": "s3://***@bucket/x",
+    "s3://KEY:SE@C/RET@bucket/x?region=eu": "s3://***@bucket/x?region=eu",
+    "s3://KEY:SECRET@bucket/a@b/x?region=eu": "s3://***@b/x?region=eu",  # rather too much than too little
+    "s3://bucket/a@b/x?region=eu&session_token=T": "s3://bucket/a@b/x?region=eu&session_token=***",
+    "s3://bucket/x?endpoint_override=http://user:pw@host": "s3://bucket/x?endpoint_override=***",
+    "s3://bucket/x?endpoint_override=user%3Apw%40host": "s3://bucket/x?endpoint_override=***",
+    "s3://bucket/x?TOKENALONE": "s3://bucket/x?***",
+    "https://host:8080/x@y": "https://host:8080/x@y",
+    "https://TOKEN@host/x?sig=S;b=C": "https://***@host/x?sig=***;b=***",
+    "hdfs://me@host:9000/x": "hdfs://me@host:9000/x",
+    "abfss://container@account.dfs.core.windows.net/x": "abfss://container@account.dfs.core.windows.net/x",
+    "abfss://container:KEY@account.dfs.core.windows.net/x": "abfss://***@account.dfs.core.windows.net/x",
+    "gs://anonymous@bucket/x": "gs://anonymous@bucket/x",
+    "simplecache::s3://KEY:SECRET@bucket/x": "simplecache::s3://***@bucket/x",
+    "zip://a.csv::s3://KEY:SECRET@bucket/x.zip": "zip://a.csv::s3://***@bucket/x.zip",
+    "file:///a/b@c?d": "file:///a/b@c?***",
+    "folder/a@b:c?d=e": "folder/a@b:c?d=e",
+}
+
+
+@pytest.mark.parametrize("uri", MASKED)
+def test_masked(uri):
+    assert masked(uri) == MASKED[uri]
+    assert masked(masked(uri)) == masked(uri)
+    assert is_masked(masked(uri)) == (masked(uri) != uri)
+    assert not is_masked(uri)
+    assert masked_text(f"cannot open '{uri}' now") == f"cannot open '{masked(uri)}' now"
+
+
+def test_secrets_are_masked_wherever_an_error_repeats_them():
+    told = masked_text("user KEYID, password pass/word, encoded pass%2Fword", "s3://KEYID:pass%2Fword@bucket/x")
+    assert told == "user ***, password ***, encoded ***"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("abcXYZ019:/?#@&=+-_.%", max_size=12), st.sampled_from(["s3", "https", "nowhere", "zip://a::gs"]))
+def test_no_password_is_shown(password, scheme):
+    assert "SECRET" not in masked(f"{scheme}://key:SECRET{password}SECRET@bucket/x?region=eu")
+
+
+# Files
+
+
+def names(*sources, glob=None):
+    return [file.name for file in find_files([str(source) for source in sources], glob).files]
+
+
+def test_a_walk_does_not_depend_on_the_order_of_entries(tmp_path, monkeypatch):
+    (tmp_path / "in/b").mkdir(parents=True)
+    (tmp_path / "far/c").mkdir(parents=True)
+    for name in ("in/b/x.txt", "in/y.txt", "far/z.txt", "far/c/w.txt"):
+        (tmp_path / name).write_text("a")
+    for link, target in {
+        "in/a": "b",
+        "in/p": "../far/c",
+        "in/q": "../far",
+        "in/b/up": "../..",
+        "in/e.txt": "y.txt",
+    }.items():
+        os.symlink(target, tmp_path / link)
+    expected = [f"{tmp_path}/in/{name}" for name in ("b/x.txt", "p/w.txt", "q/z.txt", "y.txt")]
+    scandir = os.scandir
+
+    class Listed(list):
+        __enter__ = lambda self: self  # noqa: E731
+        __exit__ = lambda self, *error: None  # noqa: E731
+
+    for seed in range(5):
+
+        def shuffled(path, seed=seed):
+            entries = sorted(scandir(path), key=lambda entry: entry.name)
+            return Listed(np.random.default_rng(seed).permutation(np.array(entries, object)))
+
+        monkeypatch.setattr(os, "scandir", shuffled)
+        assert names(tmp_path / "in") == expected
+
+
+@given(st.permutations(["in", "link", "in/b", "in/b/x.txt", "hard.txt", "soft.txt"]))
+@settings(max_examples=30, deadline=None)
+def test_sources_in_any_order(tmp_path_factory, order):
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "in/b").mkdir(parents=True)
+    (folder / "in/b/x.txt").write_text("a")
+    os.symlink("in", folder / "link")
+    os.symlink("in/b/x.txt", folder / "soft.txt")
+    os.link(folder / "in/b/x.txt", folder / "hard.txt")
+    (batch,) = open_documents([folder / source for source in order]).batches()
+    assert batch.ids.to_pylist() == ["hard.txt"]  # found in the highest folder, and no link
+
+
+def test_a_pattern_of_the_user_finds_files_behind_links(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/x.txt").write_text("a")
+    os.symlink("a", tmp_path / "b")
+    assert names(tmp_path / "b*/x.txt") == [f"{tmp_path}/b/x.txt"]
+    assert names(tmp_path / "*/x.txt") == [f"{tmp_path}/a/x.txt"]
+    assert names(tmp_path / "b") == [f"{tmp_path}/b/x.txt"]
+    assert names(tmp_path / "**") == [f"{tmp_path}/a/x.txt"]
+
+
+def test_what_is_left_out_is_told(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "neardup_gpu")
+    pq.write_table(pa.table({"body": ["a"]}), tmp_path / "x.parquet")
+    for name in ("README.md", "_y.parquet", "a.csv", "b.csv", ".hidden.csv", "_SUCCESS"):
+        (tmp_path / name).write_text("a")
+    os.mkfifo(tmp_path / "pipe")
+    documents = open_documents(tmp_path)
+    described = documents.describe()["left_out"]
+    assert {reason: found["files"] for reason, found in described.items()} == {
+        "about the data": 1,
+        "beginning with an underscore": 1,
+        "of other kinds": 2,
+        "pipes, sockets or devices": 1,
+    }
+    assert described["of other kinds"]["first"] == [f"{tmp_path}/a.csv", f"{tmp_path}/b.csv"]
+    (line,) = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    assert f"2 of other kinds ({tmp_path}/a.csv, {tmp_path}/b.csv)" in line
+    assert any("the text is column 'body'" in record.getMessage() for record in caplog.records)
+    assert open_described(documents.describe()).num_files == 1
+    assert "left_out" in open_documents(pa.table({"text": ["a"]})).describe()
+
+
+def test_relative_names():
+    def files(*paths, system=None):
+        system = system or fs.LocalFileSystem()
+        return [File(system, path, path, path.rpartition("/")[0]) for path in paths]
+
+    assert relative_names(files("/a/b/x", "/a/bc/y")) == ["b/x", "bc/y"]
+    assert relative_names(files("/a/b/x", "/a/b/y")) == ["x", "y"]
+    assert relative_names(files("bucket/x")) == ["x"]
+    assert relative_names(files("/x", "/a/y")) == ["x", "a/y"]
+    store = fs.SubTreeFileSystem("/tmp", fs.LocalFileSystem())
+    assert relative_names([*files("/a/x"), *files("b/x", system=store)]) == ["a/x", "b/x"]
+    for bad in (["b/../x", "b/y/z"], ["b//x", "b/y/z"], ["b/./x", "b/y/z"], ["b/x", "b/x/y"], ["b/x\0", "b/y/z"]):
+        with pytest.raises(InputError):
+            relative_names(files(*bad))
+    with pytest.raises(InputError, match="two files are called 'b/x'"):
+        relative_names([*files("b/x"), *files("b/x", system=store)])
+
+
+def test_stores_of_fsspec(tmp_path):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    memory.pipe({"/in/a.txt": b"one", "/in/b c.txt": b"two", "/in/sub/d.txt": b"three", "/up/../../e.txt": b"out"})
+    try:
+        for uri in ("memory://in", "fsspec+memory://in"):
+            documents = open_documents(uri)
+            (batch,) = documents.batches()
+            assert batch.ids.to_pylist() == ["a.txt", "b c.txt", "sub/d.txt"]
+        documents.write_kept(tmp_path / "kept", np.ones(3, bool))
+        assert (tmp_path / "kept/sub/d.txt").read_text() == "three"
+        assert open_documents("memory://in/*.txt").num_files == 2
+        assert open_described(documents.describe()).num_files == 3
+        with pytest.raises(InputError, match=r"'\.\.'"):
+            open_documents("memory://up")
+        with pytest.raises(InputError, match="no such file"):
+            open_documents("memory://nothing")
+        assert names(f"local://{tmp_path}/kept", tmp_path / "kept") == [
+            f"{tmp_path}/kept/{name}" for name in ("a.txt", "b c.txt", "sub/d.txt")
+        ]
+    finally:
+        memory.rm("/", recursive=True)
+    with pytest.raises(InputError, match="nowhere://"):
+        open_documents("nowhere://bucket/x")
+
+
+# Columns and tables
+
+
+def test_what_neardup_wrote_is_no_text():
+    metadata = {METADATA_KEY: "{}"}
+
+    def kind(**columns):
+        return artefact_kind(
+            pa.table({name: [value] for name, value in columns.items()}).replace_schema_metadata(metadata).schema
+        )
+
+    assert kind(id="a", num_tokens=1, signature=[1]) == "sketches"
+    assert kind(id="a", simhash=1) == "simhashes"
+    assert kind(id="a", kept=True, duplicate_of="b", group="b") == "documents"
+    assert kind(id_a="a", id_b="b") == "pairs"
+    assert kind(query_id="a", id="b") == "matches"
+    assert kind(token=1, documents=2) == "frequencies"
+    assert kind(id="a", duplicate_of="b", body="words") is None
+    assert artefact_kind(pa.schema([("id", pa.string()), ("signature", pa.int64())])) is None
+
+
+def test_the_text_does_not_depend_on_which_file_comes_first(tmp_path):
+    pq.write_table(pa.table({"body": ["a"], "n": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"body": ["a"], "text": ["b"]}), tmp_path / "b.parquet")
+    for first, second in itertools.permutations("ab"):
+        with pytest.raises(InputError, match=r"a\.parquet: no column 'text'"):
+            open_documents([tmp_path / f"{first}.parquet", tmp_path / f"{second}.parquet"])
+
+
+def read(source, **options):
+    return [
+        batch.text[i].tobytes().decode()
+        for batch in open_documents(source, **options).batches()
+        for i in range(batch.num_rows)
+    ]
+
+
+def test_hugging_face_datasets(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_dict({"id": list(range(2500)), "text": [f"text {i}" for i in range(2500)]})
+    assert read(data) == data["text"][:]
+    chosen = data.select([7, 3, 5, 11]).with_format("numpy", columns=["id"])
+    assert read(chosen, id_column="id") == ["text 7", "text 3", "text 5", "text 11"]
+    documents = open_documents(chosen, id_column="id")
+    assert documents.rewindable
+    documents.write_kept(tmp_path, np.array([True, False, True, True]))
+    assert pq.read_table(tmp_path / "part-00000.parquet")["id"].to_pylist() == [7, 5, 11]
+    assert read(data.select([])) == []
+    with pytest.raises(InputError, match=r"\.map\(\)"):
+        open_documents(data.with_transform(lambda rows: rows))
+    with pytest.raises(InputError, match=r"source\['train'\]"):
+        open_documents(datasets.DatasetDict({"train": data}))
+    with pytest.raises(InputError, match=r"\.to_pandas\(\)"):
+        open_documents(data.to_iterable_dataset())
+
+
+def test_dask():
+    dask = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    frame = dask.from_pandas(pandas.DataFrame({"text": ["a", "b"]}), npartitions=2)
+    with pytest.raises(InputError, match=r"\.compute\(\)"):
+        open_documents(frame)
+    assert read(frame.compute()) == ["a", "b"]
+
+
+def test_texts():
+    assert as_texts(["a", None])["text"].to_pylist() == ["a", None]
+    assert as_texts([])["text"].to_pylist() == []
+    for wrong in ("a", b"a", 3, {"text": ["a"]}, {"a"}, pa.table({"text": ["a"]}), [["a"]], np.array([1.5, 2.5])):
+        with pytest.raises(ArgumentTypeError, match="texts"):
+            as_texts(wrong)
+    with pytest.raises(ParameterError, match="source and texts"):
+        open_documents()
+    assert open_documents(texts=[]).texts([]) == {}
