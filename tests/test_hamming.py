@@ -583,7 +583,7 @@ def test_fingerprints_of_two_lengths_do_not_meet():
         hamming.join(wide, narrow, 3)
     with pytest.raises(ParameterError, match="fingerprints: of 128 bits, where 64 are asked for"):
         HammingIndex(narrow, 3).query(wide)
-    with pytest.raises(ParameterError, match="queries: of 64 bits, where 128 are asked for"):
+    with pytest.raises(ParameterError, match="fingerprints: of 64 bits, where 128 are asked for"):
         HammingIndex(wide, 3).query(narrow)
 
 
