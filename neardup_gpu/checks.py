@@ -113,7 +113,18 @@ def _real(name: str, value: Any, hint: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if operator.gt(value, 0) else -math.inf
+
+
+def three(name: str, value: Any) -> tuple[Any, Any, Any]:
+    """What holds three values: a tuple, a list, an array."""
+    try:
+        parts = () if isinstance(value, (str, bytes)) else tuple(value)
+    except TypeError:
+        parts = ()
+    if len(parts) != 3:
+        raise ArgumentTypeError(f"{name}: {shown(value)} is not three integers; give (6, 14, 2) or so")
+    return parts
 
 
 def flag(name: str, value: Any) -> bool:
@@ -133,16 +144,16 @@ def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
             comparable = isinstance(value, str) if isinstance(choice, str) else hasattr(value, "__index__")
             if comparable and value == choice:
                 return choice
-    raise (ParameterError if isinstance(value, (str, int)) and not isinstance(value, bool) else ArgumentTypeError)(
-        f"{name} {shown(value)} is not one of {', '.join(map(str, choices))}"
-    )
+    kinds = tuple({type(choice) for choice in choices})
+    kind = ParameterError if isinstance(value, kinds) and not isinstance(value, bool) else ArgumentTypeError
+    raise kind(f"{name} {shown(value)} is not one of {', '.join(map(str, choices))}")
 
 
 def text(name: str, value: Any, hint: str = "give a text") -> str:
     """A text."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: {shown(value)} is no text{_hint(hint)}")
-    return value
+    return str(value)
 
 
 def path(name: str, value: Any) -> str:

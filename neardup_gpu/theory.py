@@ -50,7 +50,7 @@ def check_filter(k: int, s: int, r: int) -> tuple[int, int, int]:
         Unless 1 <= r <= k <= 1000 and 1 <= s <= 2**20 are whole numbers.
     """
     k, s, r = (
-        checks.integer(f"filter: {name} =", value, -math.inf, hint="give k,s,r such as 6,14,2")
+        checks.integer(f"filter {name}", value, -math.inf, hint="give k,s,r such as 6,14,2")
         for name, value in (("k", k), ("s", s), ("r", r))
     )
     if not (1 <= r <= k <= MAX_FEATURES and 1 <= s <= MAX_GROUP):

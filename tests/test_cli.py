@@ -267,7 +267,7 @@ BAD: dict[str, tuple[Callable[[Path], list[object]], str]] = {
     "filter": (lambda f: [good(f), "--filter", "6,14"], "6,14.*altavista"),
     "filter order": (lambda f: [good(f), "--filter", "2,14,6"], "2,14,6"),
     "filter and recall": (lambda f: [good(f), "--filter", "bands", "--recall", 0.9], "--filter and --recall"),
-    "shingle size": (lambda f: [good(f), "--shingle-size", 0], "shingle size 0"),
+    "shingle size": (lambda f: [good(f), "--shingle-size", 0], "shingles have 1 to 64 tokens"),
     "shingling": (lambda f: [good(f), "--shingling", "heap"], "heap.*set, bag, circular"),
     "bits": (lambda f: [good(f), "--bits", 16], "bits 16"),
     "seed": (lambda f: [good(f), "--seed", -1], "seed -1"),

@@ -90,7 +90,7 @@ def kinds(words):
     return dict(word.split(":") for word in words.split())
 
 
-READ = "text_columns:names? id_column:name? html:flag glob:name?"
+READ = "text_columns:names? id_column:name? html:flag glob:name? on_error:choice max_document_bytes:count"
 RUN = "backend:choice? device:integer? gpu_memory:size? threads:integer? progress:progress?"
 RECIPE = "recipe:own? method:choice threshold:fraction? recall:fraction? filter:filter?"
 HOW = "design:own? bucket_limit:count bucket_probe:count backend:choice?"
