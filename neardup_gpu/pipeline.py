@@ -1615,15 +1615,19 @@ def sketch(
 
 
 def frequencies_path(output: str | Path) -> Path:
-    """Where the document frequencies go that were counted for some simhashes: beside them, and for each name of theirs
-    under another: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
-    path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
-    return Path(f"{path}.frequencies{suffix}")
+    """Where the document frequencies go that were counted for some simhashes: beside them."""
+    return _path_beside(output, "frequencies")
 
 
 def skipped_path(output: str | Path) -> Path:
     """Where the rows are listed that could not be read for some sketches: beside them."""
-    return Path(output).with_suffix(".skipped.parquet")
+    return _path_beside(output, "skipped")
+
+
+def _path_beside(output: str | Path, what: str) -> Path:
+    """Another name for each name: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
+    path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
+    return Path(f"{path}.{what}{suffix}")
 
 
 def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
