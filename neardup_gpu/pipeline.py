@@ -664,7 +664,9 @@ def _rows(text: Ragged, first: int, last: int) -> Ragged:
     offsets = text.offsets[first : last + 1]
     if not isinstance(offsets, np.ndarray) or (offsets[0] == 0 and offsets[-1] == len(text.values)):
         return Ragged(text.values, offsets)
-    return Ragged(text.values[offsets[0] : offsets[-1]], offsets - offsets[0])
+    values, offsets = text.values[offsets[0] : offsets[-1]], offsets - offsets[0]
+    offsets.flags.writeable = False  # as those of a whole batch are: kernels are compiled for one kind of array
+    return Ragged(values, offsets)
 
 
 def _sketch_documents(
