@@ -282,11 +282,12 @@ def collide(
     ResourceError
         If there are more rows than tables can hold.
     """
+    if hasattr(features, "shape"):
+        check_rows(max(features.shape[:1], default=0), "documents")  # first, as what follows may copy them
     recipe, width = checks.recipe_of_kind(recipe), _width(recipe)
     made_by = "as supershingles makes by the recipe" if isinstance(recipe, Recipe) else "as simhash makes by the recipe"
     shape = (None, width) if width else (None,)
     features = checks.array("features", features, np.uint64, shape, hint=made_by)
-    check_rows(len(features), "documents")
     if present is None:
         present = np.ones(len(features), bool)
     present = checks.array("present", present, bool, (len(features),), hint="one for each document")
@@ -687,6 +688,7 @@ def _sketch_documents(
 ) -> _Sketches:
     """Stream documents through the first stages; they are one of several `sources`, of which so many came before."""
     kept = _Sketches()
+    check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
     if max_bytes is None:
         max_bytes = _batch_bytes(recipe, job)
     spools = ([] if spool is None else [spool]) + ([] if waiting is None else waiting.spools)
@@ -719,7 +721,7 @@ def _sketch_documents(
             kept.column.append(batch.columns[column])
         kept.ids.append(batch.ids)
         kept.documents += batch.num_rows
-        check_rows(kept.documents, "documents")
+        check_rows(before + kept.documents, "documents")
         kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
         kept.null_text += batch.num_null
         clock.report("sketch", before + kept.documents, _num_rows(sources or [documents]))
