@@ -232,7 +232,7 @@ def _asking(source: str) -> Iterator[None]:
     expected = (Exception,) if is_uri(source) else (OSError, pa.ArrowException, UnicodeDecodeError)
     try:
         yield
-    except NeardupError:
+    except (NeardupError, MemoryError):
         raise
     except FileNotFoundError:
         raise InputError(f"{_shown(source)}: no such file or folder.") from None
@@ -264,6 +264,8 @@ def _is_result(system: fs.FileSystem, folder: str) -> bool:
     try:
         with system.open_input_file(decisions.path) as file:
             return METADATA_KEY in (pq.read_schema(file).metadata or {})
+    except MemoryError:
+        raise
     except (OSError, pa.ArrowException):
         return False
 
