@@ -410,14 +410,14 @@ def _claimed(partial: Path, target: _Target, check: Check) -> Iterator[Path]:
 def _locked(partial: Path, target: _Target) -> int:
     """Descriptor of a lock on the hidden folder, which is made if it is not there."""
     for _ in range(100):  # whoever had it may be removing it now
-        partial.parent.mkdir(parents=True, exist_ok=True)
         made = True
         try:
-            partial.mkdir(0o700)
-        except FileExistsError:
-            made = False
-            _check_hidden(partial, target)
-        try:
+            partial.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                partial.mkdir(0o700)
+            except FileExistsError:
+                made = False
+                _check_hidden(partial, target)
             lock = os.open(partial / "lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         except FileNotFoundError:
             continue

@@ -1045,7 +1045,7 @@ def _recipe_or(recipe: AnyRecipe | None, settings: dict[str, Any], usual: dict[s
         return choose_recipe(**settings)
     for name, value in settings.items():
         if value is not None and not (isinstance(value, str) and value == usual.get(name)):
-            raise ParameterError(f"recipe and {name}: the recipe holds method, threshold, ... and cluster; give one")
+            raise ParameterError(f"recipe and {name}: the recipe holds that; leave one out, or give recipe.with_(...)")
     return checks.recipe_of_kind(recipe)
 
 

@@ -39,7 +39,7 @@ from .columns import (
     plain_type,
     refuse_artefact,
 )
-from .find import ARTEFACTS, File, Found, escaped_name, find_files, names_below, one_kind
+from .find import LEFT_OUT, File, Found, escaped_name, find_files, names_below, one_kind
 from .ipc import Ipc
 from .jsonlines import JsonLines, json_words, mixed_integers
 from .kept import Rows, filtered, writing
@@ -217,7 +217,7 @@ def _without_artefacts(readers: list[Any], found: Found) -> list[Any]:
         if kind is None or reader.file.how == "name":
             documents.append(reader)
         else:
-            found.leave_out(ARTEFACTS, reader.name)
+            found.leave_out("artefacts", reader.name)
     return documents
 
 
@@ -226,9 +226,9 @@ def _tell(source: str, left_out: dict[str, list[str]]) -> None:
     parts = []
     for reason, names in left_out.items():
         more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-        parts.append(f"{len(names):,} {reason} ({', '.join(names[:3])}{more})")
+        parts.append(f"{LEFT_OUT[reason]}: {len(names):,} ({', '.join(names[:3])}{more})")
     if parts:
-        logger.info("%s: left out %s", source, "; ".join(parts))
+        logger.info("%s: left out, %s", source, "; ".join(parts))
 
 
 def _readers(kind: Any, files: list[File], policy: Policy) -> tuple[list[Any], list[dict[str, object]]]:

@@ -3,11 +3,12 @@
 from .judge import case
 
 MADE_UP = """
+from neardup_gpu.pipeline import Verified
 recipe, near = nd.Recipe.choose(), nd.SimhashRecipe()
 tokens = shingles = nd.Ragged(np.array([1, 2, 3, 1, 2, 9], np.uint64), np.array([0, 3, 5, 6]))
 signatures, features = np.zeros((3, 140), np.uint32), np.arange(60, dtype=np.uint64).reshape(3, 20)
 pairs = nd.Pairs(np.array([0]), np.array([1]))
-verified = nd.Verified(pairs, np.ones(1))
+verified = Verified(pairs, np.ones(1))
 """
 
 COMPUTED = """
@@ -87,7 +88,7 @@ def what_prints_as_several_lines_as_recipe(): ...
 
 
 @refuses(
-    "nd.keep(3, nd.Verified(nd.Pairs([0], [10**6]), np.ones(1)), recipe)",
+    "nd.keep(3, Verified(nd.Pairs([0], [10**6]), np.ones(1)), recipe)",
     "row 1,000,000",
     "3 rows",
 )
@@ -137,11 +138,11 @@ def more_documents_than_rows_can_be_counted(): ...
 def a_threshold_that_nothing_passes(): ...
 
 
-@refuses("nd.keep(3, nd.Verified(pairs, np.array([np.nan])), recipe)", "verified.resemblance[0] is nan")
+@refuses("nd.keep(3, Verified(pairs, np.array([np.nan])), recipe)", "verified.resemblance[0] is nan")
 def a_resemblance_that_is_no_number(): ...
 
 
-@refuses("nd.keep(3, nd.Verified(pairs, np.ones(7)), recipe)", "verified.resemblance: float64 of shape (7,)")
+@refuses("nd.keep(3, Verified(pairs, np.ones(7)), recipe)", "verified.resemblance: float64 of shape (7,)")
 def more_resemblances_than_pairs(): ...
 
 
@@ -286,11 +287,11 @@ def frequencies_as_a_dict(): ...
 # -------------------------------------------------------------------------------- what would take days, or all memory
 
 
-@refuses("nd.TableDesign(128, 32, 60).masks", "no more than 10,000 tables can be used", max_seconds=5)
+@refuses("nd.hamming.TableDesign(128, 32, 60).masks", "no more than 10,000 tables can be used", max_seconds=5)
 def more_tables_than_can_be_listed(): ...
 
 
-@refuses("nd.TableDesign(10**9, 3, 2)", "bits 1000000000 is outside 1 to 512", max_seconds=5)
+@refuses("nd.hamming.TableDesign(10**9, 3, 2)", "bits 1000000000 is outside 1 to 512", max_seconds=5)
 def a_design_of_a_billion_bits(): ...
 
 
@@ -357,7 +358,8 @@ def columns_of_texts_of_other_libraries(): ...
 
 
 @allows(
-    "three = np.int8(3)\nassert nd.TableDesign(np.int64(64), three, np.uint8(20)) == nd.TableDesign(64, 3, 20)\n"
+    "three, design = np.int8(3), nd.hamming.TableDesign\n"
+    "assert design(np.int64(64), three, np.uint8(20)) == design(64, 3, 20)\n"
     "assert nd.keep(three, verified, recipe, pinned=[False] * 3).tolist() == [0, 0, 2]\n"
     "assert nd.HammingIndex([1, 2**64 - 1], three).query(np.uint64(2**64 - 1))[0].tolist() == [1]\n"
     "assert nd.theory.hoeffding(np.int64(9)) == nd.theory.hoeffding(9)\n"

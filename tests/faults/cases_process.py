@@ -434,7 +434,7 @@ def handlers_are_the_callers_again(box):
         "for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, own)\n"
         "for words, status in ((['--version'], 0), (['dedup', 'missing', '-o', 'out'], 2), (['frob'], 2)):\n"
         "    from unittest import mock\n"
-        "    with mock.patch('sys.stderr'): assert main(words) == status\n"
+        "    with mock.patch('sys.stderr', None): assert main(words) == status\n"
         "    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): assert signal.getsignal(number) is own"
     )
 
