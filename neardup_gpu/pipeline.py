@@ -490,7 +490,11 @@ class Result:
         ------
         InputError
             If there is no such document, or the documents were a stream, which cannot be read again, or have changed.
+        ArgumentTypeError
+            If `id` is of another type, or `full` neither True nor False.
         """
+        full = checks.flag("full", full)
+        id = checks.instance("id", id.item() if isinstance(id, np.generic) else id, (int, str, bytes))
         from .explain import explained
 
         if self.sources is None or not all(source.rewindable for source in self.sources if source is not None):

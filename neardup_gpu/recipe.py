@@ -118,7 +118,10 @@ class _Common:
         ------
         RecipeMismatchError
             If it was written under other definitions or another Unicode table, is of the other method, or is no recipe.
+        ArgumentTypeError
+            If it is no text.
         """
+        checks.instance("text", text, (str, bytes), "that Recipe.to_json gave")
         found = recipe_from_json(text, name)
         if not isinstance(found, cls):
             raise RecipeMismatchError(f"{name}: a recipe of method {found.method}, not {cls.method}; make it again")
@@ -131,6 +134,7 @@ class _Common:
 
     def check_sketches(self, other: AnyRecipe, name: str) -> None:
         """Raise RecipeMismatchError, naming the first difference, unless `other`'s sketches can meet this recipe's."""
+        checks.recipe_of_kind(other)
         mine, theirs = self.sketching(), other.sketching()
         for key, value in mine.items():
             if theirs.get(key) != value:

@@ -78,8 +78,10 @@ MAY_FIT = {
     "words": {"3", "numpy 3", "list", "no list"},
     "ids": {"list", "no list", "array"},
     "chunks": {"no list", "list", "tuple", "set", "iterator", "dict"},
-    "source": {"text", "lines", "Path", "table", "empty text"},
+    "source": {"text", "lines", "Path", "table"},
     "json": {"dict"},
+    "stored": set(),
+    "numbers": {"no list", "list", "array", "set", "iterator"},
     "dtype": set(),
     "any": set(VALUES),
 }
@@ -104,6 +106,7 @@ class World:
         self.table = folder / "d.parquet"
         pq.write_table(pa.table({"id": ["a", "b", "c"], "text": TEXTS, "date": [3, 1, 2]}), self.table)
         self.recipe, self.simhashes = nd.Recipe.choose(), nd.SimhashRecipe()
+        self.result, self.documents = nd.dedup(self.table, id_column="id"), nd.open_documents(self.table)
         self.tokens = nd.tokenize(TEXTS, self.recipe)
         self.shingles = nd.shingle(self.tokens, self.recipe)
         self.signatures = nd.minhash(self.shingles, self.recipe)
@@ -117,7 +120,7 @@ class World:
         self.index.save(folder / "i.index")
         nd.sketch(self.table, folder / "s.parquet", id_column="id")
         np.save(folder / "w.npy", self.words)
-        self.folder = folder
+        self.folder, self.stored = folder, self.recipe.to_json()
 
     def entrances(self):
         """(name, function, valid arguments, kinds of all parameters)."""
@@ -151,6 +154,16 @@ class World:
             {"source": self.table},
             f"source:source texts:texts? {READ} other_columns:columns",
         )
+        documents = self.documents
+        yield "Documents.batches", documents.batches, {}, "columns:columns max_bytes:count"
+        yield "Documents.texts", documents.texts, {"rows": [0]}, "rows:numbers"
+        kept = {"folder": "kept", "keep": [True, False, True]}
+        yield "Documents.write_kept", documents.write_kept, kept, "folder:path keep:array"
+        yield "Result.explain", self.result.explain, {"id": "a"}, "id:source full:flag"
+        stored = {"text": self.stored}
+        yield "Recipe.from_json", nd.Recipe.from_json, stored, "text:stored name:any"
+        meets = {"other": self.recipe, "name": "a file"}
+        yield "Recipe.check_sketches", self.recipe.check_sketches, meets, "other:own name:any"
         yield "tokenize", nd.tokenize, {"documents": TEXTS, **recipe}, "documents:texts recipe:own backend:choice?"
         yield "shingle", nd.shingle, {"tokens": self.tokens, **recipe}, "tokens:own recipe:own backend:choice?"
         yield "minhash", nd.minhash, {"shingles": self.shingles, **recipe}, "shingles:own recipe:own backend:choice?"
@@ -290,7 +303,7 @@ def world(tmp_path_factory):
 
 ATTRIBUTES = (
     *("table", "recipe", "simhashes", "tokens", "shingles", "signatures", "features", "pairs", "verified", "words"),
-    *("folder", "frequencies", "index"),
+    *("folder", "frequencies", "index", "result", "documents", "stored"),
 )
 
 
@@ -316,7 +329,8 @@ def outcome(function, arguments):
 ALSO_NAMED = {
     "chunks": ["a chunk"],
     "prefix": ["leading bits"],
-    "text": ["filter"],
+    "text": ["filter", "recipe"],
+    "other": ["recipe"],
     "dtype": ["rows[0]"],
     "device": ["backend 'gpu'"],
     "gpu_memory": ["backend 'gpu'"],

@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from .. import checks
 from ..data import Ragged, arrow
-from ..errors import InputError, ParameterError
+from ..errors import ArgumentTypeError, InputError, ParameterError
 from ..html import read_page
 from ..report import shorten
 from .batches import ahead, coalesce, ragged, sliced
@@ -202,6 +202,8 @@ def _names(source: Any) -> list[str]:
     for name in names:
         if isinstance(name, bytes):  # what __fspath__ may give
             raise InputError("cannot read documents from bytes: give paths as str.")
+        if not name:
+            raise InputError("no input: a path is empty; write . for the folder that you are in.")
         if escaped_name(name) != name:
             raise InputError(f"{escaped_name(name)}: the name is not UTF-8; rename it.")
     return names
@@ -423,8 +425,11 @@ class Documents:
         ------
         InputError
             At once for a missing column or a spent stream; while reading for broken data and null ids.
+        ParameterError, ArgumentTypeError
+            If `columns` are no names, or `max_bytes` is no number of bytes.
         """
-        names = list(dict.fromkeys(columns))
+        names = list(dict.fromkeys(checks.columns("columns", columns, none=True)))
+        max_bytes = checks.integer("max_bytes", max_bytes)
         for name in names:
             # What arrays and objects in JSON hold is not known.
             self._check(name, lambda kind: self.format != "jsonl" or not pa.types.is_nested(kind), "a value", "--keep")
@@ -611,10 +616,13 @@ class Documents:
             memory and has a column of a type that Parquet lacks.
         OutputError
             If the folder cannot be written. Files are named from `folder` on: the folder around it is temporary.
+        ParameterError, ArgumentTypeError
+            If `folder` is no path, or `keep` no such array.
         """
         if not self.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
-        rows = Rows(self._all_rows(np.asarray(keep, bool)))
+        folder, keep = Path(checks.path("folder", folder)), checks.array("keep", keep, bool)
+        rows = Rows(self._all_rows(keep))
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
         for name, reader in zip(self._names, self._readers, strict=True):
@@ -640,8 +648,12 @@ class Documents:
         ------
         InputError
             If there is no such row.
+        ParameterError, ArgumentTypeError
+            If they are no numbers of rows.
         """
-        wanted = sorted(set(rows))
+        if isinstance(rows, str) or not hasattr(rows, "__iter__"):
+            raise ArgumentTypeError(f"rows: {checks.shown(rows)}; give a list of row numbers")
+        wanted = sorted({checks.integer("rows", row) for row in rows})
         found: dict[int, str] = {}
         with contextlib.closing(self.batches()) as batches:  # type: ignore[type-var]
             for batch in batches:
