@@ -26,7 +26,9 @@ STEP = 0x9E3779B97F4A7C15
 
 
 def decisions(result):
-    return result.documents.to_pylist(), result.pairs.to_pylist()
+    """What was decided, as plain rows, ids first; where documents lie is no decision."""
+    places = [name for name in ("file", "row") if name in result.documents.column_names]
+    return result.documents.drop(places).to_pylist(), result.pairs.to_pylist()
 
 
 def features_of(texts, recipe):
