@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property, partial
 from importlib.resources import files
 from itertools import pairwise
-from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -30,7 +29,10 @@ import numpy as np
 from numba import types
 from numba.core import sigutils
 
+from neardup_gpu.checks import MOST_ROWS
 from neardup_gpu.errors import ResourceError
+
+from ._cache import KernelCache, private_folder
 
 
 def _carryless_width() -> int:
@@ -57,53 +59,24 @@ CARRYLESS_WIDTH = _carryless_width()
 def _source_key() -> str:
     digest = hashlib.sha256()
     here = files(__package__)
-    for source in sorted((f for f in here.iterdir() if f.name.endswith(".py")), key=lambda f: f.name):
+    sources = (f for f in here.iterdir() if f.name.endswith(".py") and f.name != "_cache.py")
+    for source in sorted(sources, key=lambda f: f.name):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     digest.update(f"{numba.__version__} {np.__version__} {sys.version_info[:2]} {CARRYLESS_WIDTH}".encode())
     return digest.hexdigest()[:16]
 
 
-def _cache_home() -> Path:
-    """Where compiled kernels go: NEARDUP_CACHE_DIR, else the user's folder of caches."""
-    get = os.environ.get
-    if named := get("NEARDUP_CACHE_DIR"):
-        return Path(named)
-    if sys.platform == "win32":
-        return Path(get("LOCALAPPDATA") or Path.home()) / "neardup_gpu" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "neardup_gpu"
-    return Path(get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup_gpu"
-
-
-def _cache() -> Path | None:
-    """This version's folder of compiled kernels, made and writable; None where there is none."""
-    if not Path(__file__).is_file():  # Numba caches no function that lies in a zip
-        return None
-    try:
-        folder = _cache_home() / _source_key()
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
-        return None
-    return folder if os.access(folder, os.W_OK) else None
-
-
-CACHE = _cache()
-"""Folder of this version's compiled kernels; None where nothing can be kept, and every run compiles."""
-
-CACHE_WARM = CACHE is not None and any(CACHE.iterdir())
-"""Whether an earlier run left compiled kernels there."""
+CACHE, WHY_NOT_KEPT = private_folder(_source_key())
+"""This version's folder of compiled kernels; None where nothing can be kept, and why."""
 
 
 def jit(**options: Any) -> Callable[[Callable], Any]:
     """``numba.njit`` that releases the GIL and keeps its machine code in `CACHE`, where that can be written."""
 
     def decorate(function: Callable) -> Any:
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(CACHE or "")  # read while the decorator runs: only our functions are kept there
-        try:
-            return numba.njit(nogil=True, cache=CACHE is not None, **options)(function)
-        finally:
-            numba.config.CACHE_DIR = before
+        compiled = numba.njit(nogil=True, **options)(function)
+        compiled._cache = KernelCache(function, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
+        return compiled
 
     return decorate
 
@@ -121,10 +94,6 @@ def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
     bounds = np.searchsorted(offsets, targets, side="left").astype(np.int64)
     bounds[0], bounds[-1] = 0, len(offsets) - 1
     return np.minimum(bounds, len(offsets) - 1)
-
-
-MOST_ROWS = 2**32 - 2
-"""Rows are numbers of 32 bits in tables, of which the greatest stands for none, and pairs of them one word."""
 
 
 def check_rows(count: int, what: str) -> None:

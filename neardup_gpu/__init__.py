@@ -7,60 +7,162 @@
 The names below are loaded when they are first used, so importing the package is instant.
 """
 
-import importlib
-import importlib.util
-import sys
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as typing's, which is slow to import
 
 __version__ = "0.1.0"
 
-if importlib.util.find_spec("neardup_gpu.kernels") is None:
+try:
+    from . import kernels as kernels
+except ImportError:
     # A source checkout, or an install that points at one: kernels/ lies beside this folder. Import that one name.
-    _folder = Path(__file__).parent.parent / "kernels"
+    import importlib.util
+    import os
+    import sys
+
+    _folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
     _spec = importlib.util.spec_from_file_location(
-        "neardup_gpu.kernels", _folder / "__init__.py", submodule_search_locations=[str(_folder)]
+        "neardup_gpu.kernels", os.path.join(_folder, "__init__.py"), submodule_search_locations=[_folder]
     )
-    if _spec is None or _spec.loader is None:
-        raise ImportError(f"neardup_gpu.kernels is neither installed nor at {_folder}")
+    if _spec is None or _spec.loader is None or not os.path.isdir(_folder):
+        raise ImportError(f"neardup_gpu.kernels is neither installed nor at {_folder}") from None
     _kernels = importlib.util.module_from_spec(_spec)
     sys.modules["neardup_gpu.kernels"] = _kernels
     _spec.loader.exec_module(_kernels)
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from . import hamming, theory
+    from .data import Pairs, Ragged
+    from .documents import Documents, open_documents
+    from .errors import (
+        ArgumentTypeError,
+        BackendUnavailableError,
+        DamagedError,
+        InputError,
+        NeardupError,
+        OutputError,
+        ParameterError,
+        RecipeMismatchError,
+        ResourceError,
+    )
+    from .frequencies import Frequencies
+    from .hamming import (
+        HammingIndex,
+        Matches,
+        NearPairs,
+        TableDesign,
+    )
+    from .pipeline import (
+        Candidates,
+        Result,
+        Verified,
+        collide,
+        dedup,
+        find_pairs,
+        keep,
+        minhash,
+        shingle,
+        simhash,
+        sketch,
+        supershingles,
+        tokenize,
+        verify,
+    )
+    from .recipe import Filter, Recipe, SimhashRecipe
+
+__all__ = [
+    "ArgumentTypeError",
+    "BackendUnavailableError",
+    "Candidates",
+    "DamagedError",
+    "Documents",
+    "Filter",
+    "Frequencies",
+    "HammingIndex",
+    "InputError",
+    "Matches",
+    "NearPairs",
+    "NeardupError",
+    "OutputError",
+    "Pairs",
+    "ParameterError",
+    "Ragged",
+    "Recipe",
+    "RecipeMismatchError",
+    "ResourceError",
+    "Result",
+    "SimhashRecipe",
+    "TableDesign",
+    "Verified",
+    "collide",
+    "dedup",
+    "find_pairs",
+    "hamming",
+    "keep",
+    "minhash",
+    "open_documents",
+    "shingle",
+    "simhash",
+    "sketch",
+    "supershingles",
+    "theory",
+    "tokenize",
+    "verify",
+]
+
 _HOMES = {
-    "dedup": "pipeline",
-    "sketch": "pipeline",
-    "find_pairs": "pipeline",
-    "tokenize": "pipeline",
-    "shingle": "pipeline",
-    "minhash": "pipeline",
-    "supershingles": "pipeline",
-    "simhash": "pipeline",
-    "collide": "pipeline",
-    "verify": "pipeline",
-    "keep": "pipeline",
-    "Result": "pipeline",
-    "open_documents": "documents",
-    "Recipe": "recipe",
-    "SimhashRecipe": "recipe",
-    "Frequencies": "frequencies",
-    "HammingIndex": "hamming",
-    "Filter": "recipe",
-    "Ragged": "data",
-    "Pairs": "data",
-    "NeardupError": "errors",
+    "data": ("Pairs", "Ragged"),
+    "documents": ("Documents", "open_documents"),
+    "errors": (
+        "ArgumentTypeError",
+        "BackendUnavailableError",
+        "DamagedError",
+        "InputError",
+        "NeardupError",
+        "OutputError",
+        "ParameterError",
+        "RecipeMismatchError",
+        "ResourceError",
+    ),
+    "frequencies": ("Frequencies",),
+    "hamming": ("HammingIndex", "Matches", "NearPairs", "TableDesign"),
+    "pipeline": (
+        "Candidates",
+        "Result",
+        "Verified",
+        "collide",
+        "dedup",
+        "find_pairs",
+        "keep",
+        "minhash",
+        "shingle",
+        "simhash",
+        "sketch",
+        "supershingles",
+        "tokenize",
+        "verify",
+    ),
+    "recipe": ("Filter", "Recipe", "SimhashRecipe"),
 }
 
-__all__ = sorted(_HOMES)
 
+if not TYPE_CHECKING:  # a module with __getattr__ has any name, in the eyes of type checkers
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(importlib.import_module(f"neardup_gpu.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'neardup_gpu' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        import importlib
+
+        if name in ("hamming", "theory"):
+            return importlib.import_module(f"neardup_gpu.{name}")
+        for home, names in _HOMES.items():
+            if name in names:
+                value = getattr(importlib.import_module(f"neardup_gpu.{home}"), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module 'neardup_gpu' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})

@@ -2,6 +2,7 @@
 
 import sys
 
-from .cli import main
+from .process import run
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(run())

@@ -39,14 +39,18 @@ TABLES = (
     {"id_a", "id_b", "estimate", "low", "high"},
     {"id_a", "id_b", "distance"},
     {"query_id", "id", "distance"},
+    {"file", "row", "rows", "reason"},
 )
-"""Columns of the Parquet files that are written by themselves: sketches, simhashes, frequencies, pairs and matches."""
+"""Columns of the Parquet files that are written by themselves: sketches, simhashes, frequencies, pairs by estimate and
+by distance, matches, rows that could not be read."""
 
 
 def is_table(path: Path) -> bool:
     """Whether a file is Parquet as this package writes it: a recipe, and the columns of an artefact and no others."""
     try:
         schema = pq.read_schema(path)
+    except MemoryError:
+        raise
     except (OSError, pa.ArrowException):
         return False
     return METADATA_KEY in (schema.metadata or {}) and set(schema.names) in TABLES
@@ -64,6 +68,8 @@ def foreign_files(folder: Path) -> list[str] | None:
         if METADATA_KEY not in (pq.read_schema(folder / "documents.parquet").metadata or {}):
             return None
         sizes = {**files, REPORT: (folder / REPORT).stat().st_size}
+    except MemoryError:
+        raise
     except (KeyError, OSError, OutputError, TypeError, pa.ArrowException):
         return None
     folders = {str(parent) for name in sizes for parent in Path(name).parents} | {KEPT}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import numbers
 import os
 import re
 import sys
@@ -20,11 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from . import checks
 from .data import Ragged
-from .errors import BackendUnavailableError, NeardupError, ParameterError
+from .errors import ArgumentTypeError, BackendUnavailableError, NeardupError, ParameterError, ResourceError
 from .log import log
 from .report import count, shorten, size
 from .spool import DeviceSpool, Spool
+from .threads import exclusive
 
 if TYPE_CHECKING:
     from .documents import Batch
@@ -58,6 +61,9 @@ def resolve(backend: str | None, device: int | None = None, gpu_memory: int | st
     BackendUnavailableError
         If it was asked for by name and cannot run here.
     """
+    checks.optional(checks.one_of, "backend", backend, BACKENDS)
+    if gpu_memory is not None:
+        parse_size(gpu_memory)
     options = {"--device": device, "--gpu-memory": gpu_memory}
     given = [f"{option} {value}" for option, value in options.items() if value is not None]
     asked = backend or os.environ.get("NEARDUP_BACKEND") or ("gpu" if given else None)
@@ -85,7 +91,9 @@ def kernel(module: ModuleType, backend: str | None, prefix: str = "") -> Callabl
         return run
 
     def on_host(*arguments: Any) -> Any:
-        return run(*(home(a) if hasattr(a, "__cuda_array_interface__") else a for a in arguments))
+        at_home = [home(a) if hasattr(a, "__cuda_array_interface__") else a for a in arguments]
+        with exclusive():
+            return run(*at_home)
 
     return on_host
 
@@ -137,6 +145,20 @@ def _driver() -> tuple[int, int]:
         return 0, 0
 
 
+_forked = False  # from a process in which CUDA had been started, which cannot be started again then
+
+
+def _in_child() -> None:
+    global _forked
+    _forked = _forked or (_driver.cache_info().currsize > 0 and _driver()[1] > 0)
+    _detected.cache_clear()
+    _problem.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
 def _extra(version: int) -> str:
     """How to install what a driver of that version of CUDA needs."""
     if version == 0:
@@ -151,6 +173,8 @@ def _problem(device: int | None) -> str | None:
         return f"device {device} is negative; devices are counted from 0"
     if _simulated():
         return None if not device else f"device {device}: the simulator has one device, 0"
+    if _forked:
+        return "this process was forked from one that had used CUDA; start it by the method 'spawn' or 'forkserver'"
     version, _ = _driver()
     no_driver = "there is no NVIDIA driver (no libcuda); install one"
     packages = {"cupy": "CuPy", "numba_cuda": "numba-cuda"}
@@ -251,17 +275,19 @@ def parse_size(text: int | str, name: str = "gpu memory") -> int:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         If it is none.
     """
+    if isinstance(text, bool) or not isinstance(text, (str, numbers.Real)):
+        raise ArgumentTypeError(f"{name}: {checks.shown(text)} is no size; write 20GB, 20GiB or a number of bytes")
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b|bytes)?\s*", str(text), re.IGNORECASE)
-    if found is None or isinstance(text, bool):
-        raise ParameterError(f"{name} {text!r} is not a size; write 20GB, 20GiB or a number of bytes")
+    if found is None or len(found[1]) > 30:
+        raise ParameterError(f"{name} {checks.shown(text)} is not a size; write 20GB, 20GiB or a number of bytes")
     number, unit, binary = found.groups()
     power = "kmgt".index(unit.lower()) + 1 if unit else 0
     parsed = int(float(number) * (1024 if binary else 1000) ** power) if unit else int(float(number))
     if parsed < 1:
-        raise ParameterError(f"{name} {text!r} is nothing; write 20GB, 20GiB or a number of bytes")
+        raise ParameterError(f"{name} {checks.shown(text)} is nothing; write 20GB, 20GiB or a number of bytes")
     return parsed
 
 
@@ -366,7 +392,7 @@ class Job:
 
         Raises
         ------
-        NeardupError
+        ResourceError
             If a document alone does not fit.
         """
         ends = offsets - offsets[0] + ROW_BYTES * np.arange(len(offsets))
@@ -386,7 +412,7 @@ class Job:
                     continue
                 if last - first <= 1:
                     name, text = shorten(repr(ids[first].as_py()), 60), size(int(offsets[last] - offsets[first]))
-                    raise NeardupError(
+                    raise ResourceError(
                         f"document {name}: {text} of text, more than can be computed in {size(self.memory)} of GPU "
                         "memory; use --backend cpu, or allow more with --gpu-memory"
                     )
@@ -418,7 +444,7 @@ class Job:
 
         Raises
         ------
-        NeardupError
+        ResourceError
             If it still does not.
         """
         for free in (None, *frees):
@@ -472,7 +498,7 @@ def running(
     ------
     ParameterError, BackendUnavailableError
         As `resolve`; and where there is not so much memory.
-    NeardupError
+    ResourceError
         If the GPU's memory does not suffice for what the job does in the block.
     """
     wanted = None if gpu_memory is None else parse_size(gpu_memory)
@@ -512,8 +538,8 @@ def _in_words(memory: int) -> Iterator[None]:
         raise _too_little(memory) from error
 
 
-def _too_little(memory: int) -> NeardupError:
-    return NeardupError(
+def _too_little(memory: int) -> ResourceError:
+    return ResourceError(
         f"{size(memory)} of GPU memory do not suffice; use --backend cpu, or allow more with --gpu-memory"
     )
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import sys
 from collections.abc import Callable
 from math import nextafter
 from pathlib import Path
@@ -14,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import __version__, hamming_cli
-from .console import Place, announce_compilation, note, notes, say, say_json, shown_progress, stdout
-from .errors import NeardupError, ParameterError
+from .console import Place, notes, say, say_json, shown_progress, stdout
+from .errors import ParameterError
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -50,6 +46,7 @@ from .options import (
     Weighting,
 )
 from .printable import shell_path
+from .process import main as main
 from .report import beside, count, heading, percent, recipe_lines, row, shorten, size, summary, times
 
 if TYPE_CHECKING:
@@ -70,57 +67,6 @@ DRAWN_BY = "neardup curve"
 
 ClickException: Any = typer.BadParameter.__mro__[2]
 """Root of the usage errors, whether typer brings its own click or uses the installed one."""
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : list of str, optional
-        Those of the process unless given.
-
-    Returns
-    -------
-    int
-        Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout, or
-        the self-test found a difference.
-    """
-    status, signals = 0, []
-
-    def interrupt(*_: Any) -> None:
-        signals.append(1)
-        raise KeyboardInterrupt
-
-    with contextlib.suppress(ValueError):  # signals can only be handled in the main thread
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, interrupt)
-    try:
-        # typer itself turns KeyboardInterrupt into 130, and gives the status of whatever left early.
-        status = app(args=arguments, prog_name="neardup", standalone_mode=False) or 0
-        sys.stdout.flush()
-    except ClickException as error:
-        _complain(f"{error.format_message().rstrip('.')}. See neardup --help.")
-        return 2
-    except NeardupError as error:
-        _complain(str(error))
-        return 2
-    except KeyboardInterrupt:
-        status = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that closing stdout cannot fail again
-        return 1
-    except Exception:
-        if not signals:  # what was interrupted may raise something else: Numba does, while it compiles
-            raise
-        status = 130
-    if status == 130:
-        _complain("interrupted; nothing was written")
-    return status
-
-
-def _complain(message: str) -> None:
-    note(f"neardup: {message}")
 
 
 @app.callback(invoke_without_command=True)
@@ -474,8 +420,8 @@ def explain(
     """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
     from . import explain as explaining
 
-    announce_compilation()
-    found = explaining.explain(out, id, full=full)
+    with notes():
+        found = explaining.explain(out, id, full=full)
     if as_json:
         say_json(found.to_dict())
     else:
@@ -500,7 +446,7 @@ def curve(
     as_json: Json = False,
 ) -> None:
     """Show how likely a filter makes two documents candidates, by their resemblance."""
-    from . import theory
+    from . import checks, theory
 
     if filter is not None and threshold is None:
         if recall is not None:
@@ -508,7 +454,7 @@ def curve(
         k, s, r = theory.parse_filter(filter)
     else:
         threshold = 0.8 if threshold is None else threshold
-        theory.check_fraction("threshold", threshold, zero=False)
+        checks.fraction("threshold", threshold, zero=False)
         if filter is not None:
             _only_filter(recall)
             k, s, r = theory.parse_filter(filter)

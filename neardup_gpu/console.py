@@ -117,15 +117,6 @@ def note(message: str) -> None:
             print(encodable(printable(" ".join(message.split())), sys.stderr.encoding), file=sys.stderr, flush=True)
 
 
-def announce_compilation() -> None:
-    from neardup_gpu.kernels.launch import CACHE, CACHE_WARM
-
-    if CACHE is None:
-        note("compiling kernels (about a minute); NEARDUP_CACHE_DIR=DIR would keep them")
-    elif not CACHE_WARM:
-        note("compiling kernels for this machine, once (about a minute)")
-
-
 @contextlib.contextmanager
 def notes(*, quiet: bool = False, stages: bool = True) -> Iterator[None]:
     """What the library logs, on stderr, a line each: nothing if `quiet`, no progress without `stages`."""
@@ -163,14 +154,4 @@ def shown_progress(quiet: bool) -> Iterator[Callable[[str, int, int | None], Non
             from .bars import bars
 
             draw = stack.enter_context(bars(console, transient=True))
-        announced = False
-
-        def report(stage: str, done: int, total: int | None) -> None:
-            nonlocal announced
-            if not announced:
-                announced = True
-                announce_compilation()
-            if draw is not None:
-                draw(stage, done, total)
-
-        yield report
+        yield draw

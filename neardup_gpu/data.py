@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import checks
+from .errors import ParameterError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -23,30 +26,35 @@ class Ragged:
     values : array, shape (n,)
         The rows' contents, one row after another.
     offsets : array of int64, shape (rows + 1,)
-        Never decreasing, from at least 0 to at most n. A slice may begin after 0.
+        Never decreasing, from at least 0 to at most n. A slice may begin after 0. Other integers become int64.
+
+    Lists become arrays.
 
     Raises
     ------
-    ValueError
-        If the offsets break these rules.
+    ParameterError, ArgumentTypeError
+        If the offsets break these rules, or either is no such array.
     """
 
     values: np.ndarray
     offsets: np.ndarray
 
     def __post_init__(self) -> None:
-        values, offsets = self.values, self.offsets
-        if values.ndim != 1 or offsets.ndim != 1 or offsets.dtype != np.int64 or len(offsets) == 0:
-            raise ValueError("Ragged needs one-dimensional values and at least one int64 offset")
+        values = checks.values("Ragged values", self.values)
+        offsets = checks.array("Ragged offsets", self.offsets, np.int64, convert=True)
+        if len(offsets) == 0:
+            raise ParameterError("Ragged offsets: none given; no rows have one offset, 0")
         valid = (offsets[0] >= 0) & (offsets[-1] <= len(values)) & (offsets[1:] >= offsets[:-1]).all()
         if not valid:  # the only wait, where the offsets lie on a GPU
-            raise ValueError("Ragged offsets must not decrease and must lie within the values")
+            raise ParameterError(f"Ragged offsets must not decrease and must lie within the {len(values):,} values")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "offsets", offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def __getitem__(self, row: int) -> np.ndarray:
-        if not 0 <= row < len(self):
+        if not 0 <= checks.integer("row", row, -(2**63)) < len(self):
             raise IndexError(f"row {row} of {len(self)}")
         return self.values[int(self.offsets[row]) : int(self.offsets[row + 1])]
 
@@ -60,8 +68,15 @@ class Ragged:
 
     @classmethod
     def from_rows(cls, rows: list[Any], dtype: Any) -> Ragged:
-        """Copy a list of arrays (or of anything NumPy reads as one) into one Ragged of `dtype`."""
-        arrays = [np.asarray(row, dtype) for row in rows]
+        """Copy a list of arrays (or of anything NumPy reads as one) into one Ragged of `dtype`.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If a row is no such array, or a value is not exactly one of `dtype`.
+        """
+        checks.instance("rows", rows, (list, tuple), "of an array for each row")
+        arrays = [checks.array(f"rows[{i}]", row, dtype, convert=True) for i, row in enumerate(rows)]
         offsets = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum([len(a) for a in arrays], out=offsets[1:])
         return cls(np.concatenate(arrays) if arrays else np.empty(0, dtype), offsets)
@@ -74,25 +89,29 @@ class Pairs:
     Parameters
     ----------
     left, right : arrays of int64, shape (n,)
+        Lists and other integers become such arrays.
 
     Raises
     ------
-    ValueError
-        If a pair is out of order, repeated or not left < right.
+    ParameterError, ArgumentTypeError
+        If a pair is out of order, repeated or not left < right, or either is no such array.
     """
 
     left: np.ndarray
     right: np.ndarray
 
     def __post_init__(self) -> None:
-        left, right = self.left, self.right
-        if left.dtype != np.int64 or right.dtype != np.int64 or left.shape != right.shape or left.ndim != 1:
-            raise ValueError("Pairs needs two int64 arrays of one length")
+        left = checks.array("Pairs left", self.left, np.int64, convert=True)
+        right = checks.array("Pairs right", self.right, np.int64, convert=True)
+        if left.shape != right.shape:
+            raise ParameterError(f"Pairs need as many left as right rows; there are {len(left):,} and {len(right):,}")
         if not ((left >= 0) & (left < right)).all():
-            raise ValueError("Pairs needs 0 <= left < right")
+            raise ParameterError("Pairs need 0 <= left < right; Pairs.from_unsorted orients them")
         rising = (left[1:] > left[:-1]) | ((left[1:] == left[:-1]) & (right[1:] > right[:-1]))
         if not rising.all():
-            raise ValueError("Pairs must be sorted and unique; Pairs.from_unsorted does both")
+            raise ParameterError("Pairs must be sorted and unique; Pairs.from_unsorted does both")
+        object.__setattr__(self, "left", left)
+        object.__setattr__(self, "right", right)
 
     def __len__(self) -> int:
         return len(self.left)
@@ -102,13 +121,23 @@ class Pairs:
 
     @classmethod
     def from_unsorted(cls, left: Any, right: Any) -> Pairs:
-        """Orient, sort and deduplicate pairs given in any order; pairs of a row with itself are dropped."""
-        xp: Any = np
-        if hasattr(left, "__cuda_array_interface__"):
-            from neardup_gpu.kernels.launch import array_module
+        """Orient, sort and deduplicate pairs given in any order; pairs of a row with itself are dropped.
 
-            xp = array_module(left)
-        a, b = xp.asarray(left, np.int64), xp.asarray(right, np.int64)
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If they are not as many rows on the left as on the right, from 0 to 2**63 - 1.
+        """
+        a = checks.array("left", left, np.int64, convert=True)
+        b = checks.array("right", right, np.int64, convert=True)
+        if a.shape != b.shape:
+            raise ParameterError(f"Pairs need as many left as right rows; there are {len(a):,} and {len(b):,}")
+        xp: Any = np
+        if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+            from neardup_gpu.kernels.launch import namespace
+
+            xp = namespace()
+            a, b = xp.asarray(a), xp.asarray(b)
         low, high = xp.minimum(a, b), xp.maximum(a, b)
         differ = low != high
         low, high = low[differ], high[differ]
@@ -119,7 +148,14 @@ class Pairs:
         return cls(low[first], high[first])
 
     def where(self, mask: np.ndarray) -> Pairs:
-        """The pairs at which `mask` (bool, shape (n,)) holds."""
+        """The pairs at which `mask` (bool, shape (n,)) holds.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If it is no such array.
+        """
+        mask = checks.array("mask", mask, bool, (len(self),))
         return Pairs(self.left[mask], self.right[mask])
 
 

@@ -8,6 +8,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SYNCED_ONE_BY_ONE = 100
@@ -88,8 +89,8 @@ def sync(folder: Path) -> None:
     entries = [Path(place, name) for place, _, names in os.walk(folder) for name in ("", *names)]
     if len(entries) > SYNCED_ONE_BY_ONE and _sync_file_system(folder):
         return
-    for path in entries:
-        sync_folder(path) if path.is_dir() else _sync_file(path)
+    with ThreadPoolExecutor(8) as pool:  # the disk writes its journal once for several
+        list(pool.map(lambda path: sync_folder(path) if path.is_dir() else _sync_file(path), entries))
 
 
 def _sync_file(path: Path) -> None:

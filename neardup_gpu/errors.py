@@ -14,6 +14,9 @@ Every message is one line: it names the file, column or value and says what to d
 exits with status 2. Each class is also the built-in error that fits, so that `except ValueError` works as expected.
 """
 
+import errno
+import re
+
 from .printable import printable
 
 
@@ -57,3 +60,33 @@ class ResourceError(NeardupError, RuntimeError):
 
 class BackendUnavailableError(NeardupError, RuntimeError):
     """A backend that was asked for by name cannot run on this machine."""
+
+
+def want(error: BaseException) -> str | None:
+    """One line for what is raised for want of memory, threads or open files, or because of that; None for all else."""
+    lines = str(error).splitlines()
+    loading = [line for line in lines if isinstance(error, (ImportError, OSError)) and _NO_MEMORY.search(line)]
+    if isinstance(error, MemoryError) or loading:
+        what = (loading or lines or [""])[0].strip()
+        return (
+            f"memory does not suffice{f' ({what})' if what else ''}; use a machine or a limit (ulimit -v) with more, "
+            "or give fewer documents at a time"
+        )
+    if any(map(_NO_THREAD.search, lines)):
+        return too_few_threads("no more")
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return "more files are open than may be; raise the limit (ulimit -n)"
+    before = error.__cause__ or error.__context__
+    return None if before is None else want(before)
+
+
+_NO_MEMORY = re.compile("annot allocate memory|failed to map segment")
+_NO_THREAD = re.compile("can't start new thread|Failed to launch worker thread")  # Python's, Arrow's
+
+
+def too_few_threads(number: str) -> str:
+    """One line for threads that cannot be started."""
+    return (
+        f"{number} threads can be started; raise the limit of processes (ulimit -u) or of memory (ulimit -v), or ask "
+        "for fewer with --threads or the environment variable NUMBA_NUM_THREADS"
+    )

@@ -12,8 +12,9 @@ import contextlib
 import difflib
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,10 @@ import pyarrow.compute as pc
 
 from . import pipeline
 from .artefacts import read_report, using_report
-from .documents import open_described
+from .documents import Documents, open_described, open_documents
 from .errors import InputError
 from .printable import printable
-from .recipe import recipe_of
+from .recipe import AnyRecipe, recipe_of
 from .report import beside, count, resemblance, shorten
 from .tables import read_table
 
@@ -106,7 +107,7 @@ class Explanation:
         return asdict(self)
 
 
-def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
+def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = None, against: Any = None) -> Explanation:
     """Say why a document of a finished run stays or goes.
 
     Parameters
@@ -117,6 +118,8 @@ def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
         Read as the ids' own type.
     full : bool
         Leave no words out of the diff of the compared texts.
+    source, against : optional
+        The documents and the reference set, where `dedup` was given them in memory.
 
     Returns
     -------
@@ -132,15 +135,44 @@ def explain(folder: str | Path, id: Any, *, full: bool = False) -> Explanation:
         If it has no such document, or the input is gone or has changed since.
     """
     with using_report(folder):
-        return _explain(folder, id, full)
+        report = read_report(folder)
+        table = read_table(Path(folder) / "documents.parquet")
+        return explained(
+            table,
+            recipe_of(table.schema, f"{folder}/documents.parquet"),
+            id,
+            partial(_opened, report["input"], source, "source", folder),
+            partial(_opened, report["against"], against, "against", folder),
+            name=str(folder),
+            full=full,
+        )
 
 
-def _explain(folder: str | Path, id: Any, full: bool) -> Explanation:
-    report = read_report(folder)
-    table = read_table(Path(folder) / "documents.parquet")
-    recipe = recipe_of(table.schema, f"{folder}/documents.parquet")
-    row = _row_of(table["id"], id, str(folder))
-    found = {name: table[name][row].as_py() for name in table.column_names}
+def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str | Path) -> Documents:
+    """The described documents, from where they were read or as they are given."""
+    if description["format"] != "memory":
+        return open_described(description)
+    if given is None:
+        raise InputError(
+            f"{folder}: its documents were given in memory; pass them again: explain(folder, id, {parameter}=table)"
+        )
+    columns = {name: description[name] for name in ("text_columns", "id_column", "html")}
+    return open_documents(given, **columns)
+
+
+def explained(
+    table: pa.Table,
+    recipe: AnyRecipe,
+    id: Any,
+    documents: Callable[[], Documents],
+    reference: Callable[[], Documents],
+    *,
+    name: str,
+    full: bool,
+) -> Explanation:
+    """`explain` from a result's table of documents; `documents` and `reference` open what it was made from."""
+    row = _row_of(table["id"], id, name)
+    found = {column: table[column][row].as_py() for column in table.column_names}
     if found["kept"]:
         members = table.filter(pc.and_(pc.equal(table["group"], table["id"][row]), pc.invert(table["kept"])))
         if "in_reference" in table.column_names:
@@ -151,19 +183,17 @@ def _explain(folder: str | Path, id: Any, full: bool) -> Explanation:
     in_reference = bool(found.get("in_reference"))
     target = table["duplicate_of"][row]
     if in_reference:
-        kept_text = _text_of(report["against"], target, None)
+        kept_text = _text_of(reference(), target, None)
     else:
-        kept_text = _text_of(report["input"], target, _row_of(table["id"], target.as_py(), str(folder)))
-    text = _text_of(report["input"], table["id"][row], row)
+        kept_text = _text_of(documents(), target, _row_of(table["id"], target.as_py(), name))
+    text = _text_of(documents(), table["id"][row], row)
     tokens = pipeline.tokenize([kept_text, text], recipe, backend="cpu")
     ours = pipeline.shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
     shared = len(np.intersect1d(a, b, assume_unique=True))
     united = len(a) + len(b) - shared
     if found["resemblance"] is not None and shared != round(found["resemblance"] * united):
-        raise InputError(
-            f"{report['input']['paths'][0]}: has changed since {folder} was made from it; run neardup dedup again"
-        )
+        raise InputError(f"{name}: its documents have changed since it was made from them; run dedup again")
     words, notes = _diff(kept_text, text, full)
     return Explanation(
         found["id"],
@@ -213,16 +243,15 @@ def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
     raise InputError(f"{folder}: no document {id!r}; {known}")
 
 
-def _text_of(description: dict[str, Any], id: pa.Scalar, row: int | None) -> str:
-    """Text of the document in a row of the described input, or wherever its id is.
+def _text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
+    """Text of the document in a row of the input, or wherever its id is.
 
     Raises
     ------
     InputError
         If there is no such document there any more.
     """
-    documents = open_described(description)
-    if description.get("on_error") == "skip":  # a row may be skipped for a column that is not read here
+    if documents.describe()["on_error"] == "skip":  # a row may be skipped for a column that is not read here
         row = None
     for batch in documents.batches():
         if row is None:
@@ -235,9 +264,8 @@ def _text_of(description: dict[str, Any], id: pa.Scalar, row: int | None) -> str
             if batch.ids[place].as_py() != id.as_py():
                 break
             return batch.text[place].tobytes().decode("utf-8", "replace")
-    raise InputError(
-        f"{description['paths'][0]}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again"
-    )
+    where = (documents.describe()["paths"] or ["the table"])[0]
+    raise InputError(f"{where}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again")
 
 
 def _diff(kept: str, removed: str, full: bool) -> tuple[list[tuple[str, str]], list[str]]:

@@ -23,7 +23,7 @@ from neardup_gpu.kernels.launch import check_rows
 
 from . import hamming
 from .data import arrow
-from .errors import InputError, NeardupError, ParameterError, RecipeMismatchError
+from .errors import InputError, NeardupError, ParameterError, RecipeMismatchError, ResourceError, want
 from .hamming import CHUNK_BYTES
 from .recipe import METADATA_KEY, AnyRecipe, recipe_from_json
 from .sketches import check_columns, distinct_files
@@ -320,7 +320,9 @@ def _opened(path: Path, *, whole: bool = False) -> Iterator[tuple[pa.Schema, Any
                 yield reader.schema, reader
     except NeardupError:
         raise
-    except (OSError, pa.ArrowException, ValueError) as error:
+    except (OSError, MemoryError, pa.ArrowException, ValueError) as error:
+        if wanting := want(error):
+            raise ResourceError(wanting) from error
         why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"{path}: cannot be read as Arrow IPC ({why})") from None
 

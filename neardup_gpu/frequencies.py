@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import weights as weights_kernel
 
+from . import checks
 from .backend import home, kernel
 from .checksums import changed
 from .data import Ragged, arrow
-from .errors import InputError, RecipeMismatchError
+from .errors import DamagedError, InputError, NeardupError, ParameterError, RecipeMismatchError
 from .outputs import new_file
 from .recipe import METADATA_KEY, SimhashRecipe, recipe_of
 from .tables import read_table, write_table
@@ -39,6 +40,11 @@ class Frequencies:
         Documents with tokens, over all.
     seed : int
         Of the recipe that the tokens were fingerprinted by.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
 
     tokens: np.ndarray
@@ -46,9 +52,29 @@ class Frequencies:
     num_documents: int
     seed: int
 
+    def __post_init__(self) -> None:
+        tokens = checks.array("tokens", self.tokens, np.uint64)
+        counts = checks.array("counts", self.counts, np.int64, (len(tokens),), convert=True, hint="one for each token")
+        num_documents = checks.integer("num_documents", self.num_documents, 0, 2**62)
+        seed = checks.integer("seed", self.seed, 0, 2**64 - 1)
+        if not (tokens[1:] > tokens[:-1]).all():
+            raise ParameterError("tokens: not ascending, or one is there twice; sort them and their counts")
+        checks.within("counts", counts, 1, num_documents, "a token counts the documents that hold it")
+        for name, value in (("tokens", home(tokens)), ("counts", home(counts))):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "num_documents", num_documents)
+        object.__setattr__(self, "seed", seed)
+
     @classmethod
     def of(cls, tokens: Ragged, recipe: SimhashRecipe, *, backend: str | None = None) -> Frequencies:
-        """Those of some documents, a row of tokens each."""
+        """Those of some documents, a row of tokens each.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If `tokens` is no Ragged of uint64, or `recipe` none of simhashes.
+        """
+        tokens, recipe = checks.ragged("tokens", tokens, np.uint64), checks.recipe_of_kind(recipe, SimhashRecipe)
         distinct = kernel(weights_kernel, backend, "counts_")(tokens.values, tokens.offsets)[0]
         held, counts = map(home, kernel(weights_kernel, backend, "occurrences_")(distinct))
         return cls(held, counts, int((tokens.sizes > 0).sum()), recipe.seed)
@@ -70,7 +96,14 @@ class Frequencies:
         return int(weights_kernel.inverse(np.zeros(1, np.int64), self.num_documents)[0])
 
     def weigh(self, tokens: Any, *, backend: str | None = None) -> Any:
-        """The inverse document frequency of each token: int64, in 256ths; tokens it does not hold weigh most."""
+        """The inverse document frequency of each token: int64, in 256ths; tokens it does not hold weigh most.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If they are no array of uint64 of one dimension.
+        """
+        tokens = checks.array("tokens", tokens, np.uint64)
         return kernel(weights_kernel, backend, "look_up_")(tokens, self.tokens, self._inverse, self._absent)
 
     def __len__(self) -> int:
@@ -86,7 +119,10 @@ class Frequencies:
         ------
         OutputError
             If it exists and is not to be overwritten, or cannot be written.
+        ParameterError, ArgumentTypeError
+            If `path` or `overwrite` is none.
         """
+        path, overwrite = checks.path("path", path), checks.flag("overwrite", overwrite)
         with new_file(path, overwrite) as file:
             self.write(file)
 
@@ -109,7 +145,10 @@ class Frequencies:
             If it is not as it was written.
         RecipeMismatchError
             If it was made under other definitions.
+        ParameterError, ArgumentTypeError
+            If `path` is no path.
         """
+        path = checks.path("path", path)
         table = read_table(path)
         recipe, stored = recipe_of(table.schema, str(path)), (table.schema.metadata or {}).get(_DOCUMENTS_KEY)
         kinds = [("token", pa.uint64()), ("documents", pa.int64())]
@@ -118,7 +157,10 @@ class Frequencies:
         if not re.fullmatch(rb"\d{1,18}", stored) or any(column.null_count for column in table.columns):
             raise changed(path)
         tokens, counts = (table[name].combine_chunks().to_numpy() for name in table.column_names)
-        found = cls(tokens, counts, int(stored), recipe.seed)
+        try:
+            found = cls(tokens, counts, int(stored), recipe.seed)
+        except (NeardupError, ValueError) as error:
+            raise DamagedError(f"{path}: has changed since it was written ({error}); make it again") from None
         if found.digest != recipe.frequencies:
             raise changed(path)
         return found

@@ -6,7 +6,7 @@
 
 Fingerprints have 64 bits, an array of uint64 of shape (rows,), or 128, of shape (rows, 2), the higher word first. What
 pyarrow, pandas and polars hold of uint64 is taken as well, and so are lists of integers. A `TableDesign` may be of any
-number of bits.
+number of bits up to 512.
 
 Source: Manku, Jain and Das Sarma 2007, section 3.
 """
@@ -16,12 +16,12 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 
@@ -29,17 +29,33 @@ from neardup_gpu.kernels import compression, hamming as kernels
 from neardup_gpu.kernels.launch import array_module, check_rows, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
-from . import index_file
-from .backend import home, kernel, resolve
+from . import checks, index_file
+from .backend import BACKENDS, home, kernel, resolve
 from .data import Ragged
-from .errors import DamagedError, InputError, ParameterError, RecipeMismatchError
+from .errors import ArgumentTypeError, DamagedError, InputError, ParameterError, RecipeMismatchError
 from .ids import Ids
 from .index_file import IndexFile
 from .outputs import new_file
 from .recipe import SimhashRecipe
 
+
+class _HasArray(Protocol):
+    """What NumPy can read as an array: pandas', polars' and pyarrow's columns."""
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any: ...
+
+
+Fingerprints = np.ndarray | Sequence[int] | Sequence[tuple[int, int]] | _HasArray
+"""What functions take for fingerprints."""
+
 LEADING = 64
 """Most bits that may lead in a table: they are one word."""
+
+MOST_BITS = 512
+"""Of a design. What it takes to count tables grows faster than the bits."""
+
+MOST_TABLES = 10_000
+"""That a design may have to be used; others can only be counted."""
 
 # ------------------------------------------------------------------------------------------------------ table designs
 
@@ -47,9 +63,20 @@ LEADING = 64
 def blocks(bits: int, number: int) -> list[int]:
     """Sizes of `number` blocks of `bits` bits, as equal as can be, the larger first.
 
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        Unless there are from 1 to `bits` blocks.
+
     >>> blocks(64, 6)
     [11, 11, 11, 11, 10, 10]
     """
+    bits = checks.integer("bits", bits, 1, MOST_BITS)
+    number = checks.integer("number", number, 1, bits)
+    return _blocks(bits, number)
+
+
+def _blocks(bits: int, number: int) -> list[int]:
     size, larger = divmod(bits, number)
     return [size + 1] * larger + [size] * (number - larger)
 
@@ -84,7 +111,7 @@ def num_tables(bits: int, radius: int, prefix: int) -> int:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         If there are no such tables: `radius` bits have to remain.
 
     Examples
@@ -92,9 +119,14 @@ def num_tables(bits: int, radius: int, prefix: int) -> int:
     >>> [num_tables(64, 3, p) for p in (16, 25, 28, 31)]
     [4, 10, 16, 20]
     """
-    if not (bits >= 1 and 0 <= radius < bits and 0 <= prefix <= bits - radius):
+    bits = checks.integer("bits", bits, 1, MOST_BITS)
+    radius, prefix = (
+        checks.integer(name, value, -math.inf) for name, value in (("radius", radius), ("prefix", prefix))
+    )
+    if not (0 <= radius < bits and 0 <= prefix <= bits - radius):
         raise ParameterError(
-            f"no tables of {bits} bits with {prefix} leading bits find all within radius {radius}; "
+            f"no tables of {bits} bits with {checks.shown(prefix)} leading bits find all within radius "
+            f"{checks.shown(radius)}; "
             "the radius is at least 0, and the leading bits at most the bits less the radius"
         )
     return int(_fewest(bits, radius, prefix)[0])
@@ -106,7 +138,7 @@ def _leading(places: list[int], radius: int, prefix: int) -> Iterator[list[int]]
     if number == 0:
         yield []
         return
-    ends = np.cumsum([0, *blocks(len(places), number)]).tolist()
+    ends = np.cumsum([0, *_blocks(len(places), number)]).tolist()
     each = [places[start:stop] for start, stop in zip(ends[:-1], ends[1:], strict=True)]
     for choice in combinations(range(number), number - radius):
         chosen = [place for block in choice for place in each[block]]
@@ -135,7 +167,7 @@ class TableDesign:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         If there are no such tables, or `prefix` is more than 64.
 
     Examples
@@ -150,7 +182,10 @@ class TableDesign:
     prefix: int
 
     def __post_init__(self) -> None:
-        fewest, prefix = num_tables(self.bits, self.radius, self.prefix), self.prefix
+        fewest = num_tables(self.bits, self.radius, self.prefix)
+        for name in ("bits", "radius", "prefix"):
+            object.__setattr__(self, name, int(getattr(self, name)))
+        prefix = self.prefix
         if prefix > LEADING:
             raise ParameterError(f"{prefix} leading bits: a table has room for {LEADING} at most")
         while (
@@ -166,7 +201,15 @@ class TableDesign:
 
     @cached_property
     def masks(self) -> tuple[int, ...]:
-        """The leading bits of each table."""
+        """The leading bits of each table.
+
+        Raises
+        ------
+        ParameterError
+            If the tables are more than 10,000.
+        """
+        if self.num_tables > MOST_TABLES:
+            raise ParameterError(f"{self}: no more than {MOST_TABLES:,} tables can be used; take a smaller radius")
         places = list(range(self.bits - 1, -1, -1))
         tables = _leading(places, self.radius, self.prefix)
         return tuple(sum(1 << place for place in table[:LEADING]) for table in tables)
@@ -185,7 +228,7 @@ class TableDesign:
         return sum(num_fingerprints / 2.0 ** mask.bit_count() for mask in self.masks)
 
     def __str__(self) -> str:
-        return f"{self.num_tables} tables of {self.prefix} leading bits or more (radius {self.radius})"
+        return f"{self.num_tables:,} tables of {self.prefix} leading bits or more (radius {self.radius})"
 
 
 BUILD, SEARCH, SORT, COMPARE = 50.0, 400.0, 20.0, 0.15
@@ -199,7 +242,15 @@ def cost(design: TableDesign, num_fingerprints: int, num_queries: float, probe: 
     tables * n * BUILD + queries * (tables * probe + sum over tables of n / 2**p * COMPARE), where `probe` is SEARCH for
     queries that come one by one, SORT for those that come together. All pairs of a set of n are n / 2 queries that are
     in order already: their `probe` is 0.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is no design, or no number of 0 or more.
     """
+    checks.instance("design", design, TableDesign)
+    for name, value in (("num_fingerprints", num_fingerprints), ("num_queries", num_queries), ("probe", probe)):
+        checks.number(name, value, 0)
     tables, met = design.num_tables, design.words_met(num_fingerprints)
     return tables * num_fingerprints * BUILD + num_queries * (tables * probe + met * COMPARE)
 
@@ -232,13 +283,19 @@ def choose(
 
     Raises
     ------
-    ParameterError
-        If the radius is impossible or nothing fits.
+    ParameterError, ArgumentTypeError
+        If the radius is impossible or nothing fits, or an argument is no number.
     """
+    num_fingerprints = checks.integer("num_fingerprints", num_fingerprints, 0, 2**64)
+    bits = checks.integer("bits", bits, 1, MOST_BITS)
+    radius = checks.integer("radius", radius, 0, bits - 1)
+    num_queries, probe = checks.number("num_queries", num_queries, 0, 2.0**96), checks.number("probe", probe, 0, 1e9)
+    memory, bucket_limit = checks.number("memory", memory, 0), checks.number("bucket_limit", bucket_limit, 0)
+    all_with_all = checks.integer("all_with_all", all_with_all)
     best, least, prefix = None, math.inf, 0
     while prefix <= min(LEADING, bits - radius):
         tables = num_tables(bits, radius, prefix)
-        if tables * num_fingerprints * BUILD >= least or tables > 10_000:
+        if tables * num_fingerprints * BUILD >= least or tables > MOST_TABLES:
             break
         design = TableDesign(bits, radius, prefix)
         mean = num_fingerprints / 2.0**design.prefix
@@ -253,8 +310,8 @@ def choose(
         limits += [f"buckets of at most {bucket_limit:,.0f}"] if bucket_limit < math.inf else []
         within = f" with {' and '.join(limits)}" if limits else ""
         raise ParameterError(
-            f"radius {radius}: no 10,000 tables or fewer find all of {num_fingerprints:,} fingerprints{within}; "
-            f"take a smaller radius{' or allow more' if limits else ''}"
+            f"radius {radius}: no {MOST_TABLES:,} tables or fewer find all of {num_fingerprints:,} fingerprints"
+            f"{within}; take a smaller radius{' or allow more' if limits else ''}"
         )
     return best
 
@@ -303,7 +360,9 @@ def _of_integers(values: Any, bits: int) -> np.ndarray:
 
 
 def _are_integers(values: Any, bits: int) -> bool:
-    return all(isinstance(value, int | np.integer) and 0 <= value < 2**bits for value in values)
+    return all(
+        isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 2**bits for value in values
+    )
 
 
 def _from_arrow(values: Any, name: str) -> np.ndarray:
@@ -326,7 +385,7 @@ def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         If they are something else, such as signed or floating-point numbers, or null.
     ResourceError
         If there are too many.
@@ -335,7 +394,7 @@ def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray
         values = _from_arrow(values, name)
     elif hasattr(values, "__cuda_array_interface__"):
         values = home(values)
-    array = values if isinstance(values, list | tuple) else np.asarray(values)
+    array = values if isinstance(values, list | tuple) else checks.as_array(name, values)[0]
     if isinstance(array, list | tuple) or (array.dtype == object and array.ndim == 1):
         each = list(array)
         if _are_integers(each, bits or 64):
@@ -346,27 +405,21 @@ def _fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray
             array = np.array([tuple(pair) for pair in each], np.uint64)
         else:
             raise ParameterError(f"{name}: not all are integers from 0 to 2**{bits or 64} - 1, or pairs of such words")
-    if array.dtype != np.uint64 or array.ndim not in (1, 2) or array.shape[1:] not in ((), (2,)):
+    if array.dtype.newbyteorder("=") != np.uint64 or array.ndim not in (1, 2) or array.shape[1:] not in ((), (2,)):
         raise ParameterError(
             f"{name}: {array.dtype} of shape {array.shape}; give uint64 of shape (rows,) for 64 bits, (rows, 2) for 128"
         )
     if bits not in (None, 64 * array.ndim):
         raise ParameterError(f"{name}: of {64 * array.ndim} bits, where {bits} are asked for; use one length")
     check_rows(len(array), name)
-    return np.ascontiguousarray(array)
-
-
-def _check_radius(radius: int, most: int) -> None:
-    if not isinstance(radius, int | np.integer):
-        raise ParameterError(f"radius {radius!r} is no integer")
-    if not 0 <= radius <= most:
-        raise ParameterError(f"radius {radius} is outside 0 to {most}")
+    return np.ascontiguousarray(array, np.uint64)
 
 
 def _design(values: np.ndarray, radius: int, design: TableDesign | None, **load: Any) -> TableDesign:
     """The design that was asked for, or else the cheapest; by numbers alone, never by contents."""
     bits = 64 * values.ndim
-    _check_radius(radius, bits - 1)
+    radius = checks.integer("radius", radius, 0, bits - 1)
+    checks.optional(checks.instance, "design", design, TableDesign)
     if design is None:
         return choose(len(values), radius, bits=bits, **load)
     if design.bits != bits:
@@ -376,8 +429,16 @@ def _design(values: np.ndarray, radius: int, design: TableDesign | None, **load:
     return design
 
 
+def _limits(bucket_limit: Any, bucket_probe: Any) -> tuple[int, int]:
+    """The limits of buckets, checked."""
+    return (
+        checks.integer("bucket_limit", bucket_limit, 1, kernels.NO_LIMIT),
+        checks.integer("bucket_probe", bucket_probe, 1, kernels.NO_LIMIT),
+    )
+
+
 def pairs(
-    fingerprints: Any,
+    fingerprints: Fingerprints,
     radius: int,
     *,
     design: TableDesign | None = None,
@@ -406,10 +467,13 @@ def pairs(
 
     Raises
     ------
-    ParameterError
-        If the radius is impossible or the fingerprints are none.
+    ParameterError, ArgumentTypeError
+        If the radius is impossible, the fingerprints are none or another argument is not what is said above.
     """
     values = _fingerprints(fingerprints, "fingerprints")
+    radius = checks.integer("radius", radius, 0, 64 * values.ndim - 1)
+    collapse = checks.flag("collapse", collapse)
+    bucket_limit, bucket_probe = _limits(bucket_limit, bucket_probe)
     load = {"num_queries": len(values) / 2, "probe": 0, "bucket_limit": bucket_limit}
     if 4 * radius >= 64 * values.ndim:
         load["all_with_all"] = ALL_WITH_ALL
@@ -525,8 +589,8 @@ def slices(owners: np.ndarray, sizes: np.ndarray, most: int) -> Iterator[slice]:
 
 
 def scan(
-    chunks: Iterable[np.ndarray],
-    queries: Any,
+    chunks: Iterable[Fingerprints],
+    queries: Fingerprints,
     radius: int,
     *,
     design: TableDesign | None = None,
@@ -557,10 +621,31 @@ def scan(
     Matches
         One or more for each chunk, before the next is asked for. Where queries are identical, what a chunk matches is
         divided into parts of whole rows, of about four million matches at most.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        At once if the radius is impossible, the queries are no fingerprints or another argument is not what is said
+        above; at a chunk that holds something else.
     """
+    if isinstance(chunks, str | bytes | np.ndarray) or not hasattr(chunks, "__iter__"):
+        raise ArgumentTypeError(f"chunks: {checks.shown(chunks)}; give a list or a generator of arrays")
     asked = _fingerprints(queries, "queries")
-    load = {"num_queries": CHUNK_BYTES / asked.itemsize / asked.ndim, "probe": SORT, "bucket_limit": bucket_limit}
+    limits = _limits(bucket_limit, bucket_probe)
+    load = {"num_queries": CHUNK_BYTES / asked.itemsize / asked.ndim, "probe": SORT, "bucket_limit": limits[0]}
     design = _design(asked, radius, design, **load)
+    return _scan(chunks, asked, int(radius), design, *limits, backend)
+
+
+def _scan(
+    chunks: Iterable[Fingerprints],
+    asked: np.ndarray,
+    radius: int,
+    design: TableDesign,
+    bucket_limit: int,
+    bucket_probe: int,
+    backend: str | None,
+) -> Iterator[Matches]:
     distinct, members = _Members.of(asked, backend)
     tables = [kernel(kernels, backend, "table_")(distinct, mask, False) for mask in design.array]
     xp = array_module(tables[0][0])
@@ -592,8 +677,8 @@ def scan(
 
 
 def join(
-    fingerprints: Any,
-    queries: Any,
+    fingerprints: Fingerprints,
+    queries: Fingerprints,
     radius: int,
     *,
     design: TableDesign | None = None,
@@ -601,7 +686,7 @@ def join(
     bucket_probe: int = BUCKET_PROBE,
     backend: str | None = None,
 ) -> Matches:
-    """`scan` of one set in memory against another."""
+    """`scan` of one set in memory against another; errors as there."""
     options: dict[str, Any] = {"bucket_limit": bucket_limit, "bucket_probe": bucket_probe, "backend": backend}
     chunks = [_fingerprints(fingerprints, "fingerprints")]
     parts = list(scan(chunks, queries, radius, design=design, **options))
@@ -624,7 +709,13 @@ def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np
     ------
     InputError
         If there is no such file or it holds something else.
+    ParameterError, ArgumentTypeError
+        At once, if `path` or `chunk_bytes` is none.
     """
+    return _read_chunks(checks.path("path", path), checks.integer("chunk_bytes", chunk_bytes, 1))
+
+
+def _read_chunks(path: str, chunk_bytes: int) -> Iterator[np.ndarray]:
     try:
         with open(path, "rb") as file:
             version = np.lib.format.read_magic(file)
@@ -794,9 +885,9 @@ class HammingIndex:
 
     Raises
     ------
-    ParameterError
-        If the radius is impossible, ids and fingerprints differ in number, the budget is too small, or the recipe is of
-        min-hash sketches or no JSON.
+    ParameterError, ArgumentTypeError
+        If the radius is impossible, ids and fingerprints differ in number, the budget is too small, the recipe is of
+        min-hash sketches or no JSON, or another argument is not what is said above.
 
     Notes
     -----
@@ -814,7 +905,7 @@ class HammingIndex:
 
     def __init__(
         self,
-        fingerprints: Any,
+        fingerprints: Fingerprints,
         radius: int,
         ids: Any = None,
         *,
@@ -826,9 +917,9 @@ class HammingIndex:
         backend: str | None = None,
     ) -> None:
         values = _fingerprints(fingerprints, "fingerprints")
-        load = len(values) if num_queries is None else num_queries
-        if load < 0:
-            raise ParameterError(f"num_queries {num_queries}: expect 0 at least")
+        radius = checks.integer("radius", radius, 0, 64 * values.ndim - 1)
+        load = len(values) if num_queries is None else checks.integer("num_queries", num_queries)
+        memory, compress = checks.number("memory", memory, 0), checks.flag("compress", compress)
         design = _design(values, radius, design, num_queries=load, memory=memory)
         named = None if ids is None else Ids.of(ids)
         if named is not None and len(named) != len(values):
@@ -882,6 +973,12 @@ class HammingIndex:
         least = compression.information_bits(len(self.tables)) / max(1, len(self.tables))
         return f"{self.tables.bits_a_word:.1f} of 64; no code takes fewer than {least:.1f} if fingerprints are random"
 
+    @overload
+    def query(self, fingerprints: int | np.integer, radius: int | None = None) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def query(self, fingerprints: Fingerprints, radius: int | None = None) -> tuple[Ragged, Ragged]: ...
+
     def query(self, fingerprints: Any, radius: int | None = None) -> tuple[Any, Any]:
         """What is within a radius of one fingerprint or of each of many, the nearest first, ties in row order.
 
@@ -899,24 +996,37 @@ class HammingIndex:
 
         Raises
         ------
-        ParameterError
+        ParameterError, ArgumentTypeError
             If the radius is larger than the index's, or the fingerprints are none.
         DamagedError
             If what decides the answer is not as it was written.
         """
         return self._ask(fingerprints, radius, None)
 
+    @overload
+    def nearest(self, fingerprints: int | np.integer, count: int) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @overload
+    def nearest(self, fingerprints: Fingerprints, count: int) -> tuple[Ragged, Ragged]: ...
+
     def nearest(self, fingerprints: Any, count: int) -> tuple[Any, Any]:
-        """As `query`, at most `count` for each fingerprint: the nearest that are within the index's radius."""
+        """As `query`, at most `count` for each fingerprint: the nearest that are within the index's radius.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If `count` is no number of 1 or more, or the fingerprints are none.
+        InputError
+            As `query`.
+        """
+        checks.integer("count", count, 1)
         return self._ask(fingerprints, None, count)
 
     def _ask(self, fingerprints: Any, radius: int | None, count: int | None) -> tuple[Any, Any]:
         one = isinstance(fingerprints, int | np.integer)
         if one:
             bits = self.design.bits
-            if not 0 <= int(fingerprints) < 2**bits:
-                raise ParameterError(f"fingerprint {fingerprints} is outside 0 to 2**{bits} - 1")
-            fingerprints = _of_integers([int(fingerprints)], bits)
+            fingerprints = _of_integers([checks.integer("fingerprint", fingerprints, 0, 2**bits - 1)], bits)
         parts = list(self.parts(fingerprints, radius, count))
         query, row, distance = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
         ids = row if self.ids is None else self.ids.take(row)
@@ -926,7 +1036,7 @@ class HammingIndex:
         return Ragged(ids, offsets), Ragged(distance, offsets)
 
     def parts(
-        self, fingerprints: Any, radius: int | None = None, count: int | None = None
+        self, fingerprints: Fingerprints, radius: int | None = None, count: int | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """As `query` of many, or as `nearest` where there is a count, but part by part: crowds may exceed memory.
 
@@ -934,14 +1044,19 @@ class HammingIndex:
         ------
         query, row, distance : arrays of int64, int64 and uint8, shape (matches,)
             Of whole queries, about four million matches at most where there is more than one; `ids.take` names rows.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError, InputError
+            As `query` and `nearest`; arguments are looked at at once.
         """
-        if radius is None:
-            radius = self.radius
-        else:
-            _check_radius(radius, self.radius)
-        if count is not None and count < 1:
-            raise ParameterError(f"count {count}: ask for one at least")
-        queries = _fingerprints(fingerprints, "queries", self.design.bits)
+        radius = self.radius if radius is None else checks.integer("radius", radius, 0, self.radius)
+        count = checks.optional(checks.integer, "count", count, 1)
+        return self._parts(_fingerprints(fingerprints, "fingerprints", self.design.bits), radius, count)
+
+    def _parts(
+        self, queries: np.ndarray, radius: int, count: int | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         if self._file is not None:
             self._verify_tables(self._file, queries, radius)
         query, number, distance = self.tables.probe(self.design.array, queries, radius, self.backend)
@@ -1031,7 +1146,10 @@ class HammingIndex:
         ------
         OutputError
             If the file exists and is not to be overwritten, is no index, or cannot be written.
+        ParameterError, ArgumentTypeError
+            If `path` or `overwrite` is none.
         """
+        path, overwrite = checks.path("path", path), checks.flag("overwrite", overwrite)
         with new_file(path, overwrite, is_ours=index_file.is_index) as file:
             self.write(file)
 
@@ -1076,9 +1194,14 @@ class HammingIndex:
             If it was cut short or is not as it was written.
         RecipeMismatchError
             If it is of another recipe, or of tables that this version designs otherwise.
+        ParameterError, ArgumentTypeError
+            If `path` is no path, `recipe` neither of simhashes nor a dict, or there is no backend of that name.
         """
+        path = checks.path("path", path)
+        checks.optional(checks.one_of, "backend", backend, BACKENDS)
+        _described(recipe)
         file = IndexFile(path)
-        if check:
+        if checks.flag("check", check):
             file.verify_all()
         header = file.header
         try:
@@ -1127,12 +1250,12 @@ def _described(recipe: Any) -> dict[str, Any]:
     """What is saved of a recipe."""
     if recipe is None or isinstance(recipe, SimhashRecipe):
         return {} if recipe is None else recipe.describe()
+    if not isinstance(recipe, dict):
+        raise ArgumentTypeError(f"recipe: {checks.shown(recipe)} is of no simhashes; give a SimhashRecipe or a dict")
     try:
-        if isinstance(recipe, dict):
-            return json.loads(json.dumps(recipe))
-    except (TypeError, ValueError):
-        pass
-    raise ParameterError(f"recipe: {recipe!r} is of no simhashes; give a SimhashRecipe or a dict that is JSON")
+        return json.loads(json.dumps(recipe))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError(f"recipe: the dict is no JSON ({error}); leave out what is not") from None
 
 
 def _hexadecimal(design: TableDesign) -> list[str]:

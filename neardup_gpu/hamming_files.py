@@ -39,9 +39,9 @@ from .fingerprints import (
 from .hamming import CHUNK_BYTES, HammingIndex, TableDesign
 from .index_file import is_index
 from .outputs import new_file
-from .pipeline import on_threads
 from .recipe import METADATA_KEY, SimhashRecipe
 from .tables import TableWriter
+from .threads import on_threads
 
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once
 WRITE_ROWS = 1 << 20  # of a table written at once, so that their ids stay below 2 GB

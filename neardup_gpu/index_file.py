@@ -60,7 +60,7 @@ def write(file: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
     with open(file, "wb") as out:
         out.write(preamble.tobytes() + head)
         for array in arrays.values():
-            array.tofile(out)
+            out.write(array.data)  # `tofile` does not say why it fails
             out.write(bytes(-array.nbytes % _PAGE))
 
 

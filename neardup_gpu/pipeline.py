@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
@@ -37,7 +35,7 @@ from neardup_gpu.kernels import (
 from neardup_gpu.kernels.launch import array_module, check_rows, out_of_memory
 from neardup_gpu.kernels.scalar import mix64_all
 
-from . import __version__, hamming, theory
+from . import __version__, checks, hamming, theory
 from .artefacts import write_report, write_result
 from .backend import Job, home, kernel, resolve, running
 from .clock import Clock, Progress, with_bars
@@ -45,13 +43,17 @@ from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
 from .documents.batches import alike
 from .documents.skipped import MAX_DOCUMENT_BYTES
-from .errors import InputError, ParameterError, RecipeMismatchError
+from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
 from .frequencies import Counter, Frequencies
 from .outputs import new_file, new_files, new_folder
-from .recipe import METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe
+from .recipe import CLUSTERINGS, METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe
 from .sketches import read_sketches
 from .spool import DeviceSpool, Spool
 from .tables import write_table
+from .threads import on_threads
+
+if TYPE_CHECKING:
+    from .explain import Explanation
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
@@ -65,7 +67,7 @@ def tokenize(documents: Any, recipe: AnyRecipe, *, backend: str | None = None) -
 
     Parameters
     ----------
-    documents : Ragged of uint8, list of str, or pyarrow array of strings
+    documents : Ragged of uint8, list of str, or pyarrow array or pandas or polars column of strings
         UTF-8; nulls are empty documents.
     recipe : Recipe or SimhashRecipe
     backend : "reference", "cpu" or "gpu", optional
@@ -74,7 +76,13 @@ def tokenize(documents: Any, recipe: AnyRecipe, *, backend: str | None = None) -
     -------
     Ragged of uint64, a row for each document
         In text order. Cost: linear in the bytes. Source: see `kernels/tokens.py`.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    checks.recipe_of_kind(recipe)
     return _tokenize(_as_text(documents), recipe, backend)[0]
 
 
@@ -86,12 +94,10 @@ def _tokenize(text: Ragged, recipe: AnyRecipe, backend: str | None) -> tuple[Rag
 
 def _as_text(documents: Any) -> Ragged:
     if isinstance(documents, Ragged):
-        return documents
+        return checks.ragged("documents", documents, np.uint8, "UTF-8 text, or give a list of str")
     if isinstance(documents, str):
-        raise ParameterError("documents: one string given; put it into a list")
-    column = documents if isinstance(documents, (pa.Array, pa.ChunkedArray)) else pa.array(documents, pa.large_string())
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        raise ArgumentTypeError("documents: one string given; put it into a list")
+    column = checks.texts("documents", documents)
     batches = list(open_documents(pa.table({"text": column})).batches(max_bytes=1 << 62))
     return batches[0].text if batches else Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
 
@@ -110,7 +116,13 @@ def shingle(tokens: Ragged, recipe: AnyRecipe, *, backend: str | None = None) ->
     Ragged of uint64, a row for each document
         In text order with repeats. A document of fewer than w tokens has one shingle, one without tokens none.
         Cost: linear. Source: Broder 2000, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    tokens, recipe = checks.ragged("tokens", tokens, np.uint64), checks.recipe_of_kind(recipe)
     run, drawn = kernel(shingles_kernel, backend), recipe.material
     return Ragged(*run(tokens.values, tokens.offsets, recipe.w, recipe.shingling, drawn.shingles, drawn.bags))
 
@@ -131,7 +143,13 @@ def minhash(shingles: Ragged, recipe: Recipe, *, backend: str | None = None) -> 
     array of uint32 or uint64, shape (documents, samples)
         Rows of documents without shingles hold the greatest value. Cost: shingles times samples.
         Source: Broder 2000, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    shingles, recipe = checks.ragged("shingles", shingles, np.uint64), checks.recipe_of_kind(recipe, Recipe)
     run, drawn = kernel(minhash_kernel, backend), recipe.material
     return run(shingles.values, shingles.offsets, drawn.a, drawn.b)
 
@@ -149,7 +167,15 @@ def supershingles(signatures: np.ndarray, recipe: Recipe, *, backend: str | None
     -------
     array of uint64, shape (documents, k)
         Two documents of resemblance x share a feature with probability x**s. Source: Broder 2000, section 3.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    recipe = checks.recipe_of_kind(recipe, Recipe)
+    shape, hint = (None, recipe.filter.samples), "as minhash makes by the recipe"
+    signatures = checks.array("signatures", signatures, f"uint{recipe.bits}", shape, hint=hint)
     run, (k, s, _) = kernel(supershingles_kernel, backend), recipe.filter
     return run(signatures, k, s, recipe.feature_bits, recipe.material.supershingles)
 
@@ -178,9 +204,12 @@ def simhash(
 
     Raises
     ------
-    ParameterError, RecipeMismatchError
-        If the weighting needs frequencies that are not given, the recipe names others, or it has no use for them.
+    ParameterError, ArgumentTypeError, RecipeMismatchError
+        If an argument is not what is said above, if the weighting needs frequencies that are not given, the recipe
+        names others, or it has no use for them.
     """
+    features = checks.ragged("features", features, np.uint64)
+    recipe = checks.recipe_of_kind(recipe, SimhashRecipe)
     _, frequencies = _with_frequencies(recipe, frequencies)
     if recipe.weighting == "tf":
         return kernel(simhash_kernel, backend)(features.values, features.offsets, None, recipe.bits)
@@ -245,10 +274,23 @@ def collide(
     -------
     Candidates
         Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1, 6.1; Broder 2000, 3; for simhashes see `hamming`.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
+    ResourceError
+        If there are more rows than tables can hold.
     """
-    check_rows(len(features), "documents")
+    if hasattr(features, "shape"):
+        check_rows(max(features.shape[:1], default=0), "documents")  # first, as what follows may copy them
+    recipe, width = checks.recipe_of_kind(recipe), _width(recipe)
+    made_by = "as supershingles makes by the recipe" if isinstance(recipe, Recipe) else "as simhash makes by the recipe"
+    shape = (None, width) if width else (None,)
+    features = checks.array("features", features, np.uint64, shape, hint=made_by)
     if present is None:
         present = np.ones(len(features), bool)
+    present = checks.array("present", present, bool, (len(features),), hint="one for each document")
     if isinstance(recipe, SimhashRecipe):
         rows = np.flatnonzero(home(present))
         limits: Any = {"bucket_limit": recipe.bucket_limit, "bucket_probe": recipe.bucket_probe}
@@ -286,7 +328,15 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
     -------
     Verified
         Cost: a sort of each set, a merge for each pair. Source: Broder 1997, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    shingles = checks.ragged("shingles", shingles, np.uint64)
+    candidates = checks.pairs_within("candidates", candidates, len(shingles))
+    threshold = checks.fraction("threshold", threshold)
     sets = Ragged(*kernel(resemblance_kernel, backend, "unique_")(shingles.values, shingles.offsets))
     left, right = _beside(sets.values, candidates.left, candidates.right)
     return _at_least(threshold, left, right, _resemblances(sets, left, right, threshold, backend))
@@ -355,9 +405,27 @@ def keep(
     array of int64, shape (documents,)
         For each document itself if it stays, else the kept one that stands for it: under "greedy" the one it
         resembles most, ties to the better priority. Source: Broder 1997, 4.4; Broder 2000, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    num_documents = checks.integer("num_documents", num_documents, 0, checks.MOST_ROWS)
+    checks.instance("verified", verified, Verified, "verify makes one")
+    pairs = checks.pairs_within("verified.pairs", verified.pairs, num_documents)
+    resemblance = checks.array(
+        "verified.resemblance", verified.resemblance, np.float64, (len(pairs),), convert=True, hint="one for each pair"
+    )
+    checks.within("verified.resemblance", resemblance, 0, 1)
+    recipe = checks.recipe_of_kind(recipe)
     if pinned is None:
         pinned = np.zeros(num_documents, bool)
+    pinned = checks.array("pinned", pinned, bool, (num_documents,), hint="one for each document")
+    return _keep(num_documents, Verified(pairs, resemblance), recipe, pinned, backend)
+
+
+def _keep(num_documents: int, verified: Verified, recipe: AnyRecipe, pinned: np.ndarray, backend: str | None) -> Any:
     left, right = verified.pairs.left, verified.pairs.right
     if recipe.cluster == "greedy":
         return kernel(components, backend, "greedy_")(num_documents, left, right, verified.resemblance, pinned)
@@ -375,7 +443,8 @@ class Result:
 
     documents : pyarrow.Table
         id, kept, duplicate_of, resemblance, group; in input order. `duplicate_of` and `resemblance` are null for kept
-        documents; `group` is the id of the document that was kept.
+        documents; `group` is the id of the document that was kept. Of files also file, the path below the folder that
+        all of them share, and row in it, from 1 (of JSON lines the line).
     pairs : pyarrow.Table
         id_a, id_b, resemblance: the verified pairs between representatives, and one pair with resemblance 1 from each
         exact duplicate to its representative. id_a has the better priority.
@@ -386,6 +455,8 @@ class Result:
         What tokens were weighed by.
     skipped : pyarrow.Table, optional
         file, row, rows, reason: what could not be read, with `on_error="skip"`; see `Documents.skipped`.
+    sources : tuple of (Documents, Documents or None), optional
+        The documents and the reference set, which `explain` reads again.
 
     Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. By simhash, both
     tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
@@ -398,6 +469,44 @@ class Result:
     recipe: AnyRecipe
     frequencies: Frequencies | None = None
     skipped: pa.Table | None = None
+    sources: tuple[Documents, Documents | None] | None = None
+
+    def explain(self, id: Any, *, full: bool = False) -> Explanation:
+        """Say why a document stays or goes: the kept one, their resemblance, and the words in which they differ.
+
+        Parameters
+        ----------
+        id : int or str
+            Read as the ids' own type.
+        full : bool
+            Leave no words out of the diff.
+
+        Returns
+        -------
+        Explanation
+            It reads the documents again, up to the two that are compared.
+
+        Raises
+        ------
+        InputError
+            If there is no such document, or the documents were a stream, which cannot be read again, or have changed.
+        """
+        from .explain import explained
+
+        if self.sources is None or not all(source.rewindable for source in self.sources if source is not None):
+            raise InputError(
+                "the documents were a stream, which cannot be read again to explain; pass a table to dedup"
+            )
+        documents, reference = self.sources
+        return explained(
+            self.documents,
+            self.recipe,
+            id,
+            lambda: documents,
+            lambda: reference or documents,
+            name="this result",
+            full=full,
+        )
 
     @property
     def kept(self) -> pa.ChunkedArray:
@@ -579,6 +688,7 @@ def _sketch_documents(
 ) -> _Sketches:
     """Stream documents through the first stages; they are one of several `sources`, of which so many came before."""
     kept = _Sketches()
+    check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
     if max_bytes is None:
         max_bytes = _batch_bytes(recipe, job)
     spools = ([] if spool is None else [spool]) + ([] if waiting is None else waiting.spools)
@@ -611,7 +721,7 @@ def _sketch_documents(
             kept.column.append(batch.columns[column])
         kept.ids.append(batch.ids)
         kept.documents += batch.num_rows
-        check_rows(kept.documents, "documents")
+        check_rows(before + kept.documents, "documents")
         kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
         kept.null_text += batch.num_null
         clock.report("sketch", before + kept.documents, _num_rows(sources or [documents]))
@@ -878,13 +988,16 @@ def dedup(
     Memory: a few hundred bytes a document and some batches, whatever the length of the text. Time: two passes over
     the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
     """
+    checks.job(device, threads)
+    output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
+    temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
+    batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
+    check = checks.integer("check", check, hint="0 turns the check of recall off")
+    settings = {"threshold": threshold, "recall": recall, "filter": filter, "radius": radius}
+    settings |= {"method": method, "keep": checks.text("keep", keep)}
+    settings["cluster"] = checks.one_of("cluster", cluster, CLUSTERINGS)
+    recipe = _recipe_or(recipe, settings, {"method": "minhash", "keep": "first", "cluster": "greedy"})
     clock = Clock(progress)
-    if recipe is None:
-        recipe = choose_recipe(method, threshold, recall, filter, radius, keep=keep, cluster=cluster)
-    elif (method, threshold, recall, filter, radius, keep, cluster) != ("minhash", *[None] * 4, "first", "greedy"):
-        raise ParameterError("recipe and method, threshold, ... or cluster: the recipe holds them; give one")
-    if check < 0:
-        raise ParameterError(f"check {check} is negative; 0 turns the check of recall off")
     recipe, known = _with_frequencies(recipe, frequencies)
     resolve(backend, device, gpu_memory)  # before anything is opened
     column, _ = _keep_column(recipe)
@@ -922,6 +1035,22 @@ def dedup(
     return result
 
 
+def _recipe_or(recipe: AnyRecipe | None, settings: dict[str, Any], usual: dict[str, str]) -> AnyRecipe:
+    """The recipe that was given, or else that of the settings; `usual` are values of settings that were not given.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If both were given, or either is impossible.
+    """
+    if recipe is None:
+        return choose_recipe(**settings)
+    for name, value in settings.items():
+        if value is not None and not (isinstance(value, str) and value == usual.get(name)):
+            raise ParameterError(f"recipe and {name}: the recipe holds that; leave one out, or give recipe.with_(...)")
+    return checks.recipe_of_kind(recipe)
+
+
 def _with_frequencies(
     recipe: AnyRecipe, frequencies: Frequencies | str | Path | None
 ) -> tuple[AnyRecipe, Frequencies | None]:
@@ -936,11 +1065,11 @@ def _with_frequencies(
         if isinstance(recipe, SimhashRecipe) and recipe.frequencies is not None:
             raise ParameterError(f"frequencies: the recipe is of those of digest {recipe.frequencies}; give them")
         return recipe, None
+    name = "frequencies" if isinstance(frequencies, Frequencies) else checks.path("frequencies", frequencies)
     if not isinstance(recipe, SimhashRecipe) or recipe.weighting != "tfidf":
         raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
-    name = "frequencies" if isinstance(frequencies, Frequencies) else str(frequencies)
     if not isinstance(frequencies, Frequencies):
-        frequencies = Frequencies.load(frequencies)
+        frequencies = Frequencies.load(name)
     frequencies.check(recipe, name)
     if recipe.frequencies not in (None, frequencies.digest):
         raise RecipeMismatchError(f"{name}: of digest {frequencies.digest}, the recipe's have {recipe.frequencies}")
@@ -950,9 +1079,6 @@ def _with_frequencies(
 def _has_to_count(recipe: AnyRecipe, frequencies: Frequencies | None) -> bool:
     """Whether documents have to be counted by token before they can be weighed."""
     return isinstance(recipe, SimhashRecipe) and recipe.weighting == "tfidf" and frequencies is None
-
-
-_ONE_AT_A_TIME = threading.RLock()  # Numba's workqueue layer, the last resort, aborts when two threads call kernels
 
 
 def _files_read(
@@ -973,22 +1099,6 @@ def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
             if files.format == "text":
                 return files
         raise
-
-
-@contextlib.contextmanager
-def on_threads(threads: int | None) -> Iterator[None]:
-    """One job at a time, on so many threads."""
-    before = numba.get_num_threads()
-    if threads is not None:
-        most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-        if not 1 <= threads <= most:
-            raise ParameterError(f"threads {threads} is outside 1 to {most}, this machine's")
-    with _ONE_AT_A_TIME:
-        try:
-            numba.set_num_threads(threads or before)
-            yield
-        finally:
-            numba.set_num_threads(before)
 
 
 def _decide(
@@ -1069,7 +1179,7 @@ def _decide(
 
     with clock.stage("decide"):
         keeper, agreement = np.arange(num), np.ones(num)
-        keeping = partial(keep, len(representatives), there, recipe, pinned=pinned, backend=job.backend)
+        keeping = partial(_keep, len(representatives), there, recipe, pinned, job.backend)
         chosen = job.with_room(keeping, spool.spill)
         keeper[representatives] = representatives[home(chosen)]
         agreement[representatives] = home(job.with_room(partial(_resemblance_to, chosen, there), spool.spill))
@@ -1101,6 +1211,7 @@ def _decide(
             "resemblance": arrow(agreement[mine], kept | np.isnan(agreement[mine])),
             "group": all_ids.take(arrow(keeper_rows)),
         }
+        table |= documents.places()
         if simhashes is not None:
             table["distance"] = arrow(_distances(simhashes, mine, keeper[mine]), kept)
         exact = np.flatnonzero((stands_for != np.arange(num)) & (np.arange(num) >= num_known))
@@ -1180,6 +1291,7 @@ def _decide(
         recipe=recipe,
         frequencies=frequencies,
         skipped=skipped,
+        sources=(documents, reference),
     )
 
 
@@ -1416,13 +1528,21 @@ def sketch(
     -------
     dict
         Counts and timings.
+
+    Raises
+    ------
+    NeardupError
+        As `dedup`.
     """
-    clock = Clock(progress)
-    if recipe is None:
-        recipe = choose_recipe(method, threshold, recall, filter)
-    recipe, known = _with_frequencies(recipe, frequencies)
+    checks.job(device, threads)
     if output is None:
         raise ParameterError("output: say where the sketches go, such as 'sketches.parquet'")
+    output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
+    temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
+    settings = {"method": method, "threshold": threshold, "recall": recall, "filter": filter}
+    recipe = _recipe_or(recipe, settings, {"method": "minhash"})
+    clock = Clock(progress)
+    recipe, known = _with_frequencies(recipe, frequencies)
     documents = open_documents(
         source,
         texts=texts,
@@ -1435,7 +1555,7 @@ def sketch(
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(threads))
-        outputs = {"sketches": output}
+        outputs: dict[str, str | Path] = {"sketches": output}
         if _has_to_count(recipe, known):
             outputs["frequencies"] = frequencies_path(output)
         if on_error != "stop":
@@ -1499,15 +1619,19 @@ def sketch(
 
 
 def frequencies_path(output: str | Path) -> Path:
-    """Where the document frequencies go that were counted for some simhashes: beside them, and for each name of theirs
-    under another: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
-    path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
-    return Path(f"{path}.frequencies{suffix}")
+    """Where the document frequencies go that were counted for some simhashes: beside them."""
+    return _path_beside(output, "frequencies")
 
 
 def skipped_path(output: str | Path) -> Path:
     """Where the rows are listed that could not be read for some sketches: beside them."""
-    return Path(output).with_suffix(".skipped.parquet")
+    return _path_beside(output, "skipped")
+
+
+def _path_beside(output: str | Path, what: str) -> Path:
+    """Another name for each name: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
+    path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
+    return Path(f"{path}.{what}{suffix}")
 
 
 def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
@@ -1556,9 +1680,14 @@ def find_pairs(
     ------
     InputError, RecipeMismatchError
         If a file cannot be read, or was made by another recipe than the first.
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
     """
+    checks.job(device, threads)
+    paths = checks.paths("sketches", sketches)
+    output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
+    threshold, r = checks.optional(checks.fraction, "threshold", threshold), checks.optional(checks.integer, "r", r, 1)
     clock = Clock(progress)
-    paths = [sketches] if isinstance(sketches, (str, Path)) else list(sketches)
     with on_threads(threads), contextlib.ExitStack() as stack:
         file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
         job = stack.enter_context(running(backend, device, gpu_memory))

@@ -7,12 +7,10 @@ import math
 import re
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from . import theory
+from . import checks, theory
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
-from .report import shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,47 +62,6 @@ class Filter(NamedTuple):
         return f"{self.k},{self.s},{self.r}"
 
 
-_KINDS: dict[str, tuple[type, type, str]] = {
-    "int": (Integral, int, "an integer"),
-    "float": (Real, float, "a number"),
-    "str": (str, str, "text"),
-}
-
-
-def _plain(name: str, value: Any, kind: str) -> Any:
-    """The int, float or str that a value stands for, NumPy's scalars too; None where `kind`, an annotation, allows it.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is of another type: a bool is no integer, and text no number.
-    ParameterError
-        If it is too large for a float.
-    """
-    if value is None and kind.endswith("| None"):
-        return None
-    abstract, plain, what = _KINDS[kind.removesuffix("| None").strip()]
-    if isinstance(value, bool) or not isinstance(value, abstract):
-        raise ArgumentTypeError(f"{name} {shorten(repr(value), 60)} is of type {type(value).__name__}; give {what}")
-    try:
-        return plain(value)
-    except OverflowError:
-        raise ParameterError(f"{name} is an integer of more than 300 digits; give a number in its range") from None
-
-
-def _plain_filter(value: Any) -> Filter:
-    """A filter of three integers, however they are given."""
-    try:
-        parts = () if isinstance(value, str) else tuple(value)
-    except TypeError:
-        parts = ()
-    if len(parts) != 3:
-        raise ArgumentTypeError(
-            f"filter {shorten(repr(value), 60)} is not three integers; give Filter(6, 14, 2), or text to Recipe.choose"
-        )
-    return Filter(*(_plain(f"filter: {name} =", part, "int") for name, part in zip("ksr", parts, strict=True)))
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Common:
     """What recipes of both methods say, and what they do alike."""
@@ -121,32 +78,27 @@ class _Common:
     method: ClassVar[str]
     _sketched: ClassVar[tuple[str, ...]]  # names that sketches depend on
 
-    def _make_plain(self) -> None:
-        """Make each value the Python object that it stands for; ArgumentTypeError if one is of another type."""
-        for each in fields(self):
-            if each.name != "filter":
-                object.__setattr__(self, each.name, _plain(each.name, getattr(self, each.name), str(each.type)))
+    def _check(self, **choices: tuple[str | int, ...]) -> None:
+        """Make each value the Python object that it stands for; `choices` are the allowed values of further fields.
 
-    def _check(self, *choices: tuple[str, Any, tuple[Any, ...]]) -> None:
-        """Raise ParameterError if a value is out of its range; `choices` are (name, value, allowed values)."""
-        if self.threshold is not None and not 0 < self.threshold <= 1:
-            raise ParameterError(f"threshold {self.threshold} is outside (0, 1]; 0.8 is usual")
-        if not 1 <= self.w <= 64:
-            raise ParameterError(f"shingle size {self.w} is outside 1 to 64; 5 is usual")
-        if not 0 <= self.seed < 2**64:
-            raise ParameterError(f"seed {self.seed} is outside 0 to 2**64 - 1")
-        if not 2 <= self.bucket_limit < 2**31 or not 1 <= self.bucket_probe < 2**31:
-            raise ParameterError(
-                f"bucket_limit {self.bucket_limit} and bucket_probe {self.bucket_probe}: "
-                "the limit is at least 2, the probe at least 1, both below 2**31"
-            )
-        for name, value, allowed in (
-            ("shingling", self.shingling, SHINGLINGS),
-            ("cluster", self.cluster, CLUSTERINGS),
-            *choices,
-        ):
-            if value not in allowed:
-                raise ParameterError(f"{name} {value!r} is not one of {', '.join(map(str, allowed))}")
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If one is out of its range or of another type.
+        """
+        plain: dict[str, Any] = {
+            "w": checks.integer("w", self.w, 1, 64, "shingles have 1 to 64 tokens, 5 is usual"),
+            "seed": checks.integer("seed", self.seed, 0, 2**64 - 1),
+            "keep": checks.text("keep", self.keep),
+            "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
+            "bucket_probe": checks.integer("bucket_probe", self.bucket_probe, 1, 2**31 - 1),
+        }
+        if self.threshold is not None or self.method == "minhash":
+            plain["threshold"] = checks.fraction("threshold", self.threshold, zero=False)
+        for name, allowed in {"shingling": SHINGLINGS, "cluster": CLUSTERINGS, **choices}.items():
+            plain[name] = checks.one_of(name, getattr(self, name), allowed)
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
 
     def to_json(self) -> str:
         """`describe`, as JSON."""
@@ -219,8 +171,8 @@ class Recipe(_Common):
 
     Raises
     ------
-    ParameterError
-        If a value is out of its range.
+    ParameterError, ArgumentTypeError
+        If a value is out of its range or of another type.
     """
 
     filter: Filter
@@ -232,9 +184,7 @@ class Recipe(_Common):
     _sketched: ClassVar[tuple[str, ...]] = ("k", "s", "w", "shingling", "bits", "feature_bits", "seed")
 
     def __post_init__(self) -> None:
-        self._make_plain()
-        object.__setattr__(self, "filter", _plain_filter(self.filter))
-        theory.check_filter(*self.filter)
+        object.__setattr__(self, "filter", Filter(*theory.check_filter(*checks.three("filter", self.filter))))
         if self.filter.samples > MOST_SAMPLES:
             raise ParameterError(
                 f"filter {self.filter} needs {self.filter.samples:,} samples; choose k and s with at most "
@@ -244,7 +194,7 @@ class Recipe(_Common):
             raise ParameterError(
                 f"filter {self.filter} needs {self.filter.tables:,} pair tables; choose k and r with at most 5,000"
             )
-        self._check(("bits", self.bits, (32, 64)), ("feature_bits", self.feature_bits, (64, 16)))
+        self._check(bits=(32, 64), feature_bits=(64, 16))
 
     @classmethod
     def choose(
@@ -254,18 +204,18 @@ class Recipe(_Common):
 
         Raises
         ------
-        ParameterError
-            If the threshold, the recall or the filter is impossible.
+        ParameterError, ArgumentTypeError
+            If the threshold, the recall or the filter is impossible or of another type.
         """
+        threshold = checks.fraction("threshold", threshold, zero=False)
+        recall = checks.fraction("recall", recall, zero=False, one=False, hint="0.99 is usual")
         if filter is None:
-            if not 0 < threshold <= 1:
-                raise ParameterError(f"threshold {threshold} is outside (0, 1]; 0.8 is usual")
             filter = theory.choose_filter(threshold, recall)
         elif isinstance(filter, str):
             if filter.strip().lower() == "bing":  # features of 16 bits are part of what Bing does (Manasse 6.1)
                 rest.setdefault("feature_bits", 16)
             filter = theory.parse_filter(filter)
-        return cls(Filter(*filter), threshold=threshold, **rest)
+        return cls(Filter(*checks.three("filter", filter)), threshold=threshold, **rest)
 
     @property
     def expected_recall(self) -> float:
@@ -312,8 +262,8 @@ class SimhashRecipe(_Common):
 
     Raises
     ------
-    ParameterError
-        If a value is out of its range.
+    ParameterError, ArgumentTypeError
+        If a value is out of its range or of another type.
     """
 
     radius: int = 3
@@ -328,14 +278,11 @@ class SimhashRecipe(_Common):
     _sketched: ClassVar[tuple[str, ...]] = ("bits", "features", "weighting", "frequencies", "seed")
 
     def __post_init__(self) -> None:
-        self._make_plain()
-        if not 0 <= self.radius <= 32:
-            raise ParameterError(f"radius {self.radius} is outside 0 to 32; 3 is usual for 64 bits")
-        self._check(
-            ("bits", self.bits, (64, 128)),
-            ("features", self.features, FEATURES),
-            ("weighting", self.weighting, WEIGHTINGS),
-        )
+        radius = checks.integer("radius", self.radius, 0, 32, "3 is usual for 64 bits")
+        object.__setattr__(self, "radius", radius)
+        frequencies = checks.optional(checks.text, "frequencies", self.frequencies, "give the digest of a table")
+        object.__setattr__(self, "frequencies", frequencies)
+        self._check(bits=(64, 128), features=FEATURES, weighting=WEIGHTINGS)
         if self.weighting == "tfidf" and self.features != "tokens":
             raise ParameterError("weighting 'tfidf' is for tokens; of shingles take 'tf' or 'log'")
         if self.weighting != "tfidf" and self.frequencies is not None:
@@ -367,20 +314,20 @@ def choose_recipe(
 
     Raises
     ------
-    ParameterError
-        If one is impossible or is of the other method.
+    ParameterError, ArgumentTypeError
+        If one is impossible, of another type or of the other method.
     """
-    if method == "minhash":
+    if checks.one_of("method", method, METHODS) == "minhash":
         if radius is not None:
-            raise ParameterError(f"radius {radius} is for simhashes; add method simhash or leave it out")
+            raise ParameterError(f"radius {checks.shown(radius)} is for simhashes; add method simhash or leave it out")
         return Recipe.choose(
             0.8 if threshold is None else threshold, 0.99 if recall is None else recall, filter, **rest
         )
-    if method != "simhash":
-        raise ParameterError(f"method {method!r} is not one of {', '.join(METHODS)}")
     for name, value in (("recall", recall), ("filter", filter)):
         if value is not None:
-            raise ParameterError(f"{name} {value} is for min-hash; by simhash the radius decides what is near")
+            raise ParameterError(
+                f"{name} {checks.shown(value)} is for min-hash; by simhash the radius decides what is near"
+            )
     return SimhashRecipe(threshold=threshold, radius=3 if radius is None else radius, **rest)
 
 
@@ -394,7 +341,7 @@ def recipe_from_json(text: str | bytes, name: str) -> AnyRecipe:
         if found is None:
             raise _unreadable(name)
         if type(found) is not type(here) or found != here:
-            shown = shorten(str(found), 60)
+            shown = found[:60] if isinstance(found, str) else checks.shown(found)
             raise RecipeMismatchError(f"{name}: made under {key} {shown}, this version has {here}; make it again")
     kind: Any = {"minhash": Recipe, "simhash": SimhashRecipe}.get(str(stored.get("method")))
     if kind is None or set(stored) != {each.name for each in fields(kind)} | _BESIDE_FIELDS:

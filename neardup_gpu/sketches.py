@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,7 +70,7 @@ def check_columns(schema: pa.Schema, recipe: AnyRecipe, path: str | Path) -> Non
                 raise DamagedError(f"{path}: column {name!r} is {kind}, its recipe makes {wanted}; sketch it again")
 
 
-def read_sketches(paths: list[str | Path], r: int | None = None) -> tuple[pa.Table, Recipe]:
+def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa.Table, Recipe]:
     """Sketches of several files as one table, and their common recipe.
 
     Parameters

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .data import Ragged
-from .errors import OutputError
+from .errors import OutputError, ResourceError, want
 
 
 class Spool:
@@ -35,6 +35,8 @@ class Spool:
         try:
             self._file = tempfile.TemporaryFile(dir=self.folder, prefix="neardup-", buffering=0)  # noqa: SIM115
         except OSError as error:
+            if wanting := want(error):
+                raise ResourceError(wanting) from error
             raise OutputError(f"{self.folder}: {error.strerror}; name another folder with --temp-dir") from None
         self._starts = [np.zeros(1, np.int64)]
         self.num_values = 0
@@ -81,13 +83,18 @@ class Spool:
         return Ragged(values, offsets)
 
     def _read(self, view: memoryview, position: int) -> None:
-        self._file.seek(position)
-        while view:
-            count = self._file.readinto(view)  # type: ignore[attr-defined]
-            if not count:
-                raise OutputError(f"{self.folder}: the temporary file ended early; was it cut?")
-            view = view[count:]
-        self._file.seek(0, os.SEEK_END)
+        try:
+            self._file.seek(position)
+            while view:
+                count = self._file.readinto(view)  # type: ignore[attr-defined]
+                if not count:
+                    raise OutputError(f"{self.folder}: the temporary file ended early; was it cut?")
+                view = view[count:]
+            self._file.seek(0, os.SEEK_END)
+        except OutputError:
+            raise
+        except OSError as error:
+            raise OutputError(f"{self.folder}: {error.strerror}; name another disk with --temp-dir") from None
 
 
 class DeviceSpool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .checksums import seal, verify_footer, verify_pages
-from .errors import InputError, NeardupError, ResourceError
+from .errors import InputError, NeardupError, ResourceError, want
 
 
 class TableWriter(contextlib.AbstractContextManager):
@@ -79,9 +79,9 @@ def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]
         raise
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except MemoryError:
-        raise ResourceError(f"{path}: there is not enough memory to read it; free some or divide the file") from None
-    except (OSError, pa.ArrowException, ValueError) as error:
+    except (OSError, MemoryError, pa.ArrowException, ValueError) as error:
+        if wanting := want(error):
+            raise ResourceError(wanting) from error
         why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"{path}: cannot be read as Parquet ({why})") from None
 

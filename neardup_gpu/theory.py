@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+from . import checks
 from .errors import ParameterError
 
 PRESETS: dict[str, tuple[int, int, int]] = {
@@ -24,6 +25,10 @@ PRESETS: dict[str, tuple[int, int, int]] = {
 }
 
 MAX_FEATURES = 1000  # C(k, i) and the powers beside it stay inside a float64 up to here
+MAX_GROUP = 2**20  # samples in a feature; far beyond it nothing but identical documents would agree
+MAX_TRIALS = 10**7  # of sums with a term for each trial, which take seconds then
+MAX_AREA = 50_000  # k * k * s of `error_areas`, which has k terms at each of many steps a sample
+MAX_BITS = 1000  # of an id; 2**bits is a float64
 
 # The cost model of `choose_filter`, per document and core, for documents of Broder's typical size (1997, 4.1). The
 # times were measured on an AMD EPYC (Zen 4, AVX-512), as differences between whole runs on bills and on pages made from
@@ -36,23 +41,25 @@ NEIGHBOURS = 14.0  # scale of the prior of resemblance, see `false_candidates`
 COLLECTION = 10_000  # documents of the collections that the prior was measured on
 
 
-def check_filter(k: int, s: int, r: int) -> None:
-    """Raise ParameterError unless 1 <= r <= k <= 1000 and s >= 1 are whole numbers."""
-    for name, value in (("k", k), ("s", s), ("r", r)):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ParameterError(f"filter: {name} = {value!r} is not a whole number; give k,s,r such as 6,14,2.")
-    if not (1 <= r <= k <= MAX_FEATURES and s >= 1):
+def check_filter(k: int, s: int, r: int) -> tuple[int, int, int]:
+    """The filter in Python's integers.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        Unless 1 <= r <= k <= 1000 and 1 <= s <= 2**20 are whole numbers.
+    """
+    k, s, r = (
+        checks.integer(f"filter {name}", value, -math.inf, hint="give k,s,r such as 6,14,2")
+        for name, value in (("k", k), ("s", s), ("r", r))
+    )
+    if not (1 <= r <= k <= MAX_FEATURES and 1 <= s <= MAX_GROUP):
         raise ParameterError(
-            f"filter {k},{s},{r}: needs 1 <= r <= k <= {MAX_FEATURES} and s >= 1 "
+            f"filter {checks.shown(k)},{checks.shown(s)},{checks.shown(r)}: "
+            f"needs 1 <= r <= k <= {MAX_FEATURES} and 1 <= s <= {MAX_GROUP:,} "
             "(r of k features, each of s samples); give k,s,r such as 6,14,2."
         )
-
-
-def check_fraction(name: str, value: float, *, zero: bool = True, one: bool = True) -> None:
-    """Raise ParameterError unless `value` lies between 0 and 1; `zero` and `one` say whether the ends are allowed."""
-    if not 0 <= value <= 1 or (value == 0 and not zero) or (value == 1 and not one):
-        low, high = "[" if zero else "(", "]" if one else ")"
-        raise ParameterError(f"{name} = {value!r} is outside {low}0, 1{high}; give a number such as 0.8.")
+    return k, s, r
 
 
 def parse_filter(text: str) -> tuple[int, int, int]:
@@ -69,7 +76,7 @@ def parse_filter(text: str) -> tuple[int, int, int]:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For anything else; the message lists the presets.
 
     Examples
@@ -77,17 +84,16 @@ def parse_filter(text: str) -> tuple[int, int, int]:
     >>> parse_filter("altavista"), parse_filter("20, 5, 1")
     ((6, 14, 2), (20, 5, 1))
     """
-    name = text.strip().lower()
+    name = checks.text("filter", text, f"give k,s,r or one of {', '.join(PRESETS)}").strip().lower()
     if name in PRESETS:
         return PRESETS[name]
     try:
         k, s, r = (int(part) for part in name.split(","))
     except ValueError:
         raise ParameterError(
-            f"filter {text!r}: neither three whole numbers k,s,r nor one of {', '.join(PRESETS)}."
+            f"filter {checks.shown(text)}: neither three whole numbers k,s,r nor one of {', '.join(PRESETS)}."
         ) from None
-    check_filter(k, s, r)
-    return k, s, r
+    return check_filter(k, s, r)
 
 
 # The filter curve
@@ -95,7 +101,6 @@ def parse_filter(text: str) -> tuple[int, int, int]:
 
 def _agree(x: float, s: int) -> tuple[float, float]:
     """Probability that a group of s samples agrees, x**s, and that it does not, each to full relative precision."""
-    check_fraction("resemblance", x)
     if x == 0:
         return 0.0, 1.0
     return x**s, -math.expm1(s * math.log(x))
@@ -123,7 +128,7 @@ def pass_probability(x: float, k: int, s: int, r: int) -> float:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For x outside [0, 1] or an impossible filter.
 
     Notes
@@ -135,7 +140,10 @@ def pass_probability(x: float, k: int, s: int, r: int) -> float:
     >>> round(pass_probability(0.909, 6, 14, 2), 2)
     0.5
     """
-    check_filter(k, s, r)
+    return _pass(checks.fraction("x", x), *check_filter(k, s, r))
+
+
+def _pass(x: float, k: int, s: int, r: int) -> float:
     return _binomial(*_agree(x, s), k, r, k)
 
 
@@ -145,7 +153,10 @@ def miss_probability(x: float, k: int, s: int, r: int) -> float:
     Small values are exact to about 1e-13 of themselves, where 1 - `pass_probability` has no digits left. Arguments,
     errors and source as in `pass_probability`; cost: r terms.
     """
-    check_filter(k, s, r)
+    return _miss(checks.fraction("x", x), *check_filter(k, s, r))
+
+
+def _miss(x: float, k: int, s: int, r: int) -> float:
     return _binomial(*_agree(x, s), k, 0, r - 1)
 
 
@@ -166,7 +177,7 @@ def inverse(probability: float, k: int, s: int, r: int) -> float:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For a probability outside [0, 1] or an impossible filter.
 
     Notes
@@ -174,16 +185,16 @@ def inverse(probability: float, k: int, s: int, r: int) -> float:
     P is strictly increasing in x, so bisection finds it; above one half it works on 1 - P, which keeps its digits
     there.
     """
-    check_fraction("probability", probability)
-    check_filter(k, s, r)
+    probability = checks.fraction("probability", probability)
+    k, s, r = check_filter(k, s, r)
     if probability in (0.0, 1.0):
-        return float(probability)
+        return probability
     low, high = 0.0, 1.0
     while low < (middle := (low + high) / 2) < high:
         if probability <= 0.5:
-            below = pass_probability(middle, k, s, r) < probability
+            below = _pass(middle, k, s, r) < probability
         else:
-            below = miss_probability(middle, k, s, r) > 1 - probability
+            below = _miss(middle, k, s, r) > 1 - probability
         low, high = (middle, high) if below else (low, middle)
     return high
 
@@ -207,10 +218,10 @@ def half_s(threshold: float, k: int, r: int) -> float:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For a threshold outside (0, 1) or an impossible k, r.
     """
-    check_fraction("threshold", threshold, zero=False, one=False)
+    threshold = checks.fraction("threshold", threshold, zero=False, one=False)
     return math.log(inverse(0.5, k, 1, r)) / math.log(threshold)
 
 
@@ -221,17 +232,15 @@ def slope_s(threshold: float) -> float:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For a threshold outside (0, 1).
     """
-    check_fraction("threshold", threshold, zero=False, one=False)
-    return -1 / math.log(threshold)
+    return -1 / math.log(checks.fraction("threshold", threshold, zero=False, one=False))
 
 
 def slope_threshold(s: int) -> float:
     """The threshold at which x**s is steepest, exp(-1 / s): the inverse of `slope_s`."""
-    check_filter(1, s, 1)
-    return math.exp(-1 / s)
+    return math.exp(-1 / checks.integer("s", s, 1, MAX_GROUP))
 
 
 def _simpson(function: Callable[[float], float], start: float, stop: float, intervals: int) -> float:
@@ -259,18 +268,20 @@ def error_areas(threshold: float, k: int, s: int, r: int) -> tuple[float, float]
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For a threshold outside [0, 1] or an impossible filter.
 
     Notes
     -----
     Source: Broder 2000, section 4, who calls the uniform prior unrealistic; `choose_filter` uses a measured one.
     """
-    check_fraction("threshold", threshold)
-    check_filter(k, s, r)
+    threshold = checks.fraction("threshold", threshold)
+    k, s, r = check_filter(k, s, r)
+    if k * k * s > MAX_AREA:
+        raise ParameterError(f"filter {k},{s},{r}: too large for its areas; k * k * s is {MAX_AREA:,} at most")
     intervals = 32 * k * s + 512
-    below = _simpson(lambda x: pass_probability(x, k, s, r), 0.0, threshold, intervals)
-    above = _simpson(lambda x: miss_probability(min(x, 1.0), k, s, r), threshold, 1.0, intervals)
+    below = _simpson(lambda x: _pass(x, k, s, r), 0.0, threshold, intervals)
+    above = _simpson(lambda x: _miss(min(x, 1.0), k, s, r), threshold, 1.0, intervals)
     return below, above
 
 
@@ -305,20 +316,20 @@ def false_candidates(threshold: float, k: int, s: int, r: int) -> float:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For a threshold outside (0, 1] or an impossible filter.
     """
-    check_fraction("threshold", threshold, zero=False)
-    check_filter(k, s, r)
+    return _false_candidates(checks.fraction("threshold", threshold, zero=False), *check_filter(k, s, r))
+
+
+def _false_candidates(threshold: float, k: int, s: int, r: int) -> float:
     # In u = ln(x): P falls as C(k, r) * exp(s * r * u), so what lies below the start is less than exp(-30) of it.
     farthest = math.log(NEIGHBOURS / (COLLECTION + NEIGHBOURS))
     stop = math.log(threshold)
     start = max(farthest, min(stop, -math.log(math.comb(k, r)) / (s * r)) - 30 / (s * r))
     if start >= stop:
         return 0.0
-    return _simpson(
-        lambda u: NEIGHBOURS * math.exp(-u) * pass_probability(min(1.0, math.exp(u)), k, s, r), start, stop, 200
-    )
+    return _simpson(lambda u: NEIGHBOURS * math.exp(-u) * _pass(min(1.0, math.exp(u)), k, s, r), start, stop, 200)
 
 
 def filter_cost(threshold: float, k: int, s: int, r: int) -> float:
@@ -329,7 +340,11 @@ def filter_cost(threshold: float, k: int, s: int, r: int) -> float:
     Reading, tokens and shingles cost every filter the same and true candidates are wanted: neither is counted.
     Arguments and errors as in `false_candidates`.
     """
-    return _fixed_cost(k, s, r) + CANDIDATE_NS * false_candidates(threshold, k, s, r)
+    return _cost(checks.fraction("threshold", threshold, zero=False), *check_filter(k, s, r))
+
+
+def _cost(threshold: float, k: int, s: int, r: int) -> float:
+    return _fixed_cost(k, s, r) + CANDIDATE_NS * _false_candidates(threshold, k, s, r)
 
 
 def _fixed_cost(k: int, s: int, r: int) -> float:
@@ -337,7 +352,6 @@ def _fixed_cost(k: int, s: int, r: int) -> float:
     return SHINGLES * SAMPLE_NS * k * s + TABLE_NS * math.comb(k, r)
 
 
-@functools.cache
 def choose_filter(threshold: float, recall: float = 0.99, *, max_samples: int = 256) -> tuple[int, int, int]:
     """The cheapest filter that lets at least `recall` of the pairs at the threshold pass.
 
@@ -360,17 +374,22 @@ def choose_filter(threshold: float, recall: float = 0.99, *, max_samples: int = 
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For values out of range, and where max_samples do not suffice: a low threshold with a high recall.
 
     Notes
     -----
     Cost: a fraction of a second, once.
     """
-    check_fraction("threshold", threshold, zero=False)
-    check_fraction("recall", recall, zero=False, one=False)
-    if max_samples < 1:
-        raise ParameterError(f"max_samples = {max_samples!r} leaves nothing to compare; give a number such as 256.")
+    return _choose_filter(
+        checks.fraction("threshold", threshold, zero=False),
+        checks.fraction("recall", recall, zero=False, one=False, hint="0.99 is usual"),
+        checks.integer("max_samples", max_samples, 1, MAX_GROUP, hint="256 is usual"),
+    )
+
+
+@functools.cache
+def _choose_filter(threshold: float, recall: float, max_samples: int) -> tuple[int, int, int]:
     best: tuple[float, int, tuple[int, int, int]] | None = None
     most = min(max_samples, MAX_FEATURES)
     for r in range(1, most + 1):
@@ -384,7 +403,7 @@ def choose_filter(threshold: float, recall: float = 0.99, *, max_samples: int = 
                 break  # a longer group agrees less often
             if best is not None and _fixed_cost(k, s, r) > best[0]:
                 continue
-            option = filter_cost(threshold, k, s, r), k * s, (k, s, r)
+            option = _cost(threshold, k, s, r), k * s, (k, s, r)
             best = option if best is None else min(best, option)
     if best is None:
         raise ParameterError(
@@ -398,7 +417,7 @@ def _smallest_k(threshold: float, recall: float, s: int, r: int, most: int) -> i
     """Smallest k, r <= k <= most, with P(k,s,r)(threshold) >= recall; None where there is none. P grows with k."""
 
     def enough(k: int) -> bool:
-        return miss_probability(threshold, k, s, r) <= 1 - recall
+        return _miss(threshold, k, s, r) <= 1 - recall
 
     if most < r or not enough(most):
         return None
@@ -429,7 +448,7 @@ def expected_collisions(size: int, bits: int) -> float:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For a negative size or fewer than one bit.
 
     Notes
@@ -437,8 +456,8 @@ def expected_collisions(size: int, bits: int) -> float:
     Source: Broder 1997, section 4.1. Summed as the series C(n,2)/m - C(n,3)/m**2 + ... where n < m / 4, since the
     difference of the closed form would lose every digit.
     """
-    if size < 0 or bits < 1:
-        raise ParameterError(f"size = {size!r}, bits = {bits!r}: needs a size of 0 or more and at least one bit.")
+    size = checks.integer("size", size, 0, 2**64)
+    bits = checks.integer("bits", bits, 1, MAX_BITS)
     ids = 2**bits
     if size >= max(2, ids / 4):
         return size + ids * math.expm1(size * math.log1p(-1 / ids))
@@ -456,13 +475,13 @@ def collision_error(union_size: float, bits: int) -> float:
     It holds with probability above 99.9% over the choice of the ids. Source: Broder 1997, section 4.1. For a million
     shingles: 0.48 at 32 bits, 1.1e-10 at 64; for a thousand at 32 bits, 0.00048.
     """
-    return union_size / 2.0 ** (bits - 11)
+    return checks.number("union_size", union_size, 0, 2**64) / 2.0 ** (checks.integer("bits", bits, 1, MAX_BITS) - 11)
 
 
 def standard_error(resemblance: float, samples: int) -> float:
     """Standard deviation of the share of equal samples: sqrt(x * (1 - x) / samples) (Broder 1997, section 4.2)."""
-    check_fraction("resemblance", resemblance)
-    _check_trials(samples, "samples")
+    resemblance = checks.fraction("resemblance", resemblance)
+    samples = checks.integer("samples", samples, 1, 2**64)
     return math.sqrt(resemblance * (1 - resemblance) / samples)
 
 
@@ -483,16 +502,15 @@ def within_probability(samples: int, resemblance: float, error: float) -> float:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For a resemblance or an error outside [0, 1], or fewer than one sample.
 
     Notes
     -----
     Source: Broder 1997, section 4.2, where the sum's upper end is misprinted as s*(r - e).
     """
-    check_fraction("resemblance", resemblance)
-    check_fraction("error", error)
-    _check_trials(samples, "samples")
+    samples = checks.integer("samples", samples, 1, MAX_TRIALS)
+    resemblance, error = checks.fraction("resemblance", resemblance), checks.fraction("error", error)
     middle, margin = (Fraction(value).limit_denominator(10**9) for value in (resemblance, error))
     first = max(0, math.ceil(samples * (middle - margin)))
     last = min(samples, math.floor(samples * (middle + margin)))
@@ -505,9 +523,8 @@ def exceed_probability(samples: int, resemblance: float, estimate: float) -> flo
     Arguments, reading of decimals and errors as in `within_probability`. Broder 1997, section 4.2, uses it for the
     whole web.
     """
-    check_fraction("resemblance", resemblance)
-    check_fraction("estimate", estimate)
-    _check_trials(samples, "samples")
+    samples = checks.integer("samples", samples, 1, MAX_TRIALS)
+    resemblance, estimate = checks.fraction("resemblance", resemblance), checks.fraction("estimate", estimate)
     first = math.floor(samples * Fraction(estimate).limit_denominator(10**9)) + 1
     return min(1.0, math.fsum(_binomial_terms(samples, resemblance, first, samples)))
 
@@ -523,11 +540,6 @@ def _binomial_terms(trials: int, p: float, first: int, last: int) -> list[float]
     ]
 
 
-def _check_trials(trials: int, name: str = "trials") -> None:
-    if trials < 1:
-        raise ParameterError(f"{name} = {trials!r}: a bound needs at least one.")
-
-
 def hoeffding(trials: int, failure: float = 1e-9) -> float:
     """Deviation of a mean of `trials` values in [0, 1] exceeded with probability <= failure.
 
@@ -536,11 +548,11 @@ def hoeffding(trials: int, failure: float = 1e-9) -> float:
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For fewer than one trial or a failure outside (0, 1).
     """
-    _check_trials(trials)
-    check_fraction("failure", failure, zero=False, one=False)
+    trials = checks.integer("trials", trials, 1, 2**64)
+    failure = checks.fraction("failure", failure, zero=False, one=False, hint="0.01 is usual")
     return math.sqrt(math.log(2 / failure) / (2 * trials))
 
 
@@ -567,7 +579,7 @@ def mean_interval(mean: float, trials: int, failure: float) -> tuple[float, floa
 
     Raises
     ------
-    ParameterError
+    ParameterError, ArgumentTypeError
         For a mean outside [0, 1], negative trials or a failure outside (0, 1).
 
     Notes
@@ -575,11 +587,11 @@ def mean_interval(mean: float, trials: int, failure: float) -> tuple[float, floa
     The Chernoff bound in its sharpest form, Hoeffding 1963, theorem 1, (2.1); by section 6 it also holds for sampling
     without replacement from a finite collection.
     """
-    check_fraction("mean", mean)
-    check_fraction("failure", failure, zero=False, one=False)
+    mean = checks.fraction("mean", mean)
+    trials = checks.integer("trials", trials, 0, 2**64)
+    failure = checks.fraction("failure", failure, zero=False, one=False, hint="0.01 is usual")
     if trials == 0:
         return 0.0, 1.0
-    _check_trials(trials)
     margin = math.log(2 / failure) / trials
     return min(mean, 1 - _upper_mean(1 - mean, margin)), _upper_mean(mean, margin)
 

@@ -16,7 +16,7 @@ from strategies import STRATEGIES
 from neardup_gpu import kernels
 from neardup_gpu.kernels.launch import to_host
 
-NOT_KERNELS = ("__init__", "launch", "scalar", "unicode_table")
+NOT_KERNELS = ("__init__", "_cache", "launch", "scalar", "unicode_table")
 
 
 def kernel_modules():

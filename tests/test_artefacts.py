@@ -49,13 +49,13 @@ def test_sketches_and_pairs_may_be_replaced(file: Path) -> None:
 def test_a_result_that_is_being_read_is_not_replaced(file: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(file.parent)
     dedup("in.parquet", id_column="id", output="out")
-    before = pq.read_table("out/kept/part-00000.parquet")
+    before = pq.read_table("out/kept/in.parquet")
     for source, against in ((name, None), ("in.parquet", name)):
         if name == "out":
             source, against = "out/kept", None
         with pytest.raises(OutputError, match=r"out: holds the input .*out/kept.*, which would be lost"):
             dedup(source, id_column="id", against=against, output="out", overwrite=True)
-    assert pq.read_table("out/kept/part-00000.parquet").equals(before)
+    assert pq.read_table("out/kept/in.parquet").equals(before)
 
 
 def test_where_you_are_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -350,7 +350,7 @@ class TestMemory:
 
     @pytest.mark.parametrize("text", ["", "GB", "many", "-1", "1e9", "8XB", "0", "0.1", True, "1 2 GB", "8GBs"])
     def test_not_sizes(self, text):
-        with pytest.raises(ParameterError, match=r"gpu memory .* write 20GB, 20GiB"):
+        with pytest.raises(NeardupError, match=r"gpu memory.* write 20GB, 20GiB"):
             parse_size(text)
 
     @pytest.mark.parametrize("memory", [10**5, 8 * 10**9, 64 * 10**9])

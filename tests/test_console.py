@@ -42,9 +42,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if kernels had been compiled before: no notice of it."""
-    from neardup_gpu.kernels import launch
+    from neardup_gpu.kernels import _cache
 
-    monkeypatch.setattr(launch, "CACHE_WARM", True)
+    monkeypatch.setattr(_cache, "_announced", True)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from neardup_gpu import Pairs, Ragged
+from neardup_gpu.errors import ArgumentTypeError, ParameterError
 
 
 def int64(*values):
@@ -41,13 +42,46 @@ class TestRagged:
             (np.arange(4), int64(0, 5)),
             (np.arange(4), int64(-1, 2)),
             (np.arange(4), int64(0, 3, 2)),
-            (np.arange(4), np.array([0, 4], np.int32)),
+            (np.arange(4), np.array([0.0, 4.0])),
+            (np.arange(4), [0, 4.5]),
+            (np.arange(4), np.array([0, 2**63], np.uint64)),
+            (np.arange(4), [[0, 4]]),
+            (np.arange(4), [False, True]),
             (np.arange(4).reshape(2, 2), int64(0, 2)),
         ],
     )
     def test_invalid(self, values, offsets):
-        with pytest.raises(ValueError, match="Ragged"):
+        with pytest.raises(ValueError, match="Ragged") as raised:
             Ragged(values, offsets)
+        assert isinstance(raised.value, ParameterError)
+
+    @pytest.mark.parametrize("kind", [np.int32, np.uint64, ">i8", object])
+    def test_offsets_of_other_integers_become_int64(self, kind):
+        offsets = np.array([0, 1, 4], kind)
+        rows = Ragged(np.arange(4), offsets)
+        assert (rows.offsets.dtype, rows.offsets.tolist()) == (np.int64, [0, 1, 4])
+
+    def test_lists(self):
+        assert Ragged([7, 8, 9], [0, 1, 3])[1].tolist() == [8, 9]
+
+    def test_values_become_contiguous_and_of_this_byte_order(self):
+        for values in (np.arange(8, dtype=np.uint64)[::2], np.array([0, 2, 4, 6], ">u8")):
+            rows = Ragged(values, [0, 4])
+            assert rows.values.flags.c_contiguous and rows.values.dtype.isnative and rows[0].tolist() == [0, 2, 4, 6]
+
+    @pytest.mark.parametrize("value", [None, "abc", b"abc", 3, {1: 2}, {1}, object(), [[1], [2, 3]], iter([1])])
+    def test_not_an_array(self, value):
+        for make in (lambda: Ragged(value, [0]), lambda: Ragged([], value), lambda: Pairs(value, [1])):
+            with pytest.raises(ArgumentTypeError):
+                make()
+
+    @pytest.mark.parametrize("row", [[1.5], [-1], [2**64], ["a"], [None], [[1]], np.array([-1]), np.array([0.5])])
+    def test_rows_are_not_rounded_or_wrapped(self, row):
+        with pytest.raises(ParameterError, match=r"^rows\[1\]"):
+            Ragged.from_rows([[1], row], np.uint64)
+
+    def test_rows_of_great_integers(self):
+        assert Ragged.from_rows([[1, 2**64 - 1]], np.uint64).values.tolist() == [1, 2**64 - 1]
 
     def test_frozen(self):
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -61,6 +95,22 @@ class TestPairs:
         expected = sorted({(min(p), max(p)) for p in given_pairs if p[0] != p[1]})
         assert list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)) == expected
         assert len(pairs) == len(expected)
+
+    def test_lists(self):
+        pairs = Pairs([0, 0], [1, 2])
+        assert (pairs.left.dtype, pairs.left.tolist(), pairs.right.tolist()) == (np.int64, [0, 0], [1, 2])
+        assert Pairs(np.array([0], np.int32), np.array([1], np.uint8)).right.dtype == np.int64
+        assert len(Pairs([], [])) == 0
+
+    @pytest.mark.parametrize(("left", "right"), [([0, 1], [1]), ([0.5], [1]), ([0], [2**63]), ([-(2**70)], [1])])
+    def test_unsorted_are_not_stretched_rounded_or_wrapped(self, left, right):
+        with pytest.raises(ParameterError):
+            Pairs.from_unsorted(left, right)
+
+    @pytest.mark.parametrize("mask", [[True], [1, 0, 1], np.zeros(4, bool), np.arange(3), [True, None, False]])
+    def test_where_takes_a_bool_for_each(self, mask):
+        with pytest.raises(ParameterError, match="mask"):
+            Pairs([0, 0, 1], [1, 2, 2]).where(mask)
 
     def test_where(self):
         pairs = Pairs(int64(0, 0, 1), int64(1, 2, 2)).where(np.array([True, False, True]))
@@ -76,7 +126,10 @@ class TestPairs:
             (int64(0, 0), int64(2, 1)),
             (int64(1, 0), int64(2, 1)),
             (int64(0), int64(1, 2)),
-            (np.array([0]), np.array([1], np.int32)),
+            (np.array([0.0]), np.array([1])),
+            (np.array([0]), np.array([1], bool)),
+            (np.array([0]), np.array([2**63], np.uint64)),
+            (np.array([[0]]), np.array([[1]])),
         ],
     )
     def test_invalid(self, left, right):

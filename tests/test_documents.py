@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from neardup_gpu import dedup
 from neardup_gpu.documents import open_described, open_documents
 from neardup_gpu.errors import InputError, OutputError
 from neardup_gpu.recipe import METADATA_KEY, Recipe
@@ -82,7 +83,7 @@ def test_round_trip(tmp_path, name):
     assert extra["n"] == [3, 1, None, 2, 5, 4, 0]
     documents.write_kept(tmp_path / "kept", KEEP)
     (part,) = (tmp_path / "kept").iterdir()
-    assert part.name == "part-00000" + name[1:].replace(".pq", ".parquet")
+    assert part.name == name
     kept = open_documents(part, id_column="id")
     assert read(kept)[:2] == (["a", "c", "d", "g"], [EXPECTED[i] for i in (0, 2, 3, 6)])
     again = open_described(json.loads(json.dumps(documents.describe())))
@@ -173,8 +174,8 @@ def test_types_that_arrow_cannot_filter(tmp_path, column):
         for mask in range(8):
             keep = np.array([bool(mask >> i & 1) for i in range(3)])
             open_documents(source).write_kept(tmp_path / "kept", keep)
-            path = tmp_path / "kept/part-00000.parquet"
-            kept = pq.read_table(path) if source is data else pa.ipc.open_file(path.with_suffix(".arrow")).read_all()
+            path = tmp_path / "kept" / ("part-00000.parquet" if source is data else Path(source).name)
+            kept = pq.read_table(path) if source is data else pa.ipc.open_file(path).read_all()
             kept.validate(full=True)
             assert kept.schema == data.schema
             assert kept.to_pylist() == [row for row, k in zip(data.to_pylist(), keep, strict=True) if k]
@@ -189,7 +190,7 @@ def test_two_columns_of_one_name(tmp_path):
         with one_line(InputError, name, "2 columns named 'n'", "--keep"):
             documents.batches(["n"])
         documents.write_kept(tmp_path / "kept", np.array([True, False, True]))
-        path = tmp_path / "kept" / f"part-00000{name[1:]}"
+        path = tmp_path / "kept" / name
         kept = pq.ParquetFile(path).read() if name == "x.parquet" else pa.ipc.open_file(path).read_all()
         assert kept.schema == data.schema
         assert [column.to_pylist() for column in kept.columns] == [["x", "z"], [1, 3], [4, 6]]
@@ -349,8 +350,8 @@ def test_folder_order_and_parts(tmp_path):
     assert documents.num_files == 3
     assert read(documents, max_bytes=10_000)[:2] == (IDS, EXPECTED)
     documents.write_kept(tmp_path / "out", KEEP)
-    parts = sorted((tmp_path / "out").iterdir())
-    assert [part.name for part in parts] == [f"part-0000{i}.parquet" for i in range(3)]
+    parts = [tmp_path / "out" / name for name in ("a.parquet", "b.parquet", "sub/b.parquet")]
+    assert sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file()) == parts
     assert [pq.read_table(part)["id"].to_pylist() for part in parts] == [["a", "c", "d"], [], ["g"]]
     files = [folder / "sub/b.parquet", folder / "a.parquet", folder / "a.parquet", folder / "b.parquet"]
     assert read(open_documents(files, id_column="id"))[0] == IDS
@@ -373,10 +374,9 @@ def test_partition_folders_are_kept(tmp_path, name):
         out = tmp_path / f"out{number}"
         open_documents(source).write_kept(out, np.ones(21, bool))
         found = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
-        suffix = Path(name).suffix
-        assert found == [
-            *(f"part-00000{suffix}", f"year=2020/lang=en/part-00001{suffix}", f"year=2021/lang=en/part-00002{suffix}"),
-        ]
+        assert found == [f"{part}/{name}" for part in parts]
+    open_documents(files[1]).write_kept(tmp_path / "one", np.ones(7, bool))
+    assert (tmp_path / "one/year=2020/lang=en" / name).is_file()
 
 
 def decisions() -> pa.Table:
@@ -553,7 +553,7 @@ def test_json_lines_are_kept_as_they_were(tmp_path):
         keep = np.array([bool(mask >> i & 1) for i in range(6)])
         documents.write_kept(tmp_path / "kept", keep)
         expected = b"".join(row for row, kept in zip(rows, keep, strict=True) if kept)
-        assert (tmp_path / "kept/part-00000.jsonl").read_bytes() == expected
+        assert (tmp_path / "kept" / path.name).read_bytes() == expected
 
 
 def test_json_lines_across_blocks(tmp_path, monkeypatch):
@@ -567,7 +567,7 @@ def test_json_lines_across_blocks(tmp_path, monkeypatch):
         assert ids == list(range(200))
         assert texts == [row["text"].encode() for row in rows]
         documents.write_kept(tmp_path / "kept", np.arange(200) % 2 == 0)
-        assert read(open_documents(tmp_path / "kept" / f"part-00000{name[1:]}", id_column="id"))[0] == ids[::2]
+        assert read(open_documents(tmp_path / "kept" / name, id_column="id"))[0] == ids[::2]
     (tmp_path / "x.jsonl").write_bytes(raw + b'{"id": 200, "text": 5}\n')
     lines = raw.count(b"\n") + 1
     with one_line(InputError, f"x.jsonl line {lines}", "'text'", "a number, not text"):
@@ -838,9 +838,8 @@ def test_output_errors_do_not_show_the_temporary_folder(tmp_path, name):
         source.write_text("a")
     else:
         write(source, table())
-    part = name if name == "x.txt" else f"part-00000{source.suffix}"
-    (tmp_path / ".out.partial-abc/kept" / part).mkdir(parents=True)
-    with one_line(OutputError, f"kept/{part}: cannot be written", without="partial-"):
+    (tmp_path / ".out.partial-abc/kept" / name).mkdir(parents=True)
+    with one_line(OutputError, f"kept/{name}: cannot be written", without="partial-"):
         open_documents(source.parent).write_kept(
             tmp_path / ".out.partial-abc/kept", np.ones(1 if name == "x.txt" else 7, bool)
         )
@@ -919,3 +918,31 @@ def test_skipped_batches_do_not_depend_on_the_batch_size(tmp_path, name):
         assert read(numbered, max_bytes=max_bytes)[0] == [i for i in range(60) if not first <= i < first + 20]
     with one_line(InputError, name):
         read(open_documents(path, text_columns="text"), ["extra"])
+
+
+# Where documents lie
+
+
+def test_each_document_names_its_file_and_row(tmp_path):
+    (tmp_path / "in/cc").mkdir(parents=True)
+    (tmp_path / "in/cc/0000.jsonl.gz").write_bytes(
+        gzip.compress(b'{"text": "a"}\n\n\n{"text": "b"}\n{"text": "c"}\n\n')
+    )
+    (tmp_path / "in/0001.jsonl").write_bytes(b'\n{"text": "d"}\n')
+    result = dedup(str(tmp_path / "in"), output=tmp_path / "out", check=0)
+    places = list(zip(*(result.documents[name].to_pylist() for name in ("file", "row")), strict=True))
+    assert places == [("0001.jsonl", 2), *(("cc/0000.jsonl.gz", row) for row in (1, 4, 5))]
+    kept = sorted(path.relative_to(tmp_path / "out/kept").as_posix() for path in (tmp_path / "out/kept").rglob("*.*"))
+    assert kept == ["0001.jsonl", "cc/0000.jsonl.gz"]
+    assert pq.read_table(tmp_path / "out/documents.parquet")["file"].to_pylist() == [file for file, _ in places]
+
+
+def test_rows_that_are_skipped_have_numbers_too(tmp_path):
+    (tmp_path / "x.jsonl").write_bytes(b'{"text": "a"}\nbroken\n\n{"text": "b"}\n')
+    result = dedup(str(tmp_path / "x.jsonl"), on_error="skip", check=0)
+    assert result.documents["row"].to_pylist() == [1, 4]
+    assert result.skipped["row"].to_pylist() == [2]
+
+
+def test_documents_in_memory_have_no_file():
+    assert not {"file", "row"} & {*dedup(pa.table({"text": ["a"]}), check=0).documents.column_names}

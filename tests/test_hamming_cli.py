@@ -27,9 +27,9 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture(autouse=True)
 def warm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As if kernels had been compiled before: no notice of it. Outputs that are not named go to the test's folder."""
-    from neardup_gpu.kernels import launch
+    from neardup_gpu.kernels import _cache
 
-    monkeypatch.setattr(launch, "CACHE_WARM", True)
+    monkeypatch.setattr(_cache, "_announced", True)
     monkeypatch.chdir(tmp_path)
 
 

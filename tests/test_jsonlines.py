@@ -184,7 +184,7 @@ def test_skipped_lines_leave_the_others_as_they_were(tmp_path, monkeypatch, bloc
         assert set(documents.skipped["rows"].to_pylist()) == {1}
         keep = np.array(ids) % 2 == 0
         documents.write_kept(tmp_path / "kept", keep)
-        kept = (tmp_path / "kept/part-00000.jsonl").read_bytes()
+        kept = (tmp_path / "kept/x.jsonl").read_bytes()
         assert kept == b"".join(rows[i] + b"\n" for i in range(400) if i % 7 != 3 and i % 2 == 0)
         numbered = open_documents(tmp_path / "x.jsonl", text_columns="text", on_error="skip", max_document_bytes=2000)
         found = [i for batch in numbered.batches(max_bytes=max_bytes) for i in batch.ids.to_pylist()]

@@ -705,7 +705,7 @@ class TestSketches:
         for name, message in (("t", "no column 'num_tokens'"), ("x", "cannot be read"), ("missing", "no such file")):
             with pytest.raises(InputError, match=message):
                 find_pairs(tmp_path / f"{name}.parquet")
-        with pytest.raises(InputError, match="no sketches given"):
+        with pytest.raises(ParameterError, match="sketches: none given"):
             find_pairs([])
 
     def test_only_empty_documents(self, tmp_path):
@@ -749,7 +749,7 @@ def test_tokenize_takes_lists_arrays_and_chunks():
     for documents in (texts, pa.array(texts), chunked, pa.array(texts).dictionary_encode()):
         assert neardup_gpu.tokenize(documents, recipe).sizes.tolist() == [2, 0, 1]
     assert len(neardup_gpu.tokenize([], recipe)) == 0
-    with pytest.raises(ParameterError, match="one string given; put it into a list"):
+    with pytest.raises(NeardupError, match="one string given; put it into a list"):
         neardup_gpu.tokenize("one two", recipe)
 
 

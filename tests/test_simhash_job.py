@@ -389,7 +389,7 @@ class TestRecipes:
         for arguments in ({"method": "md5"}, {"radius": 3}, {"method": "simhash", "recall": 0.9}):
             with pytest.raises(ParameterError, match=r"method|radius|recall"):
                 choose_recipe(**arguments)
-        with pytest.raises(ParameterError, match="the recipe holds them"):
+        with pytest.raises(ParameterError, match="recipe and radius: the recipe holds that"):
             dedup(corpus(["a"]), recipe=SimhashRecipe(), radius=3)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Ragged
-from neardup_gpu.errors import OutputError
+from neardup_gpu.errors import OutputError, ResourceError
 from neardup_gpu.spool import Spool
 
 ROWS = st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=5), max_size=8)
@@ -52,3 +52,31 @@ def test_a_full_disk(tmp_path):
                 spool.append(Ragged.from_rows([np.arange(1000)], np.uint64))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_disk_that_fails_when_read(tmp_path, monkeypatch):
+    with Spool(tmp_path) as spool:
+        spool.append(Ragged.from_rows([[1, 2, 3]], np.uint64))
+
+        class Failing:
+            def seek(self, *_):
+                raise OSError(5, "Input/output error")
+
+            def close(self):
+                pass
+
+        spool._file.close()
+        monkeypatch.setattr(spool, "_file", Failing())
+        with pytest.raises(OutputError, match=r"Input/output error; name another disk with --temp-dir"):
+            spool.gather(np.array([0]))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits on open files are POSIX's")
+def test_too_many_open_files(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(ResourceError, match=r"more files are open than may be; raise the limit \(ulimit -n\)"):
+            Spool(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

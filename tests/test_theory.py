@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from neardup_gpu import theory
-from neardup_gpu.errors import ParameterError
+from neardup_gpu.errors import NeardupError, ParameterError
 
 ALTAVISTA = (6, 14, 2)
 
@@ -252,7 +252,7 @@ class TestParsing:
 
     @pytest.mark.parametrize("bad", [(6, 14, 7), (6, 14, 2.0), (True, 1, 1), (6, -1, 2)])
     def test_functions_check_too(self, bad: tuple[int, int, int]) -> None:
-        with pytest.raises(ParameterError):
+        with pytest.raises(NeardupError, match="filter"):
             theory.pass_probability(0.5, *bad)
 
     @pytest.mark.parametrize("x", [-0.1, 1.1, math.nan])

@@ -6,6 +6,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Iterator
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 import numpy as np
@@ -125,7 +126,7 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
             if hasattr(items, "close"):
                 items.close()
 
-    thread = threading.Thread(target=work, name="neardup-read", daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(work,), name="neardup-read", daemon=True)
     thread.start()
     try:
         while True:

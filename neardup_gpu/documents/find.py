@@ -45,10 +45,17 @@ ABOUT = (  # text files of these names are about the data that they lie beside
     *("contributing", "authors", "contributors", "code_of_conduct", "security", "acknowledgements", "attribution"),
 )
 
-# Why a file that was found is not read.
-OTHER_KINDS, ABOUT_DATA, UNDERSCORED = "of other kinds", "about the data", "beginning with an underscore"
-RESULTS, ARTEFACTS = "results of dedup", "made by neardup"
-SPECIAL, DANGLING, AGAIN = "pipes, sockets or devices", "links to nothing", "reached a second time"
+LEFT_OUT = {
+    "other_kinds": "files of other kinds",
+    "about_the_data": "files about the data",
+    "underscored": "names that begin with an underscore",
+    "results": "results of dedup",
+    "artefacts": "files that neardup made",
+    "special": "pipes, sockets and devices",
+    "dangling": "links to nothing",
+    "again": "other names of what is read",
+}
+"""Why something that was found is not read, as reports call it and as a person reads it."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +187,7 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
     how = "pattern" if pattern else "folder"
     for entry in entries:
         if asked is None and kind_of(entry.inside) is None:
-            found.leave_out(OTHER_KINDS, name_of(entry.inside))
+            found.leave_out("other_kinds", name_of(entry.inside))
             continue
         name = name_of(entry.inside)
         if escaped_name(name) != name:
@@ -199,8 +206,8 @@ def _nothing(source: str, pattern: str, glob: str | None, is_result: bool, found
         inside = " among the rows that this result kept" if is_result else ""
         way = "" if is_uri(source) or not pattern else _way_for_texts(source, several)
         return f"no file matches {pattern or glob!r}{inside}{way}."
-    if RESULTS in found.left_out:
-        results = ", ".join(found.left_out[RESULTS][:3])
+    if "results" in found.left_out:
+        results = ", ".join(found.left_out["results"][:3])
         return f"no file to read in this folder but results of dedup ({results}); name one to read the rows it kept."
     return f"no file to read in this folder; it may hold {SUPPORTED}. Other files: --glob."
 
@@ -212,7 +219,7 @@ def _without_about(found: Found) -> Found:
     files, found.files = found.files, []
     for file in files:
         if file.kind == "text" and PurePosixPath(file.path).name.partition(".")[0].lower() in ABOUT:
-            found.leave_out(ABOUT_DATA, file.name)
+            found.leave_out("about_the_data", file.name)
         else:
             found.files.append(file)
     return found
@@ -237,11 +244,10 @@ def _check_file(path: str) -> None:
     """Refuse what is neither a file nor a folder, before it is opened, which may wait for ever; and what neardup left
     behind or wrote about documents."""
     with _asking(path):
-        mode = os.stat(path).st_mode
+        mode, whole = os.stat(path).st_mode, Path(os.path.abspath(path))
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
         raise InputError(f"{_shown(path)}: {kind}, not a file; write what it gives to a file, and name that.")
-    whole = Path(os.path.abspath(path))
     local = fs.LocalFileSystem()
     for folder in (whole, *whole.parents):
         if re.fullmatch(r"\..+\.partial", folder.name) and (folder / "lock").exists():
@@ -282,7 +288,7 @@ class _Walk:
                 while folders:
                     inside, real, states = folders.pop()
                     if (real, states) in seen:
-                        found.leave_out(AGAIN, inside)
+                        found.leave_out("again", inside)
                         continue
                     seen.add((real, states))
                     folders += self._folders(inside, real, states)
@@ -296,7 +302,7 @@ class _Walk:
         if inside and {"report.json", "documents.parquet"} <= {entry.name for entry in entries}:
             only_kept = _is_result(fs.LocalFileSystem(), real)
             if only_kept and "kept" not in self.pattern.names:
-                self.found.leave_out(RESULTS, inside)
+                self.found.leave_out("results", inside)
                 return
         for entry in entries:
             selected, below = self.pattern.step(states, entry.name)
@@ -305,7 +311,7 @@ class _Walk:
             path = f"{inside}/{entry.name}" if inside else entry.name
             if _is_hidden(entry.name):
                 if selected and _is_underscored(entry.name) and entry.is_file():
-                    self.found.leave_out(UNDERSCORED, path)
+                    self.found.leave_out("underscored", path)
             elif entry.is_symlink():
                 self._link(path, entry, real, selected, below)
             elif entry.is_dir():
@@ -321,27 +327,27 @@ class _Walk:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                 raise
             if selected:
-                self.found.leave_out(DANGLING, path)
+                self.found.leave_out("dangling", path)
             return
         target = os.path.realpath(entry.path)
         if not stat.S_ISDIR(status.st_mode):
             if selected:
                 self._file(path, status, target, by_link=True)
         elif below and f"{folder}/".startswith(f"{target.rstrip('/')}/"):
-            self.found.leave_out(AGAIN, path)
+            self.found.leave_out("again", path)
         elif below:
             self.links.append((path, target, below))
 
     def _file(self, path: str, status: os.stat_result, real: str, by_link: bool) -> None:
         if not stat.S_ISREG(status.st_mode):
-            self.found.leave_out(SPECIAL, path)
+            self.found.leave_out("special", path)
             return
         entry = _Entry(by_link, path, _identity(status, real))
         before = self.files.setdefault(entry.real, entry)
         if before is not entry:
             better, worse = sorted((before, entry))
             self.files[entry.real] = better
-            self.found.leave_out(AGAIN, worse.inside)
+            self.found.leave_out("again", worse.inside)
 
 
 def _identity(status: os.stat_result, real: str) -> str:
@@ -371,10 +377,10 @@ def _list(system: fs.FileSystem, root: str, pattern: Pattern, found: Found) -> l
             continue
         result = next((folder for folder in results if inside.startswith(f"{folder}/")), None)
         if result is not None and not ("kept" in pattern.names and inside.startswith(f"{result}/kept/")):
-            found.leave_out(RESULTS, result)
+            found.leave_out("results", result)
         elif _is_hidden(name):
             if _is_underscored(name):
-                found.leave_out(UNDERSCORED, inside)
+                found.leave_out("underscored", inside)
         else:
             entries.append(_Entry(False, inside, f"{root}/{inside}"))
     return entries
@@ -446,6 +452,13 @@ def relative_names(files: list[File]) -> list[str]:
                 raise InputError(f"{file.name}: {folder!r} is a file as well as a folder; rename one of them.")
             folder = folder.rpartition("/")[0]
     return names
+
+
+def names_below(files: list[File]) -> list[str]:
+    """`relative_names` with the ``key=value`` folders that all files lie in, which hold a column where data is
+    partitioned."""
+    names = relative_names(files)
+    return [partition_of(file.path.removesuffix(name)) + name for file, name in zip(files, names, strict=True)]
 
 
 def partition_of(path: str) -> str:

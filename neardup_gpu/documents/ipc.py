@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..errors import InputError
 from .batches import ahead
-from .find import File, partition_of
+from .find import File
 from .kept import Rows, filtered, writing
 from .reading import reading
 from .seen import Seen
@@ -106,9 +106,8 @@ class Ipc:
                 yield batch.select(schema.names), np.arange(row, row + num_rows)
             row += num_rows
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
-        extension = PurePosixPath(self.file.path).suffix.lower()
-        path = folder / f"{partition_of(self.file.path)}{part}{extension}"
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
+        extension, path = PurePosixPath(name).suffix.lower(), folder / name
         # As pyarrow does by itself: Feather files are compressed, other Arrow files are not.
         options = pa.ipc.IpcWriteOptions(
             compression="lz4" if extension == ".feather" else None,

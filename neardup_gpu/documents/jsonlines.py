@@ -31,7 +31,7 @@ import pyarrow.json
 
 from ..errors import InputError
 from .batches import ahead
-from .find import File, partition_of, suffix_of
+from .find import File
 from .kept import Rows, writing
 from .reading import brief, reading
 from .seen import Seen
@@ -58,6 +58,7 @@ class JsonLines:
         self.kinds: dict[str, Counter[pa.DataType]] = {}  # how often each type was seen
         with reading(self.name):
             self.seen = Seen(file)
+        self.gaps = np.array([[0, 1]])  # (row from which on, by how much its line number is greater)
         self.schema: pa.Schema = self._sample()
 
     # -------------------------------------------------------------------------------------------------- lines
@@ -140,13 +141,9 @@ class JsonLines:
             "--max-document-bytes."
         )
 
-    def line_of(self, row: int) -> int:
-        """Line number, from 1, of a row."""
-        for block in self._blocks():
-            if row < block.num_rows:
-                return int(block.lines[row])
-            row -= block.num_rows
-        raise InputError(f"{self.name}: has fewer rows than before; run again on files that do not change.")
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Line numbers, from 1, of rows of the last reading: int64, shape (rows,)."""
+        return rows + self.gaps[np.searchsorted(self.gaps[:, 0], rows, side="right") - 1, 1]
 
     # -------------------------------------------------------------------------------------------- columns and types
 
@@ -279,10 +276,14 @@ class JsonLines:
         """
         skipped = skipped or Skipped(self.policy.skips)
         asked = pa.schema([each.with_nullable(True) for each in schema])
-        row = 0
+        row, gaps = 0, [np.array([[0, 1]])]
         for block in self._blocks(skipped=skipped):
             if block.num_rows == 0:
                 continue
+            greater = block.lines - np.arange(row, row + block.num_rows)
+            changed = np.flatnonzero(np.diff(greater, prepend=gaps[-1][-1, 1]))
+            if len(changed):
+                gaps.append(np.stack([row + changed, greater[changed]], axis=1))
             table = None
             for kinds in _guesses(asked):
                 table = self._fast(block, kinds)
@@ -296,6 +297,7 @@ class JsonLines:
                     yield batch, np.arange(start, start + batch.num_rows)
                     start += batch.num_rows
             row += block.num_rows
+        self.gaps = np.concatenate(gaps)
 
     def _fast(self, block: _Block, schema: pa.Schema) -> pa.Table | None:
         """The block by pyarrow.json; None where it has to be read line by line."""
@@ -355,8 +357,8 @@ class JsonLines:
             arrays.append(pa.array(column, pa.binary()).view(kind) if is_string else pa.array(column, kind))
         return pa.RecordBatch.from_arrays(arrays, schema.names), np.array(rows, np.int64)
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
-        path = folder / f"{partition_of(self.file.path)}{part}{suffix_of(self.file)}"
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
+        path = folder / name
         with writing(path, folder), pa.output_stream(str(path), compression=self.compression) as stream:
             for block in ahead(self._blocks()):
                 keep = rows.take(block.num_rows, self.name)

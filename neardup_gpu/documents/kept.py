@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..data import arrow
-from ..errors import InputError, OutputError
+from ..errors import InputError, NeardupError, OutputError, ResourceError, want
 from .batches import ahead
 from .columns import is_view, plain_type
 from .reading import brief
@@ -81,9 +81,9 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     return plain_type(kind) if is_view(kind) else kind
 
 
-def write_parquet(folder: Path, part: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+def write_parquet(folder: Path, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """One file, decoded in a second thread while this one encodes; row groups of about 16 MiB."""
-    path = folder / f"{part}.parquet"
+    path = folder / name
     with (
         writing(path, folder),
         pq.ParquetWriter(str(path), schema, compression="zstd", write_page_checksum=True) as writer,
@@ -108,9 +108,11 @@ def writing(path: Path, folder: Path) -> Iterator[None]:
         if path != folder:
             path.parent.mkdir(parents=True, exist_ok=True)
         yield
-    except (InputError, OutputError):
+    except NeardupError:
         raise
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, MemoryError, pa.ArrowException) as error:
+        if wanting := want(error):
+            raise ResourceError(wanting) from error
         name = (folder.name / path.relative_to(folder)).as_posix()
         # What is around the folder has a temporary name until all is written.
         why = brief(str(error).replace(str(folder), folder.name or "."))

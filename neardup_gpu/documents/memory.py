@@ -67,7 +67,7 @@ class Memory:
             yield batch.select(schema.names), np.arange(row, row + batch.num_rows)
             row += batch.num_rows
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
         for field in self.schema:
             try:
                 pq.write_table(pa.schema([field]).empty_table(), pa.BufferOutputStream())
@@ -84,7 +84,7 @@ class Memory:
                     batch = whole.slice(start, step)
                     yield filtered(batch, rows.take(batch.num_rows, self.name))
 
-        write_parquet(folder, part, self.schema, kept())
+        write_parquet(folder, name, self.schema, kept())
 
 
 def as_table(source: Any) -> Any:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
-from .find import File, partition_of
+from .find import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .reading import reading
 from .seen import Seen, changed
@@ -89,8 +89,8 @@ class Parquet:
             return error
         return None
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
-        write_parquet(folder, partition_of(self.file.path) + part, self.schema, self._kept(rows))
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
+        write_parquet(folder, name, self.schema, self._kept(rows))
 
     def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
         with self._open() as parquet:

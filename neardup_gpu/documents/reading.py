@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..errors import InputError, OutputError, ResourceError
+from ..errors import InputError, NeardupError, ResourceError, want
 from .uris import masked_text
 
 
@@ -21,11 +21,11 @@ def reading(name: str, problem: str = "cannot be read") -> Iterator[None]:
     """Turn what Arrow and the system raise while reading into one line that names the file."""
     try:
         yield
-    except (InputError, OutputError):
+    except NeardupError:
         raise
-    except MemoryError as error:  # Arrow's is also an ArrowException
-        raise ResourceError(f"{name}: too little memory to read it ({brief(error)}); free some.") from error
     except FileNotFoundError:
         raise InputError(f"{name}: no such file or folder.") from None
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+    except (OSError, MemoryError, pa.ArrowException, UnicodeDecodeError) as error:
+        if wanting := want(error):
+            raise ResourceError(wanting) from error
         raise InputError(f"{name}: {problem} ({brief(error)}).") from error

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InputError, ParameterError
+from .. import checks
+from ..errors import InputError
 
 MAX_DOCUMENT_BYTES = 1 << 30
 """Bytes of one line of JSON lines, or of one text or HTML file, unless told otherwise."""
@@ -31,10 +32,9 @@ class Policy:
     max_document_bytes: int = MAX_DOCUMENT_BYTES
 
     def __post_init__(self) -> None:
-        if self.on_error not in ("stop", "skip"):
-            raise ParameterError(f"on_error {self.on_error!r} is neither 'stop' nor 'skip'")
-        if not isinstance(self.max_document_bytes, int) or self.max_document_bytes < 1:
-            raise ParameterError(f"max_document_bytes {self.max_document_bytes!r} is not a number of bytes above 0")
+        most = checks.integer("max_document_bytes", self.max_document_bytes, 1)
+        object.__setattr__(self, "on_error", checks.one_of("on_error", self.on_error, ("stop", "skip")))
+        object.__setattr__(self, "max_document_bytes", most)
 
     @property
     def skips(self) -> bool:

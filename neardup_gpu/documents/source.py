@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
+from .. import checks
 from ..data import Ragged, arrow
 from ..errors import InputError, ParameterError
 from ..html import read_page
@@ -38,7 +39,7 @@ from .columns import (
     plain_type,
     refuse_artefact,
 )
-from .find import ARTEFACTS, File, Found, escaped_name, find_files, one_kind
+from .find import LEFT_OUT, File, Found, escaped_name, find_files, names_below, one_kind
 from .ipc import Ipc
 from .jsonlines import JsonLines, json_words, mixed_integers
 from .kept import Rows, filtered, writing
@@ -141,6 +142,8 @@ def open_documents(
     ------
     InputError
         If there is nothing to read, or it cannot be read, or the columns are not as said.
+    ParameterError, ArgumentTypeError
+        If another argument is not what is said above.
 
     Notes
     -----
@@ -149,6 +152,10 @@ def open_documents(
     neardup wrote, pipes and devices, README, LICENSE and the like beside data, and files of unknown extension: all but
     the first are counted, named in the log at INFO, and in the report.
     """
+    text_columns = checks.optional(checks.columns, "text_columns", text_columns)
+    id_column = checks.optional(checks.text, "id_column", id_column, "give the name of a column")
+    other_columns = checks.columns("other_columns", other_columns, none=True)
+    html, glob = checks.flag("html", html), checks.optional(checks.text, "glob", glob, "give a pattern such as *.py")
     options: dict[str, Any] = {"html": html, "policy": Policy(on_error, max_document_bytes)}
     options |= {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
     if (source is None) == (texts is None):
@@ -210,7 +217,7 @@ def _without_artefacts(readers: list[Any], found: Found) -> list[Any]:
         if kind is None or reader.file.how == "name":
             documents.append(reader)
         else:
-            found.leave_out(ARTEFACTS, reader.name)
+            found.leave_out("artefacts", reader.name)
     return documents
 
 
@@ -219,9 +226,9 @@ def _tell(source: str, left_out: dict[str, list[str]]) -> None:
     parts = []
     for reason, names in left_out.items():
         more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-        parts.append(f"{len(names):,} {reason} ({', '.join(names[:3])}{more})")
+        parts.append(f"{LEFT_OUT[reason]}: {len(names):,} ({', '.join(names[:3])}{more})")
     if parts:
-        logger.info("%s: left out %s", source, "; ".join(parts))
+        logger.info("%s: left out, %s", source, "; ".join(parts))
 
 
 def _readers(kind: Any, files: list[File], policy: Policy) -> tuple[list[Any], list[dict[str, object]]]:
@@ -296,6 +303,9 @@ class Documents:
         self._left_out = left_out or {}
         self._passed: list[_Passed] = []
         self._unique = False
+        self._names = ["part-00000.parquet"]  # of the files that kept rows are written to, one for each reader
+        if kind not in ("memory", "text"):
+            self._names = names_below([reader.file for reader in readers])
         self.format = kind
         self.html = html
         self.id_column = id_column
@@ -477,6 +487,24 @@ class Documents:
             return column
         return decoded(column, kind)
 
+    def places(self) -> dict[str, pa.Array]:
+        """Where the documents of the last reading lie: columns `file`, its path below the folder that all files share,
+        and `row` in it, from 1 (of JSON lines the line); nothing for documents in memory.
+        """
+        if self.format == "memory":
+            return {}
+        if self.format == "text":
+            (passed,) = self._passed
+            names, files = np.flatnonzero(passed.skipped.read(passed.num_documents)), passed.reader.ids
+            rows = np.ones(passed.num_documents, np.int64)
+        else:
+            names = np.repeat(np.arange(len(self._passed)), [passed.num_documents for passed in self._passed])
+            files = self._names
+            numbers = [passed.places(np.arange(passed.num_documents)) for passed in self._passed]
+            rows = np.concatenate(numbers) if numbers else np.empty(0, np.int64)
+        file = pa.DictionaryArray.from_arrays(arrow(names.astype(np.int32)), pa.array(files, pa.string()))
+        return {"file": file, "row": arrow(rows)}
+
     def check_unique(self, ids: pa.Array | pa.ChunkedArray, what: str = "input") -> None:
         """Raise InputError if two documents of the last reading have the same id.
 
@@ -504,10 +532,8 @@ class Documents:
         """File and row of a document of the last reading."""
         for passed in self._passed:
             if number < passed.num_documents:
-                row = int(np.flatnonzero(passed.skipped.read(passed.num_documents))[number])
-                if self.format == "jsonl":
-                    return f"{passed.reader.name} line {passed.reader.line_of(row)}"
-                return f"{passed.reader.name} row {row + 1}"
+                (row,) = passed.places(np.array([number]))
+                return f"{passed.reader.name} {'line' if self.format == 'jsonl' else 'row'} {row}"
             number -= passed.num_documents
         return f"document {number + 1}"
 
@@ -566,10 +592,10 @@ class Documents:
     def write_kept(self, folder: Path, keep: np.ndarray) -> None:
         """Write the rows to keep, all their columns, in the input's format.
 
-        One part for each input file (``part-00000.parquet`` and so on), also where it keeps nothing; text files are
-        copied under their relative paths. Parts stay in their ``key=value`` folders, such as
-        ``year=2020/part-00000.parquet``, which hold a column's value where data is partitioned. Documents in memory
-        become Parquet. The caller renames the folder around `folder` once all is written.
+        One file for each data file, also where nothing of it stays, and the text files that stay, each under its path
+        below the folder that all of them share. ``key=value`` folders, which hold a column's value where data is
+        partitioned, stay even if all files share them. Documents in memory become ``part-00000.parquet``. The
+        caller renames the folder around `folder` once all is written.
 
         Parameters
         ----------
@@ -591,8 +617,8 @@ class Documents:
         rows = Rows(self._all_rows(np.asarray(keep, bool)))
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
-        for number, reader in enumerate(self._readers):
-            reader.write(folder, f"part-{number:05d}", rows)
+        for name, reader in zip(self._names, self._readers, strict=True):
+            reader.write(folder, name, rows)
         rows.finish()
 
     def _all_rows(self, keep: np.ndarray) -> np.ndarray:
@@ -702,6 +728,13 @@ class _Passed:
     reader: Any
     skipped: Skipped
     num_documents: int = 0
+
+    def places(self, numbers: np.ndarray) -> np.ndarray:
+        """Rows in their file, from 1, of some of its documents; of JSON lines the lines."""
+        rows = numbers
+        if self.skipped.ranges:
+            rows = np.flatnonzero(self.skipped.read(self.num_documents))[numbers]
+        return self.reader.places(rows) if isinstance(self.reader, JsonLines) else rows + 1
 
 
 def _identified(

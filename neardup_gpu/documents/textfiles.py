@@ -81,7 +81,7 @@ class TextFiles:
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
         return batch, np.array(rows, np.int64)
 
-    def write(self, folder: Path, part: str, rows: Rows) -> None:
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
         for path, file, seen in zip(self.ids, self.files, self.seen, strict=True):
             if not rows.take(1, file.name)[0]:
                 continue

@@ -127,7 +127,7 @@ def decisions_in_memory_as_documents(box):
     return "nd.dedup(nd.dedup('d.jsonl', id_column='id').documents, id_column='id')"
 
 
-@case(status=0, writes="out", then=counted(6, 1), says=("made by neardup", "in/s.parquet"))
+@case(status=0, writes="out", then=counted(6, 1), says=("files that neardup made", "in/s.parquet"))
 def sketches_beside_documents(box):
     box.sketches("s.parquet")
     box.documents("in/d.parquet")
@@ -195,7 +195,7 @@ def folders_elsewhere_that_link_to_each_other(box):
     return ["dedup", "in", "--id-column", "id", "-o", "out"]
 
 
-@case(status=0, writes="out", then=counted(6, 1), says="reached a second time")
+@case(status=0, writes="out", then=counted(6, 1), says="other names of what is read")
 def a_link_beside_its_file(box):
     box.documents("in/d.jsonl")
     os.symlink("d.jsonl", box / "in/latest.jsonl")
@@ -393,7 +393,7 @@ def a_device(box):
     return ["dedup", "/dev/zero", "-o", "out"]
 
 
-@case(status=0, writes="out", then=counted(6, 1), says=("1 pipes, sockets or devices", "in/p.jsonl"))
+@case(status=0, writes="out", then=counted(6, 1), says=("pipes, sockets and devices: 1", "in/p.jsonl"))
 def a_pipe_in_a_folder(box):
     box.documents("in/d.jsonl")
     os.mkfifo(box / "in/p.jsonl")
@@ -411,11 +411,11 @@ def a_pipe_that_a_pattern_names(box):
 
 def _told(box, ended):
     left_out = report_of(box)["input"]["left_out"]
-    assert left_out["of other kinds"]["files"] == 5, left_out
-    assert left_out["of other kinds"]["first"][0] == "in/0.csv", left_out
+    assert left_out["other_kinds"]["files"] == 5, left_out
+    assert left_out["other_kinds"]["first"][0] == "in/0.csv", left_out
 
 
-@case(status=0, writes="out", then=_told, says=("5 of other kinds", "in/0.csv", "and 2 more"))
+@case(status=0, writes="out", then=_told, says=("files of other kinds: 5", "in/0.csv", "and 2 more"))
 def files_of_other_kinds(box):
     texts(box, "in")
     for i in range(5):
@@ -423,7 +423,7 @@ def files_of_other_kinds(box):
     return ["dedup", "in", "-o", "out"]
 
 
-@case(status=0, writes="out", then=counted(6, 1), says=("about the data", "in/README.md"))
+@case(status=0, writes="out", then=counted(6, 1), says=("files about the data: 2", "in/README.md"))
 def a_readme_beside_data(box):
     box.documents("in/data/d.parquet")
     box.write("in/README.md", "# What this is")
@@ -460,7 +460,7 @@ def two_formats_by_a_pattern(box):
     return ["dedup", "in/*", "--id-column", "id", "-o", "out"]
 
 
-@case(status=0, writes="out", says=("beginning with an underscore", "in/_index.md"))
+@case(status=0, writes="out", says=("names that begin with an underscore: 1", "in/_index.md"))
 def an_underscore_hides_a_file_but_not_silently(box):
     texts(box, "in")
     box.write("in/_index.md", "words")
@@ -489,7 +489,7 @@ def a_result_of_texts_keeps_their_ids(box):
     )
 
 
-@case(status=0, writes="again", then=lambda box, ended: _again(box, 6), says=("1 results of dedup", "in/out"))
+@case(status=0, writes="again", then=lambda box, ended: _again(box, 6), says=("results of dedup: 1", "in/out"))
 def a_result_inside_the_input(box):
     box.result("in/out")
     (box / "d.jsonl").rename(box / "in/d.jsonl")

@@ -1,0 +1,231 @@
+"""Where compiled kernels are kept, who else may write there, and what becomes of a file that is no longer whole.
+
+A kept kernel is a pickle of machine code: whoever can write one runs their code in every process that reads it. So the
+folder is its owner's alone, and one that others can write is not used. Each file begins with a checksum, as a machine
+that loses power leaves files cut or full of zeros; a file that is not whole is compiled anew and replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import pickle
+import stat
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import FunctionCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+log = logging.getLogger("neardup_gpu")
+
+ELSEWHERE = "NEARDUP_CACHE_DIR=DIR keeps them in another folder"
+
+
+def private_folder(name: str) -> tuple[Path | None, str]:
+    """The folder of compiled kernels of that name, made where it is missing.
+
+    Parameters
+    ----------
+    name : str
+        What kernels depend on, as a hash: other sources or another Numba have a folder of their own.
+
+    Returns
+    -------
+    path or None, str
+        None where nothing can be kept, with the reason; else an empty reason.
+    """
+    try:
+        folder = Path(os.path.realpath(_home() / name))
+        _make(folder)
+        problem = None if os.name == "nt" else _shared(folder)
+    except OSError as error:
+        return None, f"{error.filename}: {error.strerror}"
+    except RuntimeError:
+        return None, "there is no home folder"
+    if problem is None and not os.access(folder, os.W_OK):
+        problem = f"{folder} cannot be written"
+    return (folder, "") if problem is None else (None, problem)
+
+
+def _home() -> Path:
+    """Where compiled kernels go: NEARDUP_CACHE_DIR, else the user's folder of caches."""
+    get = os.environ.get
+    if named := get("NEARDUP_CACHE_DIR"):
+        return Path(named)
+    if sys.platform == "win32":
+        return Path(get("LOCALAPPDATA") or Path.home()) / "neardup_gpu" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "neardup_gpu"
+    return Path(get("XDG_CACHE_HOME") or Path.home() / ".cache") / "neardup_gpu"
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it that are missing, for their owner alone whatever the umask says."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        folder.mkdir(0o700, exist_ok=True)
+
+
+def _shared(folder: Path) -> str | None:
+    """Who else could put files into a folder, or another folder in its place; None if nobody but root."""
+    own, trusted = (folder, folder.parent), {0, os.geteuid()}
+    for each in (folder, *folder.parents):
+        found = os.lstat(each)
+        if stat.S_ISLNK(found.st_mode):
+            return f"{each} has become a link"
+        if found.st_uid not in (trusted if each in own else trusted | _outside()):
+            return f"{each} belongs to another user"
+        if each != folder and found.st_mode & stat.S_ISVTX:
+            continue  # as /tmp: what lies there is renamed and removed by its owner only
+        by_group = found.st_mode & stat.S_IWGRP and (each in own or _has_others(found.st_gid))
+        if found.st_mode & stat.S_IWOTH or by_group:
+            return f"{each} can be written by other users (chmod go-w {each} ends that)"
+    return None
+
+
+def _outside() -> set[int]:
+    """The number that stands for all users that this user namespace does not know, where root is one of them.
+
+    In such a container every folder of the system belongs to it.
+    """
+    try:
+        known = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+        if any(int(outside) == 0 for _, outside, _ in known):
+            return set()
+        return {int(Path("/proc/sys/kernel/overflowuid").read_text())}
+    except (OSError, ValueError):
+        return set()
+
+
+def _has_others(group: int) -> bool:
+    """Whether users other than this one belong to a group: many systems give each user a group of their own."""
+    import grp
+    import pwd
+
+    try:
+        own = pwd.getpwuid(os.geteuid()).pw_name
+        named = set(grp.getgrgid(group).gr_mem)
+    except KeyError:
+        return True
+    return not named | {user.pw_name for user in pwd.getpwall() if user.pw_gid == group} <= {own}
+
+
+class KernelCache(FunctionCache):
+    """The compiled versions of one function, a file for each signature and CPU.
+
+    Numba's own cache believes whatever it finds, and stops where a file cannot be read or written. Here every such file
+    is one that is not there. What tells versions apart is Numba's (`_index_key`).
+
+    Parameters
+    ----------
+    function : callable
+    folder : path or None
+        None to keep nothing.
+    reason : str
+        Why nothing is kept.
+    """
+
+    def __init__(self, function: Callable, folder: Path | None, reason: str) -> None:
+        self._py_func = function  # what `_index_key` reads
+        self._folder, self._reason = folder, reason
+
+    @property
+    def cache_path(self) -> str | None:
+        return None if self._folder is None else str(self._folder)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()
+        found = None
+        if self._folder is not None:
+            path = self._path(sig, target_context.codegen())
+            try:
+                found = CompileResult._rebuild(target_context, *pickle.loads(_read(path)))
+            except FileNotFoundError:
+                pass
+            except Exception as error:  # whatever a strange file makes of a pickle
+                log.info("%s: cannot be used (%s); it is compiled anew", path, error)
+        if found is None:
+            _announce(self._folder, self._reason)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if self._folder is None or data.library.has_dynamic_globals:
+            return
+        try:
+            _write(self._path(sig, data.codegen), dumps(data._reduce()))
+        except OSError as error:
+            log.warning("compiled kernels cannot be kept (%s: %s); %s", self._folder, error.strerror, ELSEWHERE)
+            self._folder = None
+
+    def flush(self) -> None:
+        if self._folder is not None:
+            for path in self._folder.glob(f"{self._name}-*"):
+                path.unlink(missing_ok=True)
+
+    @property
+    def _name(self) -> str:
+        function, code = self._py_func, self._py_func.__code__
+        name = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}"
+        return name.replace("<", "").replace(">", "")
+
+    def _path(self, sig: Any, codegen: Any) -> Path:
+        assert self._folder is not None
+        key = hashlib.sha256(repr(self._index_key(sig, codegen)).encode()).hexdigest()[:20]
+        return self._folder / f"{self._name}-{key}"
+
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+def _read(path: Path) -> bytes:
+    """What `_write` wrote: a checksum, then the contents.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file is not there, is a link or another user's, or has changed since.
+    """
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with open(file, "rb") as opened:
+        found = os.fstat(file)
+        if os.name != "nt" and not (stat.S_ISREG(found.st_mode) and found.st_uid in (0, os.geteuid())):
+            raise ValueError("it is not a file of this user")
+        data = opened.read()
+    if hashlib.sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
+        raise ValueError("it is damaged")
+    return data[_DIGEST:]
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all; others that write it at the same time write the same."""
+    file, partial = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
+    try:
+        with open(file, "wb") as opened:
+            opened.write(hashlib.sha256(data).digest() + data)
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(partial)
+        raise
+
+
+_announced = False
+
+
+def _announce(folder: Path | None, reason: str) -> None:
+    """Say, once in a process, that it compiles now: that takes a minute for all kernels."""
+    global _announced
+    if _announced:
+        return
+    _announced = True
+    if folder is not None:
+        log.info("compiling kernels for this machine, once (about a minute)")
+    else:
+        log.warning("compiling kernels (about a minute), which are not kept: %s; %s", reason, ELSEWHERE)

@@ -1,0 +1,402 @@
+"""What public functions demand of their arguments: each demand in one place, refused in a line with the name.
+
+A wrong value is a ParameterError (a ValueError, too), a wrong type an ArgumentTypeError (a TypeError, too). Each check
+gives the argument back in the form that the package works with: NumPy's integers as Python's, lists as arrays, arrays
+contiguous and of this machine's byte order. Nothing is rounded, cut or wrapped on the way: what is not exactly of the
+wanted type is refused. Arrays on a GPU stay there, and only verdicts come to the host.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .errors import ArgumentTypeError, ParameterError
+
+if TYPE_CHECKING:
+    from .data import Pairs, Ragged
+
+T = TypeVar("T")
+
+MOST_ROWS = 2**32 - 2
+"""Most rows of a set: kernels count them in 32 bits, and one number stands for none."""
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: small ones whole, texts shortened, of others what they are."""
+    from .report import shorten
+
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
+        return f"an integer of {value.bit_length():,} bits"
+    if value is None or isinstance(value, (bool, int, float, str, bytes, os.PathLike)):
+        text = value[:100] if isinstance(value, (str, bytes)) else value
+        return shorten(repr(text), 60)
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{_article(type(value).__name__)} of {value.dtype} of shape {_shape(value.shape)}"
+    return _article(type(value).__name__)
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' or noun == 'ndarray' else 'a'} {noun}"
+
+
+def _shape(shape: Any) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def _bound(value: float) -> str:
+    """An end of a range, powers of two as such."""
+    if isinstance(value, int) and value >= 2**31:
+        power = value.bit_length() if value & (value + 1) == 0 else value.bit_length() - 1
+        for exponent in (power, power + 1):
+            if 0 <= 2**exponent - value <= 2:
+                return f"2**{exponent}" + (f" - {2**exponent - value}" if 2**exponent != value else "")
+    return str(value)
+
+
+def _hint(hint: str) -> str:
+    return f"; {hint}" if hint else ""
+
+
+# ------------------------------------------------------------------------------------------------------ one value
+
+
+def optional(check: Callable[..., T], name: str, value: Any, *rest: Any, **options: Any) -> T | None:
+    """None as it is; everything else has to pass `check`."""
+    return None if value is None else check(name, value, *rest, **options)
+
+
+def integer(name: str, value: Any, low: float = 0, high: int | None = None, hint: str = "") -> int:
+    """A whole number, Python's or NumPy's, from `low` to `high`; a bool is none."""
+    if type(value) is not int:
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            value = operator.index(value)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(f"{name}: {shown(value)} is no whole number{_hint(hint)}") from None
+    if value < low or (high is not None and value > high):
+        within = f"below {_bound(low)}" if high is None else f"outside {_bound(low)} to {_bound(high)}"
+        raise ParameterError(f"{name} {shown(value)} is {within}{_hint(hint)}")
+    return value
+
+
+def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, hint: str = "") -> float:
+    """A number from `low` to `high`; neither a bool nor NaN is one."""
+    found = _real(name, value, hint)
+    if not low <= found <= high:
+        within = (
+            f"below {_bound(low)}" if found < low and high == math.inf else f"outside {_bound(low)} to {_bound(high)}"
+        )
+        raise ParameterError(f"{name} {shown(value)} is {within if found == found else 'no number'}{_hint(hint)}")
+    return found
+
+
+def fraction(name: str, value: Any, *, zero: bool = True, one: bool = True, hint: str = "0.8 is usual") -> float:
+    """A number between 0 and 1; `zero` and `one` say whether the ends are allowed."""
+    found = _real(name, value, hint)
+    if not 0 <= found <= 1 or (found == 0 and not zero) or (found == 1 and not one):
+        ends = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
+        raise ParameterError(f"{name} {shown(value)} is outside {ends}{_hint(hint)}")
+    return found
+
+
+def _real(name: str, value: Any, hint: str) -> float:
+    if type(value) is float:
+        return value
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ArgumentTypeError(f"{name}: {shown(value)} is no number{_hint(hint)}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if operator.gt(value, 0) else -math.inf
+
+
+def three(name: str, value: Any) -> tuple[Any, Any, Any]:
+    """What holds three values: a tuple, a list, an array."""
+    try:
+        parts = () if isinstance(value, (str, bytes)) else tuple(value)
+    except TypeError:
+        parts = ()
+    if len(parts) != 3:
+        raise ArgumentTypeError(f"{name}: {shown(value)} is not three integers; give (6, 14, 2) or so")
+    return parts
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, Python's or NumPy's."""
+    if value is True or value is False:
+        return value
+    if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise ArgumentTypeError(f"{name}: {shown(value)}; give True or False")
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
+    """One of a few texts or whole numbers."""
+    choices = tuple(allowed)
+    if not isinstance(value, bool):
+        for choice in choices:
+            comparable = isinstance(value, str) if isinstance(choice, str) else hasattr(value, "__index__")
+            if comparable and value == choice:
+                return choice
+    kinds = tuple({type(choice) for choice in choices})
+    kind = ParameterError if isinstance(value, kinds) and not isinstance(value, bool) else ArgumentTypeError
+    raise kind(f"{name} {shown(value)} is not one of {', '.join(map(str, choices))}")
+
+
+def text(name: str, value: Any, hint: str = "give a text") -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name}: {shown(value)} is no text{_hint(hint)}")
+    return str(value)
+
+
+def path(name: str, value: Any) -> str:
+    """A text or a Path that may name a file."""
+    found = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    if not isinstance(found, str):
+        raise ArgumentTypeError(f"{name}: {shown(value)} is no path; give a text or a Path")
+    if not found or "\0" in found:
+        raise ParameterError(f"{name} {shown(found)} can name no file{'' if found else '; it is empty'}")
+    return found
+
+
+def paths(name: str, value: Any) -> list[str]:
+    """A path, or several in a list or tuple."""
+    if not isinstance(value, (list, tuple)):
+        return [path(name, value)]
+    if not value:
+        raise ParameterError(f"{name}: none given; name one file at least")
+    return [path(name, each) for each in value]
+
+
+def columns(name: str, value: Any, *, none: bool = False) -> list[str]:
+    """Names of columns, of which a single one may be given by itself; `none`: there may be none."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, (list, tuple)):
+        raise ArgumentTypeError(f"{name}: {shown(value)}; give the name of a column or a list of names")
+    if not value and not none:
+        raise ParameterError(f"{name}: the list is empty; name a column, or leave it out")
+    for each in value:
+        if not isinstance(each, str):
+            raise ArgumentTypeError(f"{name}: {shown(each)} is in the list, which is no name of a column")
+    return list(value)
+
+
+def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], hint: str = "") -> T:
+    """An object of a class of this package."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(_article(each.__name__) for each in kinds)
+        raise ArgumentTypeError(f"{name}: {shown(value)}; give {wanted}{_hint(hint)}")
+    return value
+
+
+def recipe_of_kind(value: Any, *kinds: type) -> Any:
+    """A recipe, of the methods that the function is for."""
+    from .recipe import Recipe, SimhashRecipe
+
+    if not isinstance(value, kinds or (Recipe, SimhashRecipe)):
+        wanted = " or ".join(_article(kind.__name__) for kind in kinds or (Recipe, SimhashRecipe))
+        made_by = " such as Recipe.choose() makes" if kinds != (SimhashRecipe,) else ""
+        raise ArgumentTypeError(f"recipe: {shown(value)}; give {wanted}{made_by}")
+    return value
+
+
+def job(device: Any, threads: Any) -> None:
+    """How a job runs; its backend, its GPU memory and its progress are checked where they are looked up."""
+    optional(integer, "device", device, 0, hint="devices are counted from 0")
+    optional(integer, "threads", threads, 1)
+
+
+# ------------------------------------------------------------------------------------------------------------ arrays
+
+
+def array(
+    name: str, value: Any, dtype: Any, shape: tuple[int | None, ...] = (None,), *, convert: bool = False, hint: str = ""
+) -> Any:
+    """An array of a dtype and a shape, in which None is any length; contiguous, of this machine's byte order, writable.
+
+    Lists become arrays if each of their values is exactly one of the dtype. Arrays of other numbers are refused: a
+    fingerprint of other bits is another fingerprint. With `convert`, which is for numbers of rows and for
+    resemblances, they are treated like lists. What cannot be written to is copied, as compiled code has one form.
+    """
+    wanted = _dtype(dtype)
+    found, listed = as_array(name, value)
+    if found.dtype != wanted and found.dtype.newbyteorder("=") != wanted:
+        refused = _unfit(name, found, wanted, shape, hint)
+        if not (listed or convert or found.dtype == object):
+            raise refused
+        if listed and found.dtype.kind == "f" and wanted.kind in "iu" and found.size:
+            found = _objects(value)  # NumPy makes floats of integers of which some need 64 bits
+        found = _exactly(found, wanted, refused)
+    if listed and found.shape == (0,) and len(shape) > 1:  # an empty list has no columns
+        found = found.reshape(0, *(length or 0 for length in shape[1:]))
+    fits = len(shape) == found.ndim and all(
+        length is None or length == there for length, there in zip(shape, found.shape, strict=True)
+    )
+    if not fits:
+        raise _unfit(name, found, wanted, shape, hint)
+    if found.dtype == wanted and found.flags.c_contiguous and getattr(found.flags, "writeable", True):
+        return found
+    return found.astype(wanted, order="C")
+
+
+def _dtype(dtype: Any) -> Any:
+    import numpy as np
+
+    try:
+        found = np.dtype(dtype if isinstance(dtype, (type, str, np.dtype)) else object)
+    except TypeError:
+        raise ArgumentTypeError(f"dtype: {shown(dtype)}; give one such as np.uint64") from None
+    if found.kind not in "biuf":
+        raise ArgumentTypeError(f"dtype: {shown(dtype)} is not of numbers; give one such as np.uint64")
+    return found
+
+
+def _objects(value: Any) -> Any:
+    import numpy as np
+
+    return np.array(value, object)
+
+
+def values(name: str, value: Any) -> Any:
+    """A one-dimensional array of anything; lists become one as NumPy reads them."""
+    found, _ = as_array(name, value)
+    if found.ndim != 1:
+        raise ParameterError(f"{name}: of shape {_shape(found.shape)}; give one dimension")
+    if not found.dtype.isnative:
+        found = found.astype(found.dtype.newbyteorder("="))
+    if found.flags.c_contiguous:
+        return found
+    return found.copy()
+
+
+def as_array(name: str, value: Any) -> tuple[Any, bool]:
+    """(the array, whether it was a list): NumPy's, or the backend's where it lies on a GPU."""
+    import numpy as np
+
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(f"{name}: a masked array; fill it or leave out what is masked")
+    if isinstance(value, np.ndarray):
+        return np.asarray(value), False
+    if hasattr(value, "__cuda_array_interface__"):
+        from neardup_gpu.kernels.launch import namespace
+
+        xp = namespace()
+        return value if isinstance(value, xp.ndarray) else xp.asarray(value), False
+    listed = isinstance(value, (list, tuple, range))
+    if not listed and not hasattr(value, "__array__"):
+        raise ArgumentTypeError(f"{name}: {shown(value)}; give an array or a list")
+    try:
+        return np.asarray(value), listed
+    except Exception:  # of whatever class converts itself
+        raise ArgumentTypeError(f"{name}: {shown(value)} cannot be read as an array") from None
+
+
+def _unfit(name: str, found: Any, wanted: Any, shape: tuple[int | None, ...], hint: str) -> ParameterError:
+    needed = _shape(["rows" if length is None else length for length in shape])
+    return ParameterError(
+        f"{name}: {found.dtype} of shape {_shape(found.shape)}; {wanted} of shape {needed} is needed{_hint(hint)}"
+    )
+
+
+def _exactly(found: Any, wanted: Any, refused: ParameterError) -> Any:
+    """Numbers as another dtype; refused unless each is the same there."""
+    import numpy as np
+
+    if found.size == 0:
+        return found.astype(wanted)
+    if wanted.kind == "f" and found.dtype.kind in "iuf":
+        return found.astype(wanted)
+    if wanted.kind in "iu" and found.dtype.kind in "iu":
+        limits = np.iinfo(wanted)
+        if int(found.min()) < limits.min or int(found.max()) > limits.max:
+            raise refused
+        return found.astype(wanted)
+    kinds: dict[str, Any] = {"i": int, "u": int, "f": (int, float), "b": bool}
+    each = found.ravel().tolist() if found.dtype == object else [None]
+    if not all(isinstance(one, kinds[wanted.kind]) and (wanted.kind == "b") == isinstance(one, bool) for one in each):
+        raise refused
+    try:
+        return np.array(each, wanted).reshape(found.shape)
+    except (OverflowError, ValueError):
+        raise refused from None
+
+
+def texts(name: str, value: Any) -> Any:
+    """Texts as an Arrow array of strings or binary; None where one is missing."""
+    import pyarrow as pa
+
+    if not isinstance(value, (pa.Array, pa.ChunkedArray)):
+        hint = "give a list of str, or an array of strings"
+        if isinstance(value, bytes) or not (hasattr(value, "__array__") or isinstance(value, (list, tuple))):
+            raise ArgumentTypeError(f"{name}: {shown(value)}; {hint}")
+        try:
+            value = pa.array(value, pa.large_string())
+        except UnicodeEncodeError as error:
+            raise ParameterError(
+                f"{name}: {shown(error.object)} is no Unicode text; give such texts as bytes"
+            ) from None
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            single = getattr(value, "ndim", 1) == 0
+            each_one = [value] if single or not hasattr(value, "__len__") else value
+            wrong = next((each for each in each_one if not isinstance(each, (str, bytes, type(None)))), error)
+            raise ArgumentTypeError(f"{name}: {shown(wrong)} is no text; {hint}") from None
+    kind, types = value.type, pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    readable = types.is_string, types.is_large_string, types.is_string_view
+    binary = types.is_binary, types.is_large_binary, types.is_binary_view
+    if not types.is_null(kind) and not any(is_kind(kind) for is_kind in (*readable, *binary)):
+        raise ArgumentTypeError(f"{name}: an array of {kind}; give one of strings")
+    return value.cast(pa.large_string()) if types.is_null(kind) else value
+
+
+def within(name: str, found: Any, low: float, high: float, what: str = "") -> Any:
+    """An array of numbers from `low` to `high`, none of them NaN."""
+    if found.size:
+        bad = ~((found >= low) & (found <= high))
+        if bad.any():
+            at = int(bad.argmax())
+            first = found.ravel()[at].item()
+            raise ParameterError(
+                f"{name}[{at}] is {shown(first)}, outside {_bound(low)} to {_bound(high)}{_hint(what)}"
+            )
+    return found
+
+
+def ragged(name: str, value: Any, dtype: Any, hint: str = "") -> Ragged:
+    """Rows of different lengths, of values of one dtype."""
+    import numpy as np
+
+    from .data import Ragged
+
+    if not isinstance(value, Ragged):
+        raise ArgumentTypeError(
+            f"{name}: {shown(value)}; give a Ragged{_hint(hint or f'Ragged.from_rows(rows, np.{np.dtype(dtype)})')}"
+        )
+    if value.values.dtype == dtype:
+        # Text comes from Arrow, whose memory cannot be written to, and that is what its kernels are compiled for.
+        if dtype is np.uint8 or getattr(value.values.flags, "writeable", True):
+            return value
+        return Ragged(value.values.copy(), value.offsets)
+    if len(value.values):
+        raise ParameterError(f"{name}: a Ragged of {value.values.dtype}; of {np.dtype(dtype)} is needed{_hint(hint)}")
+    return Ragged(value.values.astype(dtype), value.offsets)
+
+
+def pairs_within(name: str, value: Any, rows: int) -> Pairs:
+    """Pairs of rows that there are."""
+    from .data import Pairs
+
+    instance(name, value, Pairs, "Pairs.from_unsorted(left, right) makes one")
+    if len(value) and (last := int(value.right.max())) >= rows:
+        raise ParameterError(f"{name}: a pair names row {last:,}, there are {rows:,} rows; they are counted from 0")
+    return value

@@ -1,0 +1,211 @@
+"""The command `neardup` as a process: signals, standard streams and the exit status.
+
+Nothing here is slow to import, so that signals find their handler from the start.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False  # as typing's, which is slow to import
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any, TextIO
+
+BUG = 70
+"""Exit status of a mistake in this package, as sysexits.h has it."""
+
+
+def run() -> int:
+    """What the installed command calls: `main`, and the end of the process."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of which NumPy would start one for each core, for nothing
+    if os.environ.get("COLUMNS", "").isdecimal() and int(os.environ["COLUMNS"]) < 40:
+        os.environ.setdefault("TERMINAL_WIDTH", "40")  # of typer's help, which is no words but frames below it
+    status = main()
+    if status != 0:
+        # Nothing waits for what is left of the job, and nothing can fail again. Besides, Python makes a status of 130 a
+        # death by SIGINT where the interrupt went through `exec`.
+        for stream in (sys.stdout, sys.stderr):
+            _flush(stream)
+        os._exit(status)
+    for number in _ending():
+        signal.signal(number, signal.SIG_DFL)
+    return status
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Those of the process unless given.
+
+    Returns
+    -------
+    int
+        Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout, or
+        the self-test found a difference; 70 for a mistake in this package, after its traceback.
+    """
+    with _Signals() as signals, _Streams():
+        try:
+            status = _run(arguments)
+        except KeyboardInterrupt:
+            status = 130
+        except Exception as error:
+            # What was interrupted may raise something else: Numba does while it compiles, NumPy while it is imported.
+            status = 130 if signals.came else _status_of(error)
+        if status == 130:
+            _complain("interrupted; nothing was written")
+        return status
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        _complain("the working folder was removed; change to one that exists")
+        return 2
+    from .cli import app
+
+    # typer itself turns KeyboardInterrupt into 130, and gives the status of whatever left early.
+    status = app(args=arguments, prog_name="neardup", standalone_mode=False) or 0
+    sys.stdout.flush()
+    return status
+
+
+def _status_of(error: Exception) -> int:
+    """Say what went wrong, in one line unless it is a mistake in this package; the exit status."""
+    from .cli import ClickException
+    from .errors import NeardupError, want
+
+    if isinstance(error, BrokenPipeError):
+        _drop(sys.stdout)
+        return 1
+    if isinstance(error, OSError) and str(error) == f"[Errno {error.errno}] {error.strerror}":  # no file is named
+        _drop(sys.stdout)
+        _complain(f"standard output cannot be written ({error.strerror})")
+    elif isinstance(error, ClickException):
+        _complain(f"{error.format_message().rstrip('.')}. See neardup --help.")
+    elif isinstance(error, NeardupError):
+        _complain(str(error))
+    elif missing := want(error):
+        _complain(missing)
+    elif isinstance(error, OSError) and error.errno is not None:
+        _complain(f"{error.filename}: {error.strerror}" if isinstance(error.filename, str) else str(error))
+    else:
+        import traceback
+
+        traceback.print_exception(error)
+        _complain("this is a mistake in neardup itself, not in what it was given; please report the lines above")
+        return BUG
+    return 2
+
+
+def _flush(stream: TextIO | None) -> None:
+    if stream is not None:
+        try:
+            stream.flush()
+        except OSError:
+            _drop(stream)
+
+
+def _drop(stream: TextIO) -> None:
+    """Write nothing of what is left, so that it cannot fail again when the process ends."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
+
+
+def _complain(message: str) -> None:
+    from .console import note
+
+    note(f"neardup: {message}")
+
+
+# ------------------------------------------------------------------------------------------------------------- signals
+
+
+def _ending() -> list[int]:
+    """The signals that ask a process to end, as far as there are such here."""
+    return [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class _Signals:
+    """The first of these signals raises KeyboardInterrupt; the second one ends the process, whatever it is doing.
+
+    What was ignored before (nohup) stays so. Afterwards all is as the caller had it.
+    """
+
+    def __init__(self) -> None:
+        self.came = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Signals:
+        try:
+            for number in _ending():
+                before = signal.getsignal(number)
+                if before not in (signal.SIG_IGN, None):  # None: not set by Python, which could not set it again
+                    signal.signal(number, self._first)
+                    self._before[number] = before
+        except ValueError:
+            pass  # signals are the main thread's
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._lost
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.unraisablehook = self._hook
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _first(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+        ending = list(self._before)
+        # `timeout`, shells and terminals send a signal to the process and to its group: twice means once here.
+        for each in ending:
+            signal.signal(each, signal.SIG_IGN)
+        time.sleep(0.1)
+        for each in ending:  # by the system, as no handler would be called while C code runs
+            signal.signal(each, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    def _lost(self, what: sys.UnraisableHookArgs) -> None:
+        """What was raised where Python drops it, as in callbacks of the garbage collector and of imports."""
+        if issubclass(what.exc_type, KeyboardInterrupt) and self.came and hasattr(signal, "setitimer"):
+            self._before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, self._again))
+            signal.setitimer(signal.ITIMER_REAL, 0.01)  # in a moment, where it is not dropped
+        elif not issubclass(what.exc_type, MemoryError):  # others follow
+            self._hook(what)
+
+    def _again(self, number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+
+# ---------------------------------------------------------------------------------------------------- standard streams
+
+
+class _Streams:
+    """Standard streams that are there, and a standard output that takes every character.
+
+    Where a descriptor is closed, the next file that is opened would get its number, and with it what is printed.
+    """
+
+    def __enter__(self) -> None:
+        for descriptor in range(3):
+            try:
+                os.fstat(descriptor)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        self._before, self._errors = sys.stdout, getattr(sys.stdout, "errors", None)
+        if sys.stdout is None:
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")
+        elif hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="backslashreplace")
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout = self._before
+        if self._errors is not None and hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors=self._errors)

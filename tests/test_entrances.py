@@ -1,0 +1,356 @@
+"""Every parameter of every public function, given what is none of its values: one line that names it, or the answer."""
+
+import decimal
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neardup_gpu as nd
+from neardup_gpu import errors, hamming, theory
+from neardup_gpu.data import Pairs, Ragged
+from neardup_gpu.hamming import HammingIndex, TableDesign
+
+TEXTS = ["one two three four five six", "one two three four five six", "seven eight nine ten eleven twelve"]
+MASKED = np.ma.MaskedArray([1, 2], [True, False])
+
+VALUES = {
+    "None": None,
+    "text": "abc",
+    "empty text": "",
+    "lines": "a\nb\x1b[31m",
+    "bytes": b"abc",
+    "True": True,
+    "numpy bool": np.bool_(True),
+    "3": 3,
+    "numpy 3": np.int64(3),
+    "-1": -1,
+    "great": 2**70,
+    "half": 0.5,
+    "numpy half": np.float32(0.5),
+    "nan": float("nan"),
+    "infinite": float("inf"),
+    "complex": 1j,
+    "decimal": decimal.Decimal("0.5"),
+    "no list": [],
+    "list": [1],
+    "tuple": ("abc", None),
+    "set": {1},
+    "dict": {"a": {1}},
+    "object": object(),
+    "Path": Path("nowhere"),
+    "NUL": "a\0b",
+    "array": np.array([1, 2]),
+    "floats": np.array([0.5, 1.5]),
+    "objects": np.array([object()]),
+    "matrix": np.zeros((2, 2, 2)),
+    "masked": MASKED,
+    "iterator": iter([1]),
+    "function": lambda *_: None,
+    "table": pa.table({"a": [[1]]}),
+}
+
+# What may be right, by the kind of a parameter. Everything else has to be refused by its name.
+MAY_FIT = {
+    "flag": {"True", "numpy bool"},
+    "integer": {"3", "numpy 3"},
+    "count": {"3", "numpy 3", "great"},
+    "number": {"3", "numpy 3", "half", "numpy half", "infinite", "great"},
+    "fraction": {"half", "numpy half"},
+    "size": {"3", "numpy 3", "half", "numpy half"},
+    "path": {"text", "lines", "Path"},
+    "paths": {"text", "lines", "Path"},
+    "name": {"text", "lines", "empty text", "NUL"},
+    "columns": {"text", "lines", "empty text", "NUL", "no list"},
+    "names": {"text", "lines", "empty text", "NUL"},
+    "choice": set(),
+    "filter": set(),
+    "own": set(),
+    "array": {"no list"},
+    "rows": {"list", "array", "no list"},
+    "values": {"list", "array", "floats", "objects", "no list", "tuple"},
+    "lists": {"no list"},
+    "texts": {"no list", "tuple"},
+    "progress": {"function", "True"},
+    "words": {"3", "numpy 3", "list", "no list"},
+    "ids": {"list", "no list", "array"},
+    "chunks": {"no list", "list", "tuple", "set", "iterator", "dict"},
+    "source": {"text", "lines", "Path", "table", "empty text"},
+    "json": {"dict"},
+    "dtype": set(),
+    "any": set(VALUES),
+}
+
+
+def kinds(words):
+    """{"a": "flag"} of "a:flag"; a question mark after the kind adds None."""
+    return dict(word.split(":") for word in words.split())
+
+
+READ = "text_columns:names? id_column:name? html:flag glob:name? on_error:choice max_document_bytes:count"
+RUN = "backend:choice? device:integer? gpu_memory:size? threads:integer? progress:progress?"
+RECIPE = "recipe:own? method:choice threshold:fraction? recall:fraction? filter:filter?"
+HOW = "design:own? bucket_limit:count bucket_probe:count backend:choice?"
+KSR = "k:count s:count r:count"
+
+
+class World:
+    """Valid arguments for everything, in a folder of their own."""
+
+    def __init__(self, folder):
+        self.table = folder / "d.parquet"
+        pq.write_table(pa.table({"id": ["a", "b", "c"], "text": TEXTS, "date": [3, 1, 2]}), self.table)
+        self.recipe, self.simhashes = nd.Recipe.choose(), nd.SimhashRecipe()
+        self.tokens = nd.tokenize(TEXTS, self.recipe)
+        self.shingles = nd.shingle(self.tokens, self.recipe)
+        self.signatures = nd.minhash(self.shingles, self.recipe)
+        self.features = nd.supershingles(self.signatures, self.recipe)
+        self.pairs = nd.collide(self.features, self.recipe).pairs
+        self.verified = nd.verify(self.shingles, self.pairs, 0.8)
+        self.frequencies = nd.Frequencies.of(self.tokens, self.simhashes)
+        self.frequencies.save(folder / "f.parquet")
+        self.words = np.array([1, 3, 2**63], np.uint64)
+        self.index = HammingIndex(self.words, 1)
+        self.index.save(folder / "i.index")
+        nd.sketch(self.table, folder / "s.parquet", id_column="id")
+        np.save(folder / "w.npy", self.words)
+        self.folder = folder
+
+    def entrances(self):
+        """(name, function, valid arguments, kinds of all parameters)."""
+        recipe, ksr = {"recipe": self.recipe}, {"k": 6, "s": 14, "r": 2}
+        dedup = f"source:source texts:texts? against:source? {READ} {RECIPE} radius:integer? keep:name cluster:choice"
+        index = {"fingerprints": self.words, "radius": 1}
+        near = {**index, "design": TableDesign(64, 1, 20)}
+        yield (
+            "dedup",
+            nd.dedup,
+            {"source": self.table, "id_column": "id", "check": 0},
+            f"{dedup} frequencies:path? output:path? overwrite:flag {RUN} temp_dir:path? batch_bytes:count? "
+            "check:count",
+        )
+        yield (
+            "sketch",
+            nd.sketch,
+            {"source": self.table, "output": "out.parquet", "id_column": "id", "overwrite": True},
+            f"source:source texts:texts? output:path {READ} {RECIPE} frequencies:path? temp_dir:path? "
+            f"overwrite:flag {RUN}",
+        )
+        yield (
+            "find_pairs",
+            nd.find_pairs,
+            {"sketches": self.folder / "s.parquet"},
+            f"sketches:paths output:path? threshold:fraction? r:count? overwrite:flag {RUN}",
+        )
+        yield (
+            "open_documents",
+            nd.open_documents,
+            {"source": self.table},
+            f"source:source texts:texts? {READ} other_columns:columns",
+        )
+        yield "tokenize", nd.tokenize, {"documents": TEXTS, **recipe}, "documents:texts recipe:own backend:choice?"
+        yield "shingle", nd.shingle, {"tokens": self.tokens, **recipe}, "tokens:own recipe:own backend:choice?"
+        yield "minhash", nd.minhash, {"shingles": self.shingles, **recipe}, "shingles:own recipe:own backend:choice?"
+        yield (
+            "supershingles",
+            nd.supershingles,
+            {"signatures": self.signatures, **recipe},
+            "signatures:array recipe:own backend:choice?",
+        )
+        yield (
+            "simhash",
+            nd.simhash,
+            {"features": self.tokens, "recipe": self.simhashes},
+            "features:own recipe:own frequencies:own? backend:choice?",
+        )
+        yield (
+            "collide",
+            nd.collide,
+            {"features": self.features, **recipe},
+            "features:array recipe:own present:array? backend:choice?",
+        )
+        yield (
+            "verify",
+            nd.verify,
+            {"shingles": self.shingles, "candidates": self.pairs, "threshold": 0.8},
+            "shingles:own candidates:own threshold:fraction backend:choice?",
+        )
+        yield (
+            "keep",
+            nd.keep,
+            {"num_documents": 3, "verified": self.verified, **recipe},
+            "num_documents:count verified:own recipe:own pinned:array? backend:choice?",
+        )
+        yield "Ragged", Ragged, {"values": [1, 2], "offsets": [0, 2]}, "values:values offsets:rows"
+        yield "Ragged.from_rows", Ragged.from_rows, {"rows": [[1]], "dtype": np.uint64}, "rows:lists dtype:dtype"
+        yield "Pairs", Pairs, {"left": [0], "right": [5]}, "left:rows right:rows"
+        yield "Pairs.from_unsorted", Pairs.from_unsorted, {"left": [0], "right": [5]}, "left:rows right:rows"
+        yield "Pairs.where", Pairs([0], [1]).where, {"mask": [True]}, "mask:array"
+        yield (
+            "Recipe.choose",
+            nd.Recipe.choose,
+            {},
+            "threshold:fraction recall:fraction filter:filter? rest:any",
+        )
+        yield (
+            "Frequencies",
+            nd.Frequencies,
+            {"tokens": [1, 7], "counts": [1, 2], "num_documents": 5, "seed": 1},
+            "tokens:words counts:rows num_documents:count seed:count",
+        )
+        yield (
+            "Frequencies.of",
+            nd.Frequencies.of,
+            {"tokens": self.tokens, "recipe": self.simhashes},
+            "tokens:own recipe:own backend:choice?",
+        )
+        yield "Frequencies.weigh", self.frequencies.weigh, {"tokens": [1]}, "tokens:words backend:choice?"
+        yield "Frequencies.save", self.frequencies.save, {"path": "f", "overwrite": True}, "path:path overwrite:flag"
+        yield "Frequencies.load", nd.Frequencies.load, {"path": self.folder / "f.parquet"}, "path:path"
+        yield from self.of_hamming(index, near)
+        yield from self.of_theory(ksr)
+
+    def of_hamming(self, index, near):
+        search = "fingerprints:words radius:integer"
+        yield (
+            "HammingIndex",
+            HammingIndex,
+            index,
+            f"{search} ids:ids? design:own? memory:number num_queries:count? compress:flag recipe:json? "
+            "backend:choice?",
+        )
+        asked = {"fingerprints": self.words}
+        yield "HammingIndex.query", self.index.query, asked, "fingerprints:words radius:integer?"
+        yield "HammingIndex.nearest", self.index.nearest, {**asked, "count": 1}, "fingerprints:words count:count"
+        yield "HammingIndex.parts", self.index.parts, asked, "fingerprints:words radius:integer? count:count?"
+        yield "HammingIndex.save", self.index.save, {"path": "i", "overwrite": True}, "path:path overwrite:flag"
+        loaded = inspect.signature(HammingIndex.load).parameters
+        check = "check:flag" if "check" in loaded else ""
+        path = {"path": self.folder / "i.index"}
+        yield "HammingIndex.load", HammingIndex.load, path, f"path:path recipe:json? backend:choice? {check}"
+        yield "pairs", hamming.pairs, near, f"{search} {HOW} collapse:flag"
+        scanned = {"chunks": [self.words], "queries": self.words, "radius": 1}
+        yield "scan", hamming.scan, scanned, f"chunks:chunks queries:words radius:integer {HOW}"
+        yield "join", hamming.join, {**near, "queries": self.words}, f"{search} queries:words {HOW}"
+        yield "read_chunks", hamming.read_chunks, {"path": self.folder / "w.npy"}, "path:path chunk_bytes:count"
+        yield "blocks", hamming.blocks, {"bits": 64, "number": 3}, "bits:count number:count"
+        sizes = {"bits": 64, "radius": 3, "prefix": 20}
+        yield "num_tables", hamming.num_tables, sizes, "bits:count radius:integer prefix:integer"
+        yield "TableDesign", TableDesign, sizes, "bits:count radius:integer prefix:integer"
+        yield (
+            "cost",
+            hamming.cost,
+            {"design": TableDesign(64, 3, 20), "num_fingerprints": 10, "num_queries": 3},
+            "design:own num_fingerprints:number num_queries:number probe:number",
+        )
+        yield (
+            "choose",
+            hamming.choose,
+            {"num_fingerprints": 1000, "radius": 3, "num_queries": 10},
+            "num_fingerprints:count radius:integer num_queries:number bits:count probe:number memory:number "
+            "bucket_limit:number all_with_all:count",
+        )
+
+    def of_theory(self, ksr):
+        at = {"threshold": 0.8, **ksr}
+        yield "parse_filter", theory.parse_filter, {"text": "6,14,2"}, "text:filter"
+        yield "check_filter", theory.check_filter, ksr, KSR
+        yield "pass_probability", theory.pass_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR}"
+        yield "miss_probability", theory.miss_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR}"
+        yield "inverse", theory.inverse, {"probability": 0.8, **ksr}, f"probability:fraction {KSR}"
+        yield "half_point", theory.half_point, ksr, KSR
+        yield "half_s", theory.half_s, {"threshold": 0.8, "k": 6, "r": 2}, "threshold:fraction k:count r:count"
+        yield "slope_s", theory.slope_s, {"threshold": 0.8}, "threshold:fraction"
+        yield "slope_threshold", theory.slope_threshold, {"s": 3}, "s:count"
+        yield "error_areas", theory.error_areas, at, f"threshold:fraction {KSR}"
+        yield "false_candidates", theory.false_candidates, at, f"threshold:fraction {KSR}"
+        yield "filter_cost", theory.filter_cost, at, f"threshold:fraction {KSR}"
+        chosen = {"threshold": 0.8}
+        yield "choose_filter", theory.choose_filter, chosen, "threshold:fraction recall:fraction max_samples:count"
+        yield "expected_collisions", theory.expected_collisions, {"size": 3, "bits": 32}, "size:count bits:count"
+        yield "collision_error", theory.collision_error, {"union_size": 3, "bits": 32}, "union_size:number bits:count"
+        of = {"samples": 100, "resemblance": 0.8}
+        yield "standard_error", theory.standard_error, of, "resemblance:fraction samples:count"
+        within = "samples:count resemblance:fraction error:fraction"
+        yield "within_probability", theory.within_probability, {**of, "error": 0.1}, within
+        exceed = "samples:count resemblance:fraction estimate:fraction"
+        yield "exceed_probability", theory.exceed_probability, {**of, "estimate": 0.1}, exceed
+        yield "hoeffding", theory.hoeffding, {"trials": 10}, "trials:count failure:fraction"
+        interval = {"mean": 0.5, "trials": 10, "failure": 0.01}
+        yield "mean_interval", theory.mean_interval, interval, "mean:fraction trials:count failure:fraction"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    return World(tmp_path_factory.mktemp("world"))
+
+
+ATTRIBUTES = (
+    *("table", "recipe", "simhashes", "tokens", "shingles", "signatures", "features", "pairs", "verified", "words"),
+    *("folder", "frequencies", "index"),
+)
+
+
+def all_parameters():
+    """(function, parameter) of every entrance; names only, as arguments are made where tests run."""
+    made = World.__new__(World)
+    anything = type("Any", (), {"__truediv__": lambda *_: None, "__getattr__": lambda *_: None})()
+    made.__dict__ |= dict.fromkeys(ATTRIBUTES, anything)
+    return [(name, each) for name, _, _, words in made.entrances() for each in kinds(words)]
+
+
+def outcome(function, arguments):
+    """What is given back, generators emptied; or the message, which is one line whatever went wrong."""
+    try:
+        found = function(**arguments)
+        return list(found) if inspect.isgenerator(found) else found, None
+    except errors.NeardupError as error:
+        message = str(error)
+        assert message and message.isprintable() and len(message) < 400, message
+        return None, message
+
+
+ALSO_NAMED = {
+    "chunks": ["a chunk"],
+    "prefix": ["leading bits"],
+    "text": ["filter"],
+    "dtype": ["rows[0]"],
+    "device": ["backend 'gpu'"],
+    "gpu_memory": ["backend 'gpu'"],
+}
+
+
+@pytest.mark.parametrize(("entrance", "parameter"), all_parameters(), ids=lambda value: value)
+def test_whatever_a_parameter_is_given(world, entrance, parameter, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    function, arguments, words = next(found[1:] for found in world.entrances() if found[0] == entrance)
+    kind = kinds(words)[parameter]
+    fits = MAY_FIT[kind.removesuffix("?")] | ({"None"} if kind.endswith("?") else set())
+    if parameter == "rest":
+        return
+    assert outcome(function, arguments)[1] is None
+    for label, value in VALUES.items():
+        if isinstance(value, type(iter([]))):
+            value = iter([1])
+        found, message = outcome(function, {**arguments, parameter: value})
+        if label not in fits:
+            assert message is not None, f"{label} passed as {parameter}: {found!r}"
+            named = {parameter, parameter.replace("_", " "), parameter.rstrip("s"), *ALSO_NAMED.get(parameter, ())}
+            assert kind.startswith("source") or any(name in message for name in named), f"{label}: {message}"
+
+
+def test_every_public_function_and_parameter_is_tried(world):
+    tried = {name: (function, set(kinds(words))) for name, function, _, words in world.entrances()}
+    for name, (function, parameters) in tried.items():
+        assert parameters == set(inspect.signature(function).parameters), name
+    functions = {name for name in nd.__all__ if inspect.isfunction(getattr(nd, name))}
+    for module in (theory, hamming):
+        functions |= {
+            name
+            for name, value in vars(module).items()
+            if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+        }
+    assert functions - set(tried) <= {"slices", "is_index", "choose_filter"}

@@ -1,0 +1,60 @@
+"""Type checkers see what every public name is: in typing/calls.py they refuse what is marked as wrong, and no more."""
+
+import ast
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import neardup_gpu
+
+ROOT = Path(__file__).parent.parent
+CALLS = ROOT / "tests" / "typing" / "calls.py"
+WRONG = {number for number, line in enumerate(CALLS.read_text().splitlines(), 1) if line.endswith("# wrong")}
+
+
+def run(*words):
+    done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, capture_output=True, text=True, timeout=480)
+    assert done.returncode in (0, 1), done.stderr + done.stdout
+    return done.stdout
+
+
+def test_mypy():
+    found = [json.loads(line) for line in run("mypy", "--output", "json", str(CALLS)).splitlines() if line[:1] == "{"]
+    refused = {each["line"]: each["message"] for each in found if each["severity"] == "error"}
+    assert {Path(each["file"]).name for each in found} == {CALLS.name}
+    assert set(refused) == WRONG, {line: refused.get(line) for line in set(refused) ^ WRONG}
+
+
+def test_pyright(tmp_path):
+    """By basedpyright, which is pyright with its own Node, so that nothing has to be downloaded."""
+    if importlib.util.find_spec("basedpyright") is None:
+        pytest.skip("basedpyright is not installed")
+    settings = {"include": [str(CALLS)], "extraPaths": [str(ROOT)], "typeCheckingMode": "standard"}
+    settings |= {"reportMissingImports": False, "reportMissingModuleSource": False}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    words = "--project", str(tmp_path), "--pythonpath", sys.executable, "--outputjson"
+    found = json.loads(run("basedpyright", *words))["generalDiagnostics"]
+    refused = {each["range"]["start"]["line"] + 1: each["message"] for each in found if each["severity"] == "error"}
+    assert set(refused) == WRONG, {line: refused.get(line) for line in set(refused) ^ WRONG}
+
+
+def test_what_checkers_see_is_what_there_is():
+    tree = ast.parse(Path(neardup_gpu.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom) and node.level]
+    seen = {name.name: node.module for node in imports for name in node.names}
+    assert sorted(seen) == sorted(neardup_gpu.__all__)
+    for name, module in seen.items():
+        home = importlib.import_module(f"neardup_gpu.{module or name}")
+        assert getattr(neardup_gpu, name) is (getattr(home, name) if module else home)
+
+
+def test_every_error_is_public():
+    from neardup_gpu import errors
+
+    classes = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    assert classes <= set(neardup_gpu.__all__)

@@ -1,0 +1,130 @@
+"""Calls as users write them. Type checkers have to refuse the lines that end in `# wrong`, and no others.
+
+Nothing here is run.
+"""
+# ruff: noqa: B018
+
+from pathlib import Path
+from typing import Any, assert_type
+
+import numpy as np
+
+import neardup_gpu as nd
+from neardup_gpu import hamming, theory
+from neardup_gpu.errors import ArgumentTypeError, NeardupError
+
+# Jobs
+
+result = nd.dedup("bills.parquet", id_column="id", threshold=0.8)
+assert_type(result, nd.Result)
+nd.dedup(["a.jsonl", Path("b.jsonl")], text_columns=["title", "text"], filter=(6, 14, 2), output=Path("out"))
+nd.dedup(texts=["one", "two"], progress=True)
+nd.dedup("a", recipe=nd.SimhashRecipe(radius=3), gpu_memory="20GB", progress=lambda stage, done, total: None)
+assert_type(repr(result), str)
+assert_type(result.report, dict[str, Any])
+assert_type(nd.sketch("a.parquet", "s.parquet", recall=0.95), dict[str, Any])
+nd.find_pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
+assert_type(nd.open_documents("a.parquet"), nd.Documents)
+
+nd.dedup("a", threshold="0.8")  # wrong
+nd.dedup("a", threshhold=0.8)  # wrong
+nd.dedup("a", check=None)  # wrong
+nd.dedup("a", filter=(6, 14))  # wrong
+nd.dedup("a", recipe={"threshold": 0.8})  # wrong
+nd.dedup("a", progress=lambda: None)  # wrong
+nd.dedup("a", overwrite="yes")  # wrong
+nd.sketch("a.parquet", output=3)  # wrong
+nd.find_pairs(3)  # wrong
+nd.find_pairs("s.parquet", r=0.5)  # wrong
+nd.open_documents("a", html="yes")  # wrong
+result.keeps  # wrong
+nd.dedupe("a")  # wrong
+
+# Stages
+
+recipe = nd.Recipe.choose(0.8, filter="altavista")
+assert_type(recipe, nd.Recipe)
+assert_type(recipe.filter, nd.Filter)
+tokens = nd.tokenize(["one two three"], recipe)
+assert_type(tokens, nd.Ragged)
+shingles = nd.shingle(tokens, recipe, backend="cpu")
+signatures = nd.minhash(shingles, recipe)
+features = nd.supershingles(signatures, recipe)
+candidates = nd.collide(features, recipe, present=np.ones(1, bool))
+assert_type(candidates, nd.Candidates)
+assert_type(candidates.pairs, nd.Pairs)
+verified = nd.verify(shingles, candidates.pairs, recipe.threshold)
+assert_type(verified, nd.Verified)
+nd.keep(1, verified, recipe)
+near = nd.SimhashRecipe(radius=3, threshold=None)
+nd.collide(nd.simhash(tokens, near), near)
+frequencies = nd.Frequencies.of(tokens, near)
+assert_type(frequencies, nd.Frequencies)
+
+nd.minhash(shingles, near)  # wrong
+nd.minhash([[1, 2]], recipe)  # wrong
+nd.simhash(tokens, recipe)  # wrong
+nd.simhash(tokens, near, frequencies="f.parquet")  # wrong
+nd.supershingles(shingles, recipe)  # wrong
+nd.collide(features, "recipe")  # wrong
+nd.verify(shingles, candidates, 0.8)  # wrong
+nd.verify(shingles, candidates.pairs)  # wrong
+nd.keep("1", verified, recipe)  # wrong
+nd.keep(1, verified.pairs, recipe)  # wrong
+nd.Recipe(nd.Filter(6, 14, 2), threshold="high")  # wrong
+nd.SimhashRecipe(3)  # wrong
+recipe.threshold = 0.9  # wrong
+frequencies.num_documents.lower()  # wrong
+
+# Containers
+
+assert_type(nd.Pairs.from_unsorted([3, 1], [2, 0]), nd.Pairs)
+assert_type(nd.Ragged.from_rows([[1], [2, 3]], np.uint64), nd.Ragged)
+assert_type(len(tokens), int)
+
+nd.Ragged.from_rows([[1]])  # wrong
+tokens["first"]  # wrong
+
+# Fingerprints
+
+words = np.array([7, 8, 2**63], np.uint64)
+index = nd.HammingIndex(words, 1, ids=["a", "b", "c"])
+nd.HammingIndex([7, 8], 1, memory=1e9, compress=True, recipe=near)
+ids, distances = index.query(5)
+assert_type(ids.dtype, np.dtype[Any])
+rows, _ = index.query(words, radius=1)
+assert_type(rows, nd.Ragged)
+assert_type(index.nearest([5, 6], 3)[0], nd.Ragged)
+index.save(Path("i.index"), overwrite=True)
+assert_type(nd.HammingIndex.load("i.index"), nd.HammingIndex)
+assert_type(hamming.pairs(words, 3), nd.NearPairs)
+assert_type(nd.hamming.join(words, words, 3), nd.Matches)
+assert_type(nd.TableDesign(64, 3, 20).num_tables, int)
+
+nd.HammingIndex(words)  # wrong
+nd.HammingIndex("words", 1)  # wrong
+index.query(words, radius="1")  # wrong
+index.query(5)[0].offsets  # wrong
+index.nearest(words)  # wrong
+hamming.pairs(words, 3, design=3)  # wrong
+hamming.join(words, None, 3)  # wrong
+nd.TableDesign(64, 3)  # wrong
+
+# Mathematics
+
+assert_type(theory.pass_probability(0.9, 6, 14, 2), float)
+assert_type(nd.theory.choose_filter(0.8), tuple[int, int, int])
+
+theory.pass_probability("0.9", 6, 14, 2)  # wrong
+theory.choose_filter(0.8, samples=100)  # wrong
+
+# Errors
+
+try:
+    nd.dedup("a")
+except nd.ParameterError as error:
+    assert_type(error, nd.ParameterError)
+except (ArgumentTypeError, nd.DamagedError, NeardupError):
+    pass
+
+nd.InputErrors  # wrong
