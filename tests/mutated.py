@@ -1,4 +1,4 @@
-"""Read Arrow and Parquet files of which bytes were changed, in a process of its own: mutated.py KIND SEED COUNT.
+"""Read Arrow and Parquet files of which bytes were changed, in a process of its own: `python mutated.py KIND SEED N`.
 
 A mutation ends in the documents or in a NeardupError. Whatever else is raised is printed, with the mutation's number; a
 crash shows in the exit status. Memory that is free holds a word that no output may hold.

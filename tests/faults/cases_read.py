@@ -312,7 +312,7 @@ def a_bound_of_nothing(box):
     return ["dedup", "d.jsonl", "-o", "out", "--max-document-bytes", "0"]
 
 
-@case(says=("on_error 'ignore'", "'stop'", "'skip'"))
+@case(says=("on_error 'ignore'", "stop", "skip"))
 def a_policy_that_is_none(box):
     box.documents("d.jsonl")
     return ["dedup", "d.jsonl", "-o", "out", "--on-error", "ignore"]
