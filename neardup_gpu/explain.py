@@ -265,7 +265,13 @@ def _text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
                 break
             return batch.text[place].tobytes().decode("utf-8", "replace")
     raise InputError(
-        f"{_source(documents)}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again")
+        f"{_source(documents)}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again"
+    )
+
+
+def _source(documents: Documents) -> str:
+    """What messages call the documents."""
+    return (documents.describe()["paths"] or ["the table"])[0]
 
 
 def _diff(kept: str, removed: str, full: bool) -> tuple[list[tuple[str, str]], list[str]]:
