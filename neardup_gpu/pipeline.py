@@ -1461,7 +1461,8 @@ def _mean_share(
 
 def _contains(pairs: Pairs, wanted: Pairs, num_rows: int) -> np.ndarray:
     """Which of the wanted pairs are among `pairs`: bool, shape (wanted,)."""
-    packed, asked = pairs.left * num_rows + pairs.right, wanted.left * num_rows + wanted.right  # sorted, as pairs are
+    # Sorted, as pairs are; of fewer than 2**32 rows, so a pair fits into 64 bits without a sign.
+    packed, asked = (p.left.view(np.uint64) * np.uint64(num_rows) + p.right.view(np.uint64) for p in (pairs, wanted))
     place = np.searchsorted(packed, asked)
     found = place < len(packed)
     found[found] = packed[place[found]] == asked[found]
