@@ -29,6 +29,7 @@ import numpy as np
 from numba import types
 from numba.core import sigutils
 
+from neardup_gpu.checks import MOST_ROWS
 from neardup_gpu.errors import ResourceError
 
 from ._cache import KernelCache, private_folder
@@ -93,10 +94,6 @@ def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
     bounds = np.searchsorted(offsets, targets, side="left").astype(np.int64)
     bounds[0], bounds[-1] = 0, len(offsets) - 1
     return np.minimum(bounds, len(offsets) - 1)
-
-
-MOST_ROWS = 2**32 - 2
-"""Rows are numbers of 32 bits in tables, of which the greatest stands for none, and pairs of them one word."""
 
 
 def check_rows(count: int, what: str) -> None:

@@ -10,8 +10,6 @@ The names below are loaded when they are first used, so importing the package is
 from __future__ import annotations
 
 TYPE_CHECKING = False  # as typing's, which is slow to import
-if TYPE_CHECKING:
-    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -34,6 +32,8 @@ except ImportError:
     _spec.loader.exec_module(_kernels)
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import hamming, theory
     from .data import Pairs, Ragged
     from .documents import Documents, open_documents

@@ -39,8 +39,10 @@ TABLES = (
     {"id_a", "id_b", "estimate", "low", "high"},
     {"id_a", "id_b", "distance"},
     {"query_id", "id", "distance"},
+    {"file", "row", "rows", "reason"},
 )
-"""Columns of the Parquet files that are written by themselves: sketches, simhashes, frequencies, pairs and matches."""
+"""Columns of the Parquet files that are written by themselves: sketches, simhashes, frequencies, pairs by estimate and
+by distance, matches, rows that could not be read."""
 
 
 def is_table(path: Path) -> bool:

@@ -344,6 +344,8 @@ def texts(name: str, value: Any) -> Any:
             raise ParameterError(
                 f"{name}: {shown(error.object)} is no Unicode text; give such texts as bytes"
             ) from None
+        except MemoryError:
+            raise
         except (pa.ArrowException, TypeError, ValueError) as error:
             single = getattr(value, "ndim", 1) == 0
             each_one = [value] if single or not hasattr(value, "__len__") else value

@@ -193,7 +193,7 @@ def explained(
     shared = len(np.intersect1d(a, b, assume_unique=True))
     united = len(a) + len(b) - shared
     if found["resemblance"] is not None and shared != round(found["resemblance"] * united):
-        raise InputError(f"{name}: its documents have changed since it was made from them; run dedup again")
+        raise InputError(f"{_source(documents())}: has changed since {name} was made from it; run neardup dedup again")
     words, notes = _diff(kept_text, text, full)
     return Explanation(
         found["id"],
@@ -264,8 +264,14 @@ def _text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
             if batch.ids[place].as_py() != id.as_py():
                 break
             return batch.text[place].tobytes().decode("utf-8", "replace")
-    where = (documents.describe()["paths"] or ["the table"])[0]
-    raise InputError(f"{where}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again")
+    raise InputError(
+        f"{_source(documents)}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again"
+    )
+
+
+def _source(documents: Documents) -> str:
+    """What messages call the documents."""
+    return (documents.describe()["paths"] or ["the table"])[0]
 
 
 def _diff(kept: str, removed: str, full: bool) -> tuple[list[tuple[str, str]], list[str]]:

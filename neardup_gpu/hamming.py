@@ -1209,6 +1209,8 @@ class HammingIndex:
             n, radius, stored, kind = (header[key] for key in ("num_fingerprints", "radius", "recipe", "ids"))
             sound = all(type(number) is int for number in (n, radius)) and 0 <= radius <= design.radius
             sound &= isinstance(stored, dict) and kind in (None, "integer", "string", "binary")
+        except RecipeMismatchError:
+            raise
         except (KeyError, TypeError, ValueError):
             sound = False
         if not sound:

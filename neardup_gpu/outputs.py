@@ -20,7 +20,6 @@ import hashlib
 import json
 import logging
 import os
-import re
 import shutil
 import socket
 import stat
@@ -29,9 +28,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from . import checks
 from .artefacts import foreign_files, is_table
 from .disk import exchange, rename_new, renamed, sync, sync_folder
-from .errors import ArgumentTypeError, OutputError
+from .documents.uris import is_uri, masked
+from .errors import OutputError
 
 try:
     import fcntl
@@ -129,13 +130,9 @@ class _Target:
     @classmethod
     def of(cls, path: str | Path, kind: str) -> _Target:
         """The place of a "folder" or a "file"; what cannot be one is refused."""
-        asked = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-        if not isinstance(asked, str):
-            raise ArgumentTypeError(f"output: {type(path).__name__} given; give the path of a {kind}")
-        if not asked:
-            raise OutputError(f"output: the name is empty; name a {kind}")
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", asked):
-            raise OutputError(f"{asked}: is a URI, and results are written to local disks; name a {kind}")
+        asked = checks.path("output", path)
+        if is_uri(asked):
+            raise OutputError(f"{masked(asked)}: is a URI, and results are written to local disks; name a {kind}")
         if kind == "file" and asked.endswith(("/", os.sep)):
             raise OutputError(f"{asked}: ends as a folder's name does; name a file")
         target = cls(asked, _resolved(asked))
@@ -149,8 +146,6 @@ def _resolved(asked: str) -> Path:
         path = os.path.realpath(asked)
     except FileNotFoundError:
         raise OutputError(f"{asked}: the working folder has been deleted; change to another") from None
-    except ValueError:
-        raise OutputError(f"{asked!r}: is no name of a file; name another output") from None
     try:
         path.encode()
     except UnicodeEncodeError:

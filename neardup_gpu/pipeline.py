@@ -282,11 +282,12 @@ def collide(
     ResourceError
         If there are more rows than tables can hold.
     """
+    if hasattr(features, "shape"):
+        check_rows(max(features.shape[:1], default=0), "documents")  # first, as what follows may copy them
     recipe, width = checks.recipe_of_kind(recipe), _width(recipe)
     made_by = "as supershingles makes by the recipe" if isinstance(recipe, Recipe) else "as simhash makes by the recipe"
     shape = (None, width) if width else (None,)
     features = checks.array("features", features, np.uint64, shape, hint=made_by)
-    check_rows(len(features), "documents")
     if present is None:
         present = np.ones(len(features), bool)
     present = checks.array("present", present, bool, (len(features),), hint="one for each document")
@@ -668,7 +669,9 @@ def _rows(text: Ragged, first: int, last: int) -> Ragged:
     offsets = text.offsets[first : last + 1]
     if not isinstance(offsets, np.ndarray) or (offsets[0] == 0 and offsets[-1] == len(text.values)):
         return Ragged(text.values, offsets)
-    return Ragged(text.values[offsets[0] : offsets[-1]], offsets - offsets[0])
+    values, offsets = text.values[offsets[0] : offsets[-1]], offsets - offsets[0]
+    offsets.flags.writeable = False  # as those of a whole batch are: kernels are compiled for one kind of array
+    return Ragged(values, offsets)
 
 
 def _sketch_documents(
@@ -689,6 +692,7 @@ def _sketch_documents(
 ) -> _Sketches:
     """Stream documents through the first stages; they are one of several `sources`, of which so many came before."""
     kept = _Sketches()
+    check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
     if max_bytes is None:
         max_bytes = _batch_bytes(recipe, job)
     spools = ([] if spool is None else [spool]) + ([] if waiting is None else waiting.spools)
@@ -721,7 +725,7 @@ def _sketch_documents(
             kept.column.append(batch.columns[column])
         kept.ids.append(batch.ids)
         kept.documents += batch.num_rows
-        check_rows(kept.documents, "documents")
+        check_rows(before + kept.documents, "documents")
         kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
         kept.null_text += batch.num_null
         clock.report("sketch", before + kept.documents, _num_rows(sources or [documents]))
@@ -1457,7 +1461,8 @@ def _mean_share(
 
 def _contains(pairs: Pairs, wanted: Pairs, num_rows: int) -> np.ndarray:
     """Which of the wanted pairs are among `pairs`: bool, shape (wanted,)."""
-    packed, asked = pairs.left * num_rows + pairs.right, wanted.left * num_rows + wanted.right  # sorted, as pairs are
+    # Sorted, as pairs are; of fewer than 2**32 rows, so a pair fits into 64 bits without a sign.
+    packed, asked = (p.left.view(np.uint64) * np.uint64(num_rows) + p.right.view(np.uint64) for p in (pairs, wanted))
     place = np.searchsorted(packed, asked)
     found = place < len(packed)
     found[found] = packed[place[found]] == asked[found]
@@ -1619,15 +1624,19 @@ def sketch(
 
 
 def frequencies_path(output: str | Path) -> Path:
-    """Where the document frequencies go that were counted for some simhashes: beside them, and for each name of theirs
-    under another: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
-    path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
-    return Path(f"{path}.frequencies{suffix}")
+    """Where the document frequencies go that were counted for some simhashes: beside them."""
+    return _path_beside(output, "frequencies")
 
 
 def skipped_path(output: str | Path) -> Path:
     """Where the rows are listed that could not be read for some sketches: beside them."""
-    return Path(output).with_suffix(".skipped.parquet")
+    return _path_beside(output, "skipped")
+
+
+def _path_beside(output: str | Path, what: str) -> Path:
+    """Another name for each name: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
+    path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
+    return Path(f"{path}.{what}{suffix}")
 
 
 def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:

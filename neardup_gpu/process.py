@@ -177,6 +177,8 @@ class _Signals:
         if issubclass(what.exc_type, KeyboardInterrupt) and self.came and hasattr(signal, "setitimer"):
             self._before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, self._again))
             signal.setitimer(signal.ITIMER_REAL, 0.01)  # in a moment, where it is not dropped
+        elif self.came and "ignored due to race condition" in str(what.exc_value):
+            pass  # Python's words for a signal that came with the first one
         elif not issubclass(what.exc_type, MemoryError):  # others follow
             self._hook(what)
 

@@ -160,7 +160,6 @@ def test_else_the_total_is_estimated_from_the_bytes(name: str, tmp_path: Path, m
     from neardup_gpu.documents import jsonlines
 
     monkeypatch.setattr(jsonlines, "BLOCK_BYTES", 30_000)
-    monkeypatch.setattr(jsonlines.JsonLines._blocks, "__defaults__", (30_000,))
     table, path = pa.Table.from_pylist(rows(3000)), tmp_path / name
     if name.endswith(".arrow"):
         with pa.ipc.new_file(str(path), table.schema) as writer:

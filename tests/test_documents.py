@@ -881,6 +881,45 @@ def test_bills(tmp_path):
     assert kept.equals(data.filter(pa.array(keep)))
 
 
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.arrows"])
+def test_skipped_batches_do_not_depend_on_the_batch_size(tmp_path, name):
+    path, ids = tmp_path / name, [f"id {i:02}" for i in range(60)]
+    data = pa.table({"id": [*ids[:7], None, *ids[8:]], "text": [f"text {i:02}" for i in range(60)], "extra": ids})
+    if name == "x.parquet":
+        pq.write_table(
+            data, path, row_group_size=20, compression="none", use_dictionary=False, write_page_checksum=True
+        )
+        old, new = b"text 33", b"text 34"
+    else:
+        with (pa.ipc.new_file if name == "x.arrow" else pa.ipc.new_stream)(str(path), data.schema) as writer:
+            writer.write_table(data, max_chunksize=20)
+        old = np.arange(0, 5 * 21, 5, np.int32).tobytes()
+        new = old[:-4] + np.int32(99_999).tobytes()
+    raw = path.read_bytes()
+    at = raw.find(old) if name == "x.parquet" else raw.rfind(old)
+    assert at > 0
+    path.write_bytes(raw[:at] + new + raw[at + len(old) :])
+    first = 20 if name == "x.parquet" else 40
+    good = [i for i in range(60) if i != 7 and not first <= i < first + 20]
+    for max_bytes in (1, 500, 1 << 20):
+        documents = open_documents(path, id_column="id", text_columns="text", on_error="skip")
+        found, texts, _, _ = read(documents, max_bytes=max_bytes)
+        assert found == [ids[i] for i in good] and texts == [f"text {i:02}".encode() for i in good]
+        assert documents.skipped.select(["row", "rows"]).to_pylist() == [
+            {"row": 8, "rows": 1},
+            {"row": first + 1, "rows": 20},
+        ]
+        documents.write_kept(tmp_path / "kept", np.array(good) % 2 == 0)
+        (part,) = [each for each in (tmp_path / "kept").rglob("*") if each.is_file()]
+        assert read(open_documents(part, id_column="id", text_columns="text"))[0] == [
+            ids[i] for i in good if i % 2 == 0
+        ]
+        numbered = open_documents(path, text_columns="text", on_error="skip")
+        assert read(numbered, max_bytes=max_bytes)[0] == [i for i in range(60) if not first <= i < first + 20]
+    with one_line(InputError, name):
+        read(open_documents(path, text_columns="text"), ["extra"])
+
+
 # Where documents lie
 
 

@@ -19,8 +19,9 @@ from neardup_gpu.recipe import METADATA_KEY, recipe_of
 
 
 def decisions(result):
-    """What was decided, as plain rows, ids first."""
-    return result.documents.to_pylist(), result.pairs.to_pylist()
+    """What was decided, as plain rows, ids first; where documents lie is no decision."""
+    places = [name for name in ("file", "row") if name in result.documents.column_names]
+    return result.documents.drop(places).to_pylist(), result.pairs.to_pylist()
 
 
 def by_id(result):

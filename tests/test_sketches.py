@@ -238,5 +238,8 @@ class TestRows:
         monkeypatch.setattr(launch, "MOST_ROWS", 8)
         with pytest.raises(ResourceError, match="fingerprints: 9 rows"):
             hamming_files.pairs(path, sketched.with_name("p.parquet"))
-        with pytest.raises(ResourceError, match="documents: 9 rows"):
-            nd.dedup(documents(0, 9), id_column="id")
+        pq.write_table(documents(0, 9), sketched.with_name("d.parquet"))
+        monkeypatch.setattr("neardup_gpu.pipeline._tokenize", lambda *_: pytest.fail("it was read"))
+        for given in (documents(0, 9), sketched.with_name("d.parquet")):
+            with pytest.raises(ResourceError, match="documents: 9 rows"):
+                nd.dedup(given, id_column="id")

@@ -44,8 +44,8 @@ def test_pyright(tmp_path):
 
 def test_what_checkers_see_is_what_there_is():
     tree = ast.parse(Path(neardup_gpu.__file__).read_text())
-    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom) and node.level]
+    (block,) = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom) and node.level]
     seen = {name.name: node.module for node in imports for name in node.names}
     assert sorted(seen) == sorted(neardup_gpu.__all__)
     for name, module in seen.items():

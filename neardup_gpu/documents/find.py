@@ -232,7 +232,7 @@ def _asking(source: str) -> Iterator[None]:
     expected = (Exception,) if is_uri(source) else (OSError, pa.ArrowException, UnicodeDecodeError)
     try:
         yield
-    except NeardupError:
+    except (NeardupError, MemoryError):
         raise
     except FileNotFoundError:
         raise InputError(f"{_shown(source)}: no such file or folder.") from None
@@ -244,11 +244,10 @@ def _check_file(path: str) -> None:
     """Refuse what is neither a file nor a folder, before it is opened, which may wait for ever; and what neardup left
     behind or wrote about documents."""
     with _asking(path):
-        mode = os.stat(path).st_mode
+        mode, whole = os.stat(path).st_mode, Path(os.path.abspath(path))
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
         raise InputError(f"{_shown(path)}: {kind}, not a file; write what it gives to a file, and name that.")
-    whole = Path(os.path.abspath(path))
     local = fs.LocalFileSystem()
     for folder in (whole, *whole.parents):
         if re.fullmatch(r"\..+\.partial", folder.name) and (folder / "lock").exists():
@@ -265,6 +264,8 @@ def _is_result(system: fs.FileSystem, folder: str) -> bool:
     try:
         with system.open_input_file(decisions.path) as file:
             return METADATA_KEY in (pq.read_schema(file).metadata or {})
+    except MemoryError:
+        raise
     except (OSError, pa.ArrowException):
         return False
 

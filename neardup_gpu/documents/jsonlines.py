@@ -319,10 +319,10 @@ class JsonLines:
         if (block.ends - block.starts).max() <= MAX_DEPTH:
             return False
         values = np.frombuffer(block.data, np.uint8)
-        opens = (values & 0xDF) == ord("[")  # both "[" and "{"
-        if np.count_nonzero(opens) - block.num_rows < MAX_DEPTH:
+        arrays, objects = values == ord("["), values == ord("{")
+        if np.count_nonzero(arrays) + np.count_nonzero(objects) - block.num_rows < MAX_DEPTH:
             return False
-        places = np.flatnonzero(opens)
+        places = np.flatnonzero(arrays | objects)
         in_line = np.diff(np.searchsorted(places, np.append(block.starts, len(values))))
         return any(_is_deep(block.data[block.starts[i] : block.ends[i]]) for i in np.flatnonzero(in_line > MAX_DEPTH))
 

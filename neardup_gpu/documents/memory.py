@@ -176,6 +176,8 @@ def _of_columns(columns: dict[Any, Any]) -> pa.Table:
             )
         try:
             arrays[name] = _array(values)
+        except MemoryError:
+            raise
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"input: column {name!r} is no Arrow column ({brief(error)}); convert it.") from error
     with reading("input", "no table"):

@@ -453,7 +453,7 @@ class Documents:
         wanted = {name: pa.field(name, pa.string()) for name in self.text_columns}
         wanted |= {name: pa.field(name, kind) for name, kind in types.items()}
         if key is not None and key_type is not None:
-            wanted[key] = pa.field(key, key_type, nullable=False)
+            wanted[key] = pa.field(key, key_type, nullable=pa.types.is_null(key_type))
         schema = pa.schema(list(wanted.values()))
         signs = _Signs(key)
         self._passed = []

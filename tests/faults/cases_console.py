@@ -262,7 +262,7 @@ def an_encoding_without_the_ids_as_json(box):
     return ["dedup", "d.jsonl", "--id-column", "id", "--dry-run", "--json"]
 
 
-@case(says="report.json: is not as neardup wrote it", then=shows_nothing_hidden)
+@case(says="report.json: has changed since it was written", then=shows_nothing_hidden)
 def a_report_that_was_edited(box):
     out = box.result()
     report = json.loads((out / "report.json").read_text())

@@ -445,7 +445,7 @@ def an_output_inside_a_file(box):
     return [*DEDUP, "d.jsonl/more/out"]
 
 
-@case(says="the name is empty")
+@case(says="can name no file; it is empty")
 def an_output_without_a_name(box):
     box.documents("d.jsonl")
     return [*DEDUP, ""]
@@ -469,13 +469,13 @@ def a_file_named_like_a_folder(box):
     return ["sketch", "d.jsonl", "-o", "sketches/"]
 
 
-@case(says="is a URI")
+@case(says="is a URI", hides="hunter2")
 def an_output_in_the_cloud(box):
     box.documents("d.jsonl")
-    return [*DEDUP, "s3://bucket/out"]
+    return [*DEDUP, "s3://me:hunter2@bucket/out"]
 
 
-@case(says="is no name of a file")
+@case(says="can name no file")
 def an_output_name_with_a_null_byte(box):
     box.documents("d.jsonl")
     return "nd.dedup('d.jsonl', id_column='id', output='a\\0b')"
@@ -507,6 +507,22 @@ def simhashes_of_two_names_share_no_frequencies(box):
     box.documents("d.jsonl")
     box.run(*TFIDF, "s.parquet")
     return [*TFIDF, "s.pq"]
+
+
+@case(status=0, writes=("s.parquet", "s.skipped.parquet"))
+def sketches_and_what_they_skipped_are_replaced(box):
+    box.write("d.jsonl", '{"id": "a", "text": "one two"}\n{"id": "b", "text":\n{"id": "c", "text": "three"}\n')
+    skipping = ["sketch", "d.jsonl", "--id-column", "id", "--on-error", "skip", "-q", "-o", "s.parquet"]
+    box.run(*skipping)
+    return [*skipping, "--overwrite"]
+
+
+@case(status=0, writes=("s.pq", "s.skipped.pq"))
+def sketches_of_two_names_share_no_list_of_what_they_skipped(box):
+    box.write("d.jsonl", '{"id": "a", "text": "one two"}\n{"id": "b", "text":\n{"id": "c", "text": "three"}\n')
+    skipping = ["sketch", "d.jsonl", "--id-column", "id", "--on-error", "skip", "-q", "-o"]
+    box.run(*skipping, "s.parquet")
+    return [*skipping, "s.pq"]
 
 
 @case(says="s.frequencies.parquet: exists already")
@@ -589,7 +605,7 @@ def a_limit_on_the_size_of_files_under_an_index(box):
     return f"{limit}nd.HammingIndex(np.arange(30_000, dtype=np.uint64), radius=3).save('i.index')"
 
 
-@case(says="output: int given")
+@case(says="output: 5 is no path")
 def a_number_as_output(box):
     box.documents("d.jsonl")
     return "nd.dedup('d.jsonl', id_column='id', output=5)"

@@ -1,9 +1,7 @@
 """The process: signals, standard streams, memory and threads, forks, the cache of compiled kernels."""
 
-import contextlib
 import os
 import signal
-import time
 
 from .judge import case
 
@@ -293,9 +291,10 @@ def a_table_whose_work_needs_more_than_memory(box):
 
 @case(says="memory does not suffice (malloc of size 8 failed)", hides="Parquet")
 def sketches_of_more_than_memory(box):
+    box.sketches("s.parquet")
     return (
         "from unittest import mock\n"
-        "with mock.patch('pyarrow.parquet.read_table', side_effect=pa.ArrowMemoryError('malloc of size 8 failed')):\n"
+        "with mock.patch('pyarrow.parquet.ParquetFile', side_effect=pa.ArrowMemoryError('malloc of size 8 failed')):\n"
         "    nd.find_pairs('s.parquet')"
     )
 
@@ -338,58 +337,49 @@ def too_few_threads_for_arrow(box):
 # ------------------------------------------------------------------------------------------------------------- signals
 
 
-def _documents(box, num=1500):
-    box.lines("d.jsonl", *({"id": str(i), "text": f"words {i} of the {i} kind " * 20} for i in range(num)))
+def _signalled(*signals):
+    """All is written but the final name when the process is sent these, one at once after the other."""
+    kills = "; ".join(f"kill -{number:d} $PPID" for number in signals)
+    return (
+        "import subprocess, sys, time\nfrom neardup_gpu import cli, pipeline\nwrite = pipeline.write_result\n"
+        "def slowly(*arguments):\n"
+        "    write(*arguments)\n"
+        f"    subprocess.Popen(['sh', '-c', '{kills}'])\n"
+        "    time.sleep(20)\n"
+        "pipeline.write_result = slowly\n"
+        "sys.exit(cli.main(['dedup', 'd.jsonl', '--id-column', 'id', '-o', 'out', '-q']))"
+    )
 
 
-def _sends(*signals, after=0.15, between=0.0):
-    def send(box, pid):
-        time.sleep(after)
-        for number in signals:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-            time.sleep(between)
-
-    return send
-
-
-SLOW = (
-    "import sys, time\nfrom neardup_gpu import cli, pipeline\nwrite = pipeline.write_result\n"
-    "def slowly(*arguments):\n    write(*arguments)\n    time.sleep(20)\n"
-    "pipeline.write_result = slowly\n"
-    "sys.exit(cli.main(['dedup', 'd.jsonl', '--id-column', 'id', '-o', 'out', '-q']))"
-)
-
-
-@case(status=130, says="interrupted; nothing was written", during=_sends(signal.SIGINT, after=1.5))
+@case(status=130, says="interrupted; nothing was written")
 def an_interrupt_when_all_is_written_but_the_name(box):
     box.documents("d.jsonl")
-    return SLOW
+    return _signalled(signal.SIGINT)
 
 
-@case(status=130, says="interrupted; nothing was written", during=_sends(signal.SIGTERM, after=1.5))
+@case(status=130, says="interrupted; nothing was written")
 def a_termination(box):
     box.documents("d.jsonl")
-    return SLOW
+    return _signalled(signal.SIGTERM)
 
 
-@case(status=130, says="interrupted; nothing was written", during=_sends(signal.SIGHUP, after=1.5))
+@case(status=130, says="interrupted; nothing was written")
 def a_terminal_that_is_closed(box):
     box.documents("d.jsonl")
-    return SLOW
+    return _signalled(signal.SIGHUP)
 
 
-@case(status=130, during=_sends(signal.SIGTERM, signal.SIGTERM, after=1.5, between=0.001))
+@case(status=130, says="interrupted; nothing was written")
 def a_signal_that_comes_twice_at_once(box):
     """As `timeout` sends it: to the process, and to its group."""
     box.documents("d.jsonl")
-    return SLOW
+    return _signalled(signal.SIGTERM, signal.SIGTERM)
 
 
-@case(status=130, during=_sends(signal.SIGHUP, signal.SIGTERM, signal.SIGINT, after=1.5, between=0.001))
+@case(status=130, says="interrupted; nothing was written")
 def three_signals_at_once(box):
     box.documents("d.jsonl")
-    return SLOW
+    return _signalled(signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
 
 
 STUBBORN = (

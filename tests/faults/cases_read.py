@@ -312,7 +312,7 @@ def a_bound_of_nothing(box):
     return ["dedup", "d.jsonl", "-o", "out", "--max-document-bytes", "0"]
 
 
-@case(says=("on_error 'ignore'", "'stop'", "'skip'"))
+@case(says=("on_error 'ignore'", "stop", "skip"))
 def a_policy_that_is_none(box):
     box.documents("d.jsonl")
     return ["dedup", "d.jsonl", "-o", "out", "--on-error", "ignore"]
@@ -702,3 +702,22 @@ def explain_finds_rows_behind_those_that_were_skipped(box):
     box.write("d.jsonl", "\n".join(lines))
     box.run("dedup", "d.jsonl", "-o", "out", "--on-error", "skip", "--keep", "date", "-q")
     return ["explain", "out", "158"]
+
+
+@case(says=("d.arrow", "'id'", "null in document 1"))
+def an_id_column_of_nothing_but_nulls(box):
+    arrow(box / "d.arrow", table().set_column(0, "id", pa.nulls(60)))
+    return [*DEDUP, "d.arrow"]
+
+
+@case(status=0, writes="out", then=lambda box, _: _short(box))
+def an_id_column_that_is_null_in_one_file_is_skipped(box):
+    (box / "in").mkdir()
+    arrow(box / "in/a.arrow", table().set_column(0, "id", pa.nulls(60, pa.string())))
+    arrow(box / "in/b.arrow", table())
+    return [*SKIP, "in"]
+
+
+def _short(box):
+    assert {entry["file"] for entry in skipped_of(box)} == {"in/a.arrow"} and len(skipped_of(box)) == 60
+    assert kept_ids(box) == [f"a{i}" for i in range(59)]
