@@ -137,7 +137,7 @@ class TestStored:
         ({"threshold": 1.5}, r"threshold 1.5 is outside"),
         ({"threshold": 0}, r"threshold 0 is outside"),
         ({"threshold": float("nan")}, r"threshold nan is outside"),
-        ({"w": 0}, "shingle size 0"),
+        ({"w": 0}, "w 0 is outside 1 to 64; shingles have 1 to 64 tokens"),
         ({"seed": -1}, "seed -1"),
         ({"seed": 2**64}, "seed 18446744073709551616"),
         ({"bits": 16}, "bits 16 is not one of 32, 64"),
@@ -164,26 +164,26 @@ def test_impossible_parameters_get_one_line(settings, message):
 @pytest.mark.parametrize(
     ("kind", "settings", "message"),
     [
-        (Recipe, {"threshold": "0.8"}, "threshold '0.8' is of type str; give a number"),
-        (Recipe, {"threshold": None}, "threshold None is of type NoneType"),
-        (Recipe, {"threshold": True}, "threshold True is of type bool"),
-        (Recipe, {"threshold": 1 + 0j}, "threshold .* is of type complex"),
-        (Recipe, {"w": 5.0}, "w 5.0 is of type float; give an integer"),
-        (Recipe, {"w": True}, "w True is of type bool"),
-        (Recipe, {"seed": np.bool_(True)}, "seed .* is of type bool"),
-        (Recipe, {"seed": np.arange(9000)}, "seed .* is of type ndarray"),
-        (Recipe, {"keep": b"first"}, "keep .* is of type bytes; give text"),
-        (Recipe, {"shingling": ["set"]}, "shingling .* is of type list"),
-        (Recipe, {"bits": "32"}, "bits '32' is of type str"),
-        (Recipe, {"filter": "6,14,2"}, "filter '6,14,2' is not three integers"),
-        (Recipe, {"filter": (6, 14)}, r"filter \(6, 14\) is not three integers"),
-        (Recipe, {"filter": 6}, "filter 6 is not three integers"),
-        (Recipe, {"filter": (6, 14.0, 2)}, "filter: s = 14.0 is of type float"),
-        (Recipe, {"filter": (6, 14, True)}, "filter: r = True is of type bool"),
-        (SimhashRecipe, {"radius": 3.0}, "radius 3.0 is of type float"),
-        (SimhashRecipe, {"threshold": "x"}, "threshold 'x' is of type str"),
-        (SimhashRecipe, {"frequencies": 5}, "frequencies 5 is of type int; give text"),
-        (SimhashRecipe, {"bits": True}, "bits True is of type bool"),
+        (Recipe, {"threshold": "0.8"}, "threshold: '0.8' is no number"),
+        (Recipe, {"threshold": None}, "threshold: None is no number"),
+        (Recipe, {"threshold": True}, "threshold: True is no number"),
+        (Recipe, {"threshold": 1 + 0j}, "threshold: a complex is no number"),
+        (Recipe, {"w": 5.0}, "w: 5.0 is no whole number"),
+        (Recipe, {"w": True}, "w: True is no whole number"),
+        (Recipe, {"seed": np.bool_(True)}, "seed: .* is no whole number"),
+        (Recipe, {"seed": np.arange(9000)}, "seed: an ndarray .* is no whole number"),
+        (Recipe, {"keep": b"first"}, "keep: b'first' is no text"),
+        (Recipe, {"shingling": ["set"]}, "shingling a list is not one of set, bag, circular"),
+        (Recipe, {"bits": "32"}, "bits '32' is not one of 32, 64"),
+        (Recipe, {"filter": "6,14,2"}, "filter: '6,14,2' is not three integers"),
+        (Recipe, {"filter": (6, 14)}, r"filter: a tuple is not three integers"),
+        (Recipe, {"filter": 6}, "filter: 6 is not three integers"),
+        (Recipe, {"filter": (6, 14.0, 2)}, "filter s: 14.0 is no whole number"),
+        (Recipe, {"filter": (6, 14, True)}, "filter r: True is no whole number"),
+        (SimhashRecipe, {"radius": 3.0}, "radius: 3.0 is no whole number"),
+        (SimhashRecipe, {"threshold": "x"}, "threshold: 'x' is no number"),
+        (SimhashRecipe, {"frequencies": 5}, "frequencies: 5 is no text"),
+        (SimhashRecipe, {"bits": True}, "bits True is not one of 64, 128"),
     ],
 )
 def test_values_of_another_type_are_refused_in_one_line(kind, settings, message):
@@ -201,8 +201,8 @@ def test_thresholds_that_are_none(threshold):
 
 
 def test_a_filter_of_too_many_samples_is_refused_at_once():
-    with pytest.raises(ParameterError, match="needs 6,000,000 samples"):
-        Recipe(Filter(6, 10**6, 2))
+    with pytest.raises(ParameterError, match="needs 600,000,000 samples"):
+        Recipe(Filter(600, 10**6, 2))
 
 
 def test_numpy_s_scalars_become_plain():
