@@ -174,6 +174,16 @@ def arrow(values: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None if null is None else bits(~null), data])
 
 
+def strings(values: list[str]) -> pa.Array:
+    """A list of strings as an Arrow array, without pandas, like `arrow`."""
+    import pyarrow as pa
+
+    encoded = [value.encode() for value in values]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(values), buffers)
+
+
 def bools(column: pa.Array) -> np.ndarray:
     """An Arrow array of bools without nulls as a NumPy array: the reverse of `arrow`."""
     bits = np.unpackbits(np.frombuffer(column.buffers()[1], np.uint8), bitorder="little")

@@ -1,6 +1,8 @@
 """The two containers are valid once made, and only then."""
 
 import dataclasses
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -135,3 +137,11 @@ class TestPairs:
     def test_invalid(self, left, right):
         with pytest.raises(ValueError, match="Pairs"):
             Pairs(left, right)
+
+
+def test_a_job_does_without_pandas(tmp_path):
+    """pa.array imports it wherever it is installed, which costs a fifth of a second."""
+    (tmp_path / "d.jsonl").write_text('{"text": "one two"}\n')
+    code = "import neardup_gpu as nd, sys; nd.dedup('d.jsonl', output='out'); assert 'pandas' not in sys.modules"
+    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from .. import checks
-from ..data import Ragged, arrow
+from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError, ParameterError
 from ..html import read_page
 from ..report import shorten
@@ -507,7 +507,7 @@ class Documents:
             files = self._names
             numbers = [passed.places(np.arange(passed.num_documents)) for passed in self._passed]
             rows = np.concatenate(numbers) if numbers else np.empty(0, np.int64)
-        file = pa.DictionaryArray.from_arrays(arrow(names.astype(np.int32)), pa.array(files, pa.string()))
+        file = pa.DictionaryArray.from_arrays(arrow(names.astype(np.int32)), strings(files))
         return {"file": file, "row": arrow(rows)}
 
     def check_unique(self, ids: pa.Array | pa.ChunkedArray, what: str = "input") -> None:
