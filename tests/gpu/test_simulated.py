@@ -133,7 +133,7 @@ def test_batches_are_halved(caplog):
     with mock.patch.object(sequences, "gpu", limited), caplog.at_level(logging.INFO, "neardup_gpu"):
         report = check(SMALL, check=0).report
     assert report["device"]["halvings"] >= 1
-    assert len(caplog.records) == 1
+    assert sum("halved" in message for message in caplog.messages) == 1
 
 
 def test_batches_of_counted_tokens_are_halved():
