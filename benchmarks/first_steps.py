@@ -182,8 +182,10 @@ def _variables() -> dict[str, Any]:
 
 
 def _driver() -> dict[str, Any]:
-    from neardup_gpu.backend import _driver as ask
-
+    try:
+        from neardup_gpu.backend import _driver as ask
+    except ModuleNotFoundError as missing:
+        raise NotRun(f"the driver is asked through neardup_gpu: {missing}") from None
     version, devices = ask()
     if not version:
         raise NotRun("there is no NVIDIA driver (no libcuda)")

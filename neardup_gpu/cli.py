@@ -554,7 +554,7 @@ def selftest(
 
     from . import selftest as testing
 
-    with notes(), Console(stderr=True).status("") as status:
+    with notes(stages=False), Console(stderr=True).status("") as status:
 
         def show(row: dict[str, Any]) -> None:
             status.stop()  # which gives back stdout

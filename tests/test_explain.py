@@ -50,5 +50,5 @@ def test_an_output_of_a_table_is_explained_when_the_table_is_passed(tmp_path):
     with pytest.raises(InputError, match=r"given in memory; pass them again: explain\(folder, id, source=table\)"):
         explain(tmp_path / "out", "near")
     changed = TABLE.set_column(1, "text", pa.array([TEXT, f"{TEXT} another ending", "x"]))
-    with pytest.raises(InputError, match="have changed since"):
+    with pytest.raises(InputError, match="has changed since"):
         explain(tmp_path / "out", "near", source=changed)

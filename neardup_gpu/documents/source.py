@@ -203,7 +203,9 @@ def _names(source: Any) -> list[str]:
         if isinstance(name, bytes):  # what __fspath__ may give
             raise InputError("cannot read documents from bytes: give paths as str.")
         if not name:
-            raise InputError("no input: a path is empty; write . for the folder that you are in.")
+            raise InputError(
+                "no input: a path is empty; write . for the folder that you are in, or pass texts as texts=[...]."
+            )
         if escaped_name(name) != name:
             raise InputError(f"{escaped_name(name)}: the name is not UTF-8; rename it.")
     return names
