@@ -74,7 +74,7 @@ def integer(name: str, value: Any, low: float = 0, high: int | None = None, hint
     """A whole number, Python's or NumPy's, from `low` to `high`; a bool is none."""
     if type(value) is not int:
         try:
-            if isinstance(value, bool):
+            if isinstance(value, bool) or _is_numpy_bool(value):  # old NumPy takes it for an index
                 raise TypeError
             value = operator.index(value)
         except (TypeError, ValueError):
@@ -127,11 +127,15 @@ def three(name: str, value: Any) -> tuple[Any, Any, Any]:
     return parts
 
 
+def _is_numpy_bool(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
+
+
 def flag(name: str, value: Any) -> bool:
     """True or False, Python's or NumPy's."""
     if value is True or value is False:
         return value
-    if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
+    if _is_numpy_bool(value):
         return bool(value)
     raise ArgumentTypeError(f"{name}: {shown(value)}; give True or False")
 
