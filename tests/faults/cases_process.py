@@ -376,7 +376,7 @@ def a_signal_that_comes_twice_at_once(box):
     return _signalled(signal.SIGTERM, signal.SIGTERM)
 
 
-@case(status=130, says="interrupted; nothing was written")
+@case(max_seconds=90, status=130, says="interrupted; nothing was written")
 def three_signals_at_once(box):
     box.documents("d.jsonl")
     return _signalled(signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
