@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
 import os
 import shutil
 import socket
@@ -33,13 +32,12 @@ from .artefacts import foreign_files, is_table
 from .disk import exchange, rename_new, renamed, sync, sync_folder
 from .documents.uris import is_uri, masked
 from .errors import OutputError
+from .log import log
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
-
-log = logging.getLogger("neardup_gpu")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ before the token kernel does.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from .. import checks
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError, ParameterError
 from ..html import read_page
+from ..log import log
 from ..report import shorten
 from .batches import ahead, coalesce, ragged, sliced
 from .columns import (
@@ -50,8 +50,6 @@ from .skipped import MAX_DOCUMENT_BYTES, SCHEMA, Policy, Skipped
 from .textfiles import TextFiles
 from .uris import is_masked, is_uri, masked
 from .valid import valid
-
-logger = logging.getLogger("neardup_gpu")
 
 READERS = {"parquet": Parquet, "jsonl": JsonLines, "ipc": Ipc}
 """The reader of one file of each format; text files are read together."""
@@ -232,7 +230,7 @@ def _tell(source: str, left_out: dict[str, list[str]]) -> None:
         more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
         parts.append(f"{LEFT_OUT[reason]}: {len(names):,} ({', '.join(names[:3])}{more})")
     if parts:
-        logger.info("%s: left out, %s", source, "; ".join(parts))
+        log.info("%s: left out, %s", source, "; ".join(parts))
 
 
 def _readers(kind: Any, files: list[File], policy: Policy) -> tuple[list[Any], list[dict[str, object]]]:
@@ -342,7 +340,7 @@ class Documents:
         if not schemas or ("text" not in others and any("text" in schema.names for schema in schemas)):
             return "text"
         column = default_text_column(self._readers[0].name, schemas[0], others)
-        logger.info("%s: the text is column %r", self._readers[0].name, column)
+        log.info("%s: the text is column %r", self._readers[0].name, column)
         return column
 
     @property
