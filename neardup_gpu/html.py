@@ -18,6 +18,7 @@ lacks two things, which are added: block elements divide words, and pages that w
 from __future__ import annotations
 
 import codecs
+import contextlib
 import html
 import re
 from typing import NamedTuple
@@ -48,6 +49,7 @@ _MARKUP = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
+_CODECS = ("ascii", "big5", "cp", "euc", "gb", "iso", "koi8", "mac", "shift", "tis")
 
 
 class Page(NamedTuple):
@@ -117,11 +119,11 @@ def _decoded(markup: bytes) -> str:
     if markup.startswith((b"\xff\xfe", b"\xfe\xff")):
         return markup.decode("utf-16", "replace")
     declared = _CHARSET.search(markup[:1024])
-    try:
-        name = codecs.lookup(declared.group(1).decode() if declared else "utf-8").name
-        return markup.decode("utf-8-sig" if name in ("utf-8", "utf-16", "utf-16-le", "utf-16-be") else name, "replace")
-    except (LookupError, ValueError):
-        return markup.decode("utf-8-sig", "replace")
+    with contextlib.suppress(LookupError, ValueError):
+        name = codecs.lookup(declared.group(1).decode()).name if declared else ""
+        if name.startswith(_CODECS):  # Python has others, such as punycode, whose time is not linear
+            return markup.decode(name, "replace")
+    return markup.decode("utf-8-sig", "replace")
 
 
 def _stripped(markup: str) -> str:

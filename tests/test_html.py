@@ -184,6 +184,13 @@ def test_an_encoding_cannot_hide_tags(encoding):
     assert time.process_time() - start < 60
 
 
+def test_no_codec_of_python_s_own_is_used():
+    page = b"<meta charset=punycode>" + b"<div>" * 100_000 + b"-" + b"abc9" * 50_000
+    start = time.process_time()
+    assert not read_page(page).parsed
+    assert time.process_time() - start < 60
+
+
 def test_what_is_not_parsed_has_the_same_words():
     page = """<title>T&eacute;</title><style>no{}</style><script>if (a<b) "</p>"</script><!-- no -->
     <p title="a>b">One</p>two<b>fold</b> <a href='x>y' id=z>R&amp;D</a><br>three<table><tr><td>four</table>
