@@ -28,8 +28,8 @@ import neardup_gpu as nd
 from neardup_gpu import selftest
 from neardup_gpu.backend import describe_device
 from neardup_gpu.data import Ragged
-from neardup_gpu.kernels import launch
-from neardup_gpu.kernels.launch import cuda, kernel, namespace, simulated, to_host
+from neardup_gpu.kernels import _launch as launch
+from neardup_gpu.kernels._launch import cuda, kernel, namespace, simulated, to_host
 from neardup_gpu.report import count
 
 from .first_steps import NotRun, Settings

@@ -252,7 +252,7 @@ def _usable() -> dict[str, Any]:
     if reason is not None:
         raise NotRun(reason)
     from neardup_gpu.backend import describe_device
-    from neardup_gpu.kernels.launch import simulated
+    from neardup_gpu.kernels._launch import simulated
 
     if simulated():
         return {"says": "Numba's simulator"}
@@ -401,7 +401,7 @@ def tests(settings: Settings) -> Items:
 
 
 def _tested(path: Path) -> dict[str, Any]:
-    from neardup_gpu.kernels.launch import simulated
+    from neardup_gpu.kernels._launch import simulated
 
     if simulated():
         raise NotRun("simulator")

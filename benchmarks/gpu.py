@@ -59,7 +59,7 @@ from neardup_gpu.kernels import (
     tokens,
     weights,
 )
-from neardup_gpu.kernels.launch import namespace, simulated, to_host
+from neardup_gpu.kernels._launch import namespace, simulated, to_host
 from neardup_gpu.recipe import Recipe, SimhashRecipe, material
 
 from .kernels import ALTAVISTA, WIDTH, figure, load, num_bytes, shuffled

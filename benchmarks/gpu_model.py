@@ -62,8 +62,8 @@ from compiled import all_loops, compiled, disassembly, innermost_loops
 
 from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import minhash, sequences, shingles, simhash, tokens
+from neardup_gpu.kernels._launch import TABLES
 from neardup_gpu.kernels.hamming import plan
-from neardup_gpu.kernels.launch import TABLES
 from neardup_gpu.recipe import material
 
 from .kernels import ALTAVISTA, WIDTH, load, shuffled

@@ -38,7 +38,7 @@ from neardup_gpu.kernels import (
     supershingles,
     tokens,
 )
-from neardup_gpu.kernels.launch import CARRYLESS_WIDTH, to_host
+from neardup_gpu.kernels._launch import CARRYLESS_WIDTH, to_host
 from neardup_gpu.recipe import Filter, Recipe, material
 
 BATCH_BYTES = 8 << 20

@@ -38,7 +38,7 @@ from neardup_gpu.backend import Job
 from neardup_gpu.data import Ragged
 from neardup_gpu.documents import open_documents
 from neardup_gpu.kernels import components
-from neardup_gpu.kernels.launch import CARRYLESS_WIDTH
+from neardup_gpu.kernels._launch import CARRYLESS_WIDTH
 from neardup_gpu.recipe import Filter, Recipe
 from neardup_gpu.spool import Spool
 

@@ -17,7 +17,7 @@ from unittest import mock
 
 from neardup_gpu import kernels, selftest
 from neardup_gpu.documents import Documents
-from neardup_gpu.kernels.launch import Kernel, Staging, namespace, simulated
+from neardup_gpu.kernels._launch import Kernel, Staging, namespace, simulated
 
 _TESTS = Path(__file__).resolve().parent.parent / "tests" / "gpu"
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .launch import Device, cuda, jit, kernel, namespace, to_host
+from ._launch import Device, cuda, jit, kernel, namespace, to_host
 
 
 def greedy_reference(num_rows, left, right, weight, pinned):

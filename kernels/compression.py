@@ -34,8 +34,8 @@ import numpy as np
 from numba import prange
 
 from . import gather, hamming
+from ._launch import cuda, jit, kernel, namespace, row_of, to_host
 from .hamming import count_bits, interpolation_search, move
-from .launch import cuda, jit, kernel, namespace, row_of, to_host
 
 BLOCK_BITS = 8 * 1024
 SYMBOLS = 65

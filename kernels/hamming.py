@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from .launch import Device, check_rows, cuda, jit, kernel, namespace, to_host
+from ._launch import Device, check_rows, cuda, jit, kernel, namespace, to_host
 from .pairtables import most_rows
 
 NO_LIMIT = 2**62

@@ -23,8 +23,8 @@ from llvmlite import ir
 from numba import prange, types
 from numba.extending import intrinsic
 
-from .launch import Kernel, cuda, jit, kernel, namespace, row_of, shares
-from .scalar import mix64
+from ._gf2 import mix64
+from ._launch import Kernel, cuda, jit, kernel, namespace, row_of, shares
 
 
 def reference(shingles, offsets, a, b):

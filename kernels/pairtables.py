@@ -19,8 +19,8 @@ from itertools import combinations
 import numpy as np
 from numba import prange, types
 
-from .launch import TABLES, check_rows, cuda, jit, kernel, load, namespace, row_of, simulated
-from .scalar import advance, advance_by_tables, byte_tables, prepare, rabin_words
+from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin_words
+from ._launch import TABLES, check_rows, cuda, jit, kernel, load, namespace, row_of, simulated
 
 
 def reference(features, present, r, poly, bucket_limit, bucket_probe):

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numba import prange
 
-from .launch import Device, cuda, jit, kernel, namespace, row_of, shares
+from ._launch import Device, cuda, jit, kernel, namespace, row_of, shares
 
 
 def resemblance(intersection, union):

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange, types
 
-from .launch import TABLES, cuda, jit, kernel, load, namespace, row_of, shares
-from .scalar import (
+from ._gf2 import (
     advance,
     advance_by_tables,
     byte_tables,
@@ -23,6 +22,7 @@ from .scalar import (
     rabin_words,
     window_weights,
 )
+from ._launch import TABLES, cuda, jit, kernel, load, namespace, row_of, shares
 
 
 def reference(values, offsets, polys):

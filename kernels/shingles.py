@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numba import prange, types
 
-from .launch import TABLES, cuda, jit, kernel, load, namespace, row_of, shares
+from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin_words, window_weights, windows
+from ._launch import TABLES, cuda, jit, kernel, load, namespace, row_of, shares
 from .resemblance import ordered
-from .scalar import advance, advance_by_tables, byte_tables, prepare, rabin_words, window_weights, windows
 
 MODES = ("set", "bag", "circular")
 

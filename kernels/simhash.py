@@ -24,8 +24,8 @@ from llvmlite import ir
 from numba import prange, types
 from numba.extending import intrinsic
 
-from .launch import cuda, jit, kernel, namespace, row_of, shares
-from .scalar import mix64
+from ._gf2 import mix64
+from ._launch import cuda, jit, kernel, namespace, row_of, shares
 
 _STEP = 0x9E3779B97F4A7C15  # SplitMix64's increment
 

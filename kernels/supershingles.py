@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange, types
 
-from .launch import TABLES, Kernel, cuda, jit, kernel, load, namespace
-from .scalar import advance, advance_by_tables, byte_tables, mix64, prepare, rabin_words
+from ._gf2 import advance, advance_by_tables, byte_tables, mix64, prepare, rabin_words
+from ._launch import TABLES, Kernel, cuda, jit, kernel, load, namespace
 
 
 def reference(signatures, k, s, bits, poly):

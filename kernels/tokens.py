@@ -20,10 +20,10 @@ from llvmlite import ir
 from numba import prange, types
 from numba.extending import intrinsic
 
-from . import unicode_table
-from .launch import Device, cuda, jit, kernel, load, namespace, shares
-from .scalar import LANES, advance, advance_block, append_byte, byte_tables, prepare, rabin
-from .unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
+from . import _unicode_table as unicode_table
+from ._gf2 import LANES, advance, advance_block, append_byte, byte_tables, prepare, rabin
+from ._launch import Device, cuda, jit, kernel, load, namespace, shares
+from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
 
 SEPARATOR = np.uint8(0x20)
 

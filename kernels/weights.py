@@ -25,9 +25,9 @@ from itertools import pairwise
 import numpy as np
 from numba import prange
 
-from .launch import jit, namespace, shares
+from ._gf2 import mix64
+from ._launch import jit, namespace, shares
 from .resemblance import ordered
-from .scalar import mix64
 
 ONE = 256
 """The weight 1."""

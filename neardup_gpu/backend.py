@@ -100,7 +100,7 @@ def kernel(module: ModuleType, backend: str | None, prefix: str = "") -> Callabl
 
 def home(array: Any) -> np.ndarray:
     """An array as NumPy's, in host memory."""
-    from neardup_gpu.kernels.launch import to_host
+    from neardup_gpu.kernels._launch import to_host
 
     return to_host(array)
 
@@ -109,7 +109,7 @@ def home(array: Any) -> np.ndarray:
 
 
 def _simulated() -> bool:
-    from neardup_gpu.kernels.launch import simulated
+    from neardup_gpu.kernels._launch import simulated
 
     return simulated()
 
@@ -350,7 +350,7 @@ class Job:
         """An array in the memory of the backend."""
         if not self.on_gpu:
             return home(array)
-        from neardup_gpu.kernels.launch import namespace
+        from neardup_gpu.kernels._launch import namespace
 
         return namespace().asarray(array)
 
@@ -430,7 +430,7 @@ class Job:
         try:
             return run()
         except Exception as error:
-            from neardup_gpu.kernels.launch import out_of_memory
+            from neardup_gpu.kernels._launch import out_of_memory
 
             if not self.on_gpu or not out_of_memory(error):
                 raise
@@ -506,7 +506,7 @@ def running(
     if name != "gpu":
         yield Job(name)
         return
-    from neardup_gpu.kernels.launch import Staging
+    from neardup_gpu.kernels._launch import Staging
 
     if _simulated():
         memory = wanted or int(DEFAULT_SHARE * SIMULATED_MEMORY)
@@ -528,7 +528,7 @@ def running(
 @contextlib.contextmanager
 def _in_words(memory: int) -> Iterator[None]:
     """What CUDA and CuPy raise for want of memory, as one line."""
-    from neardup_gpu.kernels.launch import out_of_memory
+    from neardup_gpu.kernels._launch import out_of_memory
 
     try:
         yield

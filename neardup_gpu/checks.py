@@ -291,7 +291,7 @@ def as_array(name: str, value: Any) -> tuple[Any, bool]:
     if isinstance(value, np.ndarray):
         return np.asarray(value), False
     if hasattr(value, "__cuda_array_interface__"):
-        from neardup_gpu.kernels.launch import namespace
+        from neardup_gpu.kernels._launch import namespace
 
         xp = namespace()
         return value if isinstance(value, xp.ndarray) else xp.asarray(value), False

@@ -134,7 +134,7 @@ class Pairs:
             raise ParameterError(f"Pairs need as many left as right rows; there are {len(a):,} and {len(b):,}")
         xp: Any = np
         if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
-            from neardup_gpu.kernels.launch import namespace
+            from neardup_gpu.kernels._launch import namespace
 
             xp = namespace()
             a, b = xp.asarray(a), xp.asarray(b)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neardup_gpu.kernels.launch import check_rows
+from neardup_gpu.kernels._launch import check_rows
 
 from . import hamming
 from .data import arrow

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Protocol, overload
 import numpy as np
 
 from neardup_gpu.kernels import compression, hamming as kernels
-from neardup_gpu.kernels.launch import array_module, check_rows, to_host
+from neardup_gpu.kernels._launch import array_module, check_rows, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
 from . import checks, index_file

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neardup_gpu.kernels.launch import jit
+from neardup_gpu.kernels._launch import jit
 
 MAX_OPEN = 2048
 """Elements open at a time: a parser's time grows with the square of the depth, 20 ms for this one."""

@@ -32,8 +32,8 @@ from neardup_gpu.kernels import (
     tokens as tokens_kernel,
     weights as weights_kernel,
 )
-from neardup_gpu.kernels.launch import array_module, check_rows, out_of_memory
-from neardup_gpu.kernels.scalar import mix64_all
+from neardup_gpu.kernels._gf2 import mix64_all
+from neardup_gpu.kernels._launch import array_module, check_rows, out_of_memory
 
 from . import __version__, checks, hamming, theory
 from .artefacts import write_report, write_result

@@ -106,7 +106,7 @@ class _Common:
 
     def describe(self) -> dict[str, Any]:
         """The method, all fields, the definitions' version and the Unicode table's hash."""
-        from neardup_gpu.kernels.unicode_table import DIGEST
+        from neardup_gpu.kernels._unicode_table import DIGEST
 
         return {"method": self.method, **asdict(self), "definitions": DEFINITIONS, "unicode_table": DIGEST}
 
@@ -337,7 +337,7 @@ def choose_recipe(
 
 def recipe_from_json(text: str | bytes, name: str) -> AnyRecipe:
     """As `from_json`, of either method."""
-    from neardup_gpu.kernels.unicode_table import DIGEST
+    from neardup_gpu.kernels._unicode_table import DIGEST
 
     stored = stored_recipe(text, name)
     for key, here in (("definitions", DEFINITIONS), ("unicode_table", DIGEST)):
@@ -418,7 +418,7 @@ def draw(seed: int, purpose: str, index: int) -> int:
 @cache
 def polynomial(seed: int, purpose: str) -> int:
     """q of the first primitive polynomial x**64 + q among the draws for a purpose; about one in 64 is."""
-    from neardup_gpu.kernels.scalar import first_primitive
+    from neardup_gpu.kernels._gf2 import first_primitive
 
     index = 0
     while True:

@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from neardup_gpu import kernels
+from neardup_gpu.kernels._launch import simulated
 from neardup_gpu.kernels.compression import encode_cpu
 from neardup_gpu.kernels.hamming import table_cpu
-from neardup_gpu.kernels.launch import simulated
 from neardup_gpu.kernels.overlap import invert
 from neardup_gpu.kernels.resemblance import unique_cpu
 from neardup_gpu.kernels.weights import logarithmic_cpu

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup_gpu.kernels.launch import check_rows
+from neardup_gpu.kernels._launch import check_rows
 
 from .errors import DamagedError, InputError, RecipeMismatchError
 from .recipe import AnyRecipe, Recipe, recipe_of

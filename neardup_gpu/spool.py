@@ -164,7 +164,7 @@ class DeviceSpool:
     def gather(self, rows: np.ndarray) -> Ragged:
         """Some rows, on the GPU, in the order asked for (ascending is fastest)."""
         from neardup_gpu.kernels import gather
-        from neardup_gpu.kernels.launch import namespace
+        from neardup_gpu.kernels._launch import namespace
 
         xp = namespace()
         rows = np.asarray(rows)
@@ -195,6 +195,6 @@ class DeviceSpool:
 
 
 def _host(array: Any) -> np.ndarray:
-    from neardup_gpu.kernels.launch import to_host
+    from neardup_gpu.kernels._launch import to_host
 
     return to_host(array)

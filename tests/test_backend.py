@@ -14,7 +14,7 @@ from progress import messages
 from neardup_gpu import Recipe, backend, dedup, minhash, tokenize
 from neardup_gpu.backend import Job, parse_size, resolve, running
 from neardup_gpu.errors import BackendUnavailableError, NeardupError, ParameterError
-from neardup_gpu.kernels import launch, minhash as minhash_kernel
+from neardup_gpu.kernels import _launch as launch, minhash as minhash_kernel
 
 TEXTS = ["one two three four five six", "one two three four five six", "something else"]
 TEXTS_TABLE = pa.table({"text": TEXTS})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from neardup_gpu.kernels import _cache, launch
+from neardup_gpu.kernels import _cache, _launch as launch
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 as_root = pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs root, to give files away")

@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 from strategies import greedy, sorted_pairs
 
 from neardup_gpu.kernels import components
-from neardup_gpu.kernels.launch import to_host
+from neardup_gpu.kernels._launch import to_host
 
 GREEDY = [
     components.greedy_reference,

@@ -23,7 +23,7 @@ from neardup_gpu.errors import (
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.index_file import IndexFile
 from neardup_gpu.kernels import compression, hamming as kernels
-from neardup_gpu.kernels.launch import to_host
+from neardup_gpu.kernels._launch import to_host
 
 # ------------------------------------------------------------------------------------------------------ table designs
 

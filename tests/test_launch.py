@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from neardup_gpu.kernels import launch
-from neardup_gpu.kernels.launch import cuda, kernel
+from neardup_gpu.kernels import _launch as launch
+from neardup_gpu.kernels._launch import cuda, kernel
 
 
 @kernel("void(uint32[:,::1], int64)")

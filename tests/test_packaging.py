@@ -167,7 +167,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     sources = {f"neardup_gpu/{path.name}" for path in (REPOSITORY / "neardup_gpu").glob("*.py")}
     sources |= {f"neardup_gpu/documents/{path.name}" for path in (REPOSITORY / "neardup_gpu/documents").glob("*.py")}
     kernels = {f"neardup_gpu/kernels/{path.name}" for path in (REPOSITORY / "kernels").glob("*.py")}
-    assert names == sources | kernels | {"neardup_gpu/py.typed", "neardup_gpu/kernels/unicode_table.npz"}
+    assert names == sources | kernels | {"neardup_gpu/py.typed", "neardup_gpu/kernels/_unicode_table.npz"}
     assert len(licences) == 1
 
 

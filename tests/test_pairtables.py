@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from neardup_gpu.kernels import launch, pairtables
+from neardup_gpu.kernels import _launch as launch, pairtables
 
 POLY = np.uint64(0xD800000000000000)  # x**64 + x**4 + x**3 + x + 1
 BACKENDS = [pairtables.reference, pairtables.cpu, pytest.param(pairtables.gpu, marks=pytest.mark.launches)]

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from witnesses import bits_of, fingerprint, minimal_polynomial, modulus, power, product, remainder, reverse
 
 from neardup_gpu import recipe
-from neardup_gpu.kernels import scalar
+from neardup_gpu.kernels import _gf2 as scalar
 
 KNOWN_PRIMITIVE = 1 << 64 | 0b11011  # x**64 + x**4 + x**3 + x + 1 (Zierler and Brillhart's tables)
 Q = reverse(KNOWN_PRIMITIVE ^ 1 << 64)

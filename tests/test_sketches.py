@@ -10,8 +10,8 @@ import pytest
 import neardup_gpu as nd
 from neardup_gpu import hamming, hamming_files, sketches, tables
 from neardup_gpu.errors import DamagedError, InputError, NeardupError, RecipeMismatchError, ResourceError
-from neardup_gpu.kernels import hamming as hamming_kernel, launch, pairtables
-from neardup_gpu.kernels.launch import MOST_ROWS, check_rows
+from neardup_gpu.kernels import _launch as launch, hamming as hamming_kernel, pairtables
+from neardup_gpu.kernels._launch import MOST_ROWS, check_rows
 from neardup_gpu.recipe import METADATA_KEY, Recipe, SimhashRecipe
 
 RECIPE = Recipe((3, 2, 1))

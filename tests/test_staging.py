@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from neardup_gpu.kernels import launch
+from neardup_gpu.kernels import _launch as launch
 
 
 class Device:

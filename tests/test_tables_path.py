@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neardup_gpu.kernels.launch import CARRYLESS_WIDTH
+from neardup_gpu.kernels._launch import CARRYLESS_WIDTH
 
 
 @pytest.mark.parametrize("width", [0, 128, 256])
@@ -27,7 +27,7 @@ def test_kernels_agree_with_narrower_products(width):
 
 
 def test_the_switch_switches():
-    code = "import neardup_gpu; from neardup_gpu.kernels.launch import CARRYLESS_WIDTH; print(CARRYLESS_WIDTH)"
+    code = "import neardup_gpu; from neardup_gpu.kernels._launch import CARRYLESS_WIDTH; print(CARRYLESS_WIDTH)"
     environment = {**os.environ, "NEARDUP_CLMUL": "0"}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout == "0\n"

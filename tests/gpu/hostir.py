@@ -42,7 +42,7 @@ from kernel_list import modules, name_of
 from numba import types
 from numba.core import sigutils
 
-from neardup_gpu.kernels import launch
+from neardup_gpu.kernels import _launch as launch
 
 FIBERS = Path(__file__).with_name("fibers.c")
 ORDERS = ("lane", "random", "reversed")

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from neardup_gpu import kernels
 from neardup_gpu.kernels import minhash
-from neardup_gpu.kernels.launch import Kernel
+from neardup_gpu.kernels._launch import Kernel
 
 FACTORIES = {
     "minhash._signature_kernel": [(bits, n) for bits, most in minhash._MOST.items() for n in range(1, most + 1)],

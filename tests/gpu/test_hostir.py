@@ -11,7 +11,7 @@ import hostir
 from hostir import DeviceCodeError, host_kernel
 from numba import types
 
-from neardup_gpu.kernels.launch import cuda, kernel
+from neardup_gpu.kernels._launch import cuda, kernel
 
 ORDERS = pytest.mark.parametrize("order", hostir.ORDERS)
 

@@ -12,7 +12,7 @@ from neardup_gpu.backend import DEFAULT_SHARE, running
 from neardup_gpu.data import Ragged
 from neardup_gpu.errors import NeardupError, ParameterError
 from neardup_gpu.hamming import HammingIndex, TableDesign, join, pairs as near_pairs
-from neardup_gpu.kernels import hamming, launch
+from neardup_gpu.kernels import _launch as launch, hamming
 from neardup_gpu.pipeline import frequencies_path
 
 pytestmark = pytest.mark.gpu

@@ -38,9 +38,9 @@ from neardup_gpu import (
 from neardup_gpu.errors import NeardupError
 from neardup_gpu.hamming import HammingIndex, join, pairs as near_pairs
 from neardup_gpu.kernels import (
+    _launch as launch,
     components,
     hamming,
-    launch,
     shingles as shingles_kernel,
     simhash as simhash_kernel,
     weights,

@@ -7,7 +7,7 @@ Decomposition and case folding work code point by code point, so a table holds t
 combining marks looks at neighbours, and for it each item keeps its combining class. The table is pinned to one
 Unicode version, that of the oldest Python supported, so that every Python can check it against its own unicodedata.
 
-`python -m neardup_gpu.kernels.unicode_table` writes unicode_table.npz anew, on Python 3.11 (Unicode 14).
+`python -m neardup_gpu.kernels._unicode_table` writes _unicode_table.npz anew, on Python 3.11 (Unicode 14).
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def build() -> Table:
 @cache
 def load() -> Table:
     """The committed table (about 0.5 MB), read once."""
-    with np.load(io.BytesIO(files(__package__).joinpath("unicode_table.npz").read_bytes())) as stored:
+    with np.load(io.BytesIO(files(__package__).joinpath("_unicode_table.npz").read_bytes())) as stored:
         return Table(**{name: stored[name] for name in Table._fields})
 
 
@@ -182,5 +182,5 @@ if __name__ == "__main__":
     from pathlib import Path
 
     table = build()
-    np.savez_compressed(Path(__file__).with_name("unicode_table.npz"), **table._asdict())  # type: ignore[arg-type]
+    np.savez_compressed(Path(__file__).with_name("_unicode_table.npz"), **table._asdict())  # type: ignore[arg-type]
     print(f"{len(table.starts) - 1} sequences, DIGEST = {digest(table)!r}")

@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .launch import CARRYLESS_WIDTH, jit
+from ._launch import CARRYLESS_WIDTH, jit
 
 
 @jit()
