@@ -40,7 +40,7 @@ from neardup_gpu.documents import open_documents
 from neardup_gpu.kernels import components
 from neardup_gpu.kernels._launch import CARRYLESS_WIDTH
 from neardup_gpu.recipe import Filter, Recipe
-from neardup_gpu.spool import Spool
+from neardup_gpu.store.spool import Spool
 
 from . import peers
 from .kernels import SHUFFLE_SEED, figure, load, num_bytes, shuffled, signatures_seconds

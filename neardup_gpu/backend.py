@@ -26,7 +26,7 @@ from .data import Ragged
 from .errors import ArgumentTypeError, BackendUnavailableError, NeardupError, ParameterError, ResourceError
 from .log import log
 from .report import count, shorten, size
-from .spool import DeviceSpool, Spool
+from .store.spool import DeviceSpool, Spool
 from .threads import exclusive
 
 if TYPE_CHECKING:

@@ -498,7 +498,7 @@ def info(
 ) -> None:
     """Show the recipe and the counts of any artefact."""
     from . import info as artefact
-    from .artefacts import using_report
+    from .store.artefacts import using_report
 
     found = artefact.describe(Path(path))
     if check:
@@ -660,7 +660,7 @@ def _draw(output: str, filter: tuple[int, int, int], threshold: float | None, ov
             f"{path}: drawing needs matplotlib; install it with: pip install 'neardup_gpu[notebook]'"
         ) from None
     from . import theory
-    from .outputs import new_file
+    from .store.outputs import new_file
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()

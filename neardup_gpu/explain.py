@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import pipeline
-from .artefacts import read_report, using_report
 from .documents import Documents, open_described, open_documents
 from .errors import InputError
 from .printable import printable
 from .recipe import AnyRecipe, recipe_of
 from .report import beside, count, resemblance, shorten
-from .tables import read_table
+from .store.artefacts import read_report, using_report
+from .store.parquet import read_table
 
 if TYPE_CHECKING:
     from rich.text import Text

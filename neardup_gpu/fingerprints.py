@@ -26,8 +26,8 @@ from .data import arrow
 from .errors import InputError, NeardupError, ParameterError, RecipeMismatchError, ResourceError, want
 from .hamming import CHUNK_BYTES
 from .recipe import METADATA_KEY, AnyRecipe, recipe_from_json
-from .sketches import check_columns, distinct_files
-from .tables import opened
+from .store.parquet import opened
+from .store.sketches import check_columns, distinct_files
 
 Paths = str | Path | list[str] | list[Path]
 

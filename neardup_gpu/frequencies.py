@@ -16,12 +16,12 @@ from neardup_gpu.kernels import weights as weights_kernel
 
 from . import checks
 from .backend import home, kernel
-from .checksums import changed
 from .data import Ragged, arrow
 from .errors import DamagedError, InputError, NeardupError, ParameterError, RecipeMismatchError
-from .outputs import new_file
 from .recipe import METADATA_KEY, SimhashRecipe, recipe_of
-from .tables import read_table, write_table
+from .store.checksums import changed
+from .store.outputs import new_file
+from .store.parquet import read_table, write_table
 
 _DOCUMENTS_KEY = b"neardup_gpu_documents"
 

@@ -21,7 +21,6 @@ import pyarrow as pa
 from neardup_gpu.kernels.compression import information_bits
 
 from . import hamming
-from .artefacts import is_table
 from .backend import Job, parse_size, running
 from .clock import Clock, Progress, with_bars
 from .data import arrow
@@ -37,10 +36,11 @@ from .fingerprints import (
     parse_fingerprint,
 )
 from .hamming import CHUNK_BYTES, HammingIndex, TableDesign
-from .index_file import is_index
-from .outputs import new_file
 from .recipe import METADATA_KEY, SimhashRecipe
-from .tables import TableWriter
+from .store.arrays import is_index
+from .store.artefacts import is_table
+from .store.outputs import new_file
+from .store.parquet import TableWriter
 from .threads import on_threads
 
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once

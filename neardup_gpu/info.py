@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .artefacts import REPORT, read_report, report_is_as_written
-from .checksums import changed, checksum_of_file, verify_pages
 from .errors import DamagedError, InputError
 from .recipe import METADATA_KEY, TELLING, stored_recipe
+from .store.artefacts import REPORT, read_report, report_is_as_written
+from .store.checksums import changed, checksum_of_file, verify_pages
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -31,8 +31,8 @@ def describe(path: Path) -> dict[str, Any]:
     for kept in path.parents:
         if kept.name == "kept" and (kept.parent / REPORT).exists():
             raise InputError(f"{path}: kept rows, in the input's own format; try neardup info {kept.parent}")
-    from .index_file import is_index
-    from .tables import opened
+    from .store.arrays import is_index
+    from .store.parquet import opened
 
     if is_index(path):
         return _describe_index(path)
@@ -84,7 +84,7 @@ def check(path: Path) -> str:
     InputError
         If it carries no checksums.
     """
-    from .index_file import IndexFile, is_index
+    from .store.arrays import IndexFile, is_index
 
     if path.is_dir() or path.name == REPORT:
         folder = path if path.is_dir() else path.parent

@@ -36,7 +36,6 @@ from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import array_module, check_rows, out_of_memory
 
 from . import __version__, checks, hamming, theory
-from .artefacts import write_report, write_result
 from .backend import Job, home, kernel, resolve, running
 from .clock import Clock, Progress, with_bars
 from .data import Pairs, Ragged, arrow
@@ -45,11 +44,12 @@ from .documents.batches import alike
 from .documents.skipped import MAX_DOCUMENT_BYTES
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
 from .frequencies import Counter, Frequencies
-from .outputs import new_file, new_files, new_folder
 from .recipe import CLUSTERINGS, METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe
-from .sketches import read_sketches
-from .spool import DeviceSpool, Spool
-from .tables import write_table
+from .store.artefacts import write_report, write_result
+from .store.outputs import new_file, new_files, new_folder
+from .store.parquet import write_table
+from .store.sketches import read_sketches
+from .store.spool import DeviceSpool, Spool
 from .threads import on_threads
 
 if TYPE_CHECKING:

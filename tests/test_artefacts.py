@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import artefacts, dedup, find_pairs, sketch
+from neardup_gpu import dedup, find_pairs, sketch
 from neardup_gpu.errors import OutputError
-from neardup_gpu.outputs import new_file, new_folder
+from neardup_gpu.store import artefacts
+from neardup_gpu.store.outputs import new_file, new_folder
 
 TEXT = "one two three four five six seven eight"
 TABLE = pa.table({"id": ["a", "b", "c"], "text": [TEXT, TEXT + " nine", "something else altogether, and longer"]})

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from strategies import STRATEGIES, fingerprints
 
-from neardup_gpu import Recipe, SimhashRecipe, hamming, index_file, outputs
+from neardup_gpu import Recipe, SimhashRecipe, hamming
 from neardup_gpu.errors import (
     InputError,
     NeardupError,
@@ -21,9 +21,10 @@ from neardup_gpu.errors import (
     ResourceError,
 )
 from neardup_gpu.hamming import HammingIndex, TableDesign
-from neardup_gpu.index_file import IndexFile
 from neardup_gpu.kernels import compression, hamming as kernels
 from neardup_gpu.kernels._launch import to_host
+from neardup_gpu.store import arrays as index_file, outputs
+from neardup_gpu.store.arrays import IndexFile
 
 # ------------------------------------------------------------------------------------------------------ table designs
 

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import SimhashRecipe, index_file
-from neardup_gpu.checksums import checksum
+from neardup_gpu import SimhashRecipe
 from neardup_gpu.errors import DamagedError, InputError, NeardupError
 from neardup_gpu.hamming import HammingIndex, TableDesign
-from neardup_gpu.index_file import BLOCK_BYTES, IndexFile
 from neardup_gpu.kernels import compression, hamming as kernels
+from neardup_gpu.store import arrays as index_file
+from neardup_gpu.store.arrays import BLOCK_BYTES, IndexFile
+from neardup_gpu.store.checksums import checksum
 
 
 def fingerprints(number, num_words=1, seed=5):

@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Frequencies, SimhashRecipe, dedup, disk, outputs, sketch
-from neardup_gpu.artefacts import REPORT
+from neardup_gpu import Frequencies, SimhashRecipe, dedup, sketch
 from neardup_gpu.errors import OutputError
-from neardup_gpu.outputs import new_file, new_files, new_folder
 from neardup_gpu.recipe import METADATA_KEY
+from neardup_gpu.store import disk, outputs
+from neardup_gpu.store.artefacts import REPORT
+from neardup_gpu.store.outputs import new_file, new_files, new_folder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are forked and killed")
 

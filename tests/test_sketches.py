@@ -8,11 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
-from neardup_gpu import hamming, hamming_files, sketches, tables
+from neardup_gpu import hamming, hamming_files
 from neardup_gpu.errors import DamagedError, InputError, NeardupError, RecipeMismatchError, ResourceError
 from neardup_gpu.kernels import _launch as launch, hamming as hamming_kernel, pairtables
 from neardup_gpu.kernels._launch import MOST_ROWS, check_rows
 from neardup_gpu.recipe import METADATA_KEY, Recipe, SimhashRecipe
+from neardup_gpu.store import parquet as tables, sketches
 
 RECIPE = Recipe((3, 2, 1))
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Ragged
 from neardup_gpu.errors import OutputError, ResourceError
-from neardup_gpu.spool import Spool
+from neardup_gpu.store.spool import Spool
 
 ROWS = st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=5), max_size=8)
 

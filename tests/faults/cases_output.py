@@ -122,7 +122,7 @@ def one_of_two_files_that_appears_during_the_run(box):
 @case(says="is being written by process", writes=".out.partial")
 def two_runs_to_one_name(box):
     box.documents("d.jsonl")
-    first = "from neardup_gpu.outputs import new_folder\nfirst = new_folder('out')\nfirst.__enter__()\n"
+    first = "from neardup_gpu.store.outputs import new_folder\nfirst = new_folder('out')\nfirst.__enter__()\n"
     return f"{first}nd.dedup('d.jsonl', id_column='id', output='out')"
 
 

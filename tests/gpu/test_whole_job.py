@@ -47,7 +47,7 @@ from neardup_gpu.kernels import (
 )
 from neardup_gpu.pipeline import frequencies_path
 from neardup_gpu.report import facts
-from neardup_gpu.spool import DeviceSpool
+from neardup_gpu.store.spool import DeviceSpool
 
 
 @pytest.fixture

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..data import bools
+from ..errors import DamagedError, NeardupError, OutputError
+from ..recipe import METADATA_KEY
 from .checksums import checksum, checksum_of_file
-from .data import bools
-from .errors import DamagedError, NeardupError, OutputError
-from .recipe import METADATA_KEY
-from .tables import write_table
+from .parquet import write_table
 
 if TYPE_CHECKING:
-    from .documents import Documents
-    from .pipeline import Result
+    from ..documents import Documents
+    from ..pipeline import Result
 
 REPORT, KEPT = "report.json", "kept"
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels._launch import check_rows
 
-from .errors import DamagedError, InputError, RecipeMismatchError
-from .recipe import AnyRecipe, Recipe, recipe_of
-from .report import shorten
-from .tables import opened, read_table
+from ..errors import DamagedError, InputError, RecipeMismatchError
+from ..recipe import AnyRecipe, Recipe, recipe_of
+from ..report import shorten
+from .parquet import opened, read_table
 
 
 def distinct_files(paths: Iterable[str | Path]) -> list[Path]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .data import Ragged
-from .errors import OutputError, ResourceError, want
+from ..data import Ragged
+from ..errors import OutputError, ResourceError, want
 
 
 class Spool:

@@ -22,8 +22,8 @@ import numpy as np
 
 from neardup_gpu.kernels.hamming import unread
 
+from ..errors import DamagedError, InputError
 from .checksums import changed, checksum
-from .errors import DamagedError, InputError
 
 MAGIC = b"NEARDUPH"
 VERSION = 3

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import DamagedError, ParameterError
+from ..errors import DamagedError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,7 +135,7 @@ class Ids:
         """As `take`, for Arrow: of integers their own type, else large_string or large_binary."""
         import pyarrow as pa
 
-        from .data import arrow
+        from ..data import arrow
 
         if self.kind == "integer":
             return arrow(self.arrays["ids"][rows])

@@ -27,12 +27,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from . import checks
+from .. import checks
+from ..documents.uris import is_uri, masked
+from ..errors import OutputError
+from ..log import log
 from .artefacts import foreign_files, is_table
 from .disk import exchange, rename_new, renamed, sync, sync_folder
-from .documents.uris import is_uri, masked
-from .errors import OutputError
-from .log import log
 
 try:
     import fcntl

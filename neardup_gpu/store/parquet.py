@@ -10,8 +10,8 @@ from types import TracebackType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..errors import InputError, NeardupError, ResourceError, want
 from .checksums import seal, verify_footer, verify_pages
-from .errors import InputError, NeardupError, ResourceError, want
 
 
 class TableWriter(contextlib.AbstractContextManager):

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 import xxhash
 
-from .errors import DamagedError
+from ..errors import DamagedError
 
 CHECKSUM_BYTES = 8
 _MARKER = b"NEARDUPC"

@@ -1,0 +1,1 @@
+"""What lies on disk: spools, artefacts, ids, and named arrays in one mapped file with checksums."""
