@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 
 import neardup_gpu as nd
 from neardup_gpu import selftest
-from neardup_gpu.backend import describe_device
 from neardup_gpu.data import Ragged
+from neardup_gpu.engine.backend import describe_device
 from neardup_gpu.kernels import _launch as launch
 from neardup_gpu.kernels._launch import cuda, kernel, namespace, simulated, to_host
 from neardup_gpu.report import count

@@ -183,7 +183,7 @@ def _variables() -> dict[str, Any]:
 
 def _driver() -> dict[str, Any]:
     try:
-        from neardup_gpu.backend import _driver as ask
+        from neardup_gpu.engine.backend import _driver as ask
     except ModuleNotFoundError as missing:
         raise NotRun(f"the driver is asked through neardup_gpu: {missing}") from None
     version, devices = ask()
@@ -251,7 +251,7 @@ def _usable() -> dict[str, Any]:
     reason = why_no_device()
     if reason is not None:
         raise NotRun(reason)
-    from neardup_gpu.backend import describe_device
+    from neardup_gpu.engine.backend import describe_device
     from neardup_gpu.kernels._launch import simulated
 
     if simulated():
@@ -263,7 +263,7 @@ def _usable() -> dict[str, Any]:
 def why_no_device() -> str | None:
     """Why backend 'gpu' cannot run here; None if it can."""
     try:
-        from neardup_gpu.backend import resolve
+        from neardup_gpu.engine.backend import resolve
 
         resolve("gpu")
     except ImportError as error:
@@ -530,7 +530,7 @@ def main() -> None:
     elif args.step in ("environment", "warm", "profiler", "tests"):
         status = perform(args.step, settings, args.done)
     else:
-        from neardup_gpu.backend import running
+        from neardup_gpu.engine.backend import running
 
         with running("gpu"):
             status = perform(args.step, settings, args.done)

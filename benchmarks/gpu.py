@@ -40,8 +40,8 @@ import numpy as np
 
 import neardup_gpu
 from neardup_gpu import selftest
-from neardup_gpu.backend import resolve
 from neardup_gpu.data import Ragged
+from neardup_gpu.engine.backend import resolve
 from neardup_gpu.errors import BackendUnavailableError
 from neardup_gpu.hamming import BUCKET_LIMIT, BUCKET_PROBE, TableDesign
 from neardup_gpu.kernels import (

@@ -34,9 +34,9 @@ import pyarrow.parquet as pq
 
 import neardup_gpu
 from neardup_gpu import pipeline
-from neardup_gpu.backend import Job
 from neardup_gpu.data import Ragged
 from neardup_gpu.documents import open_documents
+from neardup_gpu.engine.backend import Job
 from neardup_gpu.kernels import components
 from neardup_gpu.kernels._launch import CARRYLESS_WIDTH
 from neardup_gpu.recipe import Filter, Recipe

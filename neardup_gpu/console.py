@@ -151,7 +151,7 @@ def shown_progress(quiet: bool) -> Iterator[Callable[[str, int, int | None], Non
         stack.enter_context(notes(stages=not drawing))
         draw = None
         if drawing:
-            from .bars import bars
+            from .engine.bars import bars
 
             draw = stack.enter_context(bars(console, transient=True))
         yield draw

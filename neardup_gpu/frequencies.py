@@ -15,8 +15,8 @@ import pyarrow as pa
 from neardup_gpu.kernels import weights as weights_kernel
 
 from . import checks
-from .backend import home, kernel
 from .data import Ragged, arrow
+from .engine.backend import home, kernel
 from .errors import DamagedError, InputError, NeardupError, ParameterError, RecipeMismatchError
 from .recipe import METADATA_KEY, SimhashRecipe, recipe_of
 from .store.checksums import changed

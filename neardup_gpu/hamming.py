@@ -30,8 +30,8 @@ from neardup_gpu.kernels._launch import array_module, check_rows, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
 from . import checks
-from .backend import BACKENDS, home, kernel, resolve
 from .data import Ragged
+from .engine.backend import BACKENDS, home, kernel, resolve
 from .errors import ArgumentTypeError, DamagedError, InputError, ParameterError, RecipeMismatchError
 from .recipe import SimhashRecipe
 from .store import arrays as index_file

@@ -21,9 +21,10 @@ import pyarrow as pa
 from neardup_gpu.kernels.compression import information_bits
 
 from . import hamming
-from .backend import Job, parse_size, running
-from .clock import Clock, Progress, with_bars
 from .data import arrow
+from .engine.backend import Job, parse_size, running
+from .engine.clock import Clock, Progress, with_bars
+from .engine.threads import on_threads
 from .errors import InputError, ParameterError, RecipeMismatchError
 from .fingerprints import (
     Chunk,
@@ -41,7 +42,6 @@ from .store.arrays import is_index
 from .store.artefacts import is_table
 from .store.outputs import new_file
 from .store.parquet import TableWriter
-from .threads import on_threads
 
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once
 WRITE_ROWS = 1 << 20  # of a table written at once, so that their ids stay below 2 GB

@@ -36,12 +36,13 @@ from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import array_module, check_rows, out_of_memory
 
 from . import __version__, checks, hamming, theory
-from .backend import Job, home, kernel, resolve, running
-from .clock import Clock, Progress, with_bars
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
 from .documents.batches import alike
 from .documents.skipped import MAX_DOCUMENT_BYTES
+from .engine.backend import Job, home, kernel, resolve, running
+from .engine.clock import Clock, Progress, with_bars
+from .engine.threads import on_threads
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
 from .frequencies import Counter, Frequencies
 from .recipe import CLUSTERINGS, METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe
@@ -50,7 +51,6 @@ from .store.outputs import new_file, new_files, new_folder
 from .store.parquet import write_table
 from .store.sketches import read_sketches
 from .store.spool import DeviceSpool, Spool
-from .threads import on_threads
 
 if TYPE_CHECKING:
     from .explain import Explanation

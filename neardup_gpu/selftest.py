@@ -27,7 +27,7 @@ from neardup_gpu.kernels.overlap import invert
 from neardup_gpu.kernels.resemblance import unique_cpu
 from neardup_gpu.kernels.weights import logarithmic_cpu
 
-from .backend import Job, home, running
+from .engine.backend import Job, home, running
 from .errors import ParameterError
 from .hamming import TableDesign, choose
 from .pipeline import dedup

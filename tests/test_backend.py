@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from progress import messages
 
-from neardup_gpu import Recipe, backend, dedup, minhash, tokenize
-from neardup_gpu.backend import Job, parse_size, resolve, running
+from neardup_gpu import Recipe, dedup, minhash, tokenize
+from neardup_gpu.engine import backend
+from neardup_gpu.engine.backend import Job, parse_size, resolve, running
 from neardup_gpu.errors import BackendUnavailableError, NeardupError, ParameterError
 from neardup_gpu.kernels import _launch as launch, minhash as minhash_kernel
 

@@ -10,7 +10,7 @@ import pytest
 from test_agreement import DEFINITIONS
 
 from neardup_gpu import cli, selftest
-from neardup_gpu.backend import Job
+from neardup_gpu.engine.backend import Job
 from neardup_gpu.errors import BackendUnavailableError
 from neardup_gpu.kernels import minhash, resemblance, tokens
 from neardup_gpu.selftest import GENERATORS, LARGE, SMALL, WHOLE, definitions, same
@@ -233,7 +233,7 @@ def test_an_unusable_backend(run, monkeypatch):
     def refused(*arguments):
         raise BackendUnavailableError("backend 'gpu': there is no NVIDIA driver")
 
-    monkeypatch.setattr("neardup_gpu.backend.resolve", refused)
+    monkeypatch.setattr("neardup_gpu.engine.backend.resolve", refused)
     status, out, err = run("--backend", "gpu")
     assert (status, out, err) == (2, "", "neardup: backend 'gpu': there is no NVIDIA driver\n")
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import neardup_gpu as nd
-from neardup_gpu import backend, threads
+from neardup_gpu.engine import backend, threads
 from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
 TABLE = pa.table({"text": [f"some words that are here {i % 40} and there" * 5 for i in range(80)]})

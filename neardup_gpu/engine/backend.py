@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from . import checks
-from .data import Ragged
-from .errors import ArgumentTypeError, BackendUnavailableError, NeardupError, ParameterError, ResourceError
-from .log import log
-from .report import count, shorten, size
-from .store.spool import DeviceSpool, Spool
+from .. import checks
+from ..data import Ragged
+from ..errors import ArgumentTypeError, BackendUnavailableError, NeardupError, ParameterError, ResourceError
+from ..log import log
+from ..report import count, shorten, size
+from ..store.spool import DeviceSpool, Spool
 from .threads import exclusive
 
 if TYPE_CHECKING:
-    from .documents import Batch
+    from ..documents import Batch
 
 T = TypeVar("T")
 

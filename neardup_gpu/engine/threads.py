@@ -18,8 +18,8 @@ import numba
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.ufunc import parallel
 
-from .errors import NeardupError, ParameterError, ResourceError, too_few_threads, want
-from .log import log
+from ..errors import NeardupError, ParameterError, ResourceError, too_few_threads, want
+from ..log import log
 
 _job = threading.RLock()
 _kernel = threading.RLock()

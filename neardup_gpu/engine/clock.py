@@ -11,9 +11,9 @@ from typing import ParamSpec, TypeVar
 
 from numba.core.event import TimingListener, install_listener
 
-from .errors import ArgumentTypeError
-from .log import progress_log
-from .report import count, duration, percent
+from ..errors import ArgumentTypeError
+from ..log import progress_log
+from ..report import count, duration, percent
 
 Progress = Callable[[str, int, int | None], None]
 """Called with a stage's name, what is done and, where it is known, of how much: documents, pairs or fingerprints. Where
