@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from neardup_gpu.html import read_page, visible_text
-from neardup_gpu.markup import MAX_OPEN, is_tame
+from neardup_gpu.documents.html import read_page, visible_text
+from neardup_gpu.documents.markup import MAX_OPEN, is_tame
 
 
 @pytest.mark.parametrize(

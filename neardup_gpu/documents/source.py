@@ -22,7 +22,6 @@ from pyarrow import fs
 from .. import checks
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError, ParameterError
-from ..html import read_page
 from ..log import log
 from ..report import shorten
 from .batches import ahead, coalesce, ragged, sliced
@@ -40,6 +39,7 @@ from .columns import (
     refuse_artefact,
 )
 from .find import LEFT_OUT, File, Found, escaped_name, find_files, names_below, one_kind
+from .html import read_page
 from .ipc import Ipc
 from .jsonlines import JsonLines, json_words, mixed_integers
 from .kept import Rows, filtered, writing

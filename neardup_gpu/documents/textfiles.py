@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
-from ..html import read_page
 from .batches import ROW_BYTES
 from .find import HTML_EXTENSIONS, File, relative_names
+from .html import read_page
 from .kept import Rows, writing
 from .reading import reading
 from .seen import Seen
