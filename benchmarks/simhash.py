@@ -37,9 +37,9 @@ import pyarrow.parquet as pq
 
 from neardup_gpu import hamming, pipeline, theory
 from neardup_gpu.data import Pairs, Ragged
-from neardup_gpu.frequencies import Counter, Frequencies
 from neardup_gpu.kernels import sequences, supershingles, weights
 from neardup_gpu.kernels.hamming import count_bits
+from neardup_gpu.methods.frequencies import Counter, Frequencies
 from neardup_gpu.recipe import Filter, Recipe, SimhashRecipe
 
 from .kernels import figure, load, num_bytes, shuffled, signatures_seconds

@@ -48,13 +48,13 @@ if TYPE_CHECKING:
         RecipeMismatchError,
         ResourceError,
     )
-    from .frequencies import Frequencies
     from .hamming import (
         HammingIndex,
         Matches,
         NearPairs,
         TableDesign,
     )
+    from .methods.frequencies import Frequencies
     from .pipeline import (
         Candidates,
         Result,
@@ -127,7 +127,7 @@ _HOMES = {
         "RecipeMismatchError",
         "ResourceError",
     ),
-    "frequencies": ("Frequencies",),
+    "methods.frequencies": ("Frequencies",),
     "hamming": ("HammingIndex", "Matches", "NearPairs", "TableDesign"),
     "pipeline": (
         "Candidates",

@@ -418,7 +418,7 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
-    from . import explain as explaining
+    from . import explanation as explaining
 
     with notes():
         found = explaining.explain(out, id, full=full)

@@ -44,7 +44,7 @@ from .engine.backend import Job, home, kernel, resolve, running
 from .engine.clock import Clock, Progress, with_bars
 from .engine.threads import on_threads
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
-from .frequencies import Counter, Frequencies
+from .methods.frequencies import Counter, Frequencies
 from .recipe import CLUSTERINGS, METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe
 from .store.artefacts import write_report, write_result
 from .store.outputs import new_file, new_files, new_folder
@@ -53,7 +53,7 @@ from .store.sketches import read_sketches
 from .store.spool import DeviceSpool, Spool
 
 if TYPE_CHECKING:
-    from .explain import Explanation
+    from .explanation import Explanation
 
 VERIFY_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
@@ -495,7 +495,7 @@ class Result:
         """
         full = checks.flag("full", full)
         id = checks.instance("id", id.item() if isinstance(id, np.generic) else id, (int, str, bytes))
-        from .explain import explained
+        from .explanation import explained
 
         if self.sources is None or not all(source.rewindable for source in self.sources if source is not None):
             raise InputError(

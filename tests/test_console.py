@@ -19,7 +19,7 @@ from progress import LINE, messages
 from rich.console import Console
 
 import neardup_gpu as nd
-from neardup_gpu import cli, console, explain
+from neardup_gpu import cli, console, explanation as explain
 from neardup_gpu.engine import bars, clock
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.errors import ArgumentTypeError

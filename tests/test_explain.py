@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from neardup_gpu import InputError, dedup
-from neardup_gpu.explain import explain
+from neardup_gpu.explanation import explain
 
 TEXT = " ".join(f"word{i}" for i in range(40))
 TABLE = pa.table({"id": ["first", "near", "other"], "text": [TEXT, f"{TEXT} amended", "something else entirely"]})

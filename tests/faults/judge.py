@@ -465,7 +465,7 @@ def _ended(status: int, usage: Any, logs: str, start: float) -> Ended:
 def serve() -> None:
     """Fork a process for each request, and tell how it ended."""
     import neardup_gpu.cli
-    import neardup_gpu.explain
+    import neardup_gpu.explanation
     import neardup_gpu.hamming_files
     import neardup_gpu.pipeline
     import neardup_gpu.report  # noqa: F401

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import weights as weights_kernel
 
-from . import checks
-from .data import Ragged, arrow
-from .engine.backend import home, kernel
-from .errors import DamagedError, InputError, NeardupError, ParameterError, RecipeMismatchError
-from .recipe import METADATA_KEY, SimhashRecipe, recipe_of
-from .store.checksums import changed
-from .store.outputs import new_file
-from .store.parquet import read_table, write_table
+from .. import checks
+from ..data import Ragged, arrow
+from ..engine.backend import home, kernel
+from ..errors import DamagedError, InputError, NeardupError, ParameterError, RecipeMismatchError
+from ..recipe import METADATA_KEY, SimhashRecipe, recipe_of
+from ..store.checksums import changed
+from ..store.outputs import new_file
+from ..store.parquet import read_table, write_table
 
 _DOCUMENTS_KEY = b"neardup_gpu_documents"
 

@@ -1,0 +1,1 @@
+"""Methods: a method a file."""
