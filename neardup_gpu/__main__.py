@@ -2,7 +2,7 @@
 
 import sys
 
-from .process import run
+from .cli.process import run
 
 if __name__ == "__main__":
     sys.exit(run())

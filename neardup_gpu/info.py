@@ -55,7 +55,7 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def _describe_index(path: Path) -> dict[str, Any]:
-    from .hamming import HammingIndex
+    from .hamming.index import HammingIndex
 
     index = HammingIndex.load(path)
     counts = {

@@ -35,7 +35,7 @@ from neardup_gpu.kernels import (
 from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import array_module, check_rows, out_of_memory
 
-from . import __version__, checks, hamming, theory
+from . import __version__, checks, theory
 from .data import Pairs, Ragged, arrow
 from .documents import Documents, open_documents
 from .documents.batches import alike
@@ -44,6 +44,7 @@ from .engine.backend import Job, home, kernel, resolve, running
 from .engine.clock import Clock, Progress, with_bars
 from .engine.threads import on_threads
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
+from .hamming import index as hamming
 from .methods.frequencies import Counter, Frequencies
 from .recipe import CLUSTERINGS, METADATA_KEY, AnyRecipe, Recipe, SimhashRecipe, choose_recipe
 from .store.artefacts import write_report, write_result

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
-from neardup_gpu import errors, hamming, theory
+from neardup_gpu import errors, theory
 from neardup_gpu.data import Pairs, Ragged
-from neardup_gpu.hamming import HammingIndex, TableDesign
+from neardup_gpu.hamming import index as hamming
+from neardup_gpu.hamming.index import HammingIndex, TableDesign
 
 TEXTS = ["one two three four five six", "one two three four five six", "seven eight nine ten eleven twelve"]
 MASKED = np.ma.MaskedArray([1, 2], [True, False])

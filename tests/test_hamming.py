@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from strategies import STRATEGIES, fingerprints
 
-from neardup_gpu import Recipe, SimhashRecipe, hamming
+from neardup_gpu import Recipe, SimhashRecipe
 from neardup_gpu.errors import (
     InputError,
     NeardupError,
@@ -20,7 +20,8 @@ from neardup_gpu.errors import (
     RecipeMismatchError,
     ResourceError,
 )
-from neardup_gpu.hamming import HammingIndex, TableDesign
+from neardup_gpu.hamming import index as hamming
+from neardup_gpu.hamming.index import HammingIndex, TableDesign
 from neardup_gpu.kernels import compression, hamming as kernels
 from neardup_gpu.kernels._launch import to_host
 from neardup_gpu.store import arrays as index_file, outputs

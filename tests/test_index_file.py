@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import SimhashRecipe
 from neardup_gpu.errors import DamagedError, InputError, NeardupError
-from neardup_gpu.hamming import HammingIndex, TableDesign
+from neardup_gpu.hamming.index import HammingIndex, TableDesign
 from neardup_gpu.kernels import compression, hamming as kernels
 from neardup_gpu.store import arrays as index_file
 from neardup_gpu.store.arrays import BLOCK_BYTES, IndexFile

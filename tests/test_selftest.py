@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from test_agreement import DEFINITIONS
 
-from neardup_gpu import cli, selftest
+from neardup_gpu import selftest
+from neardup_gpu.cli import app as cli
 from neardup_gpu.engine.backend import Job
 from neardup_gpu.errors import BackendUnavailableError
 from neardup_gpu.kernels import minhash, resemblance, tokens

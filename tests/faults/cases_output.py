@@ -103,7 +103,7 @@ def a_file_that_is_put_into_the_earlier_result_during_the_run(box):
 def a_file_that_appears_while_an_index_is_built(box):
     box.simhashes("h.parquet")
     act = "late(lambda: Path('i.index').write_text('mine'))"
-    return f"{LATE}from neardup_gpu.hamming_files import build\nbuild('h.parquet', 'i.index', progress={act})"
+    return f"{LATE}from neardup_gpu.hamming.jobs import build\nbuild('h.parquet', 'i.index', progress={act})"
 
 
 TWO = ("s.frequencies.parquet", "s-1.parquet", "s.frequencies-1.parquet")

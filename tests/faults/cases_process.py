@@ -313,7 +313,7 @@ def too_little_memory_for_what_is_kept(box):
 @case(says="memory does not suffice (libarrow.so: failed to map segment from shared object)", fresh=True)
 def too_little_memory_for_the_libraries(box):
     return (
-        "import os, sys\nfrom neardup_gpu.process import main\n"
+        "import os, sys\nfrom neardup_gpu.cli.process import main\n"
         "class Fails:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'neardup_gpu.pipeline':\n"

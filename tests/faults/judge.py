@@ -393,7 +393,7 @@ def _redirected(stdout: str, folder: str) -> int:
 def _act(does: list[str] | str) -> int:
     """In the child: what the user does; the exit status."""
     if isinstance(does, list):
-        from neardup_gpu.cli import main
+        from neardup_gpu.cli.app import main
 
         return main(does)
     import numpy as np
@@ -466,7 +466,7 @@ def serve() -> None:
     """Fork a process for each request, and tell how it ended."""
     import neardup_gpu.cli
     import neardup_gpu.explanation
-    import neardup_gpu.hamming_files
+    import neardup_gpu.hamming.jobs
     import neardup_gpu.pipeline
     import neardup_gpu.report  # noqa: F401
 

@@ -29,15 +29,15 @@ from neardup_gpu.kernels import compression, hamming as kernels
 from neardup_gpu.kernels._launch import array_module, check_rows, to_host
 from neardup_gpu.kernels.pairtables import most_rows
 
-from . import checks
-from .data import Ragged
-from .engine.backend import BACKENDS, home, kernel, resolve
-from .errors import ArgumentTypeError, DamagedError, InputError, ParameterError, RecipeMismatchError
-from .recipe import SimhashRecipe
-from .store import arrays as index_file
-from .store.arrays import IndexFile
-from .store.ids import Ids
-from .store.outputs import new_file
+from .. import checks
+from ..data import Ragged
+from ..engine.backend import BACKENDS, home, kernel, resolve
+from ..errors import ArgumentTypeError, DamagedError, InputError, ParameterError, RecipeMismatchError
+from ..recipe import SimhashRecipe
+from ..store import arrays as index_file
+from ..store.arrays import IndexFile
+from ..store.ids import Ids
+from ..store.outputs import new_file
 
 
 class _HasArray(Protocol):

@@ -20,13 +20,18 @@ import pyarrow as pa
 
 from neardup_gpu.kernels.compression import information_bits
 
-from . import hamming
-from .data import arrow
-from .engine.backend import Job, parse_size, running
-from .engine.clock import Clock, Progress, with_bars
-from .engine.threads import on_threads
-from .errors import InputError, ParameterError, RecipeMismatchError
-from .fingerprints import (
+from ..data import arrow
+from ..engine.backend import Job, parse_size, running
+from ..engine.clock import Clock, Progress, with_bars
+from ..engine.threads import on_threads
+from ..errors import InputError, ParameterError, RecipeMismatchError
+from ..recipe import METADATA_KEY, SimhashRecipe
+from ..store.arrays import is_index
+from ..store.artefacts import is_table
+from ..store.outputs import new_file
+from ..store.parquet import TableWriter
+from . import index as hamming
+from .files import (
     Chunk,
     Fingerprints,
     Paths,
@@ -36,12 +41,7 @@ from .fingerprints import (
     open_fingerprints,
     parse_fingerprint,
 )
-from .hamming import CHUNK_BYTES, HammingIndex, TableDesign
-from .recipe import METADATA_KEY, SimhashRecipe
-from .store.arrays import is_index
-from .store.artefacts import is_table
-from .store.outputs import new_file
-from .store.parquet import TableWriter
+from .index import CHUNK_BYTES, HammingIndex, TableDesign
 
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once
 WRITE_ROWS = 1 << 20  # of a table written at once, so that their ids stay below 2 GB

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..printable import printable, shell_path
+from ..report import count, row, size, times
 from .console import say, say_json, shown_progress
 from .options import MATCHING, OUTPUT, Backend, Device, GpuMemory, Json, Overwrite, Quiet, Threads
-from .printable import printable, shell_path
-from .report import count, row, size, times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,7 +143,7 @@ def build(
     threads: Threads = None,
 ) -> None:
     """Build an index of fingerprints, to be asked by `neardup hamming query`."""
-    from . import hamming_files
+    from ..hamming import jobs as hamming_files
 
     with shown_progress(quiet) as progress:
         found = hamming_files.build(
@@ -237,7 +237,7 @@ def query(
     threads: Threads = None,
 ) -> None:
     """Ask an index what is near some fingerprints: query_id, id, distance, the nearest first."""
-    from . import hamming_files
+    from ..hamming import jobs as hamming_files
 
     show = None if output is not None else _print_lines if as_json else _Table()
     with shown_progress(quiet) as progress:
@@ -286,7 +286,7 @@ def join(
     threads: Threads = None,
 ) -> None:
     """Find what of a set larger than memory is near some queries: id_a (existing), id_b (query), distance."""
-    from . import hamming_files
+    from ..hamming import jobs as hamming_files
 
     with shown_progress(quiet) as progress:
         found = hamming_files.join(
@@ -332,7 +332,7 @@ def pairs(
     threads: Threads = None,
 ) -> None:
     """Find all pairs of a set that differ in few bits: id_a, id_b, distance."""
-    from . import hamming_files
+    from ..hamming import jobs as hamming_files
 
     with shown_progress(quiet) as progress:
         found = hamming_files.pairs(

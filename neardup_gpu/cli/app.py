@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import __version__, hamming_cli
+from .. import __version__
+from ..errors import ParameterError
+from ..printable import shell_path
+from ..report import beside, count, heading, percent, recipe_lines, row, shorten, size, summary, times
+from . import hamming as hamming_cli
 from .console import Place, notes, say, say_json, shown_progress, stdout
-from .errors import ParameterError
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -45,14 +48,12 @@ from .options import (
     Threshold,
     Weighting,
 )
-from .printable import shell_path
 from .process import main as main
-from .report import beside, count, heading, percent, recipe_lines, row, shorten, size, summary, times
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .recipe import AnyRecipe
+    from ..recipe import AnyRecipe
 
 app = typer.Typer(
     add_completion=False,
@@ -220,7 +221,7 @@ def dedup(
         bucket_limit=bucket_limit,
         bucket_probe=bucket_probe,
     )
-    from . import pipeline
+    from .. import pipeline
 
     with shown_progress(quiet) as progress:
         result = pipeline.dedup(
@@ -283,7 +284,7 @@ def sketch(
     """Summarise documents by fixed-size sketches, to be compared by `neardup pairs`."""
     options: Any = {"w": shingle_size, "shingling": shingling, "bits": bits, "feature_bits": feature_bits, "seed": seed}
     recipe = _recipe("minhash", threshold, recall, filter, **options)
-    from . import pipeline
+    from .. import pipeline
 
     with shown_progress(quiet) as progress:
         counts = pipeline.sketch(
@@ -339,7 +340,7 @@ def simhash(
     """Summarise documents by 64 or 128 bits, alike where they are alike, to be compared by `neardup hamming`."""
     options: Any = {"features": features, "weighting": weighting, "bits": bits, "seed": seed}
     recipe = _recipe("simhash", **options, w=shingle_size, shingling=shingling)
-    from . import pipeline
+    from .. import pipeline
 
     with shown_progress(quiet) as progress:
         counts = pipeline.sketch(
@@ -391,7 +392,7 @@ def pairs(
     threads: Threads = None,
 ) -> None:
     """Find pairs among sketches: the estimated resemblance of each, with its interval."""
-    from . import pipeline
+    from .. import pipeline
 
     if threshold is not None and not 0 <= threshold <= 1:
         raise ParameterError(f"threshold {threshold} is outside 0 to 1; 0.8 is usual")
@@ -418,7 +419,7 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
-    from . import explanation as explaining
+    from .. import explanation as explaining
 
     with notes():
         found = explaining.explain(out, id, full=full)
@@ -446,7 +447,7 @@ def curve(
     as_json: Json = False,
 ) -> None:
     """Show how likely a filter makes two documents candidates, by their resemblance."""
-    from . import checks, theory
+    from .. import checks, theory
 
     if filter is not None and threshold is None:
         if recall is not None:
@@ -497,8 +498,8 @@ def info(
     as_json: Json = False,
 ) -> None:
     """Show the recipe and the counts of any artefact."""
-    from . import info as artefact
-    from .store.artefacts import using_report
+    from .. import info as artefact
+    from ..store.artefacts import using_report
 
     found = artefact.describe(Path(path))
     if check:
@@ -552,7 +553,7 @@ def selftest(
     """Check every kernel against its definition on this machine, and time it. Exit status 1 on any difference."""
     from rich.console import Console
 
-    from . import selftest as testing
+    from .. import selftest as testing
 
     with notes(stages=False), Console(stderr=True).status("") as status:
 
@@ -587,7 +588,7 @@ def _recipe(
     radius: int | None = None,
     **rest: Any,
 ) -> AnyRecipe:
-    from .recipe import choose_recipe
+    from ..recipe import choose_recipe
 
     if filter is not None:
         _only_filter(recall)
@@ -659,8 +660,8 @@ def _draw(output: str, filter: tuple[int, int, int], threshold: float | None, ov
         raise ParameterError(
             f"{path}: drawing needs matplotlib; install it with: pip install 'neardup_gpu[notebook]'"
         ) from None
-    from . import theory
-    from .store.outputs import new_file
+    from .. import theory
+    from ..store.outputs import new_file
 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()

@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 
 from neardup_gpu.kernels._launch import check_rows
 
-from . import hamming
-from .data import arrow
-from .errors import InputError, NeardupError, ParameterError, RecipeMismatchError, ResourceError, want
-from .hamming import CHUNK_BYTES
-from .recipe import METADATA_KEY, AnyRecipe, recipe_from_json
-from .store.parquet import opened
-from .store.sketches import check_columns, distinct_files
+from ..data import arrow
+from ..errors import InputError, NeardupError, ParameterError, RecipeMismatchError, ResourceError, want
+from ..recipe import METADATA_KEY, AnyRecipe, recipe_from_json
+from ..store.parquet import opened
+from ..store.sketches import check_columns, distinct_files
+from . import index as hamming
+from .index import CHUNK_BYTES
 
 Paths = str | Path | list[str] | list[Path]
 

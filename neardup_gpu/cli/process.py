@@ -69,7 +69,7 @@ def _run(arguments: list[str] | None) -> int:
     except FileNotFoundError:
         _complain("the working folder was removed; change to one that exists")
         return 2
-    from .cli import app
+    from .app import app
 
     # typer itself turns KeyboardInterrupt into 130, and gives the status of whatever left early.
     status = app(args=arguments, prog_name="neardup", standalone_mode=False) or 0
@@ -79,8 +79,8 @@ def _run(arguments: list[str] | None) -> int:
 
 def _status_of(error: Exception) -> int:
     """Say what went wrong, in one line unless it is a mistake in this package; the exit status."""
-    from .cli import ClickException
-    from .errors import NeardupError, want
+    from ..errors import NeardupError, want
+    from .app import ClickException
 
     if isinstance(error, BrokenPipeError):
         _drop(sys.stdout)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from .printable import encodable, printable
+from ..printable import encodable, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType, RenderResult
@@ -151,7 +151,7 @@ def shown_progress(quiet: bool) -> Iterator[Callable[[str, int, int | None], Non
         stack.enter_context(notes(stages=not drawing))
         draw = None
         if drawing:
-            from .engine.bars import bars
+            from ..engine.bars import bars
 
             draw = stack.enter_context(bars(console, transient=True))
         yield draw
