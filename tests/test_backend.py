@@ -240,7 +240,8 @@ class TestFoundByItself:
         """Where neither is installed, or no GPU is asked for."""
         code = """
 import sys
-from neardup_gpu import backend, tokenize, Recipe
+from neardup_gpu import tokenize, Recipe
+from neardup_gpu.engine import backend
 backend.find_spec = lambda name: None
 tokenize(["a"], Recipe.choose(), backend=sys.argv[1] if len(sys.argv) > 1 else None)
 print({"cupy", "numba.cuda", "numba_cuda"} & set(sys.modules))

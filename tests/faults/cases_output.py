@@ -350,7 +350,7 @@ def a_run_that_was_killed_when_it_had_replaced_the_earlier_result(box):
     box.result("out")
     killed(
         box,
-        f"{KILL}from neardup_gpu import outputs\noutputs._clear = kill\n"
+        f"{KILL}from neardup_gpu.store import outputs\noutputs._clear = kill\n"
         "nd.dedup('d.jsonl', id_column='id', output='out', overwrite=True)",
     )
     return [*DEDUP, "out"]
@@ -361,7 +361,7 @@ def a_run_that_was_killed_where_names_cannot_be_exchanged(box):
     box.result("out")
     killed(
         box,
-        f"{KILL}from neardup_gpu import disk\ndisk._SYSTEM_RENAME = None\ndisk.rename_new = kill\n"
+        f"{KILL}from neardup_gpu.store import disk\ndisk._SYSTEM_RENAME = None\ndisk.rename_new = kill\n"
         "nd.dedup('d.jsonl', id_column='id', output='out', overwrite=True)",
     )
     assert not (box / "out").exists()
@@ -373,7 +373,7 @@ def a_run_that_was_killed_between_two_files(box):
     box.documents("d.jsonl")
     killed(
         box,
-        f"{KILL}from neardup_gpu import outputs\nplace, outputs._place = outputs._place, "
+        f"{KILL}from neardup_gpu.store import outputs\nplace, outputs._place = outputs._place, "
         "lambda *a: (place(*a), kill())\nnd.sketch('d.jsonl', 's.parquet', id_column='id', "
         "recipe=nd.SimhashRecipe(weighting='tfidf'))",
     )

@@ -461,7 +461,7 @@ def interrupts_from_the_start(box):
         "import os, signal, subprocess, sys, time\n"
         "for after in (0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.3):\n"
         '    code = \'import os, sys; os.write(1, b"."); sys.argv = ["neardup", "dedup", "d", "--dry-run"]; \' \\\n'
-        "        'from neardup_gpu import process; begin = process._run; ' \\\n"
+        "        'from neardup_gpu.cli import process; begin = process._run; ' \\\n"
         "        'process._run = lambda a: (os.write(1, b\"!\"), begin(a))[1]; process.run()'\n"
         "    child = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)\n"
         "    while child.stdout.read(1) != b'!': pass\n"
