@@ -1,0 +1,26 @@
+"""Settings: fields of frozen dataclasses that the library takes as arguments and the command line as flags.
+
+A field says by itself what it means; the command line makes its flag from it, so both have the same names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+
+def setting(default: Any, help: str, *, metavar: str | None = None, flag: str | None = None) -> Any:
+    """A field of a dataclass of settings.
+
+    Parameters
+    ----------
+    default : object
+        The value where none is given.
+    help : str
+        One sentence, which the command line shows beside the flag.
+    metavar : str, optional
+        What stands for the value in the help, such as "N".
+    flag : str, optional
+        The flag, where it is not the field's name with hyphens.
+    """
+    return field(default=default, metadata={"help": help, "metavar": metavar, "flag": flag})
