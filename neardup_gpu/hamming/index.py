@@ -31,9 +31,10 @@ from neardup_gpu.kernels.pairtables import most_rows
 
 from .. import checks
 from ..data import Ragged
-from ..engine.backend import BACKENDS, home, kernel, resolve
+from ..engine.choice import kernel, resolve, to_host as home
+from ..engine.settings import BACKENDS
 from ..errors import ArgumentTypeError, DamagedError, InputError, ParameterError, RecipeMismatchError
-from ..recipe import SimhashRecipe
+from ..recipe import Recipe
 from ..store import arrays as index_file
 from ..store.arrays import IndexFile
 from ..store.ids import Ids
@@ -881,7 +882,7 @@ class HammingIndex:
     compress : bool
         Whether tables are kept as Huffman codes of where successive words differ (section 3.2), which takes 48 bits a
         word instead of 64 for a million random fingerprints, 44 for 16 million, and more time to ask.
-    recipe : SimhashRecipe or dict, optional
+    recipe : Recipe or dict, optional
         How the fingerprints were made: saved with the index, as JSON.
 
     Raises
@@ -914,7 +915,7 @@ class HammingIndex:
         memory: float = math.inf,
         num_queries: int | None = None,
         compress: bool = False,
-        recipe: SimhashRecipe | dict[str, Any] | None = None,
+        recipe: Recipe | dict[str, Any] | None = None,
         backend: str | None = None,
     ) -> None:
         values = _fingerprints(fingerprints, "fingerprints")
@@ -1172,7 +1173,7 @@ class HammingIndex:
     def load(
         cls,
         path: str | Path,
-        recipe: SimhashRecipe | dict[str, Any] | None = None,
+        recipe: Recipe | dict[str, Any] | None = None,
         *,
         check: bool = False,
         backend: str | None = None,
@@ -1181,7 +1182,7 @@ class HammingIndex:
 
         Parameters
         ----------
-        recipe : SimhashRecipe or dict, optional
+        recipe : Recipe or dict, optional
             What the queries' fingerprints were made by: the index has to be of the same, in all that simhashes depend
             on.
         check : bool
@@ -1218,7 +1219,7 @@ class HammingIndex:
             raise index_file.unreadable(path)
         if recipe is not None:
             asked = _described(recipe)
-            asked = recipe.sketching() if isinstance(recipe, SimhashRecipe) else {**dict.fromkeys(stored), **asked}
+            asked = recipe.sketching() if isinstance(recipe, Recipe) else {**dict.fromkeys(stored), **asked}
             for key, value in asked.items():
                 if stored.get(key) != value:
                     raise RecipeMismatchError(
@@ -1251,10 +1252,10 @@ def _ranks(query: np.ndarray) -> np.ndarray:
 
 def _described(recipe: Any) -> dict[str, Any]:
     """What is saved of a recipe."""
-    if recipe is None or isinstance(recipe, SimhashRecipe):
+    if recipe is None or isinstance(recipe, Recipe):
         return {} if recipe is None else recipe.describe()
     if not isinstance(recipe, dict):
-        raise ArgumentTypeError(f"recipe: {checks.shown(recipe)} is of no simhashes; give a SimhashRecipe or a dict")
+        raise ArgumentTypeError(f"recipe: {checks.shown(recipe)} is of no simhashes; give a Recipe or a dict")
     try:
         return json.loads(json.dumps(recipe))
     except (TypeError, ValueError, RecursionError) as error:
