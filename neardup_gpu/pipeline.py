@@ -20,20 +20,24 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels import (
     components,
-    hamming as hamming_kernel,
+    counts as counts_kernel,
+    greedy,
+    identical,
+    log_weights,
     minhash as minhash_kernel,
+    occurrences as occurrences_kernel,
     overlap,
     pairtables,
     resemblance as resemblance_kernel,
     sequences,
+    sets as sets_kernel,
     shingles as shingles_kernel,
     simhash as simhash_kernel,
     supershingles as supershingles_kernel,
     tokens as tokens_kernel,
-    weights as weights_kernel,
 )
 from neardup_gpu.kernels._gf2 import mix64_all
-from neardup_gpu.kernels._launch import array_module, check_rows, out_of_memory
+from neardup_gpu.kernels._launch import array_module, check_rows, namespace, out_of_memory
 
 from . import __version__, checks, theory
 from .data import Pairs, Ragged, arrow
@@ -225,7 +229,7 @@ class _Counted(NamedTuple):
 
 
 def _counted(features: Ragged, backend: str | None) -> _Counted:
-    values, offsets, counts = kernel(weights_kernel, backend, "counts_")(features.values, features.offsets)
+    values, offsets, counts = kernel(counts_kernel, backend)(features.values, features.offsets)
     return _Counted(Ragged(values, offsets), counts)
 
 
@@ -233,7 +237,7 @@ def _weighted(features: _Counted, recipe: SimhashRecipe, frequencies: Frequencie
     """`simhash` of features that are counted."""
     distinct, counts = features
     if recipe.weighting == "log":
-        weights = kernel(weights_kernel, backend, "logarithmic_")(counts)
+        weights = kernel(log_weights, backend)(counts)
     elif frequencies is None:
         raise ParameterError("frequencies: the weighting 'tfidf' needs them; see Frequencies")
     else:
@@ -298,7 +302,7 @@ def collide(
         near = hamming.pairs(home(features)[rows], recipe.radius, collapse=False, backend=backend, **limits)
         left, right = rows[near.left], rows[near.right]
         if resolve(backend) == "gpu":
-            left, right = map(hamming_kernel.namespace().asarray, (left, right))
+            left, right = map(namespace().asarray, (left, right))
         return Candidates(Pairs(left, right), near.num_large, near.num_uncompared)
     run = kernel(pairtables, backend)
     left, right, large, uncompared = run(
@@ -338,7 +342,7 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
     shingles = checks.ragged("shingles", shingles, np.uint64)
     candidates = checks.pairs_within("candidates", candidates, len(shingles))
     threshold = checks.fraction("threshold", threshold)
-    sets = Ragged(*kernel(resemblance_kernel, backend, "unique_")(shingles.values, shingles.offsets))
+    sets = Ragged(*kernel(sets_kernel, backend)(shingles.values, shingles.offsets))
     left, right = _beside(sets.values, candidates.left, candidates.right)
     return _at_least(threshold, left, right, _resemblances(sets, left, right, threshold, backend))
 
@@ -429,8 +433,8 @@ def keep(
 def _keep(num_documents: int, verified: Verified, recipe: AnyRecipe, pinned: np.ndarray, backend: str | None) -> Any:
     left, right = verified.pairs.left, verified.pairs.right
     if recipe.cluster == "greedy":
-        return kernel(components, backend, "greedy_")(num_documents, left, right, verified.resemblance, pinned)
-    keeper = kernel(components, backend, "connected_")(num_documents, left, right)
+        return kernel(greedy, backend)(num_documents, left, right, verified.resemblance, pinned)
+    keeper = kernel(components, backend)(num_documents, left, right)
     xp = array_module(keeper)
     return xp.where(*_beside(keeper, pinned), xp.arange(num_documents), keeper)
 
@@ -598,7 +602,7 @@ def _sketch_rows(
             shingles = shingle(tokens, recipe, backend=backend)
         if recipe.weighting == "tfidf" and frequencies is None:
             counted = _counted(tokens, backend)
-            held = kernel(weights_kernel, backend, "occurrences_")(counted.distinct.values)
+            held = kernel(occurrences_kernel, backend)(counted.distinct.values)
             waits = counted, (home(held[0]), home(held[1]))
         else:
             weighted = shingles if shingles is not None and recipe.features == "shingles" else tokens
@@ -861,7 +865,7 @@ def _verify_spooled(
     place = np.empty(len(spool_rows), np.int64)
     place[rows] = np.arange(len(rows))
     with job.spool(spool.folder, job.sets_bytes) as sets:
-        unique = kernel(resemblance_kernel, job.backend, "unique_")
+        unique = kernel(sets_kernel, job.backend)
         sizes = np.diff(spool.offsets)[spool_rows[rows]]
         for first, last in _runs(np.cumsum(sizes) // ((job.sorted_bytes or VERIFY_BYTES) // 8)):
             shingles = spool.gather(spool_rows[rows[first:last]])
@@ -880,12 +884,12 @@ def _compare_spooled(sets: Spool | DeviceSpool, left: Any, right: Any, threshold
     found = np.full(len(left), -1.0)
     sizes = np.diff(sets.offsets)
     pairs = _possible(sizes, left, right, threshold)
-    component = home(kernel(components, job.backend, "connected_")(len(sizes), left[pairs], right[pairs]))
+    component = home(kernel(components, job.backend)(len(sizes), left[pairs], right[pairs]))
     # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
     # read one after another.
     tile = np.cumsum(sizes) // (held_bytes // 16)
     pairs = pairs[np.lexsort((right[pairs], left[pairs], tile[right[pairs]], component[right[pairs]]))]
-    bounds = components.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
+    bounds = resemblance_kernel.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
     run = kernel(resemblance_kernel, job.backend)
     for first, last in zip(bounds[:-1], bounds[1:], strict=True):
         block = pairs[first:last]
@@ -1160,7 +1164,7 @@ def _decide(
             simhashes = home(features)[ranked]
             if not verifies:
                 stands_for = np.arange(num)
-                first = partial(kernel(hamming_kernel, job.backend, "first_"), simhashes[some])
+                first = partial(kernel(identical, job.backend), simhashes[some])
                 stands_for[some] = some[home(job.with_room(first, spool.spill))]
         representatives = np.flatnonzero(present & (stands_for == np.arange(num)))
         rows = ranked[representatives]  # of the representatives, in the order of documents
@@ -1481,7 +1485,7 @@ def _sampled_sets(
 ) -> tuple[Ragged, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Shingle sets of some rows of a spool, and the same inside out; in host memory."""
     read = spool.gather(rows)
-    sets = Ragged(*map(home, kernel(resemblance_kernel, job.backend, "unique_")(read.values, read.offsets)))
+    sets = Ragged(*map(home, kernel(sets_kernel, job.backend)(read.values, read.offsets)))
     return sets, overlap.invert(sets.values, sets.offsets)
 
 
