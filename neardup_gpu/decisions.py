@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup_gpu.kernels import hamming as hamming_kernel
+from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._launch import array_module
 
 from .data import Pairs, arrow
@@ -201,7 +201,7 @@ class Groups:
 
 def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
     """For each of some rows the place of the first one with the same words; in host memory."""
-    run = kernel(hamming_kernel, runtime.backend, "first_")
+    run = kernel(identical_kernel, runtime.backend)
     return to_host(runtime.run(lambda: run(runtime.put(take_rows(words, rows)))))
 
 

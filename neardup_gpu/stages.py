@@ -23,7 +23,9 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import (
     components,
+    greedy,
     resemblance as resemblance_kernel,
+    sets as sets_kernel,
     shingles as shingles_kernel,
     tokens as tokens_kernel,
 )
@@ -144,7 +146,7 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
 
 def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
     """Each row sorted, and each of its values once."""
-    return Ragged(*kernel(resemblance_kernel, backend, "unique_")(shingles.values, shingles.offsets))
+    return Ragged(*kernel(sets_kernel, backend)(shingles.values, shingles.offsets))
 
 
 def resemblances(sets: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
@@ -228,7 +230,7 @@ def choose_keepers(num_rows: int, verified: Verified, cluster: str, pinned: Any,
     """`keep` of arguments that are known to be right."""
     left, right = verified.pairs.left, verified.pairs.right
     if cluster == "greedy":
-        return kernel(components, backend, "greedy_")(num_rows, left, right, verified.resemblance, pinned)
-    keeper = kernel(components, backend, "connected_")(num_rows, left, right)
+        return kernel(greedy, backend)(num_rows, left, right, verified.resemblance, pinned)
+    keeper = kernel(components, backend)(num_rows, left, right)
     xp = array_module(keeper)
     return xp.where(*same_device(keeper, pinned), xp.arange(num_rows), keeper)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup_gpu.kernels import components
+from neardup_gpu.kernels import components, resemblance
 from neardup_gpu.kernels._launch import array_module
 
 from .data import Pairs, Ragged
@@ -60,16 +60,16 @@ def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock:
     found = np.full(len(left), -1.0)
     sizes = np.diff(sets.offsets)
     pairs = possible(sizes, left, right, threshold)
-    component = to_host(kernel(components, runtime.backend, "connected_")(len(sizes), left[pairs], right[pairs]))
+    component = to_host(kernel(components, runtime.backend)(len(sizes), left[pairs], right[pairs]))
     # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
     # read one after another.
     tile = np.cumsum(sizes) // (held_bytes // 16)
     pairs = pairs[np.lexsort((right[pairs], left[pairs], tile[right[pairs]], component[right[pairs]]))]
-    bounds = components.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
+    bounds = resemblance.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
     blocks = (Numbers(pairs[first:last]) for first, last in zip(bounds[:-1], bounds[1:], strict=True))
     done = 0
-    for block, resemblance in runtime.map(partial(_compare_block, sets, left, right, runtime.backend), blocks):
-        found[block] = resemblance
+    for block, measured in runtime.map(partial(_compare_block, sets, left, right, runtime.backend), blocks):
+        found[block] = measured
         done += len(block)
         clock.report("verify", done, len(pairs))
     return runtime.put(found)

@@ -69,13 +69,13 @@ def resolve(backend: str | None, device: int | None = None, memory: int | str | 
     return asked
 
 
-def kernel(module: ModuleType, backend: str | None, prefix: str = "") -> Callable[..., Any]:
-    """The function of a kernel file for a backend: `cpu`, or `unique_cpu` with prefix "unique_".
+def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
+    """The function of a kernel file for a backend: its `reference`, `cpu` or `gpu`.
 
     Where it runs on the host, array arguments may lie on a GPU all the same.
     """
     name = resolve(backend)
-    run = getattr(module, prefix + name)
+    run = getattr(module, name)
     if name == "gpu":
         return run
 

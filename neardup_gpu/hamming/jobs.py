@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu.kernels.compression import information_bits
+from neardup_gpu.kernels._huffman import information_bits
 
 from ..data import arrow
 from ..definitions import METADATA_KEY

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu.kernels import weights as weights_kernel
+from neardup_gpu.kernels import counts as counts_kernel, log_weights, lookup, occurrences as occurrences_kernel
 
 from .. import checks
 from ..data import Ragged, arrow
@@ -94,11 +94,11 @@ class Frequencies:
 
     @cached_property
     def _inverse(self) -> np.ndarray:
-        return weights_kernel.inverse(self.counts, self.num_documents)
+        return log_weights.inverse(self.counts, self.num_documents)
 
     @cached_property
     def _absent(self) -> int:
-        return int(weights_kernel.inverse(np.zeros(1, np.int64), self.num_documents)[0])
+        return int(log_weights.inverse(np.zeros(1, np.int64), self.num_documents)[0])
 
     def weigh(self, tokens: Any, *, backend: str | None = None) -> Any:
         """The inverse document frequency of each token: int64, in 256ths; tokens it does not hold weigh most.
@@ -109,7 +109,7 @@ class Frequencies:
             If they are no array of uint64 of one dimension.
         """
         tokens = checks.array("tokens", tokens, np.uint64)
-        return kernel(weights_kernel, backend, "look_up_")(tokens, self.tokens, self._inverse, self._absent)
+        return kernel(lookup, backend)(tokens, self.tokens, self._inverse, self._absent)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -186,24 +186,24 @@ class Counter:
         self._tables.append(occurrences)
         self._num_documents += num_documents
         if sum(len(table[0]) for table in self._tables[1:]) > len(self._tables[0][0]):
-            self._tables = [weights_kernel.merge(self._tables)]
+            self._tables = [occurrences_kernel.merge(self._tables)]
 
     def result(self, seed: int) -> Frequencies:
         """The frequencies of all that was counted."""
         none = np.empty(0, np.uint64), np.empty(0, np.int64)
-        tokens, counts = weights_kernel.merge([none, *self._tables])
+        tokens, counts = occurrences_kernel.merge([none, *self._tables])
         return Frequencies(tokens, counts, self._num_documents, seed)
 
 
 def counted(elements: Ragged, backend: str | None) -> tuple[Ragged, Any]:
     """Each document's distinct elements, and how often it has each: int64, shape (distinct elements,)."""
-    values, offsets, counts = kernel(weights_kernel, backend, "counts_")(elements.values, elements.offsets)
+    values, offsets, counts = kernel(counts_kernel, backend)(elements.values, elements.offsets)
     return Ragged(values, offsets), counts
 
 
 def occurrences(distinct: Ragged, backend: str | None) -> tuple[Any, Any]:
     """All distinct elements of some documents, and in how many of these each is."""
-    return kernel(weights_kernel, backend, "occurrences_")(distinct.values)
+    return kernel(occurrences_kernel, backend)(distinct.values)
 
 
 class FrequencyPass:

@@ -188,12 +188,12 @@ class SimHash:
         self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, backend: str | None
     ) -> Any:
         """`sketch` of each document's distinct elements and how often it has each."""
-        from neardup_gpu.kernels import simhash, weights
+        from neardup_gpu.kernels import log_weights, simhash
 
         from ..engine.choice import kernel
 
         if self.weighting == "log":
-            found = kernel(weights, backend, "logarithmic_")(counts)
+            found = kernel(log_weights, backend)(counts)
         elif frequencies is None:
             raise ParameterError("frequencies: the weighting 'tfidf' needs them; see Frequencies")
         else:
