@@ -716,42 +716,6 @@ def touched(words, masks, queries, radius):
     return _touched(words, np.ascontiguousarray(_columns(queries)), prepared.moves, prepared.tops, radius)
 
 
-@jit()
-def _unread(starts, stops, item_bytes, block_bytes, done):
-    """See `unread`; some may be there more than once."""
-    size = 0
-    for write in (False, True):
-        found = np.empty(size if write else 0, np.int64)
-        size = 0
-        for i in range(len(starts)):
-            first = max(starts[i], 0) * item_bytes // block_bytes
-            last = (stops[i] * item_bytes - 1) // block_bytes if stops[i] > starts[i] else first - 1
-            for block in range(first, min(last + 1, len(done))):
-                if not done[block]:
-                    if write:
-                        found[size] = block
-                    size += 1
-    return found
-
-
-def unread(starts, stops, item_bytes, block_bytes, done):
-    """Numbers of the blocks of a file that hold values of some runs and are not `done`, in order, each once.
-
-    Parameters
-    ----------
-    starts, stops : arrays of int64
-    item_bytes, block_bytes : int
-        Of a value and of a block; the file begins with value 0 and has as many blocks as `done`.
-    done : array of uint8
-
-    Returns
-    -------
-    array of int64
-    """
-    found = _unread(starts, stops, item_bytes, block_bytes, done)
-    return np.unique(found) if len(found) > 1 else found
-
-
 @jit(parallel=True)
 def _count_near(words, queries, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops):
     """Where each query's bucket begins and ends, and how many in it are near; (matches of each run, large, left out).
