@@ -34,7 +34,7 @@ except ImportError:
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import theory
+    from . import hamming, theory
     from .data import Pairs, Ragged
     from .documents import Documents, open_documents
     from .errors import (
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
         RecipeMismatchError,
         ResourceError,
     )
-    from .hamming import index as hamming
-    from .hamming.index import HammingIndex, Matches, NearPairs, TableDesign
+    from .hamming import HammingIndex, Matches, NearPairs, TableDesign
     from .methods.frequencies import Frequencies
     from .pipeline import (
         Candidates,

@@ -29,7 +29,7 @@ from neardup_gpu.kernels.weights import logarithmic_cpu
 
 from .engine.backend import Job, home, running
 from .errors import ParameterError
-from .hamming.index import TableDesign, choose
+from .hamming import TableDesign, choose
 from .pipeline import dedup
 from .recipe import Recipe
 from .report import beside, count, heading, shorten, size

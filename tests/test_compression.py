@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from neardup_gpu.hamming.index import TableDesign
+from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import compression, hamming
 from neardup_gpu.kernels.compression import BLOCK_BITS, LONGEST, SYMBOLS, code_lengths
 

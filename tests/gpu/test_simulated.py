@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup_gpu import Recipe, SimhashRecipe, dedup, find_pairs, selftest, sketch
-from neardup_gpu.hamming.index import HammingIndex, pairs as near_pairs
+from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
 from neardup_gpu.kernels import sequences, weights
 
 pytestmark = pytest.mark.skipif(not numba.config.ENABLE_CUDASIM, reason="needs NUMBA_ENABLE_CUDASIM=1")
