@@ -24,10 +24,11 @@ from neardup_gpu.kernels._launch import check_rows
 
 from ..data import arrow
 from ..errors import InputError, NeardupError, ResourceError, want
+from ..recipe import Recipe
+from ..sketch_files import distinct_files
 from ..store.parquet import opened
-from ..store.sketches import distinct_files
 from .joins import CHUNK_BYTES, read_chunks
-from .recipes import AnyRecipe, check_recipes, is_other_artefact, recipe_in
+from .recipes import check_recipes, is_other_artefact, recipe_in
 
 Paths = str | Path | list[str] | list[Path]
 
@@ -67,7 +68,7 @@ class FingerprintFiles:
         The column that names the rows; None where their numbers do.
     id_type : pyarrow.DataType
     bits : {64, 128}
-    recipe : Recipe, SimhashRecipe or None
+    recipe : Recipe or None
         What the first file records; the others agree with it in all that fingerprints depend on.
     num_rows : int
         The number of rows, as far as headers tell it.
@@ -78,7 +79,7 @@ class FingerprintFiles:
     id_column: str | None
     id_type: pa.DataType
     bits: int
-    recipe: AnyRecipe | None
+    recipe: Recipe | None
     num_rows: int
 
     @property
@@ -199,7 +200,7 @@ class _Header(NamedTuple):
 
     bits: int
     id_type: pa.DataType | None
-    recipe: AnyRecipe | None
+    recipe: Recipe | None
     num_rows: int  # 0 where only reading tells
 
 

@@ -17,13 +17,12 @@ import numpy as np
 
 from .. import checks
 from ..data import Ragged
-from ..engine.backend import BACKENDS
+from ..engine.settings import BACKENDS
 from ..errors import ParameterError
 from ..store.ids import Ids
 from ..store.outputs import new_file
 from .design import TableDesign, given_or_cheapest
 from .members import Members, slices
-from .near_pairs import pairs  # noqa: F401  (for pipeline.py, which finds it here until it imports it from the package)
 from .recipes import StoredRecipe, check_stored, described
 from .storage import INDEX, IndexParts, read_index, write_index
 from .tables import Tables
@@ -50,7 +49,7 @@ class HammingIndex:
     compress : bool, default=False
         Whether tables are kept as Huffman codes of where successive words differ (section 3.2). A word then takes 48
         bits instead of 64 for a million random fingerprints, 44 for 16 million, and queries take more time.
-    recipe : SimhashRecipe or dict, optional
+    recipe : Recipe or dict, optional
         How the fingerprints were made: saved with the index, as JSON.
     backend : str, optional
         "cpu", "gpu" or "reference"; a GPU if there is one, unless given.
@@ -308,7 +307,7 @@ class HammingIndex:
         Parameters
         ----------
         path : path
-        recipe : SimhashRecipe or dict, optional
+        recipe : Recipe or dict, optional
             What made the fingerprints of the queries: the index has to be of the same, in all that simhashes depend on.
         check : bool, default=False
             Compare the whole file with its checksums now.
@@ -324,7 +323,7 @@ class HammingIndex:
         RecipeMismatchError
             If its fingerprints were made by another recipe, or this version designs other tables.
         ParameterError, ArgumentTypeError
-            If `path` is not a path, `recipe` is neither a SimhashRecipe nor a dict, or `backend` is not a backend.
+            If `path` is not a path, `recipe` is neither a Recipe by simhash nor a dict, or `backend` is not a backend.
         """
         path = checks.path("path", path)
         checks.optional(checks.one_of, "backend", backend, BACKENDS)

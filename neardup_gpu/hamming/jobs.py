@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from .. import checks
 from ..data import arrow
-from ..engine.backend import Job, parse_size, running
 from ..engine.clock import Clock, Progress, with_bars
-from ..engine.threads import on_threads
+from ..engine.contract import Runtime
+from ..engine.memory import parse_size
+from ..engine.settings import Engine
 from ..errors import InputError, ParameterError
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
@@ -50,12 +51,11 @@ def _job(
     gpu_memory: int | str | None,
     threads: int | None,
     is_ours: Callable[[Path], bool] = is_table,
-) -> Iterator[tuple[Path | None, Job]]:
-    """What every job needs: a new file that is none of its inputs, threads and a backend."""
+) -> Iterator[tuple[Path | None, Runtime]]:
+    """What every job needs: a new file that is none of its inputs, and where it runs."""
     with (
-        on_threads(threads),
         contextlib.nullcontext() if output is None else new_file(output, overwrite, reads, is_ours) as file,
-        running(backend, device, gpu_memory) as job,
+        Engine(backend=backend, device=device, memory=gpu_memory, threads=threads).start() as job,
     ):
         yield file, job
 
@@ -481,7 +481,7 @@ def pairs(
         with clock.stage("match"):
             limits = {"bucket_limit": settings.bucket_limit, "bucket_probe": settings.bucket_probe}
             find = partial(near_pairs.pairs, rows.fingerprints, settings.radius, **limits, backend=job.backend)
-            found = job.with_room(find)
+            found = job.run(find)
         schema = _pairs_schema(rows.ids.type, rows.ids.type, recipe)
         with clock.stage("write"), _writer(file, schema) as write:
             for part in _parts(len(found.left)):

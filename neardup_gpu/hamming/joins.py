@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import hamming as kernels
+from neardup_gpu.kernels import hamming_probe, hamming_table
 from neardup_gpu.kernels._launch import array_module, to_host
 
 from .. import checks
-from ..engine.backend import kernel
+from ..engine.choice import kernel
 from ..errors import ArgumentTypeError, InputError
 from .design import SORT, TableDesign, given_or_cheapest
 from .members import Members, slices
@@ -123,13 +123,13 @@ def _tables_to_probe(
     distinct: np.ndarray, design: TableDesign, radius: int, limits: tuple[int, int], backend: str | None
 ) -> Callable[[np.ndarray], Matches]:
     """Build the tables of distinct queries. What is returned finds the matches of fingerprints in them."""
-    tables = [kernel(kernels, backend, "table_")(distinct, mask, False) for mask in design.array]
+    tables = [kernel(hamming_table, backend)(distinct, mask, False) for mask in design.array]
     xp = array_module(tables[0][0])
     words, order = (xp.stack([table[part] for table in tables]) for part in (0, 1))
     whole = None if distinct.ndim == 1 else distinct
 
     def probe(values: np.ndarray) -> Matches:
-        row, number, distance, num_large, num_uncompared = kernel(kernels, backend, "probe_")(
+        row, number, distance, num_large, num_uncompared = kernel(hamming_probe, backend)(
             words, order, design.array, values, radius, *limits, whole
         )
         return Matches(to_host(row), to_host(number), to_host(distance), int(num_large), int(num_uncompared))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neardup_gpu.kernels import hamming as kernels
+from neardup_gpu.kernels import identical
 from neardup_gpu.kernels._launch import to_host
 
-from ..engine.backend import kernel
+from ..engine.choice import kernel
 from ..errors import DamagedError
 from ..store.arrays import ArraysFile
 
@@ -20,7 +20,7 @@ PART = 1 << 22
 
 def first_of_identical(values: np.ndarray, backend: str | None) -> np.ndarray:
     """The first row that has the same fingerprint as each row: int64, shape (rows,)."""
-    return to_host(kernel(kernels, backend, "first_")(values))
+    return to_host(kernel(identical, backend)(values))
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import hamming as kernels
+from neardup_gpu.kernels import hamming as hamming_kernel
 from neardup_gpu.kernels._launch import to_host
+from neardup_gpu.kernels.hamming import NO_LIMIT
 
 from .. import checks
-from ..engine.backend import kernel
+from ..engine.choice import kernel
 from .design import TableDesign, given_or_cheapest
 from .members import first_of_identical
 from .values import Fingerprints, as_fingerprints
@@ -55,8 +56,8 @@ class NearPairs(NamedTuple):
 def checked_limits(bucket_limit: Any, bucket_probe: Any) -> tuple[int, int]:
     """The limits of buckets, as integers."""
     return (
-        checks.integer("bucket_limit", bucket_limit, 1, kernels.NO_LIMIT),
-        checks.integer("bucket_probe", bucket_probe, 1, kernels.NO_LIMIT),
+        checks.integer("bucket_limit", bucket_limit, 1, NO_LIMIT),
+        checks.integer("bucket_probe", bucket_probe, 1, NO_LIMIT),
     )
 
 
@@ -117,11 +118,13 @@ def pairs(
         load["all_with_all"] = ALL_WITH_ALL
     design = given_or_cheapest(design, values, radius, **load)
     if design.prefix == 0:
-        limits = kernels.NO_LIMIT, limits[1]
+        limits = NO_LIMIT, limits[1]
     first = first_of_identical(values, backend) if collapse else np.arange(len(values))
     rows = np.flatnonzero(first == np.arange(len(values)))
     distinct = values[rows] if len(rows) < len(values) else values
-    left, right, distance, num_large, num_uncompared = kernel(kernels, backend)(distinct, design.array, radius, *limits)
+    left, right, distance, num_large, num_uncompared = kernel(hamming_kernel, backend)(
+        distinct, design.array, radius, *limits
+    )
     columns = to_host(left), to_host(right), to_host(distance)
     if len(rows) < len(values):
         columns = _with_repeats(*columns, rows, first)

@@ -13,18 +13,20 @@ from typing import Any
 import pyarrow as pa
 
 from .. import checks
+from ..definitions import METADATA_KEY
 from ..errors import ArgumentTypeError, ParameterError, RecipeMismatchError
-from ..recipe import METADATA_KEY, AnyRecipe, SimhashRecipe, recipe_from_json
-from ..store.sketches import check_columns
+from ..methods.simhash import SimHash
+from ..recipe import Recipe
+from ..sketch_files import check_columns
 
-StoredRecipe = SimhashRecipe | dict[str, Any]
+StoredRecipe = Recipe | dict[str, Any]
 """What an index takes and stores as a recipe."""
 
 # ------------------------------------------------------------------------------------------------------- of an index
 
 
 def described(recipe: Any) -> dict[str, Any]:
-    """What is saved of a recipe, a SimhashRecipe or a dict: its values, as JSON holds them.
+    """What is saved of a recipe, a Recipe by simhash or a dict: its values, as JSON holds them.
 
     Raises
     ------
@@ -33,7 +35,9 @@ def described(recipe: Any) -> dict[str, Any]:
     """
     if recipe is None:
         return {}
-    if isinstance(recipe, SimhashRecipe):
+    if isinstance(recipe, Recipe):
+        if not _is_by_simhash(recipe):
+            raise ParameterError(_refused(f"one of method {recipe.method.name}"))
         return recipe.describe()
     if not isinstance(recipe, dict):
         raise ArgumentTypeError(_refused(checks.shown(recipe)))
@@ -43,8 +47,12 @@ def described(recipe: Any) -> dict[str, Any]:
         raise ParameterError(_refused(f"a dict that JSON cannot hold ({error})")) from None
 
 
+def _is_by_simhash(recipe: Recipe | None) -> bool:
+    return recipe is not None and recipe.method.name == SimHash.name
+
+
 def _refused(found: str) -> str:
-    return f"recipe must be a SimhashRecipe or a JSON-serialisable dict, got {found}"
+    return f"recipe must be a Recipe of method simhash or a JSON-serialisable dict, got {found}"
 
 
 def check_stored(stored: dict[str, Any], recipe: StoredRecipe, path: str | Path) -> None:
@@ -56,7 +64,7 @@ def check_stored(stored: dict[str, Any], recipe: StoredRecipe, path: str | Path)
         If they differ in a value that simhashes depend on; of a dict, in any value.
     """
     asked = described(recipe)
-    asked = recipe.sketching() if isinstance(recipe, SimhashRecipe) else {**dict.fromkeys(stored), **asked}
+    asked = recipe.sketching() if isinstance(recipe, Recipe) else {**dict.fromkeys(stored), **asked}
     for key, value in asked.items():
         if stored.get(key) != value:
             raise RecipeMismatchError(
@@ -65,7 +73,7 @@ def check_stored(stored: dict[str, Any], recipe: StoredRecipe, path: str | Path)
             )
 
 
-def check_queries(stored: dict[str, Any], name: str, recipe: AnyRecipe | None, query_name: str) -> None:
+def check_queries(stored: dict[str, Any], name: str, recipe: Recipe | None, query_name: str) -> None:
     """Refuse queries in a file for an index that stores another recipe, or where only one of the two has a recipe.
 
     Raises
@@ -86,12 +94,12 @@ def check_queries(stored: dict[str, Any], name: str, recipe: AnyRecipe | None, q
 # ---------------------------------------------------------------------------------------------------------- of files
 
 
-def recipe_in(schema: pa.Schema, path: Path) -> AnyRecipe | None:
+def recipe_in(schema: pa.Schema, path: Path) -> Recipe | None:
     """The recipe that a file of fingerprints records, if any; its columns have to be what the recipe makes."""
     stored = (schema.metadata or {}).get(METADATA_KEY)
     if stored is None:
         return None
-    recipe = recipe_from_json(stored, str(path))
+    recipe = Recipe.from_json(stored, str(path))
     check_columns(schema, recipe, path)
     return recipe
 
@@ -101,7 +109,7 @@ def is_other_artefact(schema: pa.Schema, column: str) -> bool:
     return METADATA_KEY in (schema.metadata or {}) and column not in schema.names
 
 
-def check_recipes(recipe: AnyRecipe | None, name: str, other: AnyRecipe | None, other_name: str) -> None:
+def check_recipes(recipe: Recipe | None, name: str, other: Recipe | None, other_name: str) -> None:
     """Refuse fingerprints that cannot be compared.
 
     Raises
@@ -133,7 +141,7 @@ class MatchSettings:
     @classmethod
     def of(
         cls,
-        recipe: AnyRecipe | None,
+        recipe: Recipe | None,
         bits: int,
         radius: int | None,
         bucket_limit: int | None = None,
@@ -146,7 +154,7 @@ class MatchSettings:
         ParameterError, ArgumentTypeError
             If one is impossible.
         """
-        default = recipe if isinstance(recipe, SimhashRecipe) else SimhashRecipe()
+        default: Any = recipe.method if recipe is not None and _is_by_simhash(recipe) else SimHash()
         given = {"radius": radius, "bucket_limit": bucket_limit, "bucket_probe": bucket_probe}
         settings = cls(**{name: getattr(default, name) if value is None else value for name, value in given.items()})
         checks.integer("radius", settings.radius, 0, bits - 1, hint="3 is usual")
@@ -154,13 +162,11 @@ class MatchSettings:
         checks.integer("bucket_probe", settings.bucket_probe, 1)
         return settings
 
-    def described(self, recipe: AnyRecipe | None, bits: int) -> dict[str, Any]:
+    def described(self, recipe: Recipe | None, bits: int) -> dict[str, Any]:
         """What a result records: the fingerprints' own recipe with these settings, or these settings alone."""
         values = {"radius": self.radius, "bucket_limit": self.bucket_limit, "bucket_probe": self.bucket_probe}
-        if isinstance(recipe, SimhashRecipe):
-            return recipe.with_(**values).describe()
         if recipe is not None:
-            return recipe.describe()
+            return (recipe.with_(**values) if _is_by_simhash(recipe) else recipe).describe()
         return {"method": "hamming", "bits": bits, **values}
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from neardup_gpu.kernels import compression, hamming as kernels
-from neardup_gpu.kernels._launch import to_host
-from neardup_gpu.kernels.pairtables import most_rows
+from neardup_gpu.kernels import hamming_probe, hamming_table, huffman_encode, huffman_probe
+from neardup_gpu.kernels._huffman import BLOCK_BITS, SYMBOLS, Tables as CompressedTables, information_bits
+from neardup_gpu.kernels._launch import most_rows, namespace, to_host
+from neardup_gpu.kernels.hamming import NO_LIMIT
 
-from ..engine.backend import kernel, resolve
+from ..engine.choice import kernel, resolve
 from ..errors import DamagedError
 from ..store.arrays import ArraysFile
 from .design import TableDesign
@@ -24,7 +25,7 @@ class Tables:
     ----------
     arrays : dict of str to array
         words, uint64, shape (tables, n):
-            The sorted words of each table; or in their place, compressed, the arrays of `compression.Tables`.
+            The sorted words of each table; or in their place, compressed, the arrays of `_huffman.Tables`.
         rows, uint32, shape (tables, n):
             The row of each word.
         fingerprints, uint64, shape (n, 2):
@@ -45,10 +46,10 @@ class Tables:
         words = np.empty((0 if compress else num_tables, n), np.uint64)
         encoded = []
         for number, mask in enumerate(design.array):
-            table, order = kernel(kernels, backend, "table_")(values, mask, True)
+            table, order = kernel(hamming_table, backend)(values, mask, True)
             rows[number] = to_host(order)
             if compress:
-                encoded.append([to_host(array) for array in kernel(compression, backend, "encode_")(table[None])])
+                encoded.append([to_host(array) for array in kernel(huffman_encode, backend)(table[None])])
             else:
                 words[number] = to_host(table)
         arrays = {**(_concatenated(encoded, n) if compress else {"words": words}), "rows": rows}
@@ -61,8 +62,8 @@ class Tables:
 
     @property
     def _names(self) -> tuple[str, ...]:
-        """Names of the arrays that `probe_*` takes first."""
-        return (*(compression.Tables._fields if self.compressed else ("words",)), "rows")
+        """Names of the arrays that a probe takes first."""
+        return (*(CompressedTables._fields if self.compressed else ("words",)), "rows")
 
     @property
     def bits_a_word(self) -> float:
@@ -73,7 +74,7 @@ class Tables:
     @property
     def least_bits_a_word(self) -> float:
         """The fewest bits that a word can take in any code, if fingerprints are random."""
-        return compression.information_bits(len(self)) / max(1, len(self))
+        return information_bits(len(self)) / max(1, len(self))
 
     def __len__(self) -> int:
         return self.arrays["rows"].shape[1]
@@ -84,9 +85,9 @@ class Tables:
         num_blocks = len(self.arrays.get("blocks", ()))
         known: dict[str, tuple[Any, tuple[int, ...]]] = {
             "words": (np.uint64, (num_tables, n)),
-            "lengths": (np.uint8, (num_tables, compression.SYMBOLS)),
+            "lengths": (np.uint8, (num_tables, SYMBOLS)),
             "offsets": (np.int64, (num_tables + 1,)),
-            "blocks": (np.uint64, (num_blocks, compression.BLOCK_BITS // 64)),
+            "blocks": (np.uint64, (num_blocks, BLOCK_BITS // 64)),
             "keys": (np.uint64, (num_blocks,)),
             "firsts": (np.int64, (num_blocks + 1,)),
             "rows": (np.uint32, (num_tables, n)),
@@ -111,9 +112,9 @@ class Tables:
         self._verify(masks, queries, radius, on_cpu=where == "cpu")
         arrays = self._on_device() if where == "gpu" else self.arrays
         tables, whole = [arrays[name] for name in self._names], arrays.get("fingerprints")
-        probe = kernel(compression if self.compressed else kernels, backend, "probe_")
+        probe = kernel(huffman_probe if self.compressed else hamming_probe, backend)
         try:
-            found = probe(*tables, masks, queries, radius, kernels.NO_LIMIT, 0, whole)
+            found = probe(*tables, masks, queries, radius, NO_LIMIT, 0, whole)
         except ValueError as error:
             raise DamagedError(f"the index is damaged: {error}; build it again") from None
         query, row, distance = map(to_host, found[:3])
@@ -127,7 +128,7 @@ class Tables:
         if self._resident is None:
             if most_rows(1) < sum(array.nbytes for array in self.arrays.values()):
                 return self.arrays
-            xp = kernels.namespace()
+            xp = namespace()
             self._resident = {name: xp.ascontiguousarray(array) for name, array in self.arrays.items()}
         return self._resident
 
@@ -144,7 +145,7 @@ class Tables:
 
     def _verify_plain(self, file: ArraysFile, masks: np.ndarray, queries: np.ndarray, radius: int) -> bool:
         """Compare what decides the answer to a few queries with its checksums; False if they are too many."""
-        found = kernels.touched(self.arrays["words"], masks, queries, radius)
+        found = hamming_probe.touched(self.arrays["words"], masks, queries, radius)
         if found is None:
             return False
         starts, stops, near = found
@@ -160,7 +161,7 @@ class Tables:
         file.verify("lengths")
         file.verify("offsets")
         offsets, blocks, keys, firsts = (self.arrays[name] for name in ("offsets", "blocks", "keys", "firsts"))
-        found = compression.touched(offsets, blocks, keys, masks, queries)
+        found = huffman_probe.touched(offsets, blocks, keys, masks, queries)
         if found is None:
             return False
         starts, stops = found
@@ -175,7 +176,7 @@ def _concatenated(encoded: list[list[np.ndarray]], num_words: int) -> dict[str, 
     """Tables of `num_words` words that were compressed one by one as if they had been compressed together."""
     lengths, _, blocks, keys, firsts = zip(*encoded, strict=True)
     starts = [array[:-1] + number * num_words for number, array in enumerate(firsts)]
-    return compression.Tables(
+    return CompressedTables(
         np.concatenate(lengths),
         np.cumsum([0, *map(len, blocks)]).astype(np.int64),
         np.concatenate(blocks),

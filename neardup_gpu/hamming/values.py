@@ -14,7 +14,7 @@ import numpy as np
 from neardup_gpu.kernels._launch import check_rows
 
 from .. import checks
-from ..engine.backend import home
+from ..engine.choice import to_host
 from ..errors import ParameterError
 
 
@@ -49,7 +49,7 @@ def as_fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarr
     if type(values).__module__.partition(".")[0] == "pyarrow" and hasattr(values, "null_count"):
         values = _from_arrow(values, name)
     elif hasattr(values, "__cuda_array_interface__"):
-        values = home(values)
+        values = to_host(values)
     array = values if isinstance(values, list | tuple) else checks.as_array(name, values)[0]
     if isinstance(array, list | tuple) or (array.dtype == object and array.ndim == 1):
         array = _from_objects(list(array), name, bits or 64)
