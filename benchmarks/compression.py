@@ -24,7 +24,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from neardup_gpu.hamming.index import TableDesign
+from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import (
     _huffman,
     hamming_probe,

@@ -43,7 +43,7 @@ from neardup_gpu import selftest
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.backend import resolve
 from neardup_gpu.errors import BackendUnavailableError
-from neardup_gpu.hamming.index import BUCKET_LIMIT, BUCKET_PROBE, TableDesign
+from neardup_gpu.hamming import BUCKET_LIMIT, BUCKET_PROBE, TableDesign
 from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
 from neardup_gpu.kernels import (
     components,

@@ -60,7 +60,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "gpu")
 
 from compiled import all_loops, compiled, disassembly, innermost_loops
 
-from neardup_gpu.hamming.index import TableDesign
+from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import minhash, sequences, shingles, simhash, tokens
 from neardup_gpu.kernels._bits import plan
 from neardup_gpu.kernels._launch import TABLES

@@ -436,7 +436,7 @@ class TestInput:
             ({"keep": "missing"}, InputError, "no column 'missing'"),
             ({"keep": "missing:desc"}, InputError, "no column 'missing'"),
             ({"keep": "list"}, InputError, "--keep list: column 'list' of type list<.*> has no order"),
-            ({"threshold": 1.5}, ParameterError, r"threshold 1.5 is outside"),
+            ({"threshold": 1.5}, ParameterError, r"threshold must be .*got 1.5"),
             ({"filter": "6,x"}, ParameterError, "6,x"),
             ({"cluster": "mean"}, ParameterError, "cluster 'mean'"),
             ({"backend": "tpu"}, ParameterError, "backend 'tpu' is not one of reference, cpu, gpu"),

@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
+from neardup_gpu import hamming
 from neardup_gpu.errors import DamagedError, InputError, NeardupError, RecipeMismatchError, ResourceError
-from neardup_gpu.hamming import index as hamming, jobs as hamming_files
+from neardup_gpu.hamming import jobs as hamming_files
 from neardup_gpu.kernels import _launch as launch, hamming_table, pairtables
 from neardup_gpu.kernels._launch import MOST_ROWS, check_rows
 from neardup_gpu.recipe import METADATA_KEY, Recipe, SimhashRecipe

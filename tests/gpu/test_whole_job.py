@@ -36,7 +36,7 @@ from neardup_gpu import (
     verify,
 )
 from neardup_gpu.errors import NeardupError
-from neardup_gpu.hamming.index import HammingIndex, join, pairs as near_pairs
+from neardup_gpu.hamming import HammingIndex, join, pairs as near_pairs
 from neardup_gpu.kernels import (
     _launch as launch,
     counts,
