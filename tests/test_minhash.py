@@ -76,16 +76,16 @@ def test_structured_shingles_are_mixed_first(bits):
     assert abs((signatures[::2] == signatures[1::2]).mean() - 80 / 100) <= hoeffding(trials)
 
 
-@pytest.mark.parametrize("feature_bits", [64, 16])
-def test_supershingles_agree_with_the_probability_of_all_their_samples(feature_bits):
+@pytest.mark.parametrize("supershingle_bits", [64, 16])
+def test_supershingles_agree_with_the_probability_of_all_their_samples(supershingle_bits):
     """x**s, and for 16 bits a 2**-16 share of the rest by accident; 4,000 pairs, each with the mean over k."""
     trials, s = 4000, 6
-    recipe = Recipe(method=MinHash(supershingle_bits=feature_bits, filter=Filter(8, s, 1)))
+    recipe = Recipe(method=MinHash(supershingle_bits=supershingle_bits, filter=Filter(8, s, 1)))
     features = recipe.method.keys(
         recipe.method.sketch(sets_of_resemblance(90, 5, trials, seed=3), seed=recipe.seed), seed=recipe.seed
     )
     expected = 0.9**s
-    if feature_bits == 16:
+    if supershingle_bits == 16:
         assert int(features.max()) < 2**16
         expected += (1 - expected) / 2**16
     assert abs((features[::2] == features[1::2]).mean() - expected) <= hoeffding(trials)
@@ -102,14 +102,14 @@ def test_the_filter_passes_as_theory_says(filter_, shared, own):
     )
     agreeing = (features[::2] == features[1::2]).sum(axis=1)
     expected = theory.pass_probability(shared / (shared + 2 * own), *filter_)
-    assert abs((agreeing >= recipe.filter.r).mean() - expected) <= hoeffding(trials)
+    assert abs((agreeing >= recipe.method.filter.r).mean() - expected) <= hoeffding(trials)
     present = np.ones(len(features), bool)
-    left, right, *_ = pairtables.cpu(features, present, recipe.filter.r, np.uint64(1 << 63 | 27), 1000, 32)
+    left, right, *_ = pairtables.cpu(features, present, recipe.method.filter.r, np.uint64(1 << 63 | 27), 1000, 32)
     # 3.2e7 pairs in at most 56 tables: false collisions of 64-bit keys have an expectation below 1e-10.
     assert set(zip(left.tolist(), right.tolist(), strict=True)) >= {
-        (2 * i, 2 * i + 1) for i in np.flatnonzero(agreeing >= recipe.filter.r).tolist()
+        (2 * i, 2 * i + 1) for i in np.flatnonzero(agreeing >= recipe.method.filter.r).tolist()
     }
-    assert len(left) == np.count_nonzero(agreeing >= recipe.filter.r)
+    assert len(left) == np.count_nonzero(agreeing >= recipe.method.filter.r)
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])

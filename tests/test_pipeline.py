@@ -14,7 +14,14 @@ from witnesses import greedy, jaccard, shingle_set, token_strings
 
 import neardup_gpu
 from neardup_gpu import Engine, MinHash, Pairs, Recipe, Result, dedup, pairs, report, sketch, theory
-from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, OutputError, ParameterError, RecipeMismatchError
+from neardup_gpu.errors import (
+    ArgumentTypeError,
+    InputError,
+    NeardupError,
+    OutputError,
+    ParameterError,
+    RecipeMismatchError,
+)
 from neardup_gpu.definitions import METADATA_KEY
 
 
@@ -434,11 +441,11 @@ class TestInput:
             ({"keep": "missing"}, InputError, "no column 'missing'"),
             ({"keep": "missing:desc"}, InputError, "no column 'missing'"),
             ({"keep": "list"}, InputError, "keep list: column 'list' of type list<.*> has no order"),
-            ({"threshold": 1.5}, ParameterError, r"threshold 1.5 is outside"),
+            ({"threshold": 1.5}, ParameterError, r"threshold must be .*got 1.5"),
             ({"recipe": 5}, ArgumentTypeError, "recipe: 5; give a Recipe"),
             ({"cluster": "mean"}, ParameterError, "cluster 'mean'"),
             ({"engine": "tpu"}, ParameterError, "engine 'tpu' is not one of auto, reference, cpu, gpu"),
-                        ({"engine": Engine(threads=10_000)}, ParameterError, "threads 10000"),
+            ({"engine": Engine(threads=10_000)}, ParameterError, "threads 10000"),
             ({"check": -1}, ParameterError, "check -1"),
         ],
     )

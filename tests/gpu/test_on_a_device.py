@@ -11,7 +11,7 @@ from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, dedup, pairs
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.backend import DEFAULT_SHARE, running
 from neardup_gpu.errors import NeardupError, ParameterError
-from neardup_gpu.hamming.index import HammingIndex, TableDesign, join, pairs as near_pairs
+from neardup_gpu.hamming import HammingIndex, TableDesign, join, pairs as near_pairs
 from neardup_gpu.kernels import _launch as launch, hamming
 from neardup_gpu.pipeline import frequencies_path
 

@@ -10,9 +10,8 @@ from typing import Any, assert_type
 import numpy as np
 
 import neardup_gpu as nd
-from neardup_gpu import theory
+from neardup_gpu import hamming, theory
 from neardup_gpu.errors import ArgumentTypeError, NeardupError
-from neardup_gpu.hamming import index as hamming
 
 # Jobs
 
