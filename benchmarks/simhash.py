@@ -37,7 +37,6 @@ import pyarrow.parquet as pq
 
 from neardup_gpu import hamming, pipeline, theory
 from neardup_gpu.data import Pairs, Ragged
-from neardup_gpu import hamming
 from neardup_gpu.kernels import occurrences, sequences, supershingles
 from neardup_gpu.kernels._bits import count_bits
 from neardup_gpu.methods.frequencies import Counter, Frequencies

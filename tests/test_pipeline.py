@@ -14,6 +14,7 @@ from witnesses import greedy, jaccard, shingle_set, token_strings
 
 import neardup_gpu
 from neardup_gpu import Engine, MinHash, Pairs, Recipe, Result, dedup, pairs, report, sketch, theory
+from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import (
     ArgumentTypeError,
     InputError,
@@ -22,7 +23,6 @@ from neardup_gpu.errors import (
     ParameterError,
     RecipeMismatchError,
 )
-from neardup_gpu.definitions import METADATA_KEY
 
 
 def decisions(result):

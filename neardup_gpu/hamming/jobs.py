@@ -23,7 +23,6 @@ from ..engine.contract import Runtime
 from ..engine.memory import parse_size
 from ..engine.settings import Engine
 from ..errors import InputError, ParameterError
-from ..methods.simhash import SimHash
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
 from ..store.parquet import TableWriter
