@@ -226,9 +226,10 @@ class MinHash:
 
         from neardup_gpu.kernels import minhash
 
+        from ..data import as_ragged
         from ..engine.choice import kernel
 
-        elements = checks.ragged("elements", elements, np.uint64)
+        elements = as_ragged("elements", elements, np.uint64)
         drawn = permutations(checks.seed(seed), self._settled().samples, self.bits)
         return kernel(minhash, backend)(elements.values, elements.offsets, *drawn)
 

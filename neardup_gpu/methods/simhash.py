@@ -175,10 +175,11 @@ class SimHash:
 
         from neardup_gpu.kernels import simhash
 
+        from ..data import as_ragged
         from ..engine.choice import kernel
         from .frequencies import counted
 
-        elements = checks.ragged("elements", elements, np.uint64)
+        elements = as_ragged("elements", elements, np.uint64)
         _, found = self.with_statistics(statistics, checks.seed(seed))
         if self.weighting == "tf":
             return kernel(simhash, backend)(elements.values, elements.offsets, None, self.bits)
@@ -249,7 +250,7 @@ class SimHash:
 
         from ..data import Pairs
         from ..engine.choice import resolve, to_host
-        from ..hamming import pairs
+        from ..hamming.near_pairs import pairs
 
         if hasattr(keys, "shape"):
             check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
