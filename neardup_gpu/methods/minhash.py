@@ -348,6 +348,12 @@ class MinHash:
         """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there."""
         return None if threshold is None else theory.pass_probability(threshold, *self._settled())
 
+    def in_words(self, threshold: float | None) -> tuple[str, str]:
+        from ..report import percent
+
+        expected = percent(self.expected_recall(threshold) or 0.0)
+        return "filter", f"{self.filter}: {expected} of pairs at resemblance {threshold} pass, by theory"
+
     def schema(self) -> dict[str, pa.DataType]:
         import pyarrow as pa
 

@@ -294,6 +294,10 @@ class SimHash:
     def expected_recall(self, threshold: float | None) -> float | None:
         return None
 
+    def in_words(self, threshold: float | None) -> tuple[str, str]:
+        verified = "" if threshold is None else f", verified at resemblance {threshold}"
+        return "radius", f"{self.radius} of {self.bits} bits ({self.elements}, {self.weighting}){verified}"
+
     def schema(self) -> dict[str, pa.DataType]:
         import pyarrow as pa
 
