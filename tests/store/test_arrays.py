@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import SimhashRecipe
+from neardup_gpu import Recipe, SimHash
 from neardup_gpu.errors import DamagedError, InputError, NeardupError
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.hamming.storage import INDEX
-from neardup_gpu.kernels import compression, hamming as kernels
+from neardup_gpu.kernels import hamming_probe, huffman_probe
 from neardup_gpu.store import arrays
 from neardup_gpu.store.arrays import BLOCK_BYTES, ArraysFile
 from neardup_gpu.store.checksums import checksum
@@ -31,7 +31,7 @@ def saved(path, number=60, num_words=1, compress=False, ids=True, repeats=True, 
     if not repeats:
         values = np.unique(values, axis=0)
     named = [f"id {row}" for row in range(len(values))] if ids else None
-    options = {"recipe": SimhashRecipe(bits=64 * num_words), **options}
+    options = {"recipe": Recipe(method=SimHash(bits=64 * num_words)), **options}
     HammingIndex(values, 3, named, compress=compress, **options).save(path, overwrite=True)
     return values
 
@@ -80,8 +80,8 @@ def test_what_is_read_block_by_block_is_never_answered_from_when_damaged(
 ):
     """Each answer is the undamaged index's, or there is none: one query, some, many; a bit anywhere in the arrays."""
     monkeypatch.setattr(arrays, "AT_ONCE", 0)
-    monkeypatch.setattr(kernels, "_FEW", 4)
-    monkeypatch.setattr(compression, "_FEW", 4)
+    monkeypatch.setattr(hamming_probe, "_FEW", 4)
+    monkeypatch.setattr(huffman_probe, "_FEW", 4)
     path, rng = tmp_path / "index", np.random.default_rng(1)
     design = TableDesign(64 * num_words, 3, 16)
     values = saved(path, 30_000, num_words, compress, repeats=repeats, design=design)
