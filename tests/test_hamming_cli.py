@@ -566,7 +566,7 @@ def test_an_index_that_cannot_be_used(fails: Callable[..., str], run: Run, tmp_p
     assert "give one of the two" in asked(index) and "give one of the two" in asked(index, path, "--fingerprint", "0x1")
     assert "hexadecimal" in asked(index, "--fingerprint", "12345")
     for option in ("--column", "--id-column"):
-        assert "leave them out where values are given" in asked(index, "--fingerprint", "0x1", option, "other")
+        assert "say how files are read" in asked(index, "--fingerprint", "0x1", option, "other")
     wide = write(tmp_path / "wide.parquet", planted(128), names("d", 400))
     assert "fingerprints of 128 bits" in asked(index, wide)
     assert "is not an index" in asked(path, path)
