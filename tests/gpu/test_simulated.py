@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, dedup, pairs, sketch
-from neardup_gpu.hamming.index import HammingIndex, pairs as near_pairs
+from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
 from neardup_gpu.kernel_inputs import kernel_modules
 from neardup_gpu.kernels import counts, sequences
 
