@@ -20,8 +20,7 @@ from hypothesis import given, settings, strategies as st
 from progress import messages
 
 import neardup_gpu
-from neardup_gpu import explanation as explain, theory
-from neardup_gpu.cli import app as cli
+from neardup_gpu import cli, explanation as explain, theory
 
 WORDS = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in "aeiou" for c in ("", "n", "r", "st")]
 

@@ -19,8 +19,8 @@ from progress import LINE, messages
 from rich.console import Console
 
 import neardup_gpu as nd
-from neardup_gpu import explanation as explain
-from neardup_gpu.cli import app as cli, console
+from neardup_gpu import cli, explanation as explain
+from neardup_gpu.cli import console
 from neardup_gpu.engine import bars, clock
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.errors import ArgumentTypeError
@@ -346,7 +346,7 @@ def test_nothing_in_a_document_steers_the_terminal() -> None:
 
 
 def test_matches_line_up_whatever_their_ids_are(capsys: pytest.CaptureFixture[str]) -> None:
-    from neardup_gpu.cli.hamming import _Table
+    from neardup_gpu.cli.hamming.query import _Table
 
     _Table()(pa.table({"query_id": ["漢字", "a\nb"], "id": ["x", "longer"], "distance": [0, 12]}))
     assert capsys.readouterr().out == (

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from progress import messages
 
-from neardup_gpu.cli import app as cli
+from neardup_gpu import cli
 from neardup_gpu.errors import InputError, ParameterError
 from neardup_gpu.hamming import index as hamming, jobs as hamming_files
 from neardup_gpu.hamming.jobs import hexadecimal, open_fingerprints, parse_fingerprint
