@@ -12,6 +12,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ._launch import CARRYLESS_WIDTH, jit
+from ._vectors import Vectors
 
 
 @jit()
@@ -151,29 +152,14 @@ LANES = max(1, CARRYLESS_WIDTH // 64)
 """Words that `advance_block` and `window_block` handle at once."""
 
 
-class _Lanes:
-    """Emits LLVM code for vectors of `LANES` words, on which carry-less products come in even and odd lanes."""
+class _CarrylessVectors(Vectors):
+    """Vectors of `LANES` words, of which carry-less products come in even and odd lanes."""
 
-    def __init__(self, builder):
-        self.builder = builder
-        self.vector = ir.VectorType(ir.IntType(64), LANES)
+    def __init__(self, context, builder):
+        super().__init__(context, builder, 64, LANES)
         suffix = {2: "", 4: ".256", 8: ".512"}[LANES]
-        kind = ir.FunctionType(self.vector, [self.vector, self.vector, ir.IntType(8)])
+        kind = ir.FunctionType(self.type, [self.type, self.type, ir.IntType(8)])
         self.multiply = builder.module.declare_intrinsic("llvm.x86.pclmulqdq" + suffix, (), kind)
-
-    def splat(self, word):
-        undefined = ir.Constant(self.vector, ir.Undefined)
-        one = self.builder.insert_element(undefined, word, ir.IntType(32)(0))
-        return self.builder.shuffle_vector(one, undefined, self._indices([0] * LANES))
-
-    def constant(self, value):
-        return ir.Constant(self.vector, [value] * LANES)
-
-    def load(self, context, kind, array, index):
-        return self.builder.load(self._pointer(context, kind, array, index), align=8)
-
-    def store(self, value, context, kind, array, index):
-        self.builder.store(value, self._pointer(context, kind, array, index), align=8)
 
     def products(self, a, b):
         """The products of even lanes, and those of odd lanes, two words each."""
@@ -182,11 +168,8 @@ class _Lanes:
 
     def words(self, products):
         """Low words of all products, in lane order, and high words."""
-        even, odd = products
         lows = [i + j for i in range(0, LANES, 2) for j in (0, LANES)]
-        highs = [i + 1 for i in lows]
-        shuffle = self.builder.shuffle_vector
-        return shuffle(even, odd, self._indices(lows)), shuffle(even, odd, self._indices(highs))
+        return self.shuffle(*products, lows), self.shuffle(*products, [i + 1 for i in lows])
 
     def advance(self, f, q, inverse):
         """`advance` in every lane."""
@@ -196,23 +179,15 @@ class _Lanes:
         low, high = self.words(self.products(quotient, q))
         return b.or_(b.shl(high, self.constant(1)), b.lshr(low, self.constant(63)))
 
-    def _pointer(self, context, kind, array, index):
-        data = context.make_array(kind)(context, self.builder, array).data
-        return self.builder.bitcast(self.builder.gep(data, [index]), self.vector.as_pointer())
-
-    @staticmethod
-    def _indices(lanes):
-        return ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes)
-
 
 @intrinsic
 def _advance_lanes(typingctx, words, index, q, inverse):
     """words[index:index + LANES] = each of them, advanced"""
 
     def codegen(context, builder, signature, args):
-        lanes, kind = _Lanes(builder), signature.args[0]
-        f = lanes.load(context, kind, args[0], args[1])
-        lanes.store(lanes.advance(f, lanes.splat(args[2]), lanes.splat(args[3])), context, kind, args[0], args[1])
+        lanes, kind = _CarrylessVectors(context, builder), signature.args[0]
+        f = lanes.load(kind, args[0], args[1])
+        lanes.store(lanes.advance(f, lanes.splat(args[2]), lanes.splat(args[3])), kind, args[0], args[1])
         return context.get_dummy_value()
 
     return types.void(words, types.int64, types.uint64, types.uint64), codegen
@@ -223,18 +198,18 @@ def _window_lanes(typingctx, words, index, weights, q, inverse, out, place):
     """out[place + i] = fingerprint of the len(weights) - 1 words from index + i on, for LANES values of i."""
 
     def codegen(context, builder, signature, args):
-        lanes, kind = _Lanes(builder), signature.args[0]
+        lanes, kind = _CarrylessVectors(context, builder), signature.args[0]
         even = odd = lanes.constant(0)
         last = signature.args[2].count - 1
         for j in range(last):
             at = builder.add(args[1], ir.Constant(args[1].type, j))
             weight = lanes.splat(builder.extract_value(args[2], j))
-            a, b = lanes.products(lanes.load(context, kind, args[0], at), weight)
+            a, b = lanes.products(lanes.load(kind, args[0], at), weight)
             even, odd = builder.xor(even, a), builder.xor(odd, b)
         low, high = lanes.words((even, odd))
         f = builder.xor(high, lanes.advance(low, lanes.splat(args[3]), lanes.splat(args[4])))
         f = builder.xor(f, lanes.splat(builder.extract_value(args[2], last)))
-        lanes.store(f, context, signature.args[5], args[5], args[6])
+        lanes.store(f, signature.args[5], args[5], args[6])
         return context.get_dummy_value()
 
     return types.void(words, types.int64, weights, types.uint64, types.uint64, out, types.int64), codegen

@@ -260,7 +260,7 @@ def kernel(signature: str, block: int = 256) -> Callable[[Callable], Kernel]:
 
 
 TABLES = 2048
-"""Entries of `scalar.byte_tables`: 16 kB, which a block keeps in its shared memory."""
+"""Entries of `_gf2.byte_tables`: 16 kB, which a block keeps in its shared memory."""
 
 
 @Device
@@ -303,6 +303,20 @@ def out_of_memory(error: BaseException) -> bool:
     # only its name from cuda.core, by which Numba launches.
     codes = getattr(error, "status", None), getattr(error, "code", None)
     return isinstance(error, MemoryError) or 2 in codes or "CUDA_ERROR_OUT_OF_MEMORY" in str(error)
+
+
+def most_rows(row_bytes):
+    """Rows that half of the device's free memory can sort, each in that many bytes; the other half is for the pairs
+    found."""
+    if simulated():
+        return 2**32
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    free = cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+    if limit := pool.get_limit():
+        free = min(free, limit - pool.used_bytes())
+    return max(1, free // 2 // row_bytes)
 
 
 T = TypeVar("T")

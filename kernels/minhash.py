@@ -25,6 +25,7 @@ from numba.extending import intrinsic
 
 from ._gf2 import mix64
 from ._launch import Kernel, cuda, jit, kernel, namespace, row_of, shares
+from ._vectors import Vectors
 
 
 def reference(shingles, offsets, a, b):
@@ -67,21 +68,13 @@ def _minima(lanes, vectors):
     @intrinsic
     def update(typingctx, x, count, a, b, minima, at):
         def codegen(context, builder, signature, args):
-            word = ir.IntType(x.dtype.bitwidth)
-            vector = ir.VectorType(word, lanes)
-            pointers = [
-                context.make_array(kind)(context, builder, array).data
-                for kind, array in zip((x, a, b, minima), (args[0], args[2], args[3], args[4]), strict=True)
-            ]
-
-            def place(pointer, v):
-                start = builder.add(args[5], ir.Constant(args[5].type, v * lanes))
-                return builder.bitcast(builder.gep(pointer, [start]), vector.as_pointer())
-
-            def load(pointer):
-                return [builder.load(place(pointer, v), align=word.width // 8) for v in range(vectors)]
-
-            first, factors, terms = load(pointers[3]), load(pointers[1]), load(pointers[2])
+            some = Vectors(context, builder, x.dtype.bitwidth, lanes)
+            shingles = context.make_array(x)(context, builder, args[0]).data
+            places = [builder.add(args[5], ir.Constant(args[5].type, v * lanes)) for v in range(vectors)]
+            first, factors, terms = (
+                [some.load(kind, array, place) for place in places]
+                for kind, array in ((minima, args[4]), (a, args[2]), (b, args[3]))
+            )
             before = builder.block
             loop = builder.append_basic_block("shingles")
             after = builder.append_basic_block("done")
@@ -89,12 +82,8 @@ def _minima(lanes, vectors):
             builder.position_at_end(loop)
             j = builder.phi(args[1].type)
             j.add_incoming(ir.Constant(args[1].type, 0), before)
-            running = [builder.phi(vector) for _ in range(vectors)]
-            value = builder.load(builder.gep(pointers[0], [j]))
-            undefined = ir.Constant(vector, ir.Undefined)
-            one = builder.insert_element(undefined, value, ir.IntType(32)(0))
-            zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-            broadcast = builder.shuffle_vector(one, undefined, zeros)
+            running = [builder.phi(some.type) for _ in range(vectors)]
+            broadcast = some.splat(builder.load(builder.gep(shingles, [j])))
             smaller = []
             for v in range(vectors):
                 image = builder.add(builder.mul(factors[v], broadcast), terms[v])
@@ -107,12 +96,12 @@ def _minima(lanes, vectors):
             builder.cbranch(builder.icmp_signed("<", following, args[1]), loop, after)
             builder.position_at_end(after)
             for v in range(vectors):
-                final = builder.phi(vector)
+                final = builder.phi(some.type)
                 final.add_incoming(first[v], before)
                 final.add_incoming(smaller[v], loop)
                 smaller[v] = final
             for v in range(vectors):
-                builder.store(smaller[v], place(pointers[3], v), align=word.width // 8)
+                some.store(smaller[v], minima, args[4], places[v])
             return context.get_dummy_value()
 
         return types.void(x, types.int64, a, b, minima, types.int64), codegen

@@ -15,7 +15,7 @@ import numpy as np
 from numba import prange
 
 from ._launch import cuda, jit, kernel, namespace, row_of, shares
-from .resemblance import first_not_below
+from ._search import first_not_below
 
 
 def invert(sample_values, sample_offsets):

@@ -20,7 +20,8 @@ import numpy as np
 from numba import prange, types
 
 from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin_words
-from ._launch import TABLES, check_rows, cuda, jit, kernel, load, namespace, row_of, simulated
+from ._launch import TABLES, check_rows, cuda, jit, kernel, load, most_rows, namespace, row_of
+from ._matches import Matches
 
 
 def reference(features, present, r, poly, bucket_limit, bucket_probe):
@@ -80,7 +81,7 @@ def _keys(features, rows, subset, number, poly):
 
 
 @jit()
-def _sort(keys, rows):
+def _sort_by_key(keys, rows):
     """Sort (key, row) by key, equal keys in the order given.
 
     Fingerprints are uniform: their upper bits, about as many as there are rows, put each near its place, and insertion
@@ -118,6 +119,17 @@ def _sort(keys, rows):
 
 
 @jit()
+def _pack_bucket(rows, probe, bits, packed):
+    """Write left << bits | right of the pairs of a bucket's first `probe` rows with those after them."""
+    num_pairs = 0
+    for i in range(probe):
+        upper = np.uint64(rows[i]) << np.uint64(bits)
+        for j in range(i + 1, len(rows)):
+            packed[num_pairs] = upper | np.uint64(rows[j])
+            num_pairs += 1
+
+
+@jit()
 def _bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe):
     """(left << bits | right of each pair, large buckets, pairs left out) of one sorted table."""
     num_pairs = num_large = num_uncompared = 0
@@ -136,13 +148,8 @@ def _bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe):
                 num_large += 1
                 num_uncompared += (m - probe) * (m - probe - 1) // 2
             if emit:
-                for i in range(start, start + probe):
-                    upper = np.uint64(rows[i]) << np.uint64(bits)
-                    for j in range(i + 1, stop):
-                        packed[num_pairs] = upper | np.uint64(rows[j])
-                        num_pairs += 1
-            else:
-                num_pairs += probe * (2 * m - probe - 1) // 2
+                _pack_bucket(rows[start:stop], probe, bits, packed[num_pairs:])
+            num_pairs += probe * (2 * m - probe - 1) // 2
             start = stop
     return packed, num_large, num_uncompared
 
@@ -172,29 +179,6 @@ def _collided_before(packed, bits, features, subset):
     return before
 
 
-@jit()
-def _sort_unique(packed, bits):
-    """The distinct values below 2**bits, sorted: radix sort by 11 bits at a time, the lowest first."""
-    other = np.empty_like(packed)
-    for shift in range(0, bits, 11):
-        starts = np.zeros(2049, np.int64)
-        for x in packed:
-            starts[((x >> np.uint64(shift)) & np.uint64(2047)) + np.uint64(1)] += 1
-        for digit in range(1, 2048):
-            starts[digit] += starts[digit - 1]
-        for x in packed:
-            lowest = (x >> np.uint64(shift)) & np.uint64(2047)
-            other[starts[lowest]] = x
-            starts[lowest] += 1
-        packed, other = other, packed
-    size = 0
-    for x in packed:
-        if size == 0 or packed[size - 1] != x:
-            packed[size] = x
-            size += 1
-    return packed[:size].copy()
-
-
 def _row_bits(features):
     """Bits of a row number, so that a pair is one word."""
     check_rows(len(features), "documents")
@@ -214,25 +198,17 @@ def cpu(features, present, r, poly, bucket_limit, bucket_probe):
     """
     bits = _row_bits(features)
     rows = np.flatnonzero(present).astype(np.uint32)
-    found, waiting, num_unique = [np.empty(0, np.uint64)], 0, 0
-    num_large = num_uncompared = 0
+    found, num_large, num_uncompared = Matches(bits=bits, with_distances=False), 0, 0
     for number, subset in enumerate(combinations(range(features.shape[1]), r)):
         columns = np.array(subset, np.int64)
-        keys, order = _sort(_keys(features, rows, columns, number, np.uint64(poly)), rows)
+        keys, order = _sort_by_key(_keys(features, rows, columns, number, np.uint64(poly)), rows)
         packed, large, uncompared = _bucket_pairs(keys, order, bits, bucket_limit, bucket_probe)
         if num_large == 0:
             packed = packed[~_collided_before(packed, bits, features, columns)]
         num_large += large
         num_uncompared += uncompared
-        found.append(packed)
-        waiting += len(packed)
-        if waiting > max(num_unique, 1 << 20):
-            found = [_sort_unique(np.concatenate(found), 2 * bits)]
-            waiting, num_unique = 0, len(found[0])
-    packed = _sort_unique(np.concatenate(found), 2 * bits)
-    left = packed >> np.uint64(bits)
-    right = packed ^ (left << np.uint64(bits))
-    return left.astype(np.int64), right.astype(np.int64), num_large, num_uncompared
+        found.add(packed)
+    return *found.result(), num_large, num_uncompared
 
 
 _THREADS = 1 << 18  # about as many as a device runs at a time
@@ -315,20 +291,6 @@ def _is_new(packed, bits, features, columns, new):
     new[at] = not before
 
 
-def most_rows(row_bytes):
-    """Rows that half of the device's free memory can sort, each in so many bytes; the other half is for the pairs
-    found."""
-    if simulated():
-        return 2**32
-    import cupy
-
-    pool = cupy.get_default_memory_pool()
-    free = cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
-    if limit := pool.get_limit():
-        free = min(free, limit - pool.used_bytes())
-    return max(1, free // 2 // row_bytes)
-
-
 def _keyed_rows(xp, features, present, columns, begin, tables, split, upper):
     """(keys, rows) in the order of rows; only keys whose `split` highest bits are `upper`."""
     per_slice = max(1, _SLICE // (8 * features.shape[1]))
@@ -380,30 +342,6 @@ def _pairs(xp, starts, sizes, counts, rows, bits):
         yield packed
 
 
-class _Found:
-    """Words, whose repeats go whenever their number has doubled."""
-
-    def __init__(self, xp):
-        self.xp, self.arrays, self.num_waiting, self.num_distinct = xp, [xp.empty(0, np.uint64)], 0, 0
-
-    def add(self, packed):
-        self.arrays.append(packed)
-        self.num_waiting += len(packed)
-        if self.num_waiting > max(self.num_distinct, _CHUNK):
-            self.distinct()
-
-    def distinct(self):
-        """All of them, sorted, each once."""
-        packed = self.xp.concatenate(self.arrays)
-        self.arrays = []
-        packed.sort()
-        first = self.xp.ones(len(packed), bool)
-        first[1:] = packed[1:] != packed[:-1]
-        packed = packed[first]
-        self.arrays, self.num_waiting, self.num_distinct = [packed], 0, len(packed)
-        return packed
-
-
 def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
     """As `reference`: keys, radix sort, buckets and pairs table by table, each step by all threads.
 
@@ -439,7 +377,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
         If there are 2**32 - 1 rows or more.
     """
     xp = namespace()
-    bits = np.uint64(_row_bits(features))
+    bits = _row_bits(features)
     present, poly = xp.ascontiguousarray(present), np.uint64(poly)
     modulus = byte_tables(poly)
     tables = xp.ascontiguousarray(modulus)
@@ -448,7 +386,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
     resident = isinstance(features, xp.ndarray)
     if resident:
         features = xp.ascontiguousarray(features)
-    found, num_large, num_uncompared = _Found(xp), 0, 0
+    found, num_large, num_uncompared = Matches(xp, bits, with_distances=False, at_least=_CHUNK), 0, 0
     for number, subset in enumerate(combinations(range(features.shape[1]), r)):
         columns = xp.ascontiguousarray(np.array(subset, np.int64))
         begin = np.uint64(advance_by_tables(poly ^ np.uint64(number), modulus))
@@ -460,14 +398,11 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
             num_uncompared += uncompared
             if bucket_limit < 1:  # which a row alone exceeds
                 num_large += len(rows) - int(xp.sum(sizes))
-            for packed in _pairs(xp, starts, sizes, counts, rows, bits):
+            for packed in _pairs(xp, starts, sizes, counts, rows, np.uint64(bits)):
                 if filtered:
                     new = xp.empty(len(packed), bool)
-                    _is_new.threads(len(packed), packed, bits, features, columns, new)
+                    _is_new.threads(len(packed), packed, np.uint64(bits), features, columns, new)
                     packed = packed[new]
                 found.add(packed)
             del rows, starts, sizes, counts  # the next sort needs the room
-    packed = found.distinct()
-    left = packed >> bits
-    packed ^= left << bits
-    return left.view(np.int64), packed.view(np.int64), num_large, num_uncompared
+    return *found.result(), num_large, num_uncompared

@@ -2,12 +2,11 @@
 
     resemblance  r(A, B) = |A n B| / |A u B|        containment of A in B  c(A, B) = |A n B| / |A|
 
-A set is a row of distinct uint64 in ascending order. Sizes are counted by one merge of the two rows; ratios are taken
-last, in float64, so that a threshold is met or missed exactly as the two integers say.
+A set is a row of distinct uint64 in ascending order, as `sets` makes it. Sizes are counted by one merge of the two
+rows; ratios are taken last, in float64, so that a threshold is met or missed exactly as the two integers say.
 
 Source: Broder 1997, section 2.
-Cost: O(n) to order a row of n fingerprints, as these are uniform; |A| + |B| steps a pair, or |A| log |B| side by side
-on a GPU, where A is the smaller.
+Cost: |A| + |B| steps a pair, or |A| log |B| side by side on a GPU, where A is the smaller.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numba import prange
 
-from ._launch import Device, cuda, jit, kernel, namespace, row_of, shares
+from ._launch import cuda, jit, kernel, namespace, shares
+from ._search import first_not_below
 
 
 def resemblance(intersection, union):
@@ -32,149 +32,6 @@ def resemblance(intersection, union):
 def containment(intersection, size):
     """|A n B| / |A|, the share of A that B contains: float64, shape (pairs,); 0 where A is empty."""
     return intersection / np.maximum(size, 1)
-
-
-def unique_reference(values, offsets):
-    """Each row as a set: ascending, without repeats.
-
-    Parameters
-    ----------
-    values : array of uint64, shape (n,)
-    offsets : array of int64, shape (rows + 1,)
-
-    Returns
-    -------
-    values : array of uint64, shape (m,)
-    offsets : array of int64, shape (rows + 1,)
-        From 0 to m. Empty rows stay empty.
-    """
-    rows = [sorted(set(values[start:stop].tolist())) for start, stop in pairwise(offsets)]
-    sizes = [len(row) for row in rows]
-    return np.array([x for row in rows for x in row], np.uint64), np.cumsum([0, *sizes], dtype=np.int64)
-
-
-@jit()
-def _sort_row(row, out, ends):
-    """Sort `row` into `out`; `ends` is room for len(row) + 1 counts.
-
-    Fingerprints are uniform: their upper bits put each near its place, and insertion does the rest. Where many fall
-    together, they are sorted first, and insertion moves nothing.
-    """
-    n = len(row)
-    if n <= 16:
-        out[:] = row
-    else:
-        bits = 1
-        while n >> (bits + 1):
-            bits += 1
-        shift, num_groups = np.uint64(64 - bits), 1 << bits
-        ends[: num_groups + 1] = 0  # after the scatter: where each group of equal upper bits ends
-        for x in row:
-            ends[(x >> shift) + np.uint64(1)] += np.uint32(1)
-        crowded = False
-        for group in range(1, num_groups + 1):
-            crowded |= ends[group] > 32
-            ends[group] += ends[group - 1]
-        for x in row:
-            upper = x >> shift
-            place = ends[upper]
-            ends[upper] = place + np.uint32(1)
-            out[place] = x
-        if crowded:
-            start = np.int64(0)
-            for group in range(num_groups):
-                stop = np.int64(ends[group])
-                if stop - start > 32:
-                    out[start:stop].sort()
-                start = stop
-    for i in range(1, n):
-        x, place = out[i], i
-        while place > 0 and out[place - 1] > x:
-            out[place] = out[place - 1]
-            place -= 1
-        out[place] = x
-
-
-@jit(parallel=True)
-def _sort_rows(values, offsets, bounds, out, sizes):
-    """Write each row's distinct values, ascending, to where the row begins in `out`, and their number to `sizes`."""
-    base = offsets[0]
-    for p in prange(len(bounds) - 1):
-        longest = 0
-        for d in range(bounds[p], bounds[p + 1]):
-            longest = max(longest, offsets[d + 1] - offsets[d])
-        ends = np.empty(longest + 1, np.uint32)
-        for d in range(bounds[p], bounds[p + 1]):
-            row = out[offsets[d] - base : offsets[d + 1] - base]
-            _sort_row(values[offsets[d] : offsets[d + 1]], row, ends)
-            size = 0
-            for x in row:
-                if size == 0 or row[size - 1] != x:
-                    row[size] = x
-                    size += 1
-            sizes[d] = size
-
-
-@jit(parallel=True)
-def _close_gaps(values, offsets, bounds, packed_offsets, packed):
-    """Copy the first values of each row of `values` to their place in `packed`."""
-    for p in prange(len(bounds) - 1):
-        for d in range(bounds[p], bounds[p + 1]):
-            source = offsets[d] - offsets[0]
-            for i in range(packed_offsets[d + 1] - packed_offsets[d]):
-                packed[packed_offsets[d] + i] = values[source + i]
-
-
-def unique_cpu(values, offsets):
-    """As `unique_reference`: rows in parallel, each distributed by upper bits and finished by insertion."""
-    bounds = shares(offsets)
-    out, sizes = np.empty(offsets[-1] - offsets[0], np.uint64), np.empty(len(offsets) - 1, np.int64)
-    _sort_rows(values, offsets, bounds, out, sizes)
-    packed_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    if packed_offsets[-1] == len(out):
-        return out, packed_offsets
-    packed = np.empty(packed_offsets[-1], np.uint64)
-    _close_gaps(out, offsets, bounds, packed_offsets, packed)
-    return packed, packed_offsets
-
-
-@kernel("void(int64[::1], uint32[::1])")
-def _rows(offsets, rows):
-    """One thread a value: the row that it is of."""
-    at = cuda.grid(1)
-    if at < len(rows):
-        rows[at] = row_of(offsets, offsets[0] + at)
-
-
-def ordered(values, offsets):
-    """For `gpu` kernels: values sorted within their rows, by two stable radix sorts, by value and then by row.
-
-    Returns
-    -------
-    order : array of int64, shape (n,)
-        ``values[offsets[0]:][order]`` is row by row, ascending.
-    begins : array of bool, shape (n,)
-        Where, in that order, a value differs from the one before it or begins a row.
-    """
-    xp = namespace()
-    values = values[int(offsets[0]) : int(offsets[-1])]
-    rows = xp.empty(len(values), np.uint32)
-    _rows.threads(len(rows), offsets, rows)
-    order = xp.argsort(values, kind="stable")
-    order = order[xp.argsort(rows[order], kind="stable")]
-    begins = xp.ones(len(values), bool)
-    begins[1:] = (values[order[1:]] != values[order[:-1]]) | (rows[1:] != rows[:-1])  # rows ascend already
-    return order, begins
-
-
-def unique_gpu(values, offsets):
-    """As `unique_reference`; all rows sorted together."""
-    xp = namespace()
-    values, offsets = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets)
-    order, begins = ordered(values, offsets)
-    before = xp.zeros(len(begins) + 1, np.int64)
-    before[1:] = xp.cumsum(begins)
-    return values[int(offsets[0]) :][order[begins]], before[offsets - offsets[0]]
 
 
 def reference(values, offsets, left, right):
@@ -230,22 +87,6 @@ def cpu(values, offsets, left, right):
     return intersection, union
 
 
-@Device
-def first_not_below(values, start, stop, value):
-    """Place of the first of the ascending values from `start` to `stop` that is not less than `value`; `stop` if none.
-
-    By bisection; neighbouring threads that look for neighbouring values read the same places nearly to the end.
-    """
-    low, high = np.uint64(start), np.uint64(stop)
-    while low < high:
-        middle = (low + high) >> np.uint64(1)
-        if values[middle] < value:
-            low = middle + np.uint64(1)
-        else:
-            high = middle
-    return low
-
-
 @kernel("void(uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", block=128)
 def _intersect(values, offsets, left, right, intersection, union):
     """One block a pair, one thread a value of the smaller set, in strides; the barrier counts the values found."""
@@ -280,3 +121,39 @@ def gpu(values, offsets, left, right):
     intersection, union = xp.empty(len(left), np.int64), xp.empty(len(left), np.int64)
     _intersect.blocks(len(left), values, offsets, left, right, intersection, union)
     return intersection, union
+
+
+@jit()
+def blocks_of_pairs(left, right, sizes, budget):
+    """Cut a list of pairs into blocks whose distinct rows hold at most `budget` values together.
+
+    Parameters
+    ----------
+    left, right : arrays of int64, shape (pairs,)
+    sizes : array of int64, shape (rows,)
+    budget : int
+        A pair larger than this is a block of its own.
+
+    Returns
+    -------
+    array of int64, shape (blocks + 1,)
+        Block i is pairs ``bounds[i]`` to ``bounds[i + 1]``.
+    """
+    bounds = np.empty(len(left) + 1, np.int64)
+    bounds[0] = 0
+    blocks = 0
+    seen_in = np.full(len(sizes), -1, np.int64)
+    held = 0
+    for i in range(len(left)):
+        a, b = left[i], right[i]
+        more = (sizes[a] if seen_in[a] != blocks else 0) + (sizes[b] if seen_in[b] != blocks else 0)
+        if held > 0 and held + more > budget:
+            blocks += 1
+            bounds[blocks] = i
+            held = 0
+            more = sizes[a] + sizes[b]
+        held += more
+        seen_in[a] = blocks
+        seen_in[b] = blocks
+    bounds[blocks + 1 if len(left) else 0] = len(left)
+    return bounds[: blocks + 2 if len(left) else 1].copy()

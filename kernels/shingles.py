@@ -4,7 +4,7 @@
     bag       the same, each fingerprinted once more with its occurrence number n = 1, 2, ...: (shingle, n)
     circular  one for each token, the text running on into its beginning as often as needed
 
-Values are in text order with repeats; `resemblance.unique` makes the set. Source: Broder 1997, section 2 (options B and
+Values are in text order with repeats; `sets` makes the set of them. Source: Broder 1997, section 2 (options B and
 A); Manasse 2.1 (circular); Broder 2000, section 2. Shingles and bags have polynomials of their own, as a fingerprint of
 fingerprints must not reuse one (Manasse 2.2).
 
@@ -19,7 +19,7 @@ from numba import prange, types
 
 from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin_words, window_weights, windows
 from ._launch import TABLES, cuda, jit, kernel, load, namespace, row_of, shares
-from .resemblance import ordered
+from ._sort import order_in_rows
 
 MODES = ("set", "bag", "circular")
 
@@ -170,7 +170,7 @@ def gpu(tokens, offsets, w, mode, poly, bag_poly):
     )
     if mode != "bag" or len(values) == 0:
         return values, new_offsets
-    order, begins = ordered(values, new_offsets)
+    order, begins = order_in_rows(values, new_offsets)
     firsts = xp.flatnonzero(begins)[xp.cumsum(begins) - 1]
     labelled = xp.empty_like(values)
     tables = xp.ascontiguousarray(byte_tables(np.uint64(bag_poly)))

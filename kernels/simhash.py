@@ -8,7 +8,7 @@ second word is that of h(f) = mix64(f + g), SplitMix64's next output (g is its i
 are vectors at an angle a, one dimension a feature, differ in a bit with probability close to a / pi.
 
 Weights are integers, one an occurrence, so the order of addition changes nothing. Without weights every occurrence
-counts 1, which weighs each feature by its term frequency; for other weights see `weights`.
+counts 1, which weighs each feature by its term frequency; for other weights see `log_weights`.
 
 Source: Manku, Jain and Das Sarma 2007, section 2, after Charikar 2002 (Similarity estimation techniques from rounding
 algorithms, section 3), whose sign of a random projection this is, with coordinates of +1 and -1.
@@ -26,6 +26,7 @@ from numba.extending import intrinsic
 
 from ._gf2 import mix64
 from ._launch import cuda, jit, kernel, namespace, row_of, shares
+from ._vectors import Vectors
 
 _STEP = 0x9E3779B97F4A7C15  # SplitMix64's increment
 
@@ -84,33 +85,37 @@ def _planes(builder, vectors):
 
 
 @intrinsic
-def _count_bits(typingctx, x, at, counters):
+def _add_bits(typingctx, x, at, counters):
     """counters[i] += how many of the `_BLOCK` words from x[at] on have bit i."""
 
     def codegen(context, builder, signature, args):
-        i32, i64 = ir.IntType(32), ir.IntType(64)
-
-        def place(kind, array, index, vector):
-            data = context.make_array(kind)(context, builder, array).data
-            return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
-
-        words, bits = ir.VectorType(i64, _LANES), ir.VectorType(ir.IntType(1), 64)
-        few, many = ir.VectorType(ir.IntType(8), 64), ir.VectorType(i64, 64)
-        source = place(x, args[0], args[1], words)
-        planes = _planes(
-            builder, [builder.load(builder.gep(source, [i64(v)]), align=8) for v in range(_BLOCK // _LANES)]
-        )
-        ones = ir.Constant(few, [0] * 64)  # of a block at most 120 each
+        words, counts = Vectors(context, builder, 64, _LANES), Vectors(context, builder, 8, 64)
+        totals, zero = Vectors(context, builder, 64, 64), ir.IntType(64)(0)
+        places = [builder.add(args[1], ir.Constant(args[1].type, at)) for at in range(0, _BLOCK, _LANES)]
+        planes = _planes(builder, [words.load(x, args[0], place) for place in places])
+        ones = counts.constant(0)  # of a block at most 120 each
         for p, plane in enumerate(planes):
-            power = ir.Constant(few, [1 << p] * 64)
             for lane in range(_LANES):
-                has = builder.bitcast(builder.extract_element(plane, i32(lane)), bits)
-                ones = builder.add(ones, builder.select(has, power, ir.Constant(few, [0] * 64)))
-        target = place(counters, args[2], i64(0), many)
-        builder.store(builder.add(builder.load(target, align=8), builder.zext(ones, many)), target, align=8)
+                bits = builder.extract_element(plane, ir.IntType(32)(lane))
+                has = builder.bitcast(bits, ir.VectorType(ir.IntType(1), 64))
+                ones = builder.add(ones, builder.select(has, counts.constant(1 << p), counts.constant(0)))
+        before = totals.load(counters, args[2], zero)
+        totals.store(builder.add(before, builder.zext(ones, totals.type)), counters, args[2], zero)
         return context.get_dummy_value()
 
     return types.void(x, types.int64, counters), codegen
+
+
+@jit()
+def _add_weights(x, weights, counters):
+    """counters[i] += the weights of the words of x that have bit i; returns the sum of all weights."""
+    total = np.uint64(0)
+    for j in range(len(weights)):
+        word, weight = x[j], weights[j]
+        total += weight
+        for i in range(64):
+            counters[i] += weight * ((word >> np.uint64(i)) & np.uint64(1))
+    return total
 
 
 @jit(parallel=True)
@@ -126,18 +131,14 @@ def _simhashes(features, offsets, bounds, weights, salt, simhash):
                 count = len(chunk)
                 for j in range(count):
                     x[j] = mix64(chunk[j] + salt)
-                if weights is None:
-                    total += np.uint64(count)
-                    padded = -(-count // _BLOCK) * _BLOCK
-                    x[count:padded] = 0
-                    for at in range(0, padded, _BLOCK):
-                        _count_bits(x, at, counters)
-                else:
-                    for j in range(count):
-                        word, weight = x[j], weights[start + j]
-                        total += weight
-                        for i in range(64):
-                            counters[i] += weight * ((word >> np.uint64(i)) & np.uint64(1))
+                if weights is not None:
+                    total += _add_weights(x, weights[start : start + count], counters)
+                    continue
+                total += np.uint64(count)
+                padded = -(-count // _BLOCK) * _BLOCK
+                x[count:padded] = 0
+                for at in range(0, padded, _BLOCK):
+                    _add_bits(x, at, counters)
             result = np.uint64(0)
             for i in range(64):
                 result |= np.uint64(counters[i] > total - counters[i]) << np.uint64(i)

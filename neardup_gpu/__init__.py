@@ -34,9 +34,10 @@ except ImportError:
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import theory
+    from . import hamming, theory
     from .data import Pairs, Ragged
     from .documents import Documents, open_documents
+    from .engine.settings import Engine
     from .errors import (
         ArgumentTypeError,
         BackendUnavailableError,
@@ -48,38 +49,36 @@ if TYPE_CHECKING:
         RecipeMismatchError,
         ResourceError,
     )
-    from .hamming import index as hamming
-    from .hamming.index import HammingIndex, Matches, NearPairs, TableDesign
+    from .explanation import Explanation
+    from .hamming import HammingIndex, Matches, NearPairs, TableDesign
+    from .job import dedup
+    from .methods import METHODS
+    from .methods.contract import Candidates, Estimate, Method
     from .methods.frequencies import Frequencies
-    from .pipeline import (
-        Candidates,
-        Result,
-        Verified,
-        collide,
-        dedup,
-        find_pairs,
-        keep,
-        minhash,
-        shingle,
-        simhash,
-        sketch,
-        supershingles,
-        tokenize,
-        verify,
-    )
-    from .recipe import Filter, Recipe, SimhashRecipe
+    from .methods.minhash import Filter, MinHash
+    from .methods.simhash import SimHash
+    from .recipe import Recipe, Shingles
+    from .result import Result
+    from .sketch_jobs import pairs, sketch
+    from .stages import Verified, keep, shingle, tokenize, verify
 
 __all__ = [
+    "METHODS",
     "ArgumentTypeError",
     "BackendUnavailableError",
     "Candidates",
     "DamagedError",
     "Documents",
+    "Engine",
+    "Estimate",
+    "Explanation",
     "Filter",
     "Frequencies",
     "HammingIndex",
     "InputError",
     "Matches",
+    "Method",
+    "MinHash",
     "NearPairs",
     "NeardupError",
     "OutputError",
@@ -90,28 +89,32 @@ __all__ = [
     "RecipeMismatchError",
     "ResourceError",
     "Result",
-    "SimhashRecipe",
+    "Shingles",
+    "SimHash",
     "TableDesign",
     "Verified",
-    "collide",
     "dedup",
-    "find_pairs",
     "hamming",
     "keep",
-    "minhash",
     "open_documents",
+    "pairs",
     "shingle",
-    "simhash",
     "sketch",
-    "supershingles",
     "theory",
     "tokenize",
     "verify",
 ]
 
 _HOMES = {
-    "data": ("Pairs", "Ragged"),
-    "documents": ("Documents", "open_documents"),
+    "data": (
+        "Pairs",
+        "Ragged",
+    ),
+    "documents": (
+        "Documents",
+        "open_documents",
+    ),
+    "engine.settings": ("Engine",),
     "errors": (
         "ArgumentTypeError",
         "BackendUnavailableError",
@@ -123,25 +126,42 @@ _HOMES = {
         "RecipeMismatchError",
         "ResourceError",
     ),
-    "methods.frequencies": ("Frequencies",),
-    "hamming": ("HammingIndex", "Matches", "NearPairs", "TableDesign"),
-    "pipeline": (
+    "explanation": ("Explanation",),
+    "hamming": (
+        "HammingIndex",
+        "Matches",
+        "NearPairs",
+        "TableDesign",
+    ),
+    "job": ("dedup",),
+    "methods": ("METHODS",),
+    "methods.contract": (
         "Candidates",
-        "Result",
-        "Verified",
-        "collide",
-        "dedup",
-        "find_pairs",
-        "keep",
-        "minhash",
-        "shingle",
-        "simhash",
+        "Estimate",
+        "Method",
+    ),
+    "methods.frequencies": ("Frequencies",),
+    "methods.minhash": (
+        "Filter",
+        "MinHash",
+    ),
+    "methods.simhash": ("SimHash",),
+    "recipe": (
+        "Recipe",
+        "Shingles",
+    ),
+    "result": ("Result",),
+    "sketch_jobs": (
+        "pairs",
         "sketch",
-        "supershingles",
+    ),
+    "stages": (
+        "Verified",
+        "keep",
+        "shingle",
         "tokenize",
         "verify",
     ),
-    "recipe": ("Filter", "Recipe", "SimhashRecipe"),
 }
 
 

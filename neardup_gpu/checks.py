@@ -202,15 +202,9 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], hint: s
     return value
 
 
-def recipe_of_kind(value: Any, *kinds: type) -> Any:
-    """A recipe, of the methods that the function is for."""
-    from .recipe import Recipe, SimhashRecipe
-
-    if not isinstance(value, kinds or (Recipe, SimhashRecipe)):
-        wanted = " or ".join(_article(kind.__name__) for kind in kinds or (Recipe, SimhashRecipe))
-        made_by = " such as Recipe.choose() makes" if kinds != (SimhashRecipe,) else ""
-        raise ArgumentTypeError(f"recipe: {shown(value)}; give {wanted}{made_by}")
-    return value
+def seed(value: Any) -> int:
+    """What random constants are drawn from."""
+    return integer("seed", value, 0, 2**64 - 1)
 
 
 def job(device: Any, threads: Any) -> None:

@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import pipeline
 from .documents import Documents, open_described, open_documents
 from .errors import InputError
 from .printable import printable
-from .recipe import AnyRecipe, recipe_of
+from .recipe import Recipe
 from .report import beside, count, resemblance, shorten
+from .stages import shingle, tokenize
 from .store.artefacts import read_report, using_report
 from .store.parquet import read_table
 
@@ -139,7 +139,7 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
         table = read_table(Path(folder) / "documents.parquet")
         return explained(
             table,
-            recipe_of(table.schema, f"{folder}/documents.parquet"),
+            Recipe.of(table.schema, f"{folder}/documents.parquet"),
             id,
             partial(_opened, report["input"], source, "source", folder),
             partial(_opened, report["against"], against, "against", folder),
@@ -162,7 +162,7 @@ def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str
 
 def explained(
     table: pa.Table,
-    recipe: AnyRecipe,
+    recipe: Recipe,
     id: Any,
     documents: Callable[[], Documents],
     reference: Callable[[], Documents],
@@ -187,8 +187,8 @@ def explained(
     else:
         kept_text = _text_of(documents(), target, _row_of(table["id"], target.as_py(), name))
     text = _text_of(documents(), table["id"][row], row)
-    tokens = pipeline.tokenize([kept_text, text], recipe, backend="cpu")
-    ours = pipeline.shingle(tokens, recipe, backend="cpu")
+    tokens = tokenize([kept_text, text], recipe, backend="cpu")
+    ours = shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
     shared = len(np.intersect1d(a, b, assume_unique=True))
     united = len(a) + len(b) - shared
@@ -202,7 +202,7 @@ def explained(
         in_reference=in_reference,
         resemblance=found["resemblance"],
         distance=found.get("distance"),
-        bits=recipe.bits if "distance" in found else None,
+        bits=recipe.method.bits if "distance" in found else None,
         group=found["group"],
         shared=shared,
         united=united,

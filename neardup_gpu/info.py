@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .definitions import METADATA_KEY, TELLING, stored_settings
 from .errors import DamagedError, InputError
-from .recipe import METADATA_KEY, TELLING, stored_recipe
 from .store.artefacts import REPORT, read_report, report_is_as_written
 from .store.checksums import changed, checksum_of_file, verify_pages
 
@@ -50,7 +50,7 @@ def describe(path: Path) -> dict[str, Any]:
         "kind": next((kind for kind, column in TELLING.items() if column in schema.names), "artefact"),
         "columns": schema.names,
         "counts": {"rows": rows, "file_bytes": path.stat().st_size},
-        "recipe": stored_recipe(stored, str(path)),
+        "recipe": stored_settings(stored, str(path)),
     }
 
 

@@ -27,10 +27,13 @@ from neardup_gpu.kernels.overlap import invert
 from neardup_gpu.kernels.resemblance import unique_cpu
 from neardup_gpu.kernels.weights import logarithmic_cpu
 
-from .engine.backend import Job, home, running
+from .engine.choice import to_host as home
+from .engine.contract import Runtime as Job
+from .engine.settings import Engine
 from .errors import ParameterError
 from .hamming.index import TableDesign, choose
-from .pipeline import dedup
+from .job import dedup
+from .methods.minhash import MinHash
 from .recipe import Recipe
 from .report import beside, count, heading, shorten, size
 
@@ -423,7 +426,7 @@ def _whole_row(seed: int, job: Job, options: dict[str, Any]) -> dict[str, Any]:
     """The same of the whole job: a few documents by reference, then more by cpu."""
     on_simulator = simulated() and job.on_gpu
     row: dict[str, Any] = {"kernel": WHOLE, "verdict": AGREES, "agrees": True, "inputs": 1}
-    recipe = Recipe.choose(filter="altavista")
+    recipe = Recipe(method=MinHash(filter="altavista"))
 
     def decisions(result: Any) -> tuple:
         return result.documents, result.pairs, result.report["counts"], result.report["limits"]
@@ -499,7 +502,7 @@ def run(
             report(row)
 
     try:
-        with running(backend, device) as job:
+        with Engine(backend=backend, device=device).start() as job:
             if job.backend == "reference":
                 raise ParameterError("backend 'reference' is what others are compared with; test cpu or gpu")
             found |= {"backend": job.backend, "device": job.describe()}

@@ -16,25 +16,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Filter, Recipe, SimhashRecipe, dedup, find_pairs, sketch
+from neardup_gpu import MinHash, Recipe, Shingles, SimHash, dedup, pairs, sketch
 
 TABLE = Path(__file__).with_name("frozen.json")
 
 RECIPES = {
-    "minhash": Recipe.choose(),
-    "bag of 3": Recipe.choose(0.7, w=3, shingling="bag"),
-    "circular": Recipe.choose(0.6, w=4, shingling="circular", seed=7),
-    "components": Recipe.choose(0.75, cluster="components", keep="longest"),
-    "Bing": Recipe(Filter(6, 5, 4), feature_bits=16, threshold=0.9),
-    "AltaVista, 64 bits": Recipe(Filter(6, 14, 2), bits=64, threshold=0.85, keep="date:desc"),
-    "small buckets": Recipe.choose(0.8, bucket_limit=4, bucket_probe=2, keep="date"),
-    "against": Recipe.choose(0.8, w=3),
-    "simhash": SimhashRecipe(),
-    "simhash of 128 bits, components": SimhashRecipe(
-        radius=8, bits=128, features="shingles", w=2, weighting="tf", cluster="components", keep="longest"
+    "minhash": Recipe(),
+    "bag of 3": Recipe(threshold=0.7, shingles=Shingles(3, "bag")),
+    "circular": Recipe(threshold=0.6, shingles=Shingles(4, "circular"), seed=7),
+    "components": Recipe(threshold=0.75, cluster="components", keep="longest"),
+    "Bing": Recipe(method=MinHash(filter="bing"), threshold=0.9),
+    "AltaVista, 64 bits": Recipe(method=MinHash(k=6, s=14, r=2, bits=64), threshold=0.85, keep="date:desc"),
+    "small buckets": Recipe(method=MinHash(bucket_limit=4, bucket_probe=2), keep="date"),
+    "against": Recipe(shingles=Shingles(3)),
+    "simhash": Recipe(method="simhash"),
+    "simhash of 128 bits, components": Recipe(
+        method=SimHash(radius=8, bits=128, elements="shingles", weighting="tf"),
+        shingles=Shingles(2),
+        cluster="components",
+        keep="longest",
     ),
-    "simhash by tf-idf, verified": SimhashRecipe(threshold=0.5, radius=6, weighting="tfidf", w=3, keep="date"),
-    "simhash against, small buckets": SimhashRecipe(radius=4, bucket_limit=4, bucket_probe=2),
+    "simhash by tf-idf, verified": Recipe(
+        method=SimHash(radius=6, weighting="tfidf"), threshold=0.5, shingles=Shingles(3), keep="date"
+    ),
+    "simhash against, small buckets": Recipe(method=SimHash(radius=4, bucket_limit=4, bucket_probe=2)),
 }
 REAL = ("bills_116_small", "manpages", "winps_docs")
 
@@ -93,7 +98,7 @@ def digest(value):
 def decided(table, known, recipe_name, backend):
     recipe = RECIPES[recipe_name]
     against = known if "against" in recipe_name else None
-    result = dedup(table, id_column="id", text_columns="text", against=against, recipe=recipe, backend=backend)
+    result = dedup(table, id_column="id", text_columns="text", against=against, recipe=recipe, engine=backend)
     sampled = result.report["recall"]["sampled"]
     return {
         "documents": digest(result.documents.to_pydict()),
@@ -107,11 +112,11 @@ def decided(table, known, recipe_name, backend):
 def sketched(table, recipe_name, backend, folder):
     """Digests of a sketch file, and of the pairs that are found in it."""
     file = folder / "sketches.parquet"
-    options = {"id_column": "id", "text_columns": "text", "backend": backend, "overwrite": True}
+    options = {"id_column": "id", "text_columns": "text", "engine": backend, "overwrite": True}
     sketch(table, file, recipe=RECIPES[recipe_name], **options)
     found = {"sketches": digest(list(pq.read_table(file).to_pydict().values()))}
-    if isinstance(RECIPES[recipe_name], Recipe):
-        found["pairs"] = digest(find_pairs(file, backend=backend).to_pydict())
+    if RECIPES[recipe_name].method.name == "minhash":
+        found["pairs"] = digest(pairs(file, engine=backend).to_pydict())
     return found
 
 

@@ -7,8 +7,8 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
+from ..definitions import METADATA_KEY, TELLING
 from ..errors import InputError
-from ..recipe import METADATA_KEY, TELLING
 
 
 def is_view(kind: pa.DataType) -> bool:

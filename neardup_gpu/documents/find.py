@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from ..definitions import METADATA_KEY
 from ..errors import InputError, NeardupError
-from ..recipe import METADATA_KEY
 from .patterns import Pattern, States
 from .reading import brief
 from .uris import file_system, is_uri, masked, masked_text, split_query

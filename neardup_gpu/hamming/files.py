@@ -22,10 +22,11 @@ import pyarrow.parquet as pq
 from neardup_gpu.kernels._launch import check_rows
 
 from ..data import arrow
+from ..definitions import METADATA_KEY
 from ..errors import InputError, NeardupError, ParameterError, RecipeMismatchError, ResourceError, want
-from ..recipe import METADATA_KEY, AnyRecipe, recipe_from_json
+from ..recipe import Recipe
+from ..sketch_files import check_columns, distinct_files
 from ..store.parquet import opened
-from ..store.sketches import check_columns, distinct_files
 from . import index as hamming
 from .index import CHUNK_BYTES
 
@@ -71,7 +72,7 @@ class Fingerprints:
     id_column: str | None
     id_type: pa.DataType
     bits: int
-    recipe: AnyRecipe | None
+    recipe: Recipe | None
     num_rows: int
 
     def chunks(self, max_bytes: int) -> Iterator[Chunk]:
@@ -190,7 +191,7 @@ def open_fingerprints(paths: Paths, *, column: str = "simhash", id_column: str |
     )
 
 
-def check_recipes(recipe: AnyRecipe | None, name: str, other: AnyRecipe | None, other_name: str) -> None:
+def check_recipes(recipe: Recipe | None, name: str, other: Recipe | None, other_name: str) -> None:
     """Refuse fingerprints that cannot be compared.
 
     Raises
@@ -211,7 +212,7 @@ def one_without(name: str, other: str) -> RecipeMismatchError:
 class _Header(NamedTuple):
     bits: int
     id_type: pa.DataType | None
-    recipe: AnyRecipe | None
+    recipe: Recipe | None
     num_rows: int  # 0 where only reading tells
 
 
@@ -279,7 +280,7 @@ def _inspect(path: Path, column: str, id_column: str | None) -> _Header:
             )
         ids = id_column or ("id" if "id" in names and column != "id" else None)
         stored = (schema.metadata or {}).get(METADATA_KEY)
-        recipe = None if stored is None else recipe_from_json(stored, str(path))
+        recipe = None if stored is None else Recipe.from_json(stored, str(path))
         if recipe is not None:
             check_columns(schema, recipe, path)
         num_rows = file.metadata.num_rows if isinstance(file, pq.ParquetFile) else 0

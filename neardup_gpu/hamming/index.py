@@ -25,15 +25,24 @@ from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from neardup_gpu.kernels import compression, hamming as kernels
-from neardup_gpu.kernels._launch import array_module, check_rows, to_host
-from neardup_gpu.kernels.pairtables import most_rows
+from neardup_gpu.kernels import (
+    hamming as hamming_kernel,
+    hamming_probe,
+    hamming_table,
+    huffman_encode,
+    huffman_probe,
+    identical,
+)
+from neardup_gpu.kernels._huffman import BLOCK_BITS, SYMBOLS, Tables as CompressedTables, information_bits
+from neardup_gpu.kernels._launch import array_module, check_rows, most_rows, namespace, to_host
+from neardup_gpu.kernels.hamming import NO_LIMIT
 
 from .. import checks
 from ..data import Ragged
-from ..engine.backend import BACKENDS, home, kernel, resolve
+from ..engine.choice import kernel, resolve, to_host as home
+from ..engine.settings import BACKENDS
 from ..errors import ArgumentTypeError, DamagedError, InputError, ParameterError, RecipeMismatchError
-from ..recipe import SimhashRecipe
+from ..recipe import Recipe
 from ..store import arrays as index_file
 from ..store.arrays import IndexFile
 from ..store.ids import Ids
@@ -433,8 +442,8 @@ def _design(values: np.ndarray, radius: int, design: TableDesign | None, **load:
 def _limits(bucket_limit: Any, bucket_probe: Any) -> tuple[int, int]:
     """The limits of buckets, checked."""
     return (
-        checks.integer("bucket_limit", bucket_limit, 1, kernels.NO_LIMIT),
-        checks.integer("bucket_probe", bucket_probe, 1, kernels.NO_LIMIT),
+        checks.integer("bucket_limit", bucket_limit, 1, NO_LIMIT),
+        checks.integer("bucket_probe", bucket_probe, 1, NO_LIMIT),
     )
 
 
@@ -480,13 +489,13 @@ def pairs(
         load["all_with_all"] = ALL_WITH_ALL
     design = _design(values, radius, design, **load)
     if design.prefix == 0:
-        bucket_limit = kernels.NO_LIMIT
+        bucket_limit = NO_LIMIT
     first = rows = np.arange(len(values))
     if collapse:
-        first = to_host(kernel(kernels, backend, "first_")(values))
+        first = to_host(kernel(identical, backend)(values))
         rows = np.flatnonzero(first == rows)
     distinct = values[rows] if len(rows) < len(values) else values
-    found = kernel(kernels, backend)(distinct, design.array, radius, bucket_limit, bucket_probe)
+    found = kernel(hamming_kernel, backend)(distinct, design.array, radius, bucket_limit, bucket_probe)
     left, right, distance = map(to_host, found[:3])
     if len(rows) < len(values):
         repeats = np.flatnonzero(first != np.arange(len(values)))
@@ -534,7 +543,7 @@ class _Members(NamedTuple):
     @classmethod
     def of(cls, values: np.ndarray, backend: str | None) -> tuple[np.ndarray, _Members | None]:
         """(the distinct fingerprints, their members); the same and None if all are."""
-        first = to_host(kernel(kernels, backend, "first_")(values))
+        first = to_host(kernel(identical, backend)(values))
         rows = np.flatnonzero(first == np.arange(len(first)))
         if len(rows) == len(first):
             return values, None
@@ -648,12 +657,12 @@ def _scan(
     backend: str | None,
 ) -> Iterator[Matches]:
     distinct, members = _Members.of(asked, backend)
-    tables = [kernel(kernels, backend, "table_")(distinct, mask, False) for mask in design.array]
+    tables = [kernel(hamming_table, backend)(distinct, mask, False) for mask in design.array]
     xp = array_module(tables[0][0])
     words, order = (xp.stack([table[part] for table in tables]) for part in (0, 1))
     del tables
     whole = None if asked.ndim == 1 else distinct
-    probe, start = kernel(kernels, backend, "probe_"), 0
+    probe, start = kernel(hamming_probe, backend), 0
     for chunk in chunks:
         values = _fingerprints(chunk, "a chunk", 64 * asked.ndim)
         found = probe(words, order, design.array, values, radius, bucket_limit, bucket_probe, whole)
@@ -752,7 +761,7 @@ class _Tables:
     """The tables of an index: whatever builds, keeps or asks them is here.
 
     words : array of uint64, shape (tables, n)
-        Or instead, compressed, the arrays of `compression.Tables`.
+        Or instead, compressed, the arrays of `_huffman.Tables`.
     rows : array of uint32, shape (tables, n)
     fingerprints : array of uint64, shape (n, 2)
         Row by row, of 128 bits; a word of the tables is all of 64.
@@ -770,17 +779,17 @@ class _Tables:
         words = np.empty((0 if compress else num_tables, n), np.uint64)
         encoded = []
         for number, mask in enumerate(design.array):
-            table, order = kernel(kernels, backend, "table_")(values, mask, True)
+            table, order = kernel(hamming_table, backend)(values, mask, True)
             rows[number] = to_host(order)
             if compress:
-                encoded.append([to_host(array) for array in kernel(compression, backend, "encode_")(table[None])])
+                encoded.append([to_host(array) for array in kernel(huffman_encode, backend)(table[None])])
             else:
                 words[number] = to_host(table)
         if compress:
             lengths, _, blocks, keys, firsts = zip(*encoded, strict=True)
             blocks_before = np.cumsum([0, *map(len, blocks)])
             starts = [array[:-1] + number * n for number, array in enumerate(firsts)]
-            compressed = compression.Tables(
+            compressed = CompressedTables(
                 np.concatenate(lengths),
                 blocks_before.astype(np.int64),
                 np.concatenate(blocks),
@@ -800,7 +809,7 @@ class _Tables:
     @property
     def _names(self) -> tuple[str, ...]:
         """Of the arrays that `probe_*` takes first."""
-        return (*(compression.Tables._fields if self.compressed else ("words",)), "rows")
+        return (*(CompressedTables._fields if self.compressed else ("words",)), "rows")
 
     @property
     def bits_a_word(self) -> float:
@@ -817,9 +826,9 @@ class _Tables:
         num_blocks = len(self.arrays.get("blocks", ()))
         known: dict[str, tuple[Any, tuple[int, ...]]] = {
             "words": (np.uint64, (num_tables, n)),
-            "lengths": (np.uint8, (num_tables, compression.SYMBOLS)),
+            "lengths": (np.uint8, (num_tables, SYMBOLS)),
             "offsets": (np.int64, (num_tables + 1,)),
-            "blocks": (np.uint64, (num_blocks, compression.BLOCK_BITS // 64)),
+            "blocks": (np.uint64, (num_blocks, BLOCK_BITS // 64)),
             "keys": (np.uint64, (num_blocks,)),
             "firsts": (np.int64, (num_blocks + 1,)),
             "rows": (np.uint32, (num_tables, n)),
@@ -840,9 +849,9 @@ class _Tables:
         """
         arrays = self._on_device() if resolve(backend) == "gpu" else self.arrays
         tables, whole = [arrays[name] for name in self._names], arrays.get("fingerprints")
-        probe = kernel(compression if self.compressed else kernels, backend, "probe_")
+        probe = kernel(huffman_probe if self.compressed else hamming_probe, backend)
         try:
-            found = probe(*tables, masks, queries, radius, kernels.NO_LIMIT, 0, whole)
+            found = probe(*tables, masks, queries, radius, NO_LIMIT, 0, whole)
         except ValueError as error:
             raise DamagedError(f"the index is damaged ({error}); build it again") from None
         query, row, distance = map(to_host, found[:3])
@@ -856,7 +865,7 @@ class _Tables:
         if self._resident is None:
             if most_rows(1) < sum(array.nbytes for array in self.arrays.values()):
                 return self.arrays
-            xp = kernels.namespace()
+            xp = namespace()
             self._resident = {name: xp.ascontiguousarray(array) for name, array in self.arrays.items()}
         return self._resident
 
@@ -881,7 +890,7 @@ class HammingIndex:
     compress : bool
         Whether tables are kept as Huffman codes of where successive words differ (section 3.2), which takes 48 bits a
         word instead of 64 for a million random fingerprints, 44 for 16 million, and more time to ask.
-    recipe : SimhashRecipe or dict, optional
+    recipe : Recipe or dict, optional
         How the fingerprints were made: saved with the index, as JSON.
 
     Raises
@@ -914,7 +923,7 @@ class HammingIndex:
         memory: float = math.inf,
         num_queries: int | None = None,
         compress: bool = False,
-        recipe: SimhashRecipe | dict[str, Any] | None = None,
+        recipe: Recipe | dict[str, Any] | None = None,
         backend: str | None = None,
     ) -> None:
         values = _fingerprints(fingerprints, "fingerprints")
@@ -971,7 +980,7 @@ class HammingIndex:
     def _word_size(self) -> str:
         if not self.tables.compressed:
             return "64"
-        least = compression.information_bits(len(self.tables)) / max(1, len(self.tables))
+        least = information_bits(len(self.tables)) / max(1, len(self.tables))
         return f"{self.tables.bits_a_word:.1f} of 64; no code takes fewer than {least:.1f} if fingerprints are random"
 
     @overload
@@ -1104,9 +1113,9 @@ class HammingIndex:
                 file.verify("lengths")
                 file.verify("offsets")
                 offsets, blocks, keys = (arrays[name] for name in ("offsets", "blocks", "keys"))
-                found = compression.touched(offsets, blocks, keys, masks, queries)
+                found = huffman_probe.touched(offsets, blocks, keys, masks, queries)
             else:
-                found = kernels.touched(arrays["words"], masks, queries, radius)
+                found = hamming_probe.touched(arrays["words"], masks, queries, radius)
         if found is None:
             for name in arrays:
                 file.verify(name)
@@ -1172,7 +1181,7 @@ class HammingIndex:
     def load(
         cls,
         path: str | Path,
-        recipe: SimhashRecipe | dict[str, Any] | None = None,
+        recipe: Recipe | dict[str, Any] | None = None,
         *,
         check: bool = False,
         backend: str | None = None,
@@ -1181,7 +1190,7 @@ class HammingIndex:
 
         Parameters
         ----------
-        recipe : SimhashRecipe or dict, optional
+        recipe : Recipe or dict, optional
             What the queries' fingerprints were made by: the index has to be of the same, in all that simhashes depend
             on.
         check : bool
@@ -1218,7 +1227,7 @@ class HammingIndex:
             raise index_file.unreadable(path)
         if recipe is not None:
             asked = _described(recipe)
-            asked = recipe.sketching() if isinstance(recipe, SimhashRecipe) else {**dict.fromkeys(stored), **asked}
+            asked = recipe.sketching() if isinstance(recipe, Recipe) else {**dict.fromkeys(stored), **asked}
             for key, value in asked.items():
                 if stored.get(key) != value:
                     raise RecipeMismatchError(
@@ -1251,10 +1260,10 @@ def _ranks(query: np.ndarray) -> np.ndarray:
 
 def _described(recipe: Any) -> dict[str, Any]:
     """What is saved of a recipe."""
-    if recipe is None or isinstance(recipe, SimhashRecipe):
+    if recipe is None or isinstance(recipe, Recipe):
         return {} if recipe is None else recipe.describe()
     if not isinstance(recipe, dict):
-        raise ArgumentTypeError(f"recipe: {checks.shown(recipe)} is of no simhashes; give a SimhashRecipe or a dict")
+        raise ArgumentTypeError(f"recipe: {checks.shown(recipe)} is of no simhashes; give a Recipe or a dict")
     try:
         return json.loads(json.dumps(recipe))
     except (TypeError, ValueError, RecursionError) as error:

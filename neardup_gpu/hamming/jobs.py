@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu.kernels.compression import information_bits
+from neardup_gpu.kernels._huffman import information_bits
 
 from ..data import arrow
-from ..engine.backend import Job, parse_size, running
+from ..definitions import METADATA_KEY
 from ..engine.clock import Clock, Progress, with_bars
+from ..engine.contract import Runtime as Job
+from ..engine.memory import parse_size
+from ..engine.settings import Engine
 from ..engine.threads import on_threads
 from ..errors import InputError, ParameterError, RecipeMismatchError
-from ..recipe import METADATA_KEY, SimhashRecipe
+from ..methods.simhash import SimHash
 from ..store.arrays import is_index
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
@@ -62,7 +65,7 @@ class _Settings:
     def of(
         cls, source: Fingerprints, radius: int | None, bucket_limit: int | None = None, bucket_probe: int | None = None
     ) -> _Settings:
-        recipe = source.recipe if isinstance(source.recipe, SimhashRecipe) else SimhashRecipe()
+        recipe = SimHash() if source.recipe is None else source.recipe.method
         given = {"radius": radius, "bucket_limit": bucket_limit, "bucket_probe": bucket_probe}
         settings = cls(**{name: getattr(recipe, name) if value is None else value for name, value in given.items()})
         if not 0 <= settings.radius < source.bits:
@@ -77,7 +80,7 @@ class _Settings:
     def described(self, source: Fingerprints) -> dict[str, Any]:
         """The recipe of what is found: the fingerprints' own with these settings, or no more than these."""
         values = {"radius": self.radius, "bucket_limit": self.bucket_limit, "bucket_probe": self.bucket_probe}
-        if isinstance(source.recipe, SimhashRecipe):
+        if source.recipe is not None and source.recipe.method.name == "simhash":
             return source.recipe.with_(**values).describe()
         if source.recipe is not None:
             return source.recipe.describe()
@@ -97,9 +100,8 @@ def _job(
 ) -> Iterator[tuple[Path | None, Job]]:
     """What every command needs: a new file that is no input, threads and a backend."""
     with (
-        on_threads(threads),
         contextlib.nullcontext() if output is None else new_file(output, overwrite, reads, is_ours) as file,
-        running(backend, device, gpu_memory) as job,
+        Engine(backend=backend, device=device, memory=gpu_memory, threads=threads).start() as job,
     ):
         yield file, job
 

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu.kernels import weights as weights_kernel
+from neardup_gpu.kernels import counts as counts_kernel, log_weights, lookup, occurrences as occurrences_kernel
 
 from .. import checks
 from ..data import Ragged, arrow
-from ..engine.backend import home, kernel
-from ..errors import DamagedError, InputError, NeardupError, ParameterError, RecipeMismatchError
-from ..recipe import METADATA_KEY, SimhashRecipe, recipe_of
+from ..definitions import METADATA_KEY, checked_settings, settings_of, versions
+from ..engine.choice import kernel, to_host
+from ..engine.pieces import spans
+from ..errors import DamagedError, InputError, NeardupError, ParameterError
 from ..store.checksums import changed
 from ..store.outputs import new_file
 from ..store.parquet import read_table, write_table
+
+if TYPE_CHECKING:
+    from ..engine.contract import Runtime
+    from .simhash import SimHash
 
 _DOCUMENTS_KEY = b"neardup_gpu_documents"
 
@@ -60,24 +66,23 @@ class Frequencies:
         if not (tokens[1:] > tokens[:-1]).all():
             raise ParameterError("tokens: not ascending, or one is there twice; sort them and their counts")
         checks.within("counts", counts, 1, num_documents, "a token counts the documents that hold it")
-        for name, value in (("tokens", home(tokens)), ("counts", home(counts))):
+        for name, value in (("tokens", to_host(tokens)), ("counts", to_host(counts))):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "num_documents", num_documents)
         object.__setattr__(self, "seed", seed)
 
     @classmethod
-    def of(cls, tokens: Ragged, recipe: SimhashRecipe, *, backend: str | None = None) -> Frequencies:
-        """Those of some documents, a row of tokens each.
+    def of(cls, tokens: Ragged, *, seed: int = 1, backend: str | None = None) -> Frequencies:
+        """Those of some documents, a row of tokens each; `seed` is that of the recipe that made the tokens.
 
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If `tokens` is no Ragged of uint64, or `recipe` none of simhashes.
+            If `tokens` is no Ragged of uint64, or `seed` no seed.
         """
-        tokens, recipe = checks.ragged("tokens", tokens, np.uint64), checks.recipe_of_kind(recipe, SimhashRecipe)
-        distinct = kernel(weights_kernel, backend, "counts_")(tokens.values, tokens.offsets)[0]
-        held, counts = map(home, kernel(weights_kernel, backend, "occurrences_")(distinct))
-        return cls(held, counts, int((tokens.sizes > 0).sum()), recipe.seed)
+        tokens = checks.ragged("tokens", tokens, np.uint64)
+        held, counts = map(to_host, occurrences(counted(tokens, backend)[0], backend))
+        return cls(held, counts, int((tokens.sizes > 0).sum()), checks.seed(seed))
 
     @cached_property
     def digest(self) -> str:
@@ -89,11 +94,11 @@ class Frequencies:
 
     @cached_property
     def _inverse(self) -> np.ndarray:
-        return weights_kernel.inverse(self.counts, self.num_documents)
+        return log_weights.inverse(self.counts, self.num_documents)
 
     @cached_property
     def _absent(self) -> int:
-        return int(weights_kernel.inverse(np.zeros(1, np.int64), self.num_documents)[0])
+        return int(log_weights.inverse(np.zeros(1, np.int64), self.num_documents)[0])
 
     def weigh(self, tokens: Any, *, backend: str | None = None) -> Any:
         """The inverse document frequency of each token: int64, in 256ths; tokens it does not hold weigh most.
@@ -104,7 +109,7 @@ class Frequencies:
             If they are no array of uint64 of one dimension.
         """
         tokens = checks.array("tokens", tokens, np.uint64)
-        return kernel(weights_kernel, backend, "look_up_")(tokens, self.tokens, self._inverse, self._absent)
+        return kernel(lookup, backend)(tokens, self.tokens, self._inverse, self._absent)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -128,8 +133,9 @@ class Frequencies:
 
     def write(self, file: Path) -> None:
         """As `save`, where nothing is yet."""
-        recipe = SimhashRecipe(weighting="tfidf", frequencies=self.digest, seed=self.seed)
-        metadata = {METADATA_KEY: recipe.to_json().encode(), _DOCUMENTS_KEY: str(self.num_documents).encode()}
+        made_by = {"method": "simhash", "weighting": "tfidf", "frequencies": self.digest, "seed": self.seed}
+        stored = json.dumps({**made_by, **versions()}).encode()
+        metadata = {METADATA_KEY: stored, _DOCUMENTS_KEY: str(self.num_documents).encode()}
         table = pa.table({"token": arrow(self.tokens), "documents": arrow(self.counts)})
         write_table(table.replace_schema_metadata(metadata), file)
 
@@ -150,25 +156,21 @@ class Frequencies:
         """
         path = checks.path("path", path)
         table = read_table(path)
-        recipe, stored = recipe_of(table.schema, str(path)), (table.schema.metadata or {}).get(_DOCUMENTS_KEY)
+        made_by = checked_settings(settings_of(table.schema, str(path)), str(path))
+        stored = (table.schema.metadata or {}).get(_DOCUMENTS_KEY)
         kinds = [("token", pa.uint64()), ("documents", pa.int64())]
-        if stored is None or not isinstance(recipe, SimhashRecipe) or not table.schema.equals(pa.schema(kinds)):
+        if stored is None or made_by.get("method") != "simhash" or not table.schema.equals(pa.schema(kinds)):
             raise InputError(f"{path}: holds no document frequencies; neardup simhash --weighting tfidf writes them")
         if not re.fullmatch(rb"\d{1,18}", stored) or any(column.null_count for column in table.columns):
             raise changed(path)
         tokens, counts = (table[name].combine_chunks().to_numpy() for name in table.column_names)
         try:
-            found = cls(tokens, counts, int(stored), recipe.seed)
-        except (NeardupError, ValueError) as error:
+            found = cls(tokens, counts, int(stored), made_by["seed"])
+        except (KeyError, NeardupError, ValueError) as error:
             raise DamagedError(f"{path}: has changed since it was written ({error}); make it again") from None
-        if found.digest != recipe.frequencies:
+        if found.digest != made_by.get("frequencies"):
             raise changed(path)
         return found
-
-    def check(self, recipe: SimhashRecipe, name: str) -> None:
-        """Raise RecipeMismatchError unless tokens of the recipe can be weighed by these."""
-        if recipe.seed != self.seed:
-            raise RecipeMismatchError(f"{name}: made with seed = {self.seed}, asked for {recipe.seed}; make it again")
 
 
 class Counter:
@@ -184,10 +186,66 @@ class Counter:
         self._tables.append(occurrences)
         self._num_documents += num_documents
         if sum(len(table[0]) for table in self._tables[1:]) > len(self._tables[0][0]):
-            self._tables = [weights_kernel.merge(self._tables)]
+            self._tables = [occurrences_kernel.merge(self._tables)]
 
     def result(self, seed: int) -> Frequencies:
         """The frequencies of all that was counted."""
         none = np.empty(0, np.uint64), np.empty(0, np.int64)
-        tokens, counts = weights_kernel.merge([none, *self._tables])
+        tokens, counts = occurrences_kernel.merge([none, *self._tables])
         return Frequencies(tokens, counts, self._num_documents, seed)
+
+
+def counted(elements: Ragged, backend: str | None) -> tuple[Ragged, Any]:
+    """Each document's distinct elements, and how often it has each: int64, shape (distinct elements,)."""
+    values, offsets, counts = kernel(counts_kernel, backend)(elements.values, elements.offsets)
+    return Ragged(values, offsets), counts
+
+
+def occurrences(distinct: Ragged, backend: str | None) -> tuple[Any, Any]:
+    """All distinct elements of some documents, and in how many of these each is."""
+    return kernel(occurrences_kernel, backend)(distinct.values)
+
+
+class FrequencyPass:
+    """Buffer for TF-IDF: distinct tokens and counts of each document, kept until document frequencies are known.
+
+    It takes 16 bytes for each token that is distinct in its document.
+    """
+
+    def __init__(self, folder: Any, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._tokens = runtime.spool(folder, runtime.shares.spool // 4)
+        self._counts = runtime.spool(folder, runtime.shares.spool // 4)
+        self._counter = Counter()
+
+    def measure(self, elements: Ragged, backend: str) -> Any:
+        """Count the tokens of some documents; has no effect."""
+        distinct, counts = counted(elements, backend)
+        held, documents = occurrences(distinct, backend)
+        return distinct, counts, to_host(held), to_host(documents)
+
+    def add(self, measured: Any) -> None:
+        """Keep what `measure` gave."""
+        distinct, counts, held, documents = measured
+        self._counter.add((held, documents), int((distinct.sizes > 0).sum()))
+        self._tokens.append(distinct)
+        self._counts.append(Ragged(counts.view(np.uint64), distinct.offsets))
+
+    def finish(self, method: SimHash, seed: int, report: Any) -> tuple[Frequencies, np.ndarray]:
+        """How many documents hold each token, and the sketch of each document, in host memory."""
+        frequencies = self._counter.result(seed)
+        offsets = self._tokens.offsets
+        width = method.key_columns
+        found = [np.empty((0, width) if width else 0, np.uint64)]
+        weigh = partial(method.sketch_counted, frequencies=frequencies, backend=self._runtime.backend)
+        for first, last in spans(8 * np.diff(offsets), self._runtime.shares.sorted):
+            rows = np.arange(first, last)
+            tokens, counts = self._tokens.gather(rows), self._counts.gather(rows)
+            found.append(to_host(self._runtime.run(weigh, tokens, counts.values.view(np.int64))))
+            report(last, len(offsets) - 1)
+        return frequencies, np.concatenate(found)
+
+    def close(self) -> None:
+        """Forget the tokens."""
+        for spool in (self._tokens, self._counts):
+            spool.__exit__()

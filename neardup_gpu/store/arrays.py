@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from neardup_gpu.kernels.hamming import unread
+from neardup_gpu.kernels._file_blocks import unread
 
 from ..errors import DamagedError, InputError
 from .checksums import changed, checksum

@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..data import bools
+from ..definitions import METADATA_KEY
 from ..errors import DamagedError, NeardupError, OutputError
-from ..recipe import METADATA_KEY
 from .checksums import checksum, checksum_of_file
 from .parquet import write_table
 
 if TYPE_CHECKING:
     from ..documents import Documents
-    from ..pipeline import Result
 
 REPORT, KEPT = "report.json", "kept"
 
@@ -33,10 +32,11 @@ CLOCK_SECONDS = 2
 
 
 TABLES = (
-    {"id", "num_tokens", "fingerprint", "signature", "features"},
+    {"id", "num_tokens", "document_hash", "signature", "supershingles"},
     {"id", "num_tokens", "simhash"},
     {"token", "documents"},
     {"id_a", "id_b", "estimate", "low", "high"},
+    {"id_a", "id_b", "estimate", "low", "high", "distance"},
     {"id_a", "id_b", "distance"},
     {"query_id", "id", "distance"},
     {"file", "row", "rows", "reason"},
@@ -87,7 +87,7 @@ def foreign_files(folder: Path) -> list[str] | None:
     return sorted(foreign)
 
 
-def write_result(folder: Path, result: Result, documents: Documents) -> None:
+def write_result(folder: Path, result: Any, documents: Documents) -> None:
     """Write what a run decided: documents.parquet, pairs.parquet, document frequencies where there are some, and kept/.
 
     `write_report` comes last and says how long this took.

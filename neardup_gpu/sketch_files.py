@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels._launch import check_rows
 
-from ..errors import DamagedError, InputError, RecipeMismatchError
-from ..recipe import AnyRecipe, Recipe, recipe_of
-from ..report import shorten
-from .parquet import opened, read_table
+from .errors import DamagedError, InputError, RecipeMismatchError
+from .recipe import Recipe
+from .report import shorten
+from .store.parquet import opened, read_table
 
 
 def distinct_files(paths: Iterable[str | Path]) -> list[Path]:
@@ -38,21 +38,12 @@ def distinct_files(paths: Iterable[str | Path]) -> list[Path]:
     return list(found.values())
 
 
-def columns_of(recipe: AnyRecipe) -> dict[str, pa.DataType]:
+def columns_of(recipe: Recipe) -> dict[str, pa.DataType]:
     """What `sketch` writes beside ids."""
-    word = pa.uint64()
-    if isinstance(recipe, Recipe):
-        sample = pa.uint32() if recipe.bits == 32 else word
-        return {
-            "num_tokens": pa.int64(),
-            "fingerprint": pa.list_(word, 2),
-            "signature": pa.list_(sample, recipe.filter.samples),
-            "features": pa.list_(word, recipe.filter.k),
-        }
-    return {"num_tokens": pa.int64(), "simhash": word if recipe.bits == 64 else pa.list_(word, 2)}
+    return {"num_tokens": pa.int64(), **recipe.method.schema()}
 
 
-def check_columns(schema: pa.Schema, recipe: AnyRecipe, path: str | Path) -> None:
+def check_columns(schema: pa.Schema, recipe: Recipe, path: str | Path) -> None:
     """Compare the types of a file's columns with what its recipe makes; columns that it lacks are not looked at.
 
     Raises
@@ -78,7 +69,7 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa
     paths : list of paths
         In any order, the same file once or often.
     r : int, optional
-        As in `find_pairs`: filters may differ in theirs then.
+        As in `pairs`: filters may differ in theirs then.
 
     Raises
     ------
@@ -101,11 +92,11 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa
         if recipe is None or id_type is None:
             recipe, id_type = stored, ids
         recipe.check_sketches(stored, str(path))
-        for name in ("bucket_limit", "bucket_probe", *(["filter"] if r is None else [])):
-            if getattr(stored, name) != getattr(recipe, name):
+        here, there = recipe.method.describe(), stored.method.describe()
+        for name, value in here.items():
+            if there[name] != value and (name != "filter" or r is None):
                 raise RecipeMismatchError(
-                    f"{path}: made with {name} = {getattr(stored, name)}, {files[0]} with {getattr(recipe, name)}; "
-                    "sketch them alike"
+                    f"{path}: made with {name} = {there[name]}, {files[0]} with {value}; sketch them alike"
                 )
         if ids != id_type:
             raise InputError(f"{path}: ids are {ids}, those of {files[0]} {id_type}; make them one type")
@@ -129,15 +120,14 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa
 
 def _inspect(schema: pa.Schema, path: Path) -> tuple[Recipe, pa.DataType]:
     """The recipe of a file of sketches, whose columns fit it, and the type of its ids."""
-    if "simhash" in schema.names:
-        raise InputError(f"{path}: holds simhashes; find pairs of those with `neardup hamming pairs`")
-    for name in ("id", "num_tokens", "fingerprint", "signature", "features"):
+    if not {"id", "num_tokens"} <= set(schema.names):
+        lacking = min({"id", "num_tokens"} - set(schema.names))
+        raise InputError(f"{path}: no column {lacking!r}; it was not written by `neardup sketch`")
+    recipe = Recipe.of(schema, str(path))
+    for name in ("id", *columns_of(recipe)):
         if schema.names.count(name) != 1:
             number = "more than one" if name in schema.names else "no"
             raise InputError(f"{path}: {number} column {name!r}; it was not written by `neardup sketch`")
-    recipe = recipe_of(schema, str(path))
-    if not isinstance(recipe, Recipe):
-        raise RecipeMismatchError(f"{path}: a recipe of method {recipe.method}, not minhash; make it again")
     check_columns(schema, recipe, path)
     ids = schema.field("id").type
     checks = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)
@@ -150,24 +140,24 @@ def _checked(files: list[Path], schema: pa.Schema, recipe: Recipe) -> Iterator[p
     """The tables of some files, as `schema` says, their values as the recipe makes them."""
     for path in files:
         table = read_table(path).select(schema.names).replace_schema_metadata(None).cast(schema)
-        for name in ("id", "num_tokens", "fingerprint"):
+        present = [name for name in ("id", "num_tokens", "document_hash") if name in table.column_names]
+        for name in present:
             if table[name].null_count:
                 raise DamagedError(f"{path}: column {name!r} has nulls, where its recipe makes none; sketch it again")
         empty = pc.equal(table["num_tokens"], 0)
         if pc.any(pc.less(table["num_tokens"], 0)).as_py():
             raise DamagedError(f"{path}: column 'num_tokens' has numbers below 0; sketch it again")
-        for name in ("fingerprint", "signature", "features"):
-            if name != "fingerprint" and not pc.is_null(table[name]).equals(empty):
+        for name in recipe.method.schema():
+            if name not in present and not pc.is_null(table[name]).equals(empty):
                 raise DamagedError(
                     f"{path}: column {name!r} has to be null where there are no tokens, and there only; sketch it again"
                 )
-            if any(chunk.flatten().null_count for chunk in table[name].chunks):
+            lists = pa.types.is_fixed_size_list(table[name].type)
+            if lists and any(chunk.flatten().null_count for chunk in table[name].chunks):
                 raise DamagedError(f"{path}: column {name!r} has lists with a null in them; sketch it again")
-        if recipe.feature_bits < 64:
-            features = (chunk.flatten() for chunk in table["features"].chunks)
-            if any((pc.max(each).as_py() or 0) >> recipe.feature_bits for each in features):
+        for name, bits in recipe.method.column_bits().items():
+            if any((pc.max(chunk.flatten()).as_py() or 0) >> bits for chunk in table[name].chunks):
                 raise DamagedError(
-                    f"{path}: column 'features' has more than the {recipe.feature_bits} bits of its recipe; "
-                    "sketch it again"
+                    f"{path}: column {name!r} has more than the {bits} bits of its recipe; sketch it again"
                 )
         yield table

@@ -1,0 +1,181 @@
+"""Folding of text on the CPU: documents that are not ASCII rewritten so that their tokens are their runs of word bytes.
+
+What becomes of a code point, and in which order marks come, `tokens` defines; `_unicode_table` has it point by point.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from ._launch import jit
+from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
+from ._utf8 import beyond_mask, copy_block, count_words, decode, is_ascii, is_word, lead_mask
+from ._vectors import trailing_zeros
+
+SEPARATOR = np.uint8(0x20)
+
+
+@jit()
+def _append_item(kind, source, begin, end, out, at, state):
+    """Append one item to the folded text; returns (new end, new state). A separator stands wherever tokens divide."""
+    if kind in (DIVIDE, VANISH) or (kind == MARK and state == DIVIDE):
+        if kind == DIVIDE and state != DIVIDE:
+            out[at] = SEPARATOR
+            return at + 1, DIVIDE
+        return at, state
+    if (kind == WORD and state == SINGLE) or (kind == SINGLE and state != DIVIDE):
+        out[at] = SEPARATOR
+        at += 1
+    for j in range(begin, end):
+        out[at] = source[j]
+        at += 1
+    return at, (state if kind == MARK else kind)
+
+
+@jit()
+def _collect_run(text, i, item, stop, page, sequence, starts, combining, items):
+    """Gather a run of items of non-zero combining class from item `item` of the code point at i on.
+
+    Returns (items, their number, code point and item where the run ends).
+    """
+    count = 0
+    while i < stop:
+        code, length, _ = decode(text, i, stop)
+        number = sequence[page[code >> 8], code & 255]
+        for number_item in range(starts[number] + item, starts[number + 1]):
+            if combining[number_item] == 0:
+                return items, count, i, number_item - np.int64(starts[number])
+            if count == len(items):
+                larger = np.empty(2 * count, np.int64)
+                larger[:count] = items
+                items = larger
+            items[count] = number_item
+            count += 1
+        if starts[number] == starts[number + 1]:  # a code point that stands for itself is a starter
+            return items, count, i, 0
+        i += length
+        item = 0
+    return items, count, i, 0
+
+
+@jit()
+def _fold(text, start, stop, out, at, page, sequence, starts, combining, kinds, spelled, spelling):
+    """Rewrite text[start:stop] into out[at:] so that its tokens are its runs of word bytes.
+
+    ASCII is copied, 64 bytes at a time; other code points are replaced by what the table says. Marks arrive in
+    canonical order nearly always; where a class falls below the one before it, the run is taken back, sorted and
+    written again.
+    Returns the end of the folded text and the number of ill-formed sequences.
+    """
+    i, item, state, invalid = start, 0, DIVIDE, 0
+    last = 0  # combining class of the last item; its run began at run_*
+    run_i, run_item, run_at, run_state = start, 0, at, DIVIDE
+    buffer = np.empty(32, np.int64)
+    while i < stop:
+        if text[i] < 128 and item == 0:
+            if state == SINGLE and is_word(text[i]):
+                out[at] = SEPARATOR
+                at += 1
+            if i + 64 <= stop:
+                copy_block(text, i, out, at)
+                ascii = min(trailing_zeros(beyond_mask(text, i)), 64)
+            else:
+                ascii = 0
+                while i + ascii < stop and text[i + ascii] < 128:
+                    out[at + ascii] = text[i + ascii]
+                    ascii += 1
+            i += ascii
+            at += ascii
+            state = WORD if is_word(text[i - 1]) else DIVIDE
+            last = 0
+            continue
+        code, length, wrong = decode(text, i, stop)
+        if item == 0 and wrong:
+            invalid += 1
+        number = np.int64(sequence[page[code >> 8], code & 255])
+        begin, end = np.int64(starts[number]), np.int64(starts[number + 1])
+        if begin == end:
+            at, state = _append_item(number, text, i, i + length, out, at, state)
+            i += length
+            last = 0
+            continue
+        disordered = False
+        for k in range(begin + item, end):
+            rank = np.int64(combining[k])
+            if rank > 0 and last == 0:
+                run_i, run_item, run_at, run_state = i, k - begin, at, state
+            if rank > 0 and rank < last:
+                disordered = True
+                break
+            at, state = _append_item(np.int64(kinds[k]), spelling, spelled[k], spelled[k + 1], out, at, state)
+            last = rank
+        if not disordered:
+            i += length
+            item = 0
+            continue
+        buffer, count, i, item = _collect_run(text, run_i, run_item, stop, page, sequence, starts, combining, buffer)
+        at, state, last = run_at, run_state, 0
+        order = np.argsort(combining[buffer[:count]], kind="mergesort")
+        for k in buffer[:count][order]:
+            at, state = _append_item(np.int64(kinds[k]), spelling, spelled[k], spelled[k + 1], out, at, state)
+    return at, invalid
+
+
+@jit()
+def _folded_bytes(text, start, stop, widest):
+    """A bound on the bytes that `_fold` writes, with the 64 that it may write too many: cheap, and seldom far off."""
+    room = stop - start + 64
+    for i in range(start, stop, 64):
+        if i + 64 <= len(text):
+            leads = lead_mask(text, i)
+        else:
+            leads = np.uint64(0xFFFFFFFFFFFFFFFF)
+        while leads != np.uint64(0):
+            at = i + trailing_zeros(leads)
+            leads &= leads - np.uint64(1)
+            if at + 1 >= stop or text[at] < 0xC0:
+                continue
+            lead, second = np.int64(text[at]), np.int64(text[at + 1]) & 63
+            if lead < 0xE0:
+                room += widest[lead & 31]
+            elif lead < 0xF0:
+                room += widest[(lead & 15) << 6 | second]
+            elif lead < 0xF5 and at + 2 < stop:
+                block = (lead & 7) << 12 | second << 6 | np.int64(text[at + 2]) & 63
+                if block < len(widest):
+                    room += widest[block]
+    return room
+
+
+@jit(parallel=True)
+def fold_documents(text, offsets, bounds, widest, page, sequence, starts, combining, kinds, spelled, spelling):
+    """Count tokens; documents that are not ASCII are folded first, each into its own region of one scratch array.
+
+    Returns the number of tokens of each document, the scratch, where each document begins and ends in it (end -1: not
+    there, the text itself will do), and the number of ill-formed sequences.
+    """
+    num = len(offsets) - 1
+    counts = np.zeros(num, np.int64)
+    begins = np.zeros(num + 1, np.int64)
+    ends = np.full(num, -1, np.int64)
+    invalid = np.zeros(len(bounds) - 1, np.int64)
+    for part in prange(len(bounds) - 1):
+        for d in range(bounds[part], bounds[part + 1]):
+            if not is_ascii(text, offsets[d], offsets[d + 1]):
+                ends[d] = _folded_bytes(text, offsets[d], offsets[d + 1], widest)
+    for d in range(num):
+        begins[d + 1] = begins[d] + max(ends[d], 0)
+    folded = np.empty(begins[num], np.uint8)
+    for part in prange(len(bounds) - 1):
+        for d in range(bounds[part], bounds[part + 1]):
+            if ends[d] < 0:
+                counts[d] = count_words(text, offsets[d], offsets[d + 1])
+            else:
+                ends[d], wrong = _fold(
+                    text, offsets[d], offsets[d + 1], folded, begins[d],
+                    page, sequence, starts, combining, kinds, spelled, spelling,
+                )  # fmt: skip
+                invalid[part] += wrong
+                counts[d] = count_words(folded, begins[d], ends[d])
+    return counts, folded, begins, ends, invalid.sum()

@@ -1,0 +1,103 @@
+"""Pairs packed in words, without repeats: what several tables find, of which each finds some again.
+
+A pair is one uint64, the first row's number above the second's. Whenever as much has been added as was distinct before,
+all is sorted and repeats go, so that never more than about twice the distinct pairs are held, and sorting costs only
+twice the last time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._sort import radix_sort, sort_unique
+
+HALF = 32
+"""Bits of a row number, unless told."""
+
+SOME = 1 << 22
+"""Pairs that are not worth sorting yet, unless told: 32 MB."""
+
+_FEW = 1 << 12  # pairs that NumPy sorts faster than a parallel radix sort of six passes
+
+
+class Matches:
+    """Distinct pairs, and their distances if they have any.
+
+    Parameters
+    ----------
+    xp : module, optional
+        CuPy for pairs on the device (NumPy under the simulator), as `namespace` gives it; pairs are in host memory and
+        sorted by all threads unless given.
+    bits : int
+        Bits of a row number.
+    with_distances : bool
+        Whether each pair has a distance, uint8. Repeats of a pair have the same.
+    at_least : int
+        Pairs to wait for before repeats are dropped.
+    """
+
+    def __init__(self, xp=None, bits=HALF, with_distances=True, at_least=SOME):
+        self._on_host, self._xp = xp is None, np if xp is None else xp
+        xp = self._xp
+        self._bits, self._at_least = bits, at_least
+        self._packed = [xp.empty(0, np.uint64)]
+        self._distance = [xp.empty(0, np.uint8)] if with_distances else None
+        self.num_held = self.num_distinct = 0
+
+    def add(self, packed, distance=None):
+        """Add pairs, first << bits | second, and their distances."""
+        self._packed.append(packed)
+        if self._distance is not None:
+            self._distance.append(distance)
+        self.num_held += len(packed)
+        if self.num_held - self.num_distinct > max(self.num_distinct, self._at_least):
+            self._drop_repeats()
+
+    def _drop_repeats(self):
+        xp = self._xp
+        packed = xp.concatenate(self._packed)
+        self._packed = []  # the sort needs the room
+        if self._distance is None:
+            packed = self._distinct(packed)
+        else:
+            packed, order = self._in_order(packed)
+            begins = self._begins(packed)
+            distance = xp.concatenate(self._distance)
+            packed, self._distance = packed[begins], [distance[order[begins]]]
+        self._packed = [packed]
+        self.num_held = self.num_distinct = len(packed)
+
+    def _distinct(self, packed):
+        """The distinct words, in order."""
+        if self._on_host:
+            return sort_unique(packed, 2 * self._bits)
+        packed.sort()
+        return packed[self._begins(packed)]
+
+    def _in_order(self, packed):
+        """(words in order, where each was before)"""
+        if self._on_host and len(packed) > _FEW:
+            return radix_sort(packed, 64)
+        xp = self._xp
+        order = xp.argsort(packed, kind="stable")
+        return packed[order], order
+
+    def _begins(self, packed):
+        """Where, of sorted words, one differs from the one before it."""
+        xp = self._xp
+        begins = xp.ones(len(packed), bool)
+        begins[1:] = packed[1:] != packed[:-1]
+        return begins
+
+    def result(self):
+        """(first rows, second rows, distances if there are any), in lexicographic order, each pair once; int64."""
+        self._drop_repeats()
+        rows = halves(self._packed.pop(), self._bits)
+        return rows if self._distance is None else (*rows, self._distance[0])
+
+
+def halves(packed, bits=HALF):
+    """(first, second) row of each packed word, as int64; `packed` is written over."""
+    first = packed >> np.uint64(bits)
+    packed &= np.uint64((1 << bits) - 1)
+    return first.view(np.int64), packed.view(np.int64)

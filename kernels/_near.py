@@ -1,0 +1,235 @@
+"""Comparing fingerprints within buckets of a sorted table: what `hamming` and `hamming_probe` share.
+
+Words of a table that agree in its leading bits are a bucket. Near are two words that differ in at most `radius` bits;
+new is a pair that no earlier table has found, as it agrees under none of the earlier tables' masks.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from ._bits import count_bits
+from ._launch import Device, cuda, jit, kernel
+
+
+@jit()
+def bucket_bounds(words, top, num_runs):
+    """Divide a table into runs of about equal length that divide no bucket."""
+    n = len(words)
+    bounds = np.empty(num_runs + 1, np.int64)
+    bounds[0], bounds[num_runs] = 0, n
+    for run in range(1, num_runs):
+        at = max(run * n // num_runs, bounds[run - 1])
+        while 0 < at < n and (words[at] ^ words[at - 1]) & top == np.uint64(0):
+            at += 1
+        bounds[run] = at
+    return bounds
+
+
+@jit()
+def num_near_words(word, words, start, stop, radius):
+    """How many of words[start:stop] differ from `word` in at most `radius` bits: eight at once, all being unsigned."""
+    near, most = np.uint64(0), np.uint64(radius)
+    for j in range(np.uint64(start), np.uint64(stop)):
+        near += np.uint64(count_bits(word ^ words[j]) <= most)
+    return np.int64(near)
+
+
+@jit()
+def is_new(differ, before):
+    """Whether some bits differ under each mask of `before`."""
+    for mask in before:
+        if differ & mask == np.uint64(0):
+            return False
+    return True
+
+
+@jit()
+def bucket_stop(words, start, stop, top):
+    """Where the bucket that begins at `start` ends, at most at `stop`: by doubled steps, then bisection."""
+    word, step, low = words[start], 1, start
+    while low + step < stop and (words[low + step] ^ word) & top == np.uint64(0):
+        low += step
+        step += step
+    high = min(low + step, stop)  # words[low] is in the bucket, words[high] is not
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if (words[middle] ^ word) & top == np.uint64(0):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@jit()
+def keep_near(packed, distance, upper, lower, radius, masks):
+    """Compare some pairs of 128-bit fingerprints whole, where their leading words are near.
+
+    Moves those within the radius that agree under none of `masks`, and their distances, to the front; how many. A row
+    that there is not, of tables that are damaged, stays, so that it is seen.
+    """
+    size = 0
+    for i in range(len(packed)):
+        row = packed[i] & np.uint64(2**32 - 1)
+        if row >= np.uint64(len(lower)):
+            packed[size], distance[size] = packed[i], distance[i]
+            size += 1
+            continue
+        left, right = upper[packed[i] >> np.uint64(32)], lower[row]
+        first, second = left[0] ^ right[0], left[1] ^ right[1]
+        bits = count_bits(first) + count_bits(second)
+        near = bits <= np.uint64(radius)
+        for mask in range(len(masks) if near else 0):
+            near &= (first & masks[mask, 0]) | (second & masks[mask, 1]) != np.uint64(0)
+        if near:
+            packed[size], distance[size] = packed[i], bits
+            size += 1
+    return size
+
+
+def num_runs_of_table():
+    """Runs of a table that threads share out: some more than threads, as some hold more pairs than others."""
+    return 16 * numba.get_num_threads()
+
+
+def add_written(found, write, sizes, compared, masks):
+    """Add to `found` what ``write(places, packed, distance)`` writes: in each run as many as it says, at most `sizes`.
+
+    Parameters
+    ----------
+    found : Matches
+    write : callable
+    sizes : array of int64, shape (runs,)
+    compared : (array of uint64, array of uint64, int)
+        The fingerprints, of shape (rows, words), that the upper and the lower halves of packed words count; the radius.
+    masks : array of uint64, shape (tables, words)
+        Masks under which pairs were found already.
+    """
+    places = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    packed, distance = np.empty(places[-1], np.uint64), np.empty(places[-1], np.uint8)
+    if len(packed) == 0:
+        return
+    for place, size in zip(places[:-1], write(places, packed, distance), strict=True):
+        near, bits = packed[place : place + size], distance[place : place + size]
+        if masks.shape[1] == 2:
+            kept = keep_near(near, bits, *compared, masks)
+            near, bits = near[:kept].copy(), bits[:kept].copy()
+        found.add(near, bits)
+
+
+_NOT_NEAR = np.uint64(2**64 - 1)  # in place of two rows that are near in their leading words only
+
+
+@kernel("void(int64[::1], int64[::1], int64, int64, boolean, boolean[::1], int64[::1])")
+def _limit(starts, stops, bucket_limit, bucket_probe, own, large, left_out):
+    """One thread a query: the end of its bucket becomes that of what is compared; see `compared_ranges`."""
+    at = cuda.grid(1)
+    if at >= len(starts):
+        return
+    start, end = starts[at], stops[at]
+    is_large = end - start > bucket_limit
+    stop = min(start + bucket_probe, end) if is_large else end
+    if own:
+        is_large = is_large and start == at
+        stop, end = min(stop, at), at
+    stops[at], large[at], left_out[at] = stop, is_large, end - stop
+
+
+@Device
+def _differs_under_all(differ, before):
+    """As `is_new`, for kernels."""
+    mask = np.uint64(0)
+    while mask < np.uint64(len(before)):
+        if differ & before[mask] == np.uint64(0):
+            return False
+        mask += np.uint64(1)
+    return True
+
+
+@kernel("void(uint64[::1], uint64[::1], int64[::1], int64[::1], uint64, uint64[::1], uint32[::1])")
+def _near_counts(words, queries, starts, stops, radius, before, num_near):
+    """One thread a query: how many of its words, from its start to its stop, are near and new."""
+    at = cuda.grid(1)
+    if at >= len(queries):
+        return
+    word, place, stop, size = queries[at], np.uint64(starts[at]), np.uint64(stops[at]), np.uint32(0)
+    while place < stop:
+        differ = word ^ words[place]
+        place += np.uint64(1)
+        if np.uint64(cuda.popc(differ)) <= radius and _differs_under_all(differ, before):
+            size += np.uint32(1)
+    num_near[at] = size
+
+
+@kernel(
+    "void(uint64[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1], int64[::1], uint64, uint64[::1], int64[::1],"
+    " int64[::1], uint64[::1], uint8[::1])"
+)
+def _near_words(words, rows, queries, numbers, starts, stops, radius, before, chosen, ends, packed, distance):
+    """One thread a chosen query: number << 32 | row of what `_near_counts` counts, from its end downwards."""
+    at = cuda.grid(1)
+    if at >= len(chosen):
+        return
+    query, end = np.uint64(chosen[at]), np.uint64(ends[at])
+    word, upper = queries[query], np.uint64(numbers[query]) << np.uint64(32)
+    place, stop = np.uint64(starts[query]), np.uint64(stops[query])
+    while place < stop:
+        differ = word ^ words[place]
+        bits = np.uint64(cuda.popc(differ))
+        if bits <= radius and _differs_under_all(differ, before):
+            end -= np.uint64(1)
+            packed[end] = upper | np.uint64(rows[place])
+            distance[end] = np.uint8(bits)
+        place += np.uint64(1)
+
+
+@kernel("void(uint64[:,::1], uint64[:,::1], uint64, uint64[:,::1], uint64[::1], uint8[::1])")
+def _near_whole(upper, lower, radius, masks, packed, distance):
+    """One thread a pair of 128-bit fingerprints whose leading words are near: _NOT_NEAR unless they are, and new."""
+    at = cuda.grid(1)
+    if at >= len(packed):
+        return
+    left, right = packed[at] >> np.uint64(32), packed[at] & np.uint64(2**32 - 1)
+    first, second = upper[left, 0] ^ lower[right, 0], upper[left, 1] ^ lower[right, 1]
+    bits = np.uint64(cuda.popc(first)) + np.uint64(cuda.popc(second))
+    near, mask = bits <= radius, np.uint64(0)
+    while near and mask < np.uint64(len(masks)):
+        near = (first & masks[mask, 0]) | (second & masks[mask, 1]) != np.uint64(0)
+        mask += np.uint64(1)
+    if not near:
+        packed[at] = _NOT_NEAR
+    distance[at] = np.uint8(bits)
+
+
+def compared_ranges(xp, words, queries, top, bucket_limit, bucket_probe, own):
+    """(where what is compared with each query begins and ends, large buckets, what they leave out)
+
+    `own` says that the queries are the words: each is compared with those before it, and a bucket counts once.
+    """
+    starts = xp.searchsorted(words, queries & top)
+    stops = xp.searchsorted(words, queries | ~top, side="right")
+    large, left_out = xp.empty(len(queries), bool), xp.empty(len(queries), np.int64)
+    _limit.threads(len(queries), starts, stops, bucket_limit, bucket_probe, own, large, left_out)
+    return starts, stops, int(xp.count_nonzero(large)), int(xp.sum(left_out))
+
+
+def near_on_device(xp, table, queries, numbers, starts, stops, before, upper, lower, radius, masks):
+    """(packed, distance) of what in `table`, words and rows, is near to each query and new.
+
+    One thread a query counts what it finds, and those that find some write it.
+    """
+    radius, num_near = np.uint64(radius), xp.empty(len(queries), np.uint32)
+    _near_counts.threads(len(queries), table[0], queries, starts, stops, radius, before, num_near)
+    chosen = xp.flatnonzero(num_near)
+    ends = xp.cumsum(num_near[chosen], dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    packed, distance = xp.empty(total, np.uint64), xp.empty(total, np.uint8)
+    _near_words.threads(
+        len(chosen), *table, queries, numbers, starts, stops, radius, before, chosen, ends, packed, distance
+    )
+    if masks.shape[1] == 2:
+        _near_whole.threads(total, upper, lower, radius, masks, packed, distance)
+        near = xp.flatnonzero(packed != _NOT_NEAR)
+        packed, distance = packed[near], distance[near]
+    return packed, distance

@@ -1,0 +1,236 @@
+"""Where tokens begin, on a GPU: each thread says it of 32 bytes by itself.
+
+It can, because of what comes before a byte only the last item that is neither a mark nor vanishing matters: a word
+character begins a token unless that was one too. Only marks are ever reordered, with one exception: U+0345 folds to the
+letter iota, but has a combining class, the greatest of all. It stays a word character that comes after all marks of its
+run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from . import _unicode_table as unicode_table
+from ._launch import Device, cuda, jit, kernel
+from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
+from ._utf8 import decode, is_word
+from ._vectors import population
+
+GROUP = 32  # bytes of text whose token beginnings one thread finds
+
+
+_UNKNOWN = -1  # state before a group, until something depends on it
+
+
+def packed_table():
+    """(page, sequence, starts, items, spelling): `unicode_table`, an item being one word of class, kind, length and
+    place of its spelling."""
+    table = unicode_table.load()
+    places = table.spelled.astype(np.int64)
+    items = (
+        table.combining.astype(np.int64)
+        | table.kinds.astype(np.int64) << 8
+        | (places[1:] - places[:-1]) << 16
+        | places[:-1] << 32
+    )
+    return table.page, table.sequence, table.starts, items, table.spelling
+
+
+TABLE = "uint16[::1], uint16[:,::1], uint32[::1], int64[::1], uint8[::1]"
+
+
+_decode_on_device = Device(decode.py_func)
+
+
+@jit()
+def _word_bytes(word):
+    """Bit i: byte i of eight ASCII bytes is a letter, a digit or `_`. Sums set a byte's high bit from a bound on."""
+    word = np.uint64(word)
+    small = word | np.uint64(0x2020202020202020)
+    letters = (small + np.uint64(0x1F1F1F1F1F1F1F1F)) & ~(small + np.uint64(0x0505050505050505))
+    digits = (word + np.uint64(0x5050505050505050)) & ~(word + np.uint64(0x4646464646464646))
+    others = (word ^ np.uint64(0x5F5F5F5F5F5F5F5F)) + np.uint64(0x7F7F7F7F7F7F7F7F)
+    mask = (letters | digits | ~others) & np.uint64(0x8080808080808080)
+    return ((mask >> np.uint64(7)) * np.uint64(0x0102040810204080)) >> np.uint64(56)  # gathers the eight bits
+
+
+@jit()
+def _begun(words, before, begins):
+    """Bit i: a token begins at byte i, where bit i of `words` says that byte i is of a word, and bit i of `begins`
+    that a document begins there; `before` is 1 when the byte before is of a word."""
+    words, before, begins = np.uint64(words), np.uint64(before), np.uint64(begins)
+    return words & (~((words << np.uint64(1)) | before) | begins)
+
+
+@jit()
+def _count_bits(mask):
+    return population(np.uint64(mask))
+
+
+@Device
+def begins_at(begins, i):
+    """Whether a document begins at byte i."""
+    return (np.int64(begins[i >> 5]) >> (i & 31)) & 1 != 0
+
+
+@Device
+def decode_at(text, begins, n, i):
+    """`decode` of the sequence at i, which ends with its document."""
+    stop = i + 1
+    while stop < n and stop < i + 4 and not begins_at(begins, stop):
+        stop += 1
+    return _decode_on_device(text, i, stop)
+
+
+@Device
+def _continues(text, begins, n, i):
+    """Whether byte i belongs to a sequence that began before it."""
+    j = i
+    while j > i - 3 and text[j] & 0xC0 == 0x80 and not begins_at(begins, j):
+        j -= 1
+    if j == i or text[j] & 0xC0 == 0x80:
+        return False
+    _, length, _ = decode_at(text, begins, n, j)
+    return j + length > i
+
+
+@Device
+def _state_before(text, begins, n, i, page, sequence, starts, items):
+    """Kind of the last item before byte i that is neither a mark nor vanishing; DIVIDE where the document begins."""
+    while not begins_at(begins, i):
+        i -= 1
+        while _continues(text, begins, n, i):
+            i -= 1
+        code, _, _ = decode_at(text, begins, n, i)
+        number = np.int64(sequence[page[code >> 8], code & 255])
+        if number in (WORD, SINGLE):
+            return number
+        item = np.int64(starts[number + 1])
+        while item > starts[number]:
+            item -= 1
+            kind = (items[item] >> 8) & 255
+            if kind != MARK and kind != VANISH:
+                return kind
+    return DIVIDE
+
+
+@Device
+def _find_beginnings(text, begins, n, i, end, page, sequence, starts, items, found, at, wanted):
+    """Find the items at which tokens begin, of code points that begin in text[i:end], one after another.
+
+    If `wanted`, their places go to found[at:]: byte times 8 plus the number of the item in its code point, below 7.
+    Returns their number and that of ill-formed sequences. The state before i is looked for only when a word character
+    comes before anything that settles it; so no byte is gone back over by more than one thread.
+    """
+    while i < end and _continues(text, begins, n, i):
+        i += 1
+    count, invalid, state = 0, 0, _UNKNOWN
+    while i < end:
+        if begins_at(begins, i):
+            state = DIVIDE
+        code, length, wrong = decode_at(text, begins, n, i)
+        if wrong:
+            invalid += 1
+        number = np.int64(sequence[page[code >> 8], code & 255])
+        first = np.int64(starts[number])
+        num_items = np.int64(starts[number + 1]) - first
+        if num_items == 0:  # it stands for itself
+            num_items = np.int64(1)
+        for item in range(num_items):
+            kind = number if number in (WORD, SINGLE, MARK) else (items[first + item] >> 8) & 255
+            if kind == WORD and state == _UNKNOWN:
+                state = _state_before(text, begins, n, i, page, sequence, starts, items)
+            if kind == SINGLE or (kind == WORD and state != WORD):
+                if wanted:
+                    found[at + count] = np.uint64((i << 3) | item)
+                count += 1
+            if kind != MARK and kind != VANISH:
+                state = kind
+        i += length
+    return count, invalid
+
+
+@Device
+def _ascii_beginnings(text, words, begins, group):
+    """(whether a group and the byte before it are ASCII, bits of the bytes at which its tokens begin)."""
+    first = 4 * group
+    every = words[first] | words[first + 1] | words[first + 2] | words[first + 3]
+    last = text[32 * group - 1] if group > 0 else np.uint8(0)
+    if every & np.uint64(0x8080808080808080) != np.uint64(0) or last >= 128:
+        return False, np.uint64(0)
+    mask = np.uint64(0)
+    for i in range(4):
+        mask |= np.uint64(_word_bytes(words[first + i])) << np.uint64(8 * i)
+    return True, np.uint64(_begun(mask, np.uint64(1) if is_word(last) else np.uint64(0), begins[group]))
+
+
+@kernel("void(int64[::1], uint32[::1])")
+def mark_documents(offsets, begins):
+    """One thread a document: set the bit of its first byte, if it has one."""
+    d = cuda.grid(1)
+    if d < len(offsets) - 1 and offsets[d] < offsets[d + 1]:
+        i = offsets[d]
+        cuda.atomic.or_(begins, i >> 5, np.uint32(1 << (i & 31)))
+
+
+@kernel(f"void(uint8[::1], uint64[::1], uint32[::1], int64, {TABLE}, uint8[::1], int64[::1])")
+def count_beginnings(text, words, begins, n, page, sequence, starts, items, spelling, counts, invalid):
+    """One thread a group: how many tokens begin there, at most 66 (11 sequences of 3 bytes, each of 6 tokens)."""
+    group = cuda.grid(1)
+    if group >= len(counts):
+        return
+    ascii, mask = _ascii_beginnings(text, words, begins, group)
+    if ascii:
+        counts[group] = np.uint8(_count_bits(mask))
+        return
+    i, end = GROUP * group, min(GROUP * (group + 1), n)
+    found = cuda.local.array(1, types.uint64)
+    count, wrong = _find_beginnings(text, begins, n, i, end, page, sequence, starts, items, found, 0, False)
+    counts[group] = np.uint8(count)
+    if wrong:
+        cuda.atomic.add(invalid, 0, wrong)
+
+
+@kernel(f"void(uint8[::1], uint64[::1], uint32[::1], int64, {TABLE}, int64[::1], uint64[::1])")
+def fill_beginnings(text, words, begins, n, page, sequence, starts, items, spelling, ends, places):
+    """One thread a group: where its tokens begin, as `_find_beginnings` writes it.
+
+    `ends` counts tokens to the end of each group.
+    """
+    group = cuda.grid(1)
+    if group >= len(ends):
+        return
+    at = ends[group - 1] if group > 0 else 0
+    ascii, mask = _ascii_beginnings(text, words, begins, group)
+    if not ascii:
+        i, end = GROUP * group, min(GROUP * (group + 1), n)
+        _find_beginnings(text, begins, n, i, end, page, sequence, starts, items, places, at, True)
+        return
+    while mask != np.uint64(0):
+        lowest = mask & (~mask + np.uint64(1))
+        i = GROUP * group + np.int64(_count_bits(lowest - np.uint64(1)))
+        places[at] = np.uint64(i << 3)
+        at += 1
+        mask ^= lowest
+
+
+@kernel(f"void(uint8[::1], uint64[::1], uint32[::1], int64, {TABLE}, int64[::1], int64[::1], int64[::1])")
+def count_before(text, words, begins, n, page, sequence, starts, items, spelling, ends, offsets, new_offsets):
+    """One thread a document, and one for the end: how many tokens begin before it."""
+    d = cuda.grid(1)
+    if d >= len(offsets):
+        return
+    group = offsets[d] >> 5
+    before = ends[group - 1] if group > 0 else 0
+    i = GROUP * group
+    if i < offsets[d]:
+        ascii, mask = _ascii_beginnings(text, words, begins, group)
+        if ascii:
+            below = (np.uint64(1) << np.uint64(offsets[d] - i)) - np.uint64(1)
+            before += np.int64(_count_bits(mask & below))
+        else:
+            found = cuda.local.array(1, types.uint64)
+            count, _ = _find_beginnings(text, begins, n, i, offsets[d], page, sequence, starts, items, found, 0, False)
+            before += count
+    new_offsets[d] = before

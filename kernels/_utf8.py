@@ -1,0 +1,148 @@
+"""Bytes of text: which belong to words, which code point they spell; 64 bytes at a time where they are ASCII."""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ._launch import jit
+from ._vectors import Vectors, population
+
+
+def _mask_of_block(array, emit):
+    """An intrinsic's signature and code: bit i says whether `emit` holds of array[index + i], of 64 bytes."""
+
+    def codegen(context, builder, signature, args):
+        block = Vectors(context, builder, 8, 64)
+        return block.mask(emit(builder, block, block.load(signature.args[0], args[0], args[1])))
+
+    return types.uint64(array, types.int64), codegen
+
+
+def _emit_is_word(builder, block, text):
+    constant = block.constant
+    letter = builder.icmp_unsigned(
+        "<", builder.sub(builder.or_(text, constant(0x20)), constant(ord("a"))), constant(26)
+    )
+    digit = builder.icmp_unsigned("<", builder.sub(text, constant(ord("0"))), constant(10))
+    underscore = builder.icmp_unsigned("==", text, constant(ord("_")))
+    beyond = builder.icmp_signed("<", text, constant(0))
+    return builder.or_(builder.or_(letter, digit), builder.or_(underscore, beyond))
+
+
+@intrinsic
+def word_mask(typingctx, array, index):
+    """Bit i: array[index + i] belongs to a token (ASCII letters, digits, _, and every byte beyond ASCII)."""
+    return _mask_of_block(array, _emit_is_word)
+
+
+@intrinsic
+def beyond_mask(typingctx, array, index):
+    """Bit i: array[index + i] is beyond ASCII."""
+    return _mask_of_block(array, lambda builder, block, text: builder.icmp_signed("<", text, block.constant(0)))
+
+
+@intrinsic
+def lead_mask(typingctx, array, index):
+    """Bit i: array[index + i] would lead a sequence of more than one byte."""
+    return _mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xC0)))
+
+
+@intrinsic
+def copy_block(typingctx, source, index, target, where):
+    """target[where:where + 64] = source[index:index + 64]"""
+
+    def codegen(context, builder, signature, args):
+        block, kinds = Vectors(context, builder, 8, 64), signature.args
+        block.store(block.load(kinds[0], args[0], args[1]), kinds[2], args[2], args[3])
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, target, types.int64), codegen
+
+
+@intrinsic
+def load_word(typingctx, array, index):
+    """array[index:index + 8] as a little-endian integer, at any alignment."""
+
+    def codegen(context, builder, signature, args):
+        eight = Vectors(context, builder, 8, 8)
+        return builder.bitcast(eight.load(signature.args[0], args[0], args[1]), ir.IntType(64))
+
+    return types.uint64(array, types.int64), codegen
+
+
+@jit()
+def is_word(byte):
+    letter = np.uint8((byte | 0x20) - 97)
+    return letter < 26 or (byte >= 48 and byte <= 57) or byte == 95 or byte >= 128
+
+
+@jit()
+def word_bits(array, i, stop):
+    """Bits of `word_mask` for array[i:min(i + 64, stop)], never reading beyond the array."""
+    if i + 64 <= len(array):
+        mask = word_mask(array, i)
+    else:
+        mask = np.uint64(0)
+        for j in range(i, stop):
+            if is_word(array[j]):
+                mask |= np.uint64(1) << np.uint64(j - i)
+    if stop - i < 64:
+        mask &= (np.uint64(1) << np.uint64(stop - i)) - np.uint64(1)
+    return mask
+
+
+@jit()
+def is_ascii(text, start, stop):
+    """Whether text[start:stop] is ASCII alone."""
+    i = start
+    while i + 64 <= stop:
+        if beyond_mask(text, i) != np.uint64(0):
+            return False
+        i += 64
+    for j in range(i, stop):
+        if text[j] >= 128:
+            return False
+    return True
+
+
+@jit()
+def count_words(text, start, stop):
+    """Number of runs of word bytes in text[start:stop], which are its tokens if it is ASCII or folded."""
+    count = 0
+    before = np.uint64(0)
+    for i in range(start, stop, 64):
+        mask = word_bits(text, i, stop)
+        count += population(mask & ~((mask << np.uint64(1)) | before))
+        before = mask >> np.uint64(63)
+    return count
+
+
+@jit()
+def decode(text, i, stop):
+    """(code point, bytes read, ill-formed?) at i; an ill-formed sequence reads as U+FFFD and ends where it goes
+    wrong."""
+    lead = text[i]
+    if lead < 0x80:
+        return np.int64(lead), 1, False
+    if lead < 0xC2 or lead > 0xF4:
+        return 0xFFFD, 1, True
+    length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    lowest, highest = 0x80, 0xBF  # of the second byte: no overlong forms, no surrogates, nothing beyond U+10FFFF
+    if lead == 0xE0:
+        lowest = 0xA0
+    elif lead == 0xED:
+        highest = 0x9F
+    elif lead == 0xF0:
+        lowest = 0x90
+    elif lead == 0xF4:
+        highest = 0x8F
+    code = np.int64(lead) & (0x7F >> length)
+    for j in range(1, length):
+        if i + j >= stop or text[i + j] < lowest or text[i + j] > highest:
+            return 0xFFFD, j, True
+        code = (code << 6) | (np.int64(text[i + j]) & 0x3F)
+        lowest, highest = 0x80, 0xBF
+    return code, length, False

@@ -1,0 +1,105 @@
+"""Term counts: the distinct values of each row, and how often the row holds each.
+
+Source: Manning, Raghavan and Schütze 2008 (Introduction to Information Retrieval), 6.2 (term frequency).
+Cost: on the CPU one look-up in a hash table a value; on a GPU three radix sorts of all values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+from numba import prange
+
+from ._gf2 import mix64
+from ._launch import jit, namespace, shares
+from ._sort import order_in_rows
+
+
+def reference(values, offsets):
+    """Count the values of rows, straight from the definition: each row's distinct values, in the order in which
+    they first occur, and how often the row holds each.
+
+    Parameters
+    ----------
+    values : array of uint64, shape (n,)
+    offsets : array of int64, shape (rows + 1,)
+
+    Returns
+    -------
+    values : array of uint64, shape (m,)
+    offsets : array of int64, shape (rows + 1,)
+        From 0 to m. Empty rows stay empty.
+    counts : array of int64, shape (m,)
+    """
+    rows = [Counter(values[start:stop].tolist()) for start, stop in pairwise(offsets)]
+    new_offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    distinct = np.array([x for row in rows for x in row], np.uint64)
+    return distinct, new_offsets, np.array([n for row in rows for n in row.values()], np.int64)
+
+
+@jit(parallel=True)
+def _count_rows(values, offsets, bounds, out, counts, sizes):
+    """Write each row's distinct values and their counts to where the row begins, and their number to `sizes`."""
+    base = offsets[0]
+    for p in prange(len(bounds) - 1):
+        longest = 0
+        for d in range(bounds[p], bounds[p + 1]):
+            longest = max(longest, offsets[d + 1] - offsets[d])
+        table = np.empty(4 * longest + 4, np.int32)
+        for d in range(bounds[p], bounds[p + 1]):
+            row = values[offsets[d] : offsets[d + 1]]
+            distinct, times = out[offsets[d] - base :], counts[offsets[d] - base :]
+            bits = 1
+            while len(row) >> (bits - 1):  # at most half of the places are taken
+                bits += 1
+            shift, last = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
+            place_of = table[: 1 << bits]  # in `distinct`, by mix64; those that meet go to the next that is free
+            place_of[:] = -1
+            size = 0
+            for x in row:
+                at = mix64(x) >> shift
+                while place_of[at] >= 0 and distinct[place_of[at]] != x:
+                    at = (at + np.uint64(1)) & last
+                if place_of[at] < 0:
+                    place_of[at] = size
+                    distinct[size] = x
+                    times[size] = 0
+                    size += 1
+                times[place_of[at]] += 1
+            sizes[d] = size
+
+
+@jit(parallel=True)
+def _close_gaps(values, counts, offsets, bounds, new_offsets, new_values, new_counts):
+    """Copy what `_count_rows` left at the beginning of each row to its place."""
+    for p in prange(len(bounds) - 1):
+        for d in range(bounds[p], bounds[p + 1]):
+            source, size = offsets[d] - offsets[0], new_offsets[d + 1] - new_offsets[d]
+            new_values[new_offsets[d] : new_offsets[d + 1]] = values[source : source + size]
+            new_counts[new_offsets[d] : new_offsets[d + 1]] = counts[source : source + size]
+
+
+def cpu(values, offsets):
+    """As `reference`; rows in parallel, each with a hash table. Rows of at most 2**31 - 1 values."""
+    bounds, n = shares(offsets), offsets[-1] - offsets[0]
+    out, counts, sizes = np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(len(offsets) - 1, np.int64)
+    _count_rows(values, offsets, bounds, out, counts, sizes)
+    new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    new_values, new_counts = np.empty(new_offsets[-1], np.uint64), np.empty(new_offsets[-1], np.int64)
+    _close_gaps(out, counts, offsets, bounds, new_offsets, new_values, new_counts)
+    return new_values, new_offsets, new_counts
+
+
+def gpu(values, offsets):
+    """As `reference`; all rows sorted together, and what is distinct sorted back."""
+    xp = namespace()
+    values, offsets = xp.asarray(values), xp.asarray(offsets)
+    order, begins = order_in_rows(values, offsets)
+    before = xp.zeros(len(begins) + 1, np.int64)
+    before[1:] = xp.cumsum(begins)
+    counts = xp.diff(xp.append(xp.flatnonzero(begins), xp.asarray(len(begins))))
+    first = order[begins]  # where each value first occurs, as the sorts are stable
+    back = xp.argsort(first, kind="stable")
+    return values[int(offsets[0]) :][first[back]], before[offsets - offsets[0]], counts[back]

@@ -1,0 +1,73 @@
+"""Look up the weight of each feature in a table of weights.
+
+    weight[i] = table_weights[j] where table[j] = features[i], and a common weight for features that the table lacks
+
+Source: TF-IDF's inverse document frequencies as a table, see `log_weights`.
+Cost: a bisection a feature: on the CPU among a few entries, as the upper bits of a feature say where it would be.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from ._launch import jit, namespace
+
+
+def reference(features, table, table_weights, absent):
+    """Each feature's weight, straight from the definition.
+
+    Parameters
+    ----------
+    features : array of uint64
+    table : array of uint64, shape (m,)
+        Ascending, each once.
+    table_weights : array of int64, shape (m,)
+    absent : int
+        The weight of features that the table lacks.
+
+    Returns
+    -------
+    array of int64, of the shape of `features`
+    """
+    weight_of = dict(zip(table.tolist(), table_weights.tolist(), strict=True))
+    return np.array([weight_of.get(f, absent) for f in features.tolist()], np.int64)
+
+
+@jit(parallel=True)
+def _look_up(features, table, table_weights, absent, shift, begins):
+    weights = np.empty(len(features), np.int64)
+    for i in prange(len(features)):
+        f = features[i]
+        upper = f >> shift
+        low, high = begins[upper], begins[upper + np.uint64(1)]
+        stop = high
+        while low < high:
+            middle = (low + high) >> np.int64(1)
+            if table[middle] < f:
+                low = middle + np.int64(1)
+            else:
+                high = middle
+        weights[i] = table_weights[low] if low < stop and table[low] == f else absent
+    return weights
+
+
+def cpu(features, table, table_weights, absent):
+    """As `reference`; features in parallel, by bisection among those that agree in some upper bits.
+
+    So many bits that there are about as many beginnings to be found as there are features, or places in the table.
+    """
+    bits = max(1, min(len(table), len(features)).bit_length())
+    shift = np.uint64(64 - bits)
+    begins = np.searchsorted(table, np.arange(2**bits, dtype=np.uint64) << shift)
+    return _look_up(features, table, table_weights, absent, shift, np.append(begins, len(table)))
+
+
+def gpu(features, table, table_weights, absent):
+    """As `reference`; features in parallel, by bisection."""
+    xp = namespace()
+    features, table, table_weights = xp.asarray(features), xp.asarray(table), xp.asarray(table_weights)
+    if len(table) == 0:
+        return xp.full(len(features), absent, np.int64)
+    place = xp.minimum(xp.searchsorted(table, features), len(table) - 1)
+    return xp.where(table[place] == features, table_weights[place], np.int64(absent))

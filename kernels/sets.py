@@ -1,0 +1,129 @@
+"""Sets: rows of shingles in ascending order, without repeats.
+
+Source: Broder 1997, section 2, for the sets.
+Cost: O(n) to order a row of n fingerprints, as these are uniform; on a GPU two radix sorts of all rows together.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numba import prange
+
+from ._launch import jit, namespace, shares
+from ._sort import order_in_rows
+
+
+def reference(values, offsets):
+    """Each row as a set, straight from the definition.
+
+    Parameters
+    ----------
+    values : array of uint64, shape (n,)
+    offsets : array of int64, shape (rows + 1,)
+
+    Returns
+    -------
+    values : array of uint64, shape (m,)
+    offsets : array of int64, shape (rows + 1,)
+        From 0 to m. Empty rows stay empty.
+    """
+    rows = [sorted(set(values[start:stop].tolist())) for start, stop in pairwise(offsets)]
+    sizes = [len(row) for row in rows]
+    return np.array([x for row in rows for x in row], np.uint64), np.cumsum([0, *sizes], dtype=np.int64)
+
+
+@jit()
+def _sort_row(row, out, ends):
+    """Sort `row` into `out`; `ends` is room for len(row) + 1 counts.
+
+    Fingerprints are uniform: their upper bits put each near its place, and insertion does the rest. Where many fall
+    together, they are sorted first, and insertion moves nothing.
+    """
+    n = len(row)
+    if n <= 16:
+        out[:] = row
+    else:
+        bits = 1
+        while n >> (bits + 1):
+            bits += 1
+        shift, num_groups = np.uint64(64 - bits), 1 << bits
+        ends[: num_groups + 1] = 0  # after the scatter: where each group of equal upper bits ends
+        for x in row:
+            ends[(x >> shift) + np.uint64(1)] += np.uint32(1)
+        crowded = False
+        for group in range(1, num_groups + 1):
+            crowded |= ends[group] > 32
+            ends[group] += ends[group - 1]
+        for x in row:
+            upper = x >> shift
+            place = ends[upper]
+            ends[upper] = place + np.uint32(1)
+            out[place] = x
+        if crowded:
+            start = np.int64(0)
+            for group in range(num_groups):
+                stop = np.int64(ends[group])
+                if stop - start > 32:
+                    out[start:stop].sort()
+                start = stop
+    for i in range(1, n):
+        x, place = out[i], i
+        while place > 0 and out[place - 1] > x:
+            out[place] = out[place - 1]
+            place -= 1
+        out[place] = x
+
+
+@jit(parallel=True)
+def _sort_rows(values, offsets, bounds, out, sizes):
+    """Write each row's distinct values, ascending, to where the row begins in `out`, and their number to `sizes`."""
+    base = offsets[0]
+    for p in prange(len(bounds) - 1):
+        longest = 0
+        for d in range(bounds[p], bounds[p + 1]):
+            longest = max(longest, offsets[d + 1] - offsets[d])
+        ends = np.empty(longest + 1, np.uint32)
+        for d in range(bounds[p], bounds[p + 1]):
+            row = out[offsets[d] - base : offsets[d + 1] - base]
+            _sort_row(values[offsets[d] : offsets[d + 1]], row, ends)
+            size = 0
+            for x in row:
+                if size == 0 or row[size - 1] != x:
+                    row[size] = x
+                    size += 1
+            sizes[d] = size
+
+
+@jit(parallel=True)
+def _close_gaps(values, offsets, bounds, packed_offsets, packed):
+    """Copy the first values of each row of `values` to their place in `packed`."""
+    for p in prange(len(bounds) - 1):
+        for d in range(bounds[p], bounds[p + 1]):
+            source = offsets[d] - offsets[0]
+            for i in range(packed_offsets[d + 1] - packed_offsets[d]):
+                packed[packed_offsets[d] + i] = values[source + i]
+
+
+def cpu(values, offsets):
+    """As `reference`: rows in parallel, each distributed by upper bits and finished by insertion."""
+    bounds = shares(offsets)
+    out, sizes = np.empty(offsets[-1] - offsets[0], np.uint64), np.empty(len(offsets) - 1, np.int64)
+    _sort_rows(values, offsets, bounds, out, sizes)
+    packed_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    if packed_offsets[-1] == len(out):
+        return out, packed_offsets
+    packed = np.empty(packed_offsets[-1], np.uint64)
+    _close_gaps(out, offsets, bounds, packed_offsets, packed)
+    return packed, packed_offsets
+
+
+def gpu(values, offsets):
+    """As `reference`; all rows sorted together."""
+    xp = namespace()
+    values, offsets = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets)
+    order, begins = order_in_rows(values, offsets)
+    before = xp.zeros(len(begins) + 1, np.int64)
+    before[1:] = xp.cumsum(begins)
+    return values[int(offsets[0]) :][order[begins]], before[offsets - offsets[0]]

@@ -1,0 +1,305 @@
+"""From sketches to decisions, in ranks: rank 0 is the document of the best priority, a reference set before all."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup_gpu.kernels import identical as identical_kernel
+from neardup_gpu.kernels._launch import array_module
+
+from .data import Pairs, arrow
+from .documents import Documents
+from .documents.batches import alike
+from .engine.arrays import take_rows
+from .engine.choice import kernel, to_host
+from .errors import InputError
+from .sketching import Sketches, joined_hashes, joined_keys, joined_num_tokens
+from .stages import Verified, choose_keepers
+
+if TYPE_CHECKING:
+    from .engine.contract import Runtime
+    from .methods.contract import Candidates
+    from .recipe import Recipe
+
+
+# ----------------------------------------------------------------------------------------------------------- priority
+
+
+def keep_column(rule: str) -> tuple[str | None, bool]:
+    """(column, descending?) of a keep rule; no column for "first" and "longest"."""
+    if rule in ("first", "longest"):
+        return None, False
+    name, colon, direction = rule.rpartition(":")
+    if colon and direction in ("asc", "desc"):
+        return name, direction == "desc"
+    return rule, False
+
+
+def rows_by_priority(rule: str, num_tokens: np.ndarray, column: pa.ChunkedArray | None) -> np.ndarray:
+    """Rows from the best to the worst: int64, shape (documents,). Ties fall to input order; nulls and NaN come last."""
+    rows = np.arange(len(num_tokens), dtype=np.int64)
+    if rule == "first":
+        return rows
+    if rule == "longest":
+        return np.argsort(-num_tokens, kind="stable")
+    assert column is not None
+    name, descending = keep_column(rule)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    if pa.types.is_float16(column.type):
+        column = column.cast(pa.float32())
+    if pa.types.is_floating(column.type):  # NaN becomes null, so that both come last in either direction
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    try:
+        order = pc.sort_indices(
+            pa.table({"value": column, "row": arrow(rows)}),
+            sort_keys=[("value", "descending" if descending else "ascending"), ("row", "ascending")],
+        )
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
+        raise InputError(f"keep {rule}: column {name!r} of type {column.type} has no order") from None
+    return order.to_numpy().astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Documents in priority order.
+
+    num_known : int
+        Documents of the reference set, whose rows come before the input's.
+    ids : pyarrow.Array
+        Of all rows.
+    rows : array of int64, shape (documents,)
+        Row of each rank.
+    num_tokens : array of int64, shape (documents,)
+        Of each rank.
+    """
+
+    num_known: int
+    ids: pa.Array
+    rows: np.ndarray
+    num_tokens: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Rank of each row."""
+        ranks = np.empty(len(self), np.int64)
+        ranks[self.rows] = np.arange(len(self))
+        return ranks
+
+    @property
+    def of_input(self) -> np.ndarray:
+        """Ranks of the input's documents, in input order."""
+        return self.ranks[self.num_known :]
+
+    def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
+        """Ids of some ranks; null where `null`."""
+        return self.ids.take(arrow(self.rows[ranks], null))
+
+
+def by_priority(
+    known: Sketches, sketches: Sketches, documents: Documents, reference: Documents | None, rule: str
+) -> Ranked:
+    """The documents of a reference set and of the input, from the best to the worst.
+
+    Raises
+    ------
+    InputError
+        If two documents of either have one id, the ids are of different types, or the column has no order.
+    """
+    ids = joined_ids(sketches, documents, "input")
+    if reference is not None:
+        known_ids = joined_ids(known, reference, "reference set")
+        ids, known_ids = _one_type(ids, known_ids, rows_only=reference.id_column is None)
+        ids = pa.concat_arrays([known_ids, ids]) if known.documents else ids
+    num_tokens = joined_num_tokens(sketches)
+    column = pa.chunked_array(sketches.column) if sketches.column else None
+    order = known.documents + rows_by_priority(rule, num_tokens, column)
+    rows = np.concatenate([np.arange(known.documents), order])
+    return Ranked(known.documents, ids, rows, np.concatenate([joined_num_tokens(known), num_tokens])[rows])
+
+
+def joined_ids(sketches: Sketches, documents: Documents, what: str) -> pa.Array:
+    """All ids as one array.
+
+    Raises
+    ------
+    InputError
+        If two documents have the same id.
+    """
+    if not sketches.ids:
+        return pa.nulls(0, pa.int64())
+    chunks = pa.chunked_array(alike(sketches.ids))
+    if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
+        chunks = chunks.cast(pa.large_string())
+    ids = chunks.combine_chunks()
+    documents.check_unique(ids, what)
+    return ids
+
+
+def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:
+    """Ids of the input and of the reference set as one type; a reference's row numbers may become strings.
+
+    Raises
+    ------
+    InputError
+        If one has integers and the other strings.
+    """
+    families = (
+        (pa.int64(), pa.types.is_integer),
+        (pa.large_string(), lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind)),
+        (pa.large_binary(), lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind)),
+    )
+    if len(known) == 0 or ids.type == known.type:
+        return ids, known if len(known) else pa.nulls(0, ids.type)
+    for common, belongs in families:
+        if belongs(ids.type) and belongs(known.type):
+            for kind in (common, pa.uint64()):
+                with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
+                    return ids.cast(kind), known.cast(kind)
+    if rows_only and pa.types.is_integer(known.type) and families[1][1](ids.type):
+        return ids, known.cast(ids.type)
+    raise InputError(f"ids of the input are {ids.type}, those of the reference set {known.type}; make them one type")
+
+
+# ----------------------------------------------------------------------------------------------------- representatives
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Documents that are taken for one, each group with a representative, its first document by priority.
+
+    same_tokens : array of int64, shape (documents,)
+        First rank with the same sequence of tokens; itself for documents without tokens.
+    representative : array of int64, shape (documents,)
+        The rank that stands for each: `same_tokens`; where nothing is verified, the first rank with the same keys.
+    all_keys : array
+        Keys of each rank, in host memory, where tables of results tell something of them; else empty.
+    ranks : array of int64, shape (representatives,)
+        Representatives with tokens, ascending.
+    keys, document_hashes : arrays, a row for each representative
+    pinned : array of bool, shape (representatives,)
+        Whether each is of the reference set.
+    """
+
+    same_tokens: np.ndarray
+    representative: np.ndarray
+    all_keys: np.ndarray | None
+    ranks: np.ndarray
+    keys: Any
+    document_hashes: np.ndarray
+    pinned: np.ndarray
+
+
+def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
+    """For each of some rows the place of the first one with the same words; in host memory."""
+    run = kernel(identical_kernel, runtime.backend)
+    return to_host(runtime.run(lambda: run(runtime.put(take_rows(words, rows)))))
+
+
+def representatives(ranked: Ranked, known: Sketches, sketches: Sketches, recipe: Recipe, runtime: Runtime) -> Groups:
+    """Exact duplicates as one; where nothing is verified, documents of one sketch."""
+    everyone, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
+    hashes, keys = joined_hashes(known, sketches), joined_keys(recipe, known, sketches)
+    same_tokens = everyone.copy()
+    same_tokens[present] = present[identical(hashes, ranked.rows[present], runtime)]
+    representative = same_tokens
+    if not recipe.verifies:
+        representative = everyone.copy()
+        representative[present] = present[identical(keys, ranked.rows[present], runtime)]
+    ranks = present[representative[present] == present]
+    rows = ranked.rows[ranks]
+    told = recipe.method.tells_pairs
+    return Groups(
+        same_tokens,
+        representative,
+        to_host(keys)[ranked.rows] if told else None,
+        ranks,
+        runtime.run(take_rows, keys, rows),
+        to_host(runtime.run(take_rows, hashes, rows)),
+        ranks < ranked.num_known,
+    )
+
+
+def without_known_pairs(groups: Groups, pairs: Pairs, runtime: Runtime) -> Pairs:
+    """The pairs of which not both are of the reference set."""
+    if not groups.pinned.any():
+        return pairs
+    pinned = runtime.put(groups.pinned)
+    return runtime.run(lambda: pairs.where(~(pinned[pairs.left] & pinned[pairs.right])))
+
+
+def unverified(groups: Groups, pairs: Pairs, recipe: Recipe, runtime: Runtime) -> Verified:
+    """The candidates as they are, where nothing is verified: their likeness stands for resemblance."""
+    assert groups.all_keys is not None
+    return Verified(pairs, runtime.put(recipe.method.likeness(groups.all_keys[groups.ranks], pairs.left, pairs.right)))
+
+
+# ---------------------------------------------------------------------------------------------------------- decisions
+
+
+class Decisions(NamedTuple):
+    """What becomes of each rank.
+
+    keeper : array of int64, shape (documents,)
+        Itself for a document that stays, else the kept one that stands for it.
+    resemblance : array of float64, shape (documents,)
+        To that one; NaN where it was not verified.
+    removed : array of bool, shape (representatives,)
+    verified : Verified
+        The pairs of representatives, in host memory.
+    """
+
+    keeper: np.ndarray
+    resemblance: np.ndarray
+    removed: np.ndarray
+    verified: Verified
+
+
+def decide(ranked: Ranked, groups: Groups, verified: Verified, recipe: Recipe, runtime: Runtime) -> Decisions:
+    """Who stays. Exact duplicates go to their representative if it stays, else where it goes, with its resemblance."""
+    number = len(groups.ranks)
+    chosen = runtime.run(choose_keepers, number, verified, recipe.cluster, groups.pinned, runtime.backend)
+    agreement = to_host(runtime.run(_resemblance_to, chosen, verified))
+    chosen = to_host(chosen)
+    keeper, resemblance = np.arange(len(ranked)), np.ones(len(ranked))
+    keeper[groups.ranks], resemblance[groups.ranks] = groups.ranks[chosen], agreement
+    keeper, resemblance = keeper[groups.representative], resemblance[groups.representative]
+    keeper[: ranked.num_known] = np.arange(ranked.num_known)
+    if not recipe.verifies:
+        resemblance = np.where(groups.same_tokens == groups.same_tokens[keeper], 1.0, np.nan)
+    pairs = Pairs(to_host(verified.pairs.left), to_host(verified.pairs.right))
+    host = Verified(pairs, to_host(verified.resemblance))
+    return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host)
+
+
+def _resemblance_to(chosen: Any, verified: Verified) -> Any:
+    """Resemblance of each row to the row chosen for it: 1 to itself, NaN where that pair was not verified."""
+    xp = array_module(chosen)
+    found = xp.where(chosen == xp.arange(len(chosen)), 1.0, np.nan)
+    left, right = verified.pairs.left, verified.pairs.right
+    for row, other in ((left, right), (right, left)):
+        named = chosen[row] == other
+        found[row[named]] = verified.resemblance[named]
+    return found
+
+
+def found_by(runtime: Runtime, recipe: Recipe, keys: Any) -> Candidates:
+    """All candidates, task by task where memory does not suffice for all tasks at once."""
+    from .engine.pieces import Numbers
+    from .methods.contract import merged
+
+    method, backend = recipe.method, runtime.backend
+
+    def collide(tasks: Numbers) -> Candidates:
+        return method.collide(keys, seed=recipe.seed, tasks=tasks.numbers, backend=backend)
+
+    return merged(list(runtime.map(collide, [Numbers(method.tasks())])))

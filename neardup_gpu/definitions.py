@@ -1,0 +1,154 @@
+"""What every result depends on: the version of the definitions, and the random constants drawn from a seed."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .errors import InputError, RecipeMismatchError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+DEFINITIONS = 2
+"""Version of the definitions of token, shingle, sketch and decision; raised when any of them changes a result."""
+
+METADATA_KEY = b"neardup_gpu"
+"""Where Parquet and Arrow files hold the recipe that made them, as JSON."""
+
+TELLING = {
+    "documents": "duplicate_of",
+    "pairs": "id_a",
+    "matches": "query_id",
+    "sketches": "num_tokens",
+    "frequencies": "token",
+}
+"""A column by which each kind of table that carries a recipe is known."""
+
+
+# ----------------------------------------------------------------------------------------------- what files hold of it
+
+
+def versions() -> dict[str, Any]:
+    """The version of the definitions and the hash of the Unicode table."""
+    from neardup_gpu.kernels._unicode_table import DIGEST
+
+    return {"definitions": DEFINITIONS, "unicode_table": DIGEST}
+
+
+def stored_settings(text: str | bytes, name: str) -> dict[str, Any]:
+    """The settings that a file holds as JSON of plain values; `name` says in errors where they were read.
+
+    Raises
+    ------
+    RecipeMismatchError
+        If they cannot be read.
+    """
+    try:
+        stored = json.loads(text)
+    except (ValueError, RecursionError):
+        raise unreadable(name) from None
+    if not isinstance(stored, dict) or any(isinstance(value, dict | list) for value in stored.values()):
+        raise unreadable(name)
+    return stored
+
+
+def checked_settings(text: str | bytes, name: str) -> dict[str, Any]:
+    """`stored_settings` that were written under the same definitions as these.
+
+    Raises
+    ------
+    RecipeMismatchError
+        If they cannot be read, or were written under other definitions or another Unicode table.
+    """
+    from .checks import shown
+
+    stored = stored_settings(text, name)
+    for key, here in versions().items():
+        found = stored.get(key)
+        if found is None:
+            raise unreadable(name)
+        if type(found) is not type(here) or found != here:
+            value = found[:60] if isinstance(found, str) else shown(found)
+            raise RecipeMismatchError(f"{name}: made under {key} {value}, this version has {here}; make it again")
+    return stored
+
+
+def settings_of(schema: pa.Schema, name: str) -> bytes:
+    """The JSON in an artefact's schema metadata.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    stored = (schema.metadata or {}).get(METADATA_KEY)
+    if stored is None:
+        raise InputError(f"{name}: holds no recipe; it was not written by neardup")
+    return stored
+
+
+def unreadable(name: str, why: str = "") -> RecipeMismatchError:
+    """The error for settings that cannot be read."""
+    return RecipeMismatchError(f"{name}: its recipe cannot be read{f' ({why})' if why else ''}; make it again")
+
+
+# --------------------------------------------------------------------------------------------------- random constants
+
+
+def mix64(z: int) -> int:
+    """SplitMix64's finaliser on Python integers."""
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+    return z ^ (z >> 31)
+
+
+def draw(seed: int, purpose: str, index: int) -> int:
+    """The random 64-bit integer of (seed, purpose, index): output `index` of SplitMix64 started from a key of the
+    first two."""
+    key = mix64(seed)
+    for byte in purpose.encode():
+        key = mix64(key ^ byte)
+    return mix64((key + (index + 1) * 0x9E3779B97F4A7C15) % 2**64)
+
+
+@cache
+def polynomial(seed: int, purpose: str) -> np.uint64:
+    """q of the first primitive polynomial x**64 + q among the draws for a purpose; about one in 64 is."""
+    import numpy as np
+
+    from neardup_gpu.kernels._gf2 import first_primitive
+
+    index = 0
+    while True:
+        block = [draw(seed, f"polynomial {purpose}", index + i) | 1 << 63 for i in range(64)]
+        found = first_primitive(np.array(block, np.uint64))
+        if found >= 0:
+            return np.uint64(block[found])
+        index += 64
+
+
+class Material(NamedTuple):
+    """The random constants that tokens, shingles and documents are fingerprinted by, as kernels take them.
+
+    tokens, shingles, bags : uint64
+        Moduli of Rabin fingerprints, one for each use, as a fingerprint of fingerprints must not reuse one.
+    documents : array of uint64, shape (2,)
+        Those of `document_hash`.
+    """
+
+    tokens: np.uint64
+    shingles: np.uint64
+    bags: np.uint64
+    documents: np.ndarray
+
+
+@cache
+def material(seed: int) -> Material:
+    """Draw the constants of a seed."""
+    import numpy as np
+
+    documents = np.array([polynomial(seed, "documents 0"), polynomial(seed, "documents 1")], np.uint64)
+    return Material(polynomial(seed, "tokens"), polynomial(seed, "shingles"), polynomial(seed, "bags"), documents)

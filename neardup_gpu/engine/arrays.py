@@ -1,0 +1,42 @@
+"""Arrays that may lie in host memory or on a GPU: brought together, taken from, joined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neardup_gpu.kernels._launch import array_module, out_of_memory
+
+from .choice import to_host
+
+
+def same_device(array: Any, *others: Any) -> tuple[Any, ...]:
+    """Other arrays where the first one is: in host memory, or on the GPU."""
+    if isinstance(array, np.ndarray):
+        return tuple(to_host(other) for other in others)
+    return tuple(array_module(array).asarray(other) for other in others)
+
+
+def take_rows(array: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, where it is."""
+    return array[same_device(array, rows)[0]]
+
+
+def concat_and_clear(arrays: list[Any], dtype: Any, width: int = 0) -> Any:
+    """One array of several, which are then forgotten; on the GPU if they all are and there is room.
+
+    `width` is the number of columns where there are no arrays; 0 for one dimension.
+    """
+    if not arrays:
+        return np.empty((0, width) if width else 0, dtype)
+    if any(isinstance(array, np.ndarray) for array in arrays):
+        arrays[:] = map(to_host, arrays)
+    try:
+        joined = array_module(arrays[0]).concatenate(arrays)
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        joined = np.concatenate(list(map(to_host, arrays)))
+    arrays.clear()
+    return joined

@@ -1,0 +1,230 @@
+"""Where kernels run: reference | cpu | gpu, chosen by argument, else NEARDUP_BACKEND, else by what is found here.
+
+A backend that was asked for by name runs or is refused, with the reason. Only the search for a GPU falls back, and it
+says so in one line wherever there is a sign of one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from .. import checks
+from ..errors import BackendUnavailableError, ParameterError
+from ..log import log
+from ..report import count
+from .memory import parse_size
+from .settings import BACKENDS
+from .threads import exclusive
+
+OLDEST = (8, 0)
+"""Least compute capability: kernels are compiled and tested for 8.0 (A100) and 9.0 (H100)."""
+
+OLDEST_CUPY = (14, 1)
+"""Before it, a sort that ran out of memory returned wrong values and raised nothing."""
+
+
+def resolve(backend: str | None, device: int | None = None, memory: int | str | None = None) -> str:
+    """Name of the backend to use.
+
+    Parameters
+    ----------
+    backend : "reference", "cpu" or "gpu", optional
+        Without it the environment variable NEARDUP_BACKEND decides; without both, "gpu" if `device` or `memory` is
+        given; else "gpu" if there is a usable one, else "cpu".
+    device, memory : optional
+        As in `Engine`.
+
+    Raises
+    ------
+    ParameterError
+        If there is no backend of that name, or it is not of the kind that the others are about.
+    BackendUnavailableError
+        If it was asked for by name and cannot run here.
+    """
+    checks.optional(checks.one_of, "backend", backend, BACKENDS)
+    if memory is not None:
+        parse_size(memory)
+    options = {"device": device, "memory": memory}
+    given = [f"{option} {value}" for option, value in options.items() if value is not None]
+    asked = backend or os.environ.get("NEARDUP_BACKEND") or ("gpu" if given else None)
+    if asked is None:
+        return _detected()
+    if asked not in BACKENDS:
+        raise ParameterError(f"backend {asked!r} is not one of {', '.join(BACKENDS)}")
+    if asked != "gpu" and given:
+        raise ParameterError(f"{given[0]} is for backend 'gpu', not {asked!r}; leave one of them out")
+    if asked == "gpu":
+        problem = _problem(device)
+        if problem is not None:
+            raise BackendUnavailableError(f"backend 'gpu': {problem}; or use backend 'cpu'")
+    return asked
+
+
+def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
+    """The function of a kernel file for a backend: its `reference`, `cpu` or `gpu`.
+
+    Where it runs on the host, array arguments may lie on a GPU all the same.
+    """
+    name = resolve(backend)
+    run = getattr(module, name)
+    if name == "gpu":
+        return run
+
+    def on_host(*arguments: Any) -> Any:
+        on_the_host = [to_host(a) if hasattr(a, "__cuda_array_interface__") else a for a in arguments]
+        with exclusive():
+            return run(*on_the_host)
+
+    return on_host
+
+
+def to_host(array: Any) -> np.ndarray:
+    """An array as NumPy's, in host memory."""
+    from neardup_gpu.kernels import _launch
+
+    return _launch.to_host(array)
+
+
+# ------------------------------------------------------------------------------------------------- is there a GPU?
+
+
+def _simulated() -> bool:
+    from neardup_gpu.kernels._launch import simulated
+
+    return simulated()
+
+
+@cache
+def _detected() -> str:
+    """ "gpu" if one is usable, else "cpu"; found out once, and said once, where there is a sign of a GPU."""
+    if find_spec("cupy") is None and _driver()[1] == 0:
+        return "cpu"
+    if _simulated():  # only by name
+        return "cpu"
+    problem = _problem(None)
+    if problem is None:
+        return "gpu"
+    log.warning("running on the CPU: %s", problem)
+    return "cpu"
+
+
+@cache
+def _driver() -> tuple[int, int]:
+    """(version of CUDA, number of GPUs) that the NVIDIA driver supports and shows; zeros where there is none.
+
+    Asked of its own library, so that neither CuPy nor a GPU is needed, in microseconds where there is no driver.
+    """
+    try:
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        version, devices = ctypes.c_int(0), ctypes.c_int(0)
+        library.cuDriverGetVersion(ctypes.byref(version))
+        if library.cuInit(0) == 0:
+            library.cuDeviceGetCount(ctypes.byref(devices))
+        return version.value, devices.value
+    except (OSError, AttributeError):
+        return 0, 0
+
+
+_forked = False  # from a process in which CUDA had been started, which cannot be started again then
+
+
+def _in_child() -> None:
+    global _forked
+    _forked = _forked or (_driver.cache_info().currsize > 0 and _driver()[1] > 0)
+    _detected.cache_clear()
+    _problem.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
+def _extra(version: int) -> str:
+    """How to install what a driver of that version of CUDA needs."""
+    if version == 0:
+        return "install 'neardup_gpu[cuda13]', or [cuda12] for an older driver"
+    return f"install 'neardup_gpu[cuda{13 if version >= 13000 else 12}]'"
+
+
+@cache
+def _problem(device: int | None) -> str | None:
+    """Why a GPU cannot be used, and what helps; None if it can. `device` is the current one, unless given."""
+    if device is not None and device < 0:
+        return f"device {device} is negative; devices are counted from 0"
+    if _simulated():
+        return None if not device else f"device {device}: the simulator has one device, 0"
+    if _forked:
+        return "this process was forked from one that had used CUDA; start it by the method 'spawn' or 'forkserver'"
+    version, _ = _driver()
+    no_driver = "there is no NVIDIA driver (no libcuda); install one"
+    packages = {"cupy": "CuPy", "numba_cuda": "numba-cuda"}
+    missing = [title for name, title in packages.items() if find_spec(name) is None]
+    if missing:
+        also = "" if version else "; nor is there an NVIDIA driver"
+        verb = "is" if len(missing) == 1 else "are"
+        return f"{' and '.join(missing)} {verb} not installed{also}; {_extra(version)}"
+    if not version:
+        return no_driver
+    try:
+        import cupy
+        from numba import cuda
+    except Exception as error:
+        return f"CuPy or numba-cuda cannot be imported ({_brief(error)}); {_extra(version)} anew"
+    if tuple(int(part) for part in cupy.__version__.split(".")[:2]) < OLDEST_CUPY:
+        return f"CuPy {cupy.__version__} sorts wrongly when memory runs out (cupy issue 9894); {_extra(version)} anew"
+    try:
+        number = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return _refused(error.status, _brief(error), version, cupy.cuda.runtime.runtimeGetVersion())
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    among = "" if visible is None else f" (CUDA_VISIBLE_DEVICES={visible})"
+    if device is not None and device >= number:
+        return f"device {device}: there {'is' if number == 1 else 'are'} {count(number, 'GPU')}, counted from 0{among}"
+    try:
+        chosen = cupy.cuda.Device(device)  # the current one for None
+        capability = (int(chosen.compute_capability[:-1]), int(chosen.compute_capability[-1]))
+        if capability < OLDEST:
+            return (
+                f"device {chosen.id} has compute capability {capability[0]}.{capability[1]}; "
+                f"{OLDEST[0]}.{OLDEST[1]} (A100) or later is needed"
+            )
+        if not cuda.is_available():
+            return f"numba-cuda lacks its compiler libraries; {_extra(version)}, which brings them"
+    except Exception as error:
+        return f"the GPU does not answer ({_brief(error)}); see nvidia-smi"
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:
+        return f"CuPy lacks its compiler ({_brief(error)}); {_extra(version)}, which brings it"
+    return None
+
+
+def _refused(status: int, text: str, driver: int, runtime: int) -> str:
+    """What it means that CUDA's runtime does not start."""
+    if status == 100:  # cudaErrorNoDevice
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        hint = "" if visible is None else f" that CUDA_VISIBLE_DEVICES={visible} shows"
+        return f"there is a driver, but no GPU{hint}; see nvidia-smi"
+    if status == 35:  # cudaErrorInsufficientDriver
+        needs = f"this CuPy is for CUDA {runtime // 1000}"
+        older = " or install 'neardup_gpu[cuda12]'" if driver >= 12000 else ""
+        return f"the driver is too old: it supports CUDA {_dotted(driver)}, {needs}; update the driver{older}"
+    return f"CUDA does not start ({text}); see nvidia-smi"
+
+
+def _dotted(version: int) -> str:
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def _brief(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip(" :=")]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,105 @@
+"""The contract of engines: where work runs.
+
+`Engine` (settings.py) says which; `Engine.start` gives a `Runtime`, which applies pure functions to independent pieces
+of work. A new place to run is a new file with a runtime, and a line in settings.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..data import Ragged
+    from .memory import Shares
+
+R = TypeVar("R")
+P = TypeVar("P", bound="Piece")
+
+
+class Piece(Protocol):
+    """Something to be computed on, independently of other pieces."""
+
+    @property
+    def num_bytes(self) -> int:
+        """How large it is; pieces of one kind that are as large need as much memory."""
+        ...
+
+    def split(self) -> Sequence[Any]:
+        """Smaller pieces that together are this one, in order; none if it cannot be divided."""
+        ...
+
+    def describe(self) -> str:
+        """What it is, for the message that it does not fit; empty if nothing can be said."""
+        ...
+
+
+class Rows(Protocol):
+    """An append-only spool of ragged uint64 rows; see `store.spool`."""
+
+    folder: Any
+    num_values: int
+
+    @property
+    def offsets(self) -> np.ndarray: ...
+    def append(self, rows: Ragged) -> None: ...
+    def gather(self, rows: np.ndarray) -> Ragged: ...
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *error: object) -> None: ...
+
+
+class Runtime(Protocol):
+    """Where a job runs while it runs, and what it may hold there."""
+
+    backend: str
+    shares: Shares
+
+    def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
+        """What a function gives for pieces, in order; for smaller pieces, one after another, where memory runs out.
+
+        The function has no effect but its result, as it may be called again.
+
+        Raises
+        ------
+        ResourceError
+            If a piece that cannot be divided does not fit.
+        """
+        ...
+
+    def run(self, function: Callable[..., R], *arguments: Any) -> R:
+        """What a function gives for something that cannot be divided."""
+        ...
+
+    def put(self, array: Any) -> Any:
+        """An array in the memory of the backend."""
+        ...
+
+    def keeps(self, num_bytes: int) -> bool:
+        """Whether so many more bytes of keys may stay where they are; else they have to go to host memory."""
+        ...
+
+    def spool(self, folder: Any, num_bytes: int | None = None) -> Any:
+        """An empty spool, of which `num_bytes` may lie in the backend's memory (its whole share, unless given)."""
+        ...
+
+    def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Ragged]]:
+        """Each batch of documents, and its text where the backend wants it."""
+        ...
+
+    def batch_bytes(self, shingling: str, bytes_a_document: int) -> int | None:
+        """Text to read at a time; None where the reader's own bound is right."""
+        ...
+
+    def release(self) -> None:
+        """Give memory that no array uses back, so that it can be divided anew."""
+        ...
+
+    def wait(self) -> None:
+        """Wait until all is done that was begun."""
+        ...
+
+    def describe(self) -> dict[str, Any] | None:
+        """What the report says of the device; None on the host."""
+        ...

@@ -1,0 +1,249 @@
+"""One GPU as a place to run: pinned staging of batches, a share of its memory, and halving where that runs out."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from ..data import Ragged
+from ..errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
+from ..log import log
+from ..report import size
+from ..store.spool import DeviceSpool
+from .contract import P, R
+from .memory import Shares, batch_bytes
+
+DEFAULT_SHARE = 0.8
+"""Of the GPU memory that is free when a job begins, what it may use unless told; the rest is for compiled code, for
+stacks and for others."""
+
+SIMULATED_MEMORY = 1 << 30
+"""What stands for the free memory in the simulator."""
+
+
+class GpuRuntime:
+    """A `Runtime` on one GPU.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes of its memory that may be used.
+    staging : Staging
+    device : dict
+        What report.json says of it.
+    """
+
+    def __init__(self, memory: int, staging: Any, device: dict[str, Any]) -> None:
+        self.backend, self.memory, self.shares = "gpu", memory, Shares.of_gpu(memory)
+        self._staging, self._device = staging, device
+        self._room = self.shares.keys
+        self._spools: list[DeviceSpool] = []
+        self._most_bytes: dict[type, int] = {}  # of a kind of piece, since memory ran out
+        self._batches = self._halvings = 0
+
+    def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
+        for whole in pieces:
+            waiting = [whole]
+            while waiting:
+                piece = waiting.pop()
+                smaller = piece.split()
+                if not smaller:
+                    yield self._whole(partial(run, piece), piece)
+                    continue
+                most = self._most_bytes.get(type(piece))
+                result = None
+                if most is None or piece.num_bytes <= most:
+                    result = self._attempt(partial(run, piece))
+                    if result is None:
+                        self._halved(piece)
+                if result is None:
+                    waiting += reversed(smaller)
+                else:
+                    yield result
+                    result = None  # the next one needs the room
+
+    def run(self, function: Callable[..., R], *arguments: Any) -> R:
+        return self._whole(partial(function, *arguments), None)
+
+    def _halved(self, piece: Any) -> None:
+        if self._halvings == 0:
+            log.info("GPU memory did not suffice for %s: such pieces are halved", size(piece.num_bytes))
+        self._halvings += 1
+        self._most_bytes[type(piece)] = max(1, piece.num_bytes // 2)
+
+    def _whole(self, run: Callable[[], R], piece: Any) -> R:
+        """What a function gives that cannot be divided; where memory runs out, again with all spools in their files."""
+        result = self._attempt(run)
+        if result is None:
+            for spool in self._spools:
+                spool.spill()
+            self.release()
+            result = self._attempt(run)
+        if result is not None:
+            return result
+        described = "" if piece is None else piece.describe()
+        if described:
+            raise ResourceError(
+                f"{described}, more than can be computed in {size(self.memory)} of GPU memory; "
+                "use backend='cpu', or allow more with memory=..."
+            )
+        raise too_little(self.memory)
+
+    def _attempt(self, run: Callable[[], R]) -> R | None:
+        """What `run` gives, which is not None; None if the GPU's memory did not suffice, and then all that is free is
+        given back."""
+        from neardup_gpu.kernels._launch import out_of_memory
+
+        try:
+            return run()
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+        # Only now does nothing hold on to the arrays of what failed.
+        gc.collect()
+        self.release()
+        return None
+
+    def put(self, array: Any) -> Any:
+        from neardup_gpu.kernels._launch import namespace
+
+        return namespace().asarray(array)
+
+    def keeps(self, num_bytes: int) -> bool:
+        if self._room >= num_bytes:
+            self._room -= num_bytes
+            return True
+        return False
+
+    def spool(self, folder: Any, num_bytes: int | None = None) -> DeviceSpool:
+        self._spools.append(DeviceSpool(folder, self.shares.spool if num_bytes is None else num_bytes))
+        return self._spools[-1]
+
+    def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Ragged]]:
+        for batch, text in self._staging.staged(batches, lambda batch: (batch.text.values, batch.text.offsets)):
+            self._batches += 1
+            yield batch, batch.text if text is None else Ragged(*text)
+
+    def batch_bytes(self, shingling: str, bytes_a_document: int) -> int:
+        return batch_bytes(self.memory, shingling, bytes_a_document)
+
+    def release(self) -> None:
+        if not _simulated():
+            import cupy
+
+            cupy.get_default_memory_pool().free_all_blocks()
+
+    def wait(self) -> None:
+        if not _simulated():
+            import cupy
+
+            cupy.cuda.get_current_stream().synchronize()
+
+    def describe(self) -> dict[str, Any]:
+        return {**self._device, "gpu_memory": self.memory, "batches": self._batches, "halvings": self._halvings}
+
+
+def _simulated() -> bool:
+    from neardup_gpu.kernels._launch import simulated
+
+    return simulated()
+
+
+@contextlib.contextmanager
+def on_gpu(device: int | None, wanted: int | None, slots: int) -> Iterator[GpuRuntime]:
+    """A runtime on one stream of one device, within a bound of memory.
+
+    Parameters
+    ----------
+    device : int or None
+        Its number; CuPy's current one for None.
+    wanted : int or None
+        Bytes of memory; `DEFAULT_SHARE` of what is free for None.
+    slots : int
+        Of `Staging`.
+    """
+    from neardup_gpu.kernels._launch import Staging
+
+    if _simulated():
+        memory = wanted or int(DEFAULT_SHARE * SIMULATED_MEMORY)
+        with _memory_in_words(memory), Staging(slots) as staging:
+            yield GpuRuntime(memory, staging, {"name": "Numba's simulator"})
+        return
+    import cupy
+
+    with (
+        cupy.cuda.Device(device) as chosen,
+        _limited(chosen, wanted) as memory,
+        _memory_in_words(memory),
+        cupy.cuda.Stream(non_blocking=True),
+        Staging(slots) as staging,
+    ):
+        yield GpuRuntime(memory, staging, describe_device(chosen.id))
+
+
+@contextlib.contextmanager
+def _memory_in_words(memory: int) -> Iterator[None]:
+    """Turn what CUDA and CuPy raise for want of memory into one line."""
+    from neardup_gpu.kernels._launch import out_of_memory
+
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, NeardupError) or not out_of_memory(error):
+            raise
+        raise too_little(memory) from error
+
+
+def too_little(memory: int) -> ResourceError:
+    """The error for a GPU whose memory is too small."""
+    return ResourceError(
+        f"{size(memory)} of GPU memory do not suffice; use backend='cpu', or allow more with memory=..."
+    )
+
+
+@contextlib.contextmanager
+def _limited(chosen: Any, wanted: int | None) -> Iterator[int]:
+    """Bytes that CuPy may give to a job on a device; when the job ends, its bound is what it was."""
+    import cupy
+    from numba import cuda
+
+    cupy.cuda.runtime.free(0)  # makes the device's primary context, which Numba then takes too
+    if cuda.get_current_device().id != chosen.id:
+        raise BackendUnavailableError(
+            f"device {chosen.id}: Numba uses another device in this thread; close its context, or use another thread"
+        )
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    free, total = cupy.cuda.runtime.memGetInfo()
+    if wanted is not None and wanted > free:
+        raise ParameterError(
+            f"memory {size(wanted)}: {size(free)} of {size(total)} are free on device {chosen.id}; ask for less"
+        )
+    memory = wanted or int(DEFAULT_SHARE * free)
+    before = pool.get_limit()
+    held = pool.total_bytes()
+    if before:  # CUPY_GPU_MEMORY_LIMIT, or the caller
+        memory = max(1, min(memory, before - held))
+    pool.set_limit(size=held + memory)
+    try:
+        yield memory
+    finally:
+        pool.set_limit(size=before)
+        pool.free_all_blocks()
+
+
+def describe_device(number: int | None = None) -> dict[str, Any]:
+    """Name, number, compute capability and memory of a GPU: the current one, unless given."""
+    import cupy
+
+    chosen = cupy.cuda.Device(number)
+    properties = cupy.cuda.runtime.getDeviceProperties(chosen.id)
+    return {
+        "name": properties["name"].decode("utf-8", "replace"),
+        "number": chosen.id,
+        "compute_capability": f"{properties['major']}.{properties['minor']}",
+        "memory": int(properties["totalGlobalMem"]),
+    }

@@ -1,0 +1,94 @@
+"""Sizes of memory, and how the memory of a runtime is shared among what it holds."""
+
+from __future__ import annotations
+
+import numbers
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .. import checks
+from ..errors import ArgumentTypeError, ParameterError
+
+HOST_BYTES = 16 << 20
+"""Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
+
+BATCH_BYTES = 256 << 20
+"""Most text in a batch on a GPU: larger ones cost memory, and kernels have enough to do with this."""
+
+TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36}
+"""GPU memory that a byte of text needs while its batch is computed, at most, by the kind of shingling.
+
+Beside the slots of `Staging` (three of at most twice the batch and its offsets), for up to one token in two bytes:
+
+    tokens      1 for a copy, 1/2 for where documents and groups of bytes begin, 4 for fingerprints
+    shingles    4 for tokens and 4 for shingles; bags up to 24 more while all are sorted by document and value: 4 a
+                shingle for its row, 12 for its place, copies and the other buffer of the sort 32
+    the rest    goes to blocks of memory that do not fit
+
+Text of more tokens than that (ligatures that stand for phrases) may exceed it: then the batch is halved.
+"""
+
+ROW_BYTES = 128
+"""What a document counts in a batch beside its text; see `Documents.batches`."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How many bytes each kind of thing may take.
+
+    keys : int
+        Keys and document hashes kept on the GPU; beyond it they go to host memory. To join them takes as much.
+    spool : int
+        Shingles kept on the GPU; beyond it they go to a file.
+    sets : int
+        Sets of candidates held and compared at once.
+    sorted : int
+        Shingles made into sets at once; on a GPU to sort them takes about eight times as much.
+    """
+
+    keys: int
+    spool: int
+    sets: int
+    sorted: int
+
+    @classmethod
+    def of_host(cls) -> Shares:
+        """Those of host memory."""
+        return cls(keys=0, spool=0, sets=HOST_BYTES, sorted=HOST_BYTES)
+
+    @classmethod
+    def of_gpu(cls, memory: int) -> Shares:
+        """Those of some bytes of a GPU's memory."""
+        return cls(keys=memory // 4, spool=memory // 16 * 7, sets=max(1, memory // 16), sorted=max(8, memory // 64))
+
+
+def batch_bytes(memory: int, shingling: str, bytes_a_document: int) -> int:
+    """Text to read at a time for a GPU of so much memory.
+
+    Each document counts `ROW_BYTES` more, so what it needs beside its text is covered by that.
+    """
+    needed = 7 + max(TEXT_BYTES[shingling], -(-(192 + bytes_a_document) // ROW_BYTES))
+    return max(1, min(BATCH_BYTES, memory // 4 // needed))
+
+
+def parse_size(value: Any, name: str = "memory") -> int:
+    """A number of bytes: 8000000000, "8GB", "8 GB", "7.5GiB", "8G".
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If it is none.
+    """
+    how = "write 20GB, 20GiB or a number of bytes"
+    if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
+        raise ArgumentTypeError(f"{name}: {checks.shown(value)} is no size; {how}")
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b|bytes)?\s*", str(value), re.IGNORECASE)
+    if found is None or len(found[1]) > 30:
+        raise ParameterError(f"{name} {checks.shown(value)} is not a size; {how}")
+    number, unit, binary = found.groups()
+    power = "kmgt".index(unit.lower()) + 1 if unit else 0
+    parsed = int(float(number) * (1024 if binary else 1000) ** power) if unit else int(float(number))
+    if parsed < 1:
+        raise ParameterError(f"{name} {checks.shown(value)} is nothing; {how}")
+    return parsed

@@ -1,0 +1,94 @@
+"""Pieces of work: runs of documents, of rows and of pairs, which are halved where memory runs out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..report import shorten, size
+from .memory import ROW_BYTES
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Rows `first` to `last` of something, of which each has a weight in bytes.
+
+    Parameters
+    ----------
+    ends : array of int64, shape (rows + 1,)
+        Bytes before each row.
+    first, last : int
+        A run of rows; the last one excluded.
+    ids : pyarrow.Array, optional
+        For messages: of documents, their ids; their text then is `ends` less `ROW_BYTES` a row.
+    """
+
+    ends: np.ndarray
+    first: int
+    last: int
+    ids: Any = None
+
+    @classmethod
+    def of_documents(cls, offsets: np.ndarray, ids: Any) -> Span:
+        """All documents of a batch, whose texts begin at `offsets`."""
+        return cls(offsets - offsets[0] + ROW_BYTES * np.arange(len(offsets)), 0, len(offsets) - 1, ids)
+
+    @classmethod
+    def of_sizes(cls, sizes: np.ndarray) -> Span:
+        """All rows of something of these sizes, int64."""
+        return cls(np.concatenate([[0], np.cumsum(sizes)]), 0, len(sizes))
+
+    @property
+    def num_bytes(self) -> int:
+        return int(self.ends[self.last] - self.ends[self.first])
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.first, self.last)
+
+    def split(self) -> list[Span]:
+        """Two halves of about as many bytes; none of a single row."""
+        if self.last - self.first <= 1:
+            return []
+        middle = int(np.searchsorted(self.ends, (self.ends[self.first] + self.ends[self.last]) // 2))
+        middle = min(max(middle, self.first + 1), self.last - 1)
+        return [Span(self.ends, *bounds, self.ids) for bounds in ((self.first, middle), (middle, self.last))]
+
+    def describe(self) -> str:
+        if self.ids is None:
+            return ""
+        text = self.num_bytes - ROW_BYTES * (self.last - self.first)
+        return f"document {shorten(repr(self.ids[self.first].as_py()), 60)}: {size(text)} of text"
+
+
+def spans(weights: np.ndarray, most: int) -> list[tuple[int, int]]:
+    """Runs of rows of about `most` bytes, in order: (first row, last row + 1) of each.
+
+    A run ends where the sum of all weights so far passes a multiple of `most`.
+    """
+    marks = np.cumsum(weights) // max(1, most)
+    if len(marks) == 0:
+        return []
+    breaks = np.flatnonzero(marks[1:] != marks[:-1]) + 1
+    return list(zip([0, *breaks.tolist()], [*breaks.tolist(), len(marks)], strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Some numbers, of pairs or of tasks: an array or a range."""
+
+    numbers: Any
+
+    @property
+    def num_bytes(self) -> int:
+        return 16 * len(self.numbers)
+
+    def split(self) -> list[Numbers]:
+        """Two halves; none of a single number."""
+        half = len(self.numbers) // 2
+        return [Numbers(self.numbers[:half]), Numbers(self.numbers[half:])] if half else []
+
+    def describe(self) -> str:
+        return ""

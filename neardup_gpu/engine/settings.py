@@ -1,0 +1,119 @@
+"""`Engine`: where a job runs, as a setting; `Engine.start` makes it a `Runtime`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .. import checks
+from ..settings import setting
+
+if TYPE_CHECKING:
+    from .contract import Runtime
+
+BACKENDS = ("reference", "cpu", "gpu")
+"""The same kernels three times: by their definition, on all cores, on a GPU. None changes a result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """Where a job runs. Changes no result.
+
+    Parameters
+    ----------
+    backend : "reference", "cpu" or "gpu", default None
+        Unless given, what NEARDUP_BACKEND says, else "gpu" if there is a usable one, else "cpu".
+    device : int, default None
+        Number of the GPU, among those that CUDA_VISIBLE_DEVICES shows; CuPy's current one unless given.
+    memory : int or str, default None
+        Bytes of GPU memory to use, or a size such as "20GB"; four fifths of what is free unless given.
+    threads : int, default None
+        All processors unless given.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a value is out of its range or of another type.
+
+    Examples
+    --------
+    >>> Engine(backend="cpu", threads=4)
+    Engine(backend='cpu', device=None, memory=None, threads=4)
+    """
+
+    backend: str | None = setting(None, "Where to run: reference, cpu or gpu.", metavar="NAME")
+    device: int | None = setting(None, "Number of the GPU, counted from 0.", metavar="N")
+    memory: int | str | None = setting(None, "GPU memory to use, such as 20GB.", metavar="SIZE", flag="--gpu-memory")
+    threads: int | None = setting(None, "Processors to use.", metavar="N")
+
+    def __post_init__(self) -> None:
+        checks.optional(checks.one_of, "backend", self.backend, BACKENDS)
+        device = checks.optional(checks.integer, "device", self.device, 0, hint="devices are counted from 0")
+        threads = checks.optional(checks.integer, "threads", self.threads, 1)
+        if self.memory is not None:
+            from .memory import parse_size
+
+            parse_size(self.memory)
+        object.__setattr__(self, "device", device)
+        object.__setattr__(self, "threads", threads)
+
+    def resolve(self) -> str:
+        """Name of the backend that it runs on.
+
+        Raises
+        ------
+        ParameterError
+            If the other settings are not for that backend.
+        BackendUnavailableError
+            If it was asked for by name and cannot run here.
+        """
+        from .choice import resolve
+
+        return resolve(self.backend, self.device, self.memory)
+
+    @contextlib.contextmanager
+    def start(self, slots: int = 3) -> Iterator[Runtime]:
+        """Run a job in the block, alone in this process, on the threads that were asked for.
+
+        Parameters
+        ----------
+        slots : int, default 3
+            Batches that are on their way to a GPU at once.
+
+        Raises
+        ------
+        ParameterError, BackendUnavailableError
+            As `resolve`; and where there is not so much memory.
+        ResourceError
+            If memory does not suffice for what the job does in the block.
+        """
+        from .memory import parse_size
+        from .threads import on_threads
+
+        name = self.resolve()
+        with on_threads(self.threads):
+            if name == "gpu":
+                from .gpu import on_gpu
+
+                wanted = None if self.memory is None else parse_size(self.memory)
+                with on_gpu(self.device, wanted, slots) as runtime:
+                    yield runtime
+            else:
+                from .host import HostRuntime
+
+                yield HostRuntime(name)
+
+
+def as_engine(value: Any) -> Engine:
+    """An engine, which may be given as "auto" or by the name of a backend.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If it is neither.
+    """
+    if isinstance(value, str):
+        return Engine(backend=None if checks.one_of("engine", value, ("auto", *BACKENDS)) == "auto" else value)
+    return checks.instance("engine", value, Engine)

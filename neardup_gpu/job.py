@@ -1,0 +1,278 @@
+"""The job: find the near-duplicates among documents and decide which to keep.
+
+`decide` reads as the method section of a paper: sketch, rank, collapse, collide, verify, decide, check, tabulate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import checks
+from .decisions import (
+    by_priority,
+    decide,
+    found_by,
+    keep_column,
+    representatives,
+    unverified,
+    without_known_pairs,
+)
+from .documents import Documents, open_documents
+from .documents.skipped import MAX_DOCUMENT_BYTES
+from .engine.clock import Clock, Progress, with_bars
+from .engine.settings import Engine, as_engine
+from .errors import InputError
+from .recall import Run, check_recall
+from .recipe import Recipe, choose_recipe
+from .result import Result
+from .sketching import Sketcher, Sketches, no_documents, num_rows
+from .store.artefacts import write_report, write_result
+from .store.outputs import new_folder
+from .tables import all_skipped, report_of, tabulate
+from .verification import verify_spooled
+
+if TYPE_CHECKING:
+    from .methods.contract import Method
+    from .methods.frequencies import Frequencies
+
+
+@with_bars
+def dedup(
+    source: Any = None,
+    *,
+    texts: Any = None,
+    text_columns: str | list[str] | None = None,
+    id_column: str | None = None,
+    html: bool = False,
+    glob: str | None = None,
+    on_error: str = "stop",
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    against: Any = None,
+    method: str | Method = "minhash",
+    threshold: float | None = None,
+    shingle_size: int = 5,
+    shingling: str = "set",
+    bucket_limit: int | None = None,
+    seed: int = 1,
+    keep: str = "first",
+    cluster: str = "greedy",
+    recipe: Recipe | None = None,
+    frequencies: Frequencies | str | Path | None = None,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    engine: str | Engine = "auto",
+    temp_dir: str | Path | None = None,
+    batch_bytes: int | None = None,
+    check: int = 200,
+    progress: Progress | bool | None = None,
+) -> Result:
+    """Find the near-duplicates among documents and decide which to keep.
+
+    Parameters
+    ----------
+    source : path, URI, glob, list of them, or a table, default None
+        See `open_documents`.
+    texts : list of str, array or Series of strings, default None
+        The texts themselves, instead of `source`; their ids are row numbers.
+    text_columns : str or list of str, default None
+        The columns of text; found by their names unless given.
+    id_column : str, default None
+        The column of ids; without one, ids are row numbers or relative paths.
+    html : bool, default False
+        The text is HTML, of which what a reader sees is taken.
+    glob : str, default None
+        Which files of a folder to read, such as "*.py".
+    on_error : "stop" or "skip", default "stop"
+        Whether a row that cannot be read stops the job, or is listed and left out.
+    max_document_bytes : int, default 1 GiB
+        A longer document counts as one that cannot be read.
+    against : like `source`, default None
+        A reference set: what resembles it is removed, it is left untouched.
+    method : MinHash, SimHash or a name of one, default "minhash"
+        How candidates are found.
+    threshold : float in (0, 1], default None
+        Least resemblance of a removed document to the kept one. Unless given, 0.8; by simhash nothing is verified then:
+        the distance decides.
+    shingle_size : int from 1 to 64, default 5
+        Tokens in a shingle.
+    shingling : "set", "bag" or "circular", default "set"
+        See `Shingles`.
+    bucket_limit : int, default None
+        Most documents of a bucket that are all compared with one another; the method's own unless given.
+    seed : int in [0, 2**64), default 1
+        All random constants are drawn from it.
+    keep : str, default "first"
+        Which document of a group stays: "first" in input order, the "longest", or the first by a column, as "date",
+        "date:asc" or "date:desc".
+    cluster : "greedy" or "components", default "greedy"
+        See `Recipe`.
+    recipe : Recipe, default None
+        A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit, seed, keep and cluster.
+    frequencies : Frequencies or path of such, default None
+        For simhashes weighted by "tfidf"; those of the documents (of `against` too) unless given.
+    output : path, default None
+        A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears whole or not at all.
+    overwrite : bool, default False
+        Replace what is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    temp_dir : path, default None
+        Where shingles wait for verification, 8 bytes each; beside `output`, else the system's temporary folder. With a
+        GPU they wait in its memory, as far as they fit there.
+    batch_bytes : int, default None
+        Text read at a time. Changes no result. Unless given, 16 MiB; with a GPU what its memory allows, up to 256 MiB.
+    check : int, default 200
+        Documents sampled for the check of recall; 0 for none.
+    progress : bool or callable, default None
+        True shows bars, on stderr or in a notebook. A function is called with a stage's name, what is done and of how
+        much, or None where that is not known: documents, pairs or fingerprints. Where files do not say how many
+        documents they hold, the number is estimated from the bytes read so far. The log says a line a stage either way.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    NeardupError
+        See `errors`: input that cannot be read, output that cannot be written, impossible settings.
+
+    Notes
+    -----
+    Memory: a few hundred bytes a document and some batches, whatever the length of the text. Time: two passes over
+    the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
+
+    Examples
+    --------
+    >>> texts = ["to be or not to be that is the question"] * 2 + ["whether it is nobler in the mind to suffer"]
+    >>> dedup(texts=texts).removed.column("duplicate_of").to_pylist()
+    [0]
+    """
+    output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
+    temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
+    batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
+    check = checks.integer("check", check, hint="0 turns the check of recall off")
+    recipe = choose_recipe(
+        recipe,
+        method=method,
+        threshold=threshold,
+        shingle_size=shingle_size,
+        shingling=shingling,
+        bucket_limit=bucket_limit,
+        seed=seed,
+        keep=keep,
+        cluster=cluster,
+    )
+    clock, engine = Clock(progress), as_engine(engine)
+    recipe, statistics = recipe.with_statistics(frequencies)
+    engine.resolve()  # before anything is opened
+    column, _ = keep_column(recipe.keep)
+    reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
+    reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
+    reading["other_columns"] = [column] if column else []
+    documents = open_documents(source, texts=texts, **reading)
+    reference = None if against is None else _open_reference(against, reading)
+    with contextlib.ExitStack() as stack:
+        runtime = stack.enter_context(engine.start())
+        folder = None
+        if output is not None:
+            folder = stack.enter_context(new_folder(output, overwrite, files_read(documents, reference, frequencies)))
+        if folder is not None and not documents.rewindable:
+            raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
+        documents.check_ids_early("input")
+        if reference is not None:
+            reference.check_ids_early("reference set")
+        place = temp_dir or folder
+        first_pass = None
+        if recipe.method.needs_statistics and statistics is None:
+            first_pass = stack.enter_context(contextlib.closing(recipe.method.first_pass(runtime, place)))
+        spool = None
+        if recipe.verifies:
+            spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
+        sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
+        result = run(documents, reference, sketcher, check)
+        if folder is not None:
+            with clock.stage("write"):
+                write_result(folder, result, documents)
+        result.report["seconds"] = clock.elapsed
+        if folder is not None:
+            write_report(folder, result.report)
+    return result
+
+
+def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, check: int) -> Result:
+    """Everything but writing."""
+    runtime, clock, spool = sketcher.runtime, sketcher.clock, sketcher.spool
+    known, sketches = sketch_all(documents, reference, sketcher)
+    recipe = sketcher.recipe  # which names its statistics by now
+    with clock.stage("collide"):
+        ranked = by_priority(known, sketches, documents, reference, recipe.keep)
+        groups = representatives(ranked, known, sketches, recipe, runtime)
+        runtime.release()
+        candidates = found_by(runtime, recipe, groups.keys)
+        candidates = candidates._replace(pairs=without_known_pairs(groups, candidates.pairs, runtime))
+    if recipe.verifies:
+        with clock.stage("verify"):
+            rows = ranked.rows[groups.ranks]
+            wanted = spool, rows, candidates.pairs, recipe.threshold
+            verified = runtime.run(verify_spooled, *wanted, clock, runtime)
+    else:
+        verified = unverified(groups, candidates.pairs, recipe, runtime)
+    with clock.stage("decide"):
+        decisions = decide(ranked, groups, verified, recipe, runtime)
+    sampled = None
+    if check and recipe.verifies:
+        with clock.stage("check"):
+            facts = Run(rows, groups, decisions, candidates)
+            sampled = runtime.run(check_recall, facts, spool, recipe, check, clock, runtime)
+    with clock.stage("decide"):
+        tables = tabulate(ranked, groups, decisions, recipe, documents, reference)
+        about = ranked, groups, candidates, decisions, sketches
+        report = report_of(*about, recipe, runtime, documents, reference, sampled)
+    return Result(
+        documents=tables.documents,
+        pairs=tables.pairs,
+        report={**report, "timings": clock.seconds},
+        recipe=recipe,
+        frequencies=sketcher.statistics,
+        skipped=all_skipped(documents, reference),
+        sources=(documents, reference),
+    )
+
+
+def sketch_all(documents: Documents, reference: Documents | None, sketcher: Sketcher) -> tuple[Sketches, Sketches]:
+    """Sketches of the reference set, if there is one, and of the input."""
+    column, _ = keep_column(sketcher.recipe.keep)
+    total = partial(num_rows, [documents] if reference is None else [reference, documents])
+    known = Sketches()
+    with sketcher.clock.stage("sketch"):
+        if reference is not None:
+            known = sketcher.sketch(reference, total=total)
+        sketches = sketcher.sketch(documents, column=column, before=known.documents, total=total)
+    if sketches.documents == 0:
+        raise no_documents(documents)
+    sketcher.finish(sketches)  # of the reference set too, whose keys come first
+    return known, sketches
+
+
+def files_read(
+    documents: Documents, reference: Documents | None, frequencies: Frequencies | str | Path | None
+) -> list[str]:
+    """All files on this machine that a job reads."""
+    files = documents.local_files + ([] if reference is None else reference.local_files)
+    return [*files, str(frequencies)] if isinstance(frequencies, (str, Path)) else files
+
+
+def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
+    """A reference set, read like the input; where it is text files, which have no columns, those are left out."""
+    try:
+        return open_documents(against, **reading)
+    except InputError:
+        with contextlib.suppress(InputError):
+            files = open_documents(against, **reading | {"text_columns": None, "id_column": None})
+            if files.format == "text":
+                return files
+        raise

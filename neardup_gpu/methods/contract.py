@@ -1,0 +1,233 @@
+"""The contract of methods: what a file in this folder says of a way to find candidates.
+
+A method is a frozen dataclass of settings. Nobody inherits; `METHODS` names all that there are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+
+    from ..data import Pairs, Ragged
+
+
+class Candidates(NamedTuple):
+    """Pairs that a method proposes, and what the bucket limit left out.
+
+    pairs : Pairs
+    large_buckets : int
+        Buckets of more than `bucket_limit` documents, over all tables.
+    uncompared_pairs : int
+        Pairs inside them that the limit left out, counted table by table.
+    """
+
+    pairs: Pairs
+    large_buckets: int
+    uncompared_pairs: int
+
+
+def merged(parts: Sequence[Candidates]) -> Candidates:
+    """The candidates of several tasks as one."""
+    if len(parts) == 1:
+        return parts[0]
+    from ..data import Pairs
+    from ..engine.choice import to_host
+
+    left, right = ([to_host(getattr(part.pairs, side)) for part in parts] for side in ("left", "right"))
+    large, uncompared = (sum(part[at] for part in parts) for at in (1, 2))
+    import numpy as np
+
+    return Candidates(Pairs.from_unsorted(np.concatenate(left), np.concatenate(right)), large, uncompared)
+
+
+class Estimate(NamedTuple):
+    """Estimates of pairs and their 99% intervals: float64, shape (pairs,).
+
+    Each interval is a pair's own; see `theory.mean_interval`.
+    """
+
+    estimate: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Statistics(Protocol):
+    """What a method has to know of all documents before it can sketch one, such as document frequencies."""
+
+    @property
+    def digest(self) -> str:
+        """What stands for it in a recipe."""
+        ...
+
+    def write(self, file: Any) -> None:
+        """Write it to a new file."""
+        ...
+
+
+class FirstPass(Protocol):
+    """Buffer for a method that needs statistics of all documents: what it keeps of each until they are known."""
+
+    def measure(self, elements: Ragged, backend: str) -> Any:
+        """What is kept of some documents; has no effect."""
+        ...
+
+    def add(self, measured: Any) -> None:
+        """Keep it."""
+        ...
+
+    def finish(self, method: Any, seed: int, report: Any) -> tuple[Statistics, np.ndarray]:
+        """The statistics of all documents, and the sketch of each, in host memory."""
+        ...
+
+    def close(self) -> None:
+        """Forget everything."""
+        ...
+
+
+class Method(Protocol):
+    """How documents are summarised, and how those summaries make pairs candidates.
+
+    A sketch is what is stored of a document. Its keys are what collisions compare; they are kept in memory for every
+    document, so they are small. `seed` is the recipe's.
+    """
+
+    name: ClassVar[str]
+    usual_threshold: ClassVar[float | None]
+    """Threshold where none is given; None if candidates need not be verified."""
+
+    tells_pairs: ClassVar[bool]
+    """Whether `pair_columns` tells anything."""
+
+    bucket_limit: int
+    bucket_probe: int
+
+    @property
+    def elements(self) -> str:
+        """What it sketches: "tokens" or "shingles"."""
+        ...
+
+    @property
+    def key_columns(self) -> int:
+        """Columns of the keys; 0 where they have one dimension."""
+        ...
+
+    @property
+    def device_bytes(self) -> int:
+        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
+        ...
+
+    @property
+    def sorts_elements(self) -> bool:
+        """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
+        ...
+
+    def settled(self, threshold: float | None) -> Self:
+        """The method with everything decided that depends on the threshold.
+
+        Raises
+        ------
+        ParameterError
+            If it needs a threshold, or cannot reach one.
+        """
+        ...
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with some settings changed."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """All settings, as plain values."""
+        ...
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """What `describe` described."""
+        ...
+
+    def sketching(self) -> dict[str, Any]:
+        """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
+        ...
+
+    def with_statistics(self, given: Any, seed: int) -> tuple[Self, Statistics | None]:
+        """The method that uses these statistics (an object or a path to one), and the statistics.
+
+        Raises
+        ------
+        ParameterError, RecipeMismatchError
+            If it has no use for them, needs others, or names some that were not given.
+        """
+        ...
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether it has to know something of all documents before it can sketch one."""
+        ...
+
+    def first_pass(self, runtime: Any, folder: Any) -> FirstPass:
+        """The buffer for a pass over all documents that counts these statistics."""
+        ...
+
+    def sketch(self, elements: Ragged, *, seed: int, statistics: Any = None, backend: str | None = None) -> Any:
+        """Summarise each row of elements: an array with a row for each."""
+        ...
+
+    def keys(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
+        """What collisions compare: uint64, shape (rows,) or (rows, key_columns)."""
+        ...
+
+    def tasks(self) -> Sequence[int]:
+        """Numbers of the independent tasks that together find all collisions."""
+        ...
+
+    def collide(
+        self,
+        keys: Any,
+        *,
+        seed: int,
+        present: Any = None,
+        tasks: Sequence[int] | None = None,
+        backend: str | None = None,
+    ) -> Candidates:
+        """The candidates that some tasks find; all, unless given. Rows are in priority order, the best first."""
+        ...
+
+    def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
+        ...
+
+    def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
+        """How alike the keys of pairs of rows are, from 0 to 1, where nothing is verified."""
+        ...
+
+    def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
+        """What result tables say of pairs of rows beside their resemblance."""
+        ...
+
+    def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
+        """Estimated resemblance of pairs of sketched rows."""
+        ...
+
+    def expected_recall(self, threshold: float | None) -> float | None:
+        """Share of the pairs exactly at the threshold that become candidates; None where theory does not say."""
+        ...
+
+    def schema(self) -> dict[str, pa.DataType]:
+        """Columns of a sketch file beside id, num_tokens and document_hash."""
+        ...
+
+    def column_bits(self) -> dict[str, int]:
+        """Bits of the values of columns that use fewer than their type has."""
+        ...
+
+    def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
+        """The arrays of these columns, a row for each document."""
+        ...
+
+    def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """(sketches, keys) of what `to_columns` made."""
+        ...

@@ -1,0 +1,388 @@
+"""Min-hash: resemblance by linear permutations, supershingles, and pair tables under a filter [k, s, r]."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from .. import checks, theory
+from ..definitions import draw, polynomial
+from ..errors import ParameterError
+from ..settings import setting
+from .contract import Candidates, Estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from ..data import Ragged
+
+MOST_SAMPLES = 100_000
+"""Of a signature: one takes 400 kB then, and more would be a mistake."""
+
+MOST_TABLES = 5000
+"""Pair tables of a filter: each sorts all documents."""
+
+
+class Filter(NamedTuple):
+    """[k, s, r]: two documents are candidates when at least r of their k supershingles of s samples each agree."""
+
+    k: int
+    s: int
+    r: int
+
+    @property
+    def samples(self) -> int:
+        """Min-hash samples that the filter needs: k s."""
+        return self.k * self.s
+
+    @property
+    def tables(self) -> int:
+        """Pair tables: one for each r-subset of the k supershingles."""
+        return math.comb(self.k, self.r)
+
+    def __str__(self) -> str:
+        return f"{self.k},{self.s},{self.r}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinHash:
+    """Candidates are pairs of which at least r of k supershingles of s min-hash samples each agree.
+
+    Parameters
+    ----------
+    filter : str or tuple, default None
+        [k, s, r] by name ("altavista", "bands", "bing"), as "20,7,1" or as a tuple. If neither this nor k and s are
+        given, it is chosen for the recipe's threshold.
+    k, s, r : int, default None
+        The same, one by one. r is 1 unless given.
+    recall : float in (0, 1), default 0.99
+        Share of the pairs at the threshold to find, where the filter is chosen.
+    bits : 32 or 64, default 32
+        Length of a min-hash sample.
+    supershingle_bits : 64 or 16, default 64
+        Length of a supershingle; 16 by the name "bing".
+    bucket_limit, bucket_probe : int, default 64 and 16
+        In a bucket of a pair table with more than `bucket_limit` documents, each is compared with the first
+        `bucket_probe` by priority only.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a value is out of its range or of another type.
+
+    Examples
+    --------
+    >>> MinHash(k=20, s=7).filter
+    Filter(k=20, s=7, r=1)
+    >>> round(MinHash(filter="altavista").expected_recall(0.95), 3)
+    0.895
+    """
+
+    filter: Any = setting(None, "Filter: a name (altavista, bands, bing) or k,s,r.", metavar="K,S,R")
+    k: int | None = setting(None, "Supershingles of a document.", flag="")
+    s: int | None = setting(None, "Samples of a supershingle.", flag="")
+    r: int | None = setting(None, "Supershingles that have to agree.", flag="")
+    recall: float | None = setting(None, "Share of the pairs at the threshold to find; 0.99 is usual.", metavar="X")
+    bits: int = setting(32, "Bits of a min-hash sample: 32 or 64.", metavar="L")
+    supershingle_bits: int = setting(64, "Bits of a supershingle: 64 or 16.", metavar="L")
+    bucket_limit: int = setting(64, "Most documents of a bucket that are all compared.", metavar="N")
+    bucket_probe: int = setting(16, "Documents that those of a larger bucket are compared with.", metavar="N")
+
+    name: ClassVar[str] = "minhash"
+    tells_pairs: ClassVar[bool] = False
+    usual_threshold: ClassVar[float | None] = 0.8
+    elements: ClassVar[str] = "shingles"
+    sorts_elements: ClassVar[bool] = False
+    needs_statistics: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        plain: dict[str, Any] = {
+            "bits": checks.one_of("bits", self.bits, (32, 64)),
+            "supershingle_bits": checks.one_of("supershingle_bits", self.supershingle_bits, (64, 16)),
+            "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
+            "bucket_probe": checks.integer("bucket_probe", self.bucket_probe, 1, 2**31 - 1),
+        }
+        if self.recall is not None:
+            plain["recall"] = checks.fraction("recall", self.recall, zero=False, one=False, hint="0.99 is usual")
+        chosen = self._given()
+        if chosen is not None:
+            if chosen.samples > MOST_SAMPLES:
+                raise ParameterError(
+                    f"filter {chosen} needs {chosen.samples:,} samples; choose k and s with at most {MOST_SAMPLES:,}"
+                )
+            if chosen.tables > MOST_TABLES:
+                raise ParameterError(
+                    f"filter {chosen} needs {chosen.tables:,} pair tables; choose k and r with at most {MOST_TABLES:,}"
+                )
+            if isinstance(self.filter, str) and self.filter.strip().lower() == "bing":
+                plain["supershingle_bits"] = 16  # a part of what Bing does (Manasse 6.1)
+            plain |= {"filter": chosen, **chosen._asdict()}
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
+    def _given(self) -> Filter | None:
+        """The filter that was given, in either way."""
+        parts = {name: getattr(self, name) for name in ("k", "s", "r") if getattr(self, name) is not None}
+        if self.filter is None and not parts:
+            return None
+        if self.recall is not None:
+            raise ParameterError("filter and recall: the filter decides the recall; leave one of them out")
+        if self.filter is None:
+            if "k" not in parts or "s" not in parts:
+                raise ParameterError(f"{', '.join(parts)}: a filter needs both k and s; give both, or neither")
+            return Filter(*theory.check_filter(*checks.three("filter", (parts["k"], parts["s"], parts.get("r", 1)))))
+        text = isinstance(self.filter, str)
+        found = Filter(
+            *theory.check_filter(*checks.three("filter", theory.parse_filter(self.filter) if text else self.filter))
+        )
+        for name, value in parts.items():
+            if value != getattr(found, name):
+                raise ParameterError(f"filter {found} and {name} {checks.shown(value)} disagree; leave one of them out")
+        return found
+
+    @property
+    def key_columns(self) -> int:
+        return self.filter.k
+
+    @property
+    def device_bytes(self) -> int:
+        return self.filter.samples * self.bits // 8 + 8 * self.filter.k + 16
+
+    def settled(self, threshold: float | None) -> Self:
+        """The method with a filter chosen for the threshold, unless one was given."""
+        if threshold is None:
+            raise ParameterError("threshold: min-hash needs one, as its candidates are verified; 0.8 is usual")
+        if self.filter is not None:
+            return self
+        recall = 0.99 if self.recall is None else self.recall
+        return replace(self, filter=theory.choose_filter(threshold, recall), recall=None)
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with some settings changed; a filter takes the place of k, s and r, and they of it."""
+        if "filter" in changes:
+            changes |= {"k": None, "s": None, "r": None}
+        elif {"k", "s", "r"} & set(changes):
+            changes["filter"] = None
+        elif changes.get("recall") is not None:
+            changes |= {"filter": None, "k": None, "s": None, "r": None}
+        return replace(self, **changes)
+
+    def describe(self) -> dict[str, Any]:
+        described = asdict(self)
+        for name in ("k", "s", "r", "recall"):
+            del described[name]
+        return {**described, "filter": str(self.filter)}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        if not isinstance(settings["filter"], str) or not re.fullmatch(r"\d{1,9},\d{1,9},\d{1,9}", settings["filter"]):
+            raise ValueError
+        return cls(**{**settings, "filter": tuple(map(int, settings["filter"].split(",")))})
+
+    def sketching(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("k", "s", "bits", "supershingle_bits")}
+
+    def with_statistics(self, given: Any, seed: int) -> tuple[Self, None]:
+        if given is not None:
+            raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
+        return self, None
+
+    def first_pass(self, runtime: Any, folder: Any) -> Any:
+        raise NotImplementedError("min-hash needs no statistics")
+
+    def sketch(self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: str | None = None) -> Any:
+        """Summarise each shingle set by k s minima: its signature.
+
+        The share of equal positions in two rows estimates the resemblance r with standard error
+        sqrt(r (1 - r) / samples).
+
+        Parameters
+        ----------
+        elements : Ragged of uint64
+            Shingles of each document.
+        seed : int, default 1
+            The recipe's.
+        statistics : None
+            Min-hash has no use for any.
+        backend : "reference", "cpu" or "gpu", default None
+
+        Returns
+        -------
+        array of uint32 or uint64, shape (documents, samples)
+            Rows of documents without shingles hold the greatest value. Cost: shingles times samples.
+            Source: Broder 2000, section 2.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not what is said above.
+        """
+        import numpy as np
+
+        from neardup_gpu.kernels import minhash
+
+        from ..engine.choice import kernel
+
+        elements = checks.ragged("elements", elements, np.uint64)
+        drawn = permutations(checks.seed(seed), self._settled().samples, self.bits)
+        return kernel(minhash, backend)(elements.values, elements.offsets, *drawn)
+
+    def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+        """Fingerprint each signature's k groups of s samples: its supershingles.
+
+        Parameters
+        ----------
+        sketches : array of uint32 or uint64, shape (documents, samples)
+            What `sketch` gives.
+        seed : int, default 1
+            The recipe's.
+        backend : "reference", "cpu" or "gpu", default None
+
+        Returns
+        -------
+        array of uint64, shape (documents, k)
+            Two documents of resemblance x share a supershingle with probability x**s. Source: Broder 2000, section 3.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not what is said above.
+        """
+        from neardup_gpu.kernels import supershingles
+
+        from ..engine.choice import kernel
+
+        k, s, _ = settled = self._settled()
+        shape, hint = (None, settled.samples), "as MinHash.sketch gives"
+        sketches = checks.array("sketches", sketches, f"uint{self.bits}", shape, hint=hint)
+        modulus = polynomial(checks.seed(seed), "supershingles")
+        return kernel(supershingles, backend)(sketches, k, s, self.supershingle_bits, modulus)
+
+    def tasks(self) -> Sequence[int]:
+        """Numbers of the pair tables."""
+        return range(self._settled().tables)
+
+    def collide(
+        self,
+        keys: Any,
+        *,
+        seed: int = 1,
+        present: Any = None,
+        tasks: Sequence[int] | None = None,
+        backend: str | None = None,
+    ) -> Candidates:
+        """Find all pairs of documents that share at least r of their k supershingles, by sorted pair tables.
+
+        Parameters
+        ----------
+        keys : array of uint64, shape (documents, k)
+            What `keys` gives; rows in priority order, the best first: a large bucket is compared with its first rows.
+        seed : int, default 1
+            The recipe's.
+        present : array of bool, shape (documents,), default None
+            False for documents without shingles, which are nobody's candidates. All, unless given.
+        tasks : range, default None
+            Numbers of the tables to look into. All, unless given.
+        backend : "reference", "cpu" or "gpu", default None
+
+        Returns
+        -------
+        Candidates
+            Cost: C(k, r) sorts of (key, row). Source: Manasse 3.1, 6.1; Broder 2000, 3.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not what is said above.
+        ResourceError
+            If there are more rows than tables can hold.
+        """
+        import numpy as np
+
+        from neardup_gpu.kernels import pairtables
+        from neardup_gpu.kernels._launch import check_rows
+
+        from ..data import Pairs
+        from ..engine.choice import kernel
+
+        if hasattr(keys, "shape"):
+            check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
+        shape, hint = (None, self._settled().k), "as MinHash.keys gives"
+        keys = checks.array("keys", keys, np.uint64, shape, hint=hint)
+        if present is None:
+            present = np.ones(len(keys), bool)
+        present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
+        limits = self.bucket_limit, self.bucket_probe
+        modulus = polynomial(checks.seed(seed), "pair keys")
+        left, right, large, uncompared = kernel(pairtables, backend)(keys, present, self.filter.r, modulus, *limits)
+        return Candidates(Pairs(left, right), int(large), int(uncompared))
+
+    def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return (keys[left] == keys[right]).sum(axis=1) >= self.filter.r
+
+    def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
+        raise ParameterError("threshold: min-hash needs one, as its candidates are verified; 0.8 is usual")
+
+    def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
+        return {}
+
+    def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
+        """The share of equal samples, and its interval by `theory.mean_interval`."""
+        import numpy as np
+
+        from ..engine.choice import to_host
+
+        equal = to_host((sketches[left] == sketches[right]).sum(axis=1))
+        bounds = _intervals(self.filter.samples)
+        return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
+
+    def expected_recall(self, threshold: float | None) -> float | None:
+        """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there."""
+        return None if threshold is None else theory.pass_probability(threshold, *self._settled())
+
+    def schema(self) -> dict[str, pa.DataType]:
+        import pyarrow as pa
+
+        sample = pa.uint32() if self.bits == 32 else pa.uint64()
+        return {
+            "document_hash": pa.list_(pa.uint64(), 2),
+            "signature": pa.list_(sample, self.filter.samples),
+            "supershingles": pa.list_(pa.uint64(), self.filter.k),
+        }
+
+    def column_bits(self) -> dict[str, int]:
+        return {} if self.supershingle_bits == 64 else {"supershingles": self.supershingle_bits}
+
+    def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
+        return {"signature": sketches, "supershingles": keys}
+
+    def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        return columns["signature"], columns["supershingles"]
+
+    def _settled(self) -> Filter:
+        if self.filter is None:
+            raise ParameterError("filter: none is chosen yet; take the method of a Recipe, or give k and s")
+        return self.filter
+
+
+@cache
+def permutations(seed: int, samples: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """The linear permutations a x + b, a odd: two arrays of uint32 or uint64, shape (samples,)."""
+    import numpy as np
+
+    dtype, top = (np.uint32 if bits == 32 else np.uint64), 64 - bits
+    a = np.array([draw(seed, "permutation a", i) >> top | 1 for i in range(samples)], dtype)
+    return a, np.array([draw(seed, "permutation b", i) >> top for i in range(samples)], dtype)
+
+
+@cache
+def _intervals(samples: int) -> np.ndarray:
+    """(low, high) of each number of equal samples, with 99% confidence."""
+    import numpy as np
+
+    return np.array([theory.mean_interval(equal / samples, samples, 0.01) for equal in range(samples + 1)])

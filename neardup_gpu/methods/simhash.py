@@ -1,0 +1,319 @@
+"""Simhash: angles between weighted vectors of tokens or shingles, and tables of permuted bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from .. import checks
+from ..errors import ParameterError, RecipeMismatchError
+from ..settings import setting
+from .contract import Candidates, Estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from ..data import Ragged
+    from .frequencies import Frequencies, FrequencyPass
+
+ELEMENTS = ("tokens", "shingles")
+WEIGHTINGS = ("tf", "log", "tfidf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimHash:
+    """Candidates are pairs whose simhashes differ in at most `radius` bits.
+
+    Parameters
+    ----------
+    radius : int from 0 to 32, default 3
+        Bits in which simhashes of near documents may differ.
+    bits : 64 or 128, default 64
+        Length of a simhash.
+    elements : "tokens" or "shingles", default "tokens"
+        What a document is a weighted set of.
+    weighting : "tf", "log" or "tfidf", default "log"
+        An element weighs as often as the document has it; 1 and the logarithm of that, which of the three is right most
+        often at radius 3 (notebook 03); or as often, times the inverse document frequency (tokens only).
+    frequencies : str, default None
+        Digest of the document frequencies that "tfidf" weighs by; None until they are counted.
+    bucket_limit, bucket_probe : int, default 512 and 32
+        In a bucket of a table with more than `bucket_limit` simhashes, each is compared with the first `bucket_probe`
+        by priority only.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a value is out of its range or of another type.
+    """
+
+    radius: int = setting(3, "Bits in which simhashes of near documents may differ.", metavar="K")
+    bits: int = setting(64, "Bits of a simhash: 64 or 128.", metavar="L")
+    elements: str = setting("tokens", "What is weighed: tokens or shingles.", metavar="WHAT")
+    weighting: str = setting("log", "How: tf, log or tfidf.", metavar="HOW")
+    frequencies: str | None = setting(None, "Digest of the document frequencies.", flag="")
+    bucket_limit: int = setting(512, "Most simhashes of a bucket that are all compared.", metavar="N")
+    bucket_probe: int = setting(32, "Simhashes that those of a larger bucket are compared with.", metavar="N")
+
+    name: ClassVar[str] = "simhash"
+    tells_pairs: ClassVar[bool] = True
+    usual_threshold: ClassVar[float | None] = None
+
+    def __post_init__(self) -> None:
+        digest = checks.optional(checks.text, "frequencies", self.frequencies, "give the digest of a table")
+        plain: dict[str, Any] = {
+            "radius": checks.integer("radius", self.radius, 0, 32, "3 is usual for 64 bits"),
+            "bits": checks.one_of("bits", self.bits, (64, 128)),
+            "elements": checks.one_of("elements", self.elements, ELEMENTS),
+            "weighting": checks.one_of("weighting", self.weighting, WEIGHTINGS),
+            "frequencies": digest,
+            "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
+            "bucket_probe": checks.integer("bucket_probe", self.bucket_probe, 1, 2**31 - 1),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+        if self.weighting == "tfidf" and self.elements != "tokens":
+            raise ParameterError("weighting 'tfidf' is for tokens; of shingles take 'tf' or 'log'")
+        if self.weighting != "tfidf" and self.frequencies is not None:
+            raise ParameterError(f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does")
+
+    @property
+    def key_columns(self) -> int:
+        return 0 if self.bits == 64 else 2
+
+    @property
+    def device_bytes(self) -> int:
+        return 8 * self.bits + 32
+
+    @property
+    def sorts_elements(self) -> bool:
+        return self.weighting != "tf"
+
+    def settled(self, threshold: float | None) -> Self:
+        return self
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with some settings changed."""
+        return replace(self, **changes)
+
+    def describe(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        return cls(**settings)
+
+    def sketching(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("bits", "elements", "weighting", "frequencies")}
+
+    def with_statistics(self, given: Frequencies | str | Any | None, seed: int) -> tuple[Self, Frequencies | None]:
+        if given is None:
+            if self.frequencies is not None:
+                raise ParameterError(
+                    f"frequencies: this recipe was made with the document frequencies {self.frequencies}; "
+                    "pass frequencies=..."
+                )
+            return self, None
+        from .frequencies import Frequencies
+
+        name = "frequencies" if isinstance(given, Frequencies) else checks.path("frequencies", given)
+        if self.weighting != "tfidf":
+            raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
+        found = given if isinstance(given, Frequencies) else Frequencies.load(name)
+        if found.seed != seed:
+            raise RecipeMismatchError(f"{name}: made with seed = {found.seed}, asked for {seed}; make it again")
+        if self.frequencies not in (None, found.digest):
+            raise RecipeMismatchError(f"{name}: of digest {found.digest}, the recipe's have {self.frequencies}")
+        return replace(self, frequencies=found.digest), found
+
+    @property
+    def needs_statistics(self) -> bool:
+        return self.weighting == "tfidf"
+
+    def first_pass(self, runtime: Any, folder: Any) -> FrequencyPass:
+        from .frequencies import FrequencyPass
+
+        return FrequencyPass(folder, runtime)
+
+    def sketch(
+        self,
+        elements: Ragged,
+        *,
+        seed: int = 1,
+        statistics: Frequencies | None = None,
+        backend: str | None = None,
+    ) -> Any:
+        """Summarise each document's weighted elements by `bits` bits, which are alike where documents are alike.
+
+        Two documents whose weights are vectors at an angle a differ in each bit with probability close to a / pi.
+
+        Parameters
+        ----------
+        elements : Ragged of uint64
+            Tokens or shingles, as `elements` says, with repeats.
+        seed : int, default 1
+            The recipe's; the elements' own fingerprints are drawn from it, nothing here.
+        statistics : Frequencies, default None
+            For the weighting "tfidf".
+        backend : "reference", "cpu" or "gpu", default None
+
+        Returns
+        -------
+        array of uint64, shape (documents,) for 64 bits, (documents, 2) for 128
+            0 for documents without elements, as for others by chance. Cost: linear. Source: Manku, Jain and Das Sarma
+            2007, section 2.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError, RecipeMismatchError
+            If an argument is not what is said above, if the weighting needs frequencies that are not given, the recipe
+            names others, or it has no use for them.
+        """
+        import numpy as np
+
+        from neardup_gpu.kernels import simhash
+
+        from ..engine.choice import kernel
+        from .frequencies import counted
+
+        elements = checks.ragged("elements", elements, np.uint64)
+        _, found = self.with_statistics(statistics, checks.seed(seed))
+        if self.weighting == "tf":
+            return kernel(simhash, backend)(elements.values, elements.offsets, None, self.bits)
+        return self.sketch_counted(*counted(elements, backend), found, backend=backend)
+
+    def sketch_counted(
+        self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, backend: str | None
+    ) -> Any:
+        """`sketch` of each document's distinct elements and how often it has each."""
+        from neardup_gpu.kernels import log_weights, simhash
+
+        from ..engine.choice import kernel
+
+        if self.weighting == "log":
+            found = kernel(log_weights, backend)(counts)
+        elif frequencies is None:
+            raise ParameterError("frequencies: the weighting 'tfidf' needs them; see Frequencies")
+        else:
+            found = counts * frequencies.weigh(distinct.values, backend=backend)
+        return kernel(simhash, backend)(distinct.values, distinct.offsets, found, self.bits)
+
+    def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+        """The simhashes themselves."""
+        return sketches
+
+    def tasks(self) -> Sequence[int]:
+        """One: `hamming.pairs` chooses its tables by the number of simhashes."""
+        return range(1)
+
+    def collide(
+        self,
+        keys: Any,
+        *,
+        seed: int = 1,
+        present: Any = None,
+        tasks: Sequence[int] | None = None,
+        backend: str | None = None,
+    ) -> Candidates:
+        """Find all pairs of simhashes within the radius, by tables of permuted bits.
+
+        Parameters
+        ----------
+        keys : array of uint64, shape (documents,) or (documents, 2)
+            What `sketch` gives; rows in priority order, the best first: a large bucket is compared with its first rows.
+        seed : int, default 1
+            The recipe's, of which nothing here depends.
+        present : array of bool, shape (documents,), default None
+            False for documents without elements, which are nobody's candidates. All, unless given.
+        tasks : range, default None
+            There is one task.
+        backend : "reference", "cpu" or "gpu", default None
+
+        Returns
+        -------
+        Candidates
+            Cost and source: see `hamming.pairs`.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not what is said above.
+        ResourceError
+            If there are more rows than tables can hold.
+        """
+        import numpy as np
+
+        from neardup_gpu.kernels._launch import check_rows, namespace
+
+        from ..data import Pairs
+        from ..engine.choice import resolve, to_host
+        from ..hamming import pairs
+
+        if hasattr(keys, "shape"):
+            check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
+        shape = (None, 2) if self.bits == 128 else (None,)
+        keys = checks.array("keys", keys, np.uint64, shape, hint="as SimHash.sketch gives")
+        if present is None:
+            present = np.ones(len(keys), bool)
+        present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
+        rows = np.flatnonzero(to_host(present))
+        limits: Any = {"bucket_limit": self.bucket_limit, "bucket_probe": self.bucket_probe}
+        near = pairs(to_host(keys)[rows], self.radius, collapse=False, backend=backend, **limits)
+        left, right = rows[near.left], rows[near.right]
+        if resolve(backend) == "gpu":
+            left, right = map(namespace().asarray, (left, right))
+        return Candidates(Pairs(left, right), near.num_large, near.num_uncompared)
+
+    def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return distances(keys, left, right) <= self.radius
+
+    def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
+        """The share of equal bits: the nearer of two simhashes is the one that resembles a document more."""
+        return 1 - distances(keys, left, right) / self.bits
+
+    def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
+        return {"distance": distances(keys, left, right)}
+
+    def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
+        """The cosine of the angle between the documents' weights: cos(pi d / bits) of simhashes d bits apart.
+
+        Bits are taken for independent trials: the interval is that of their mean (Charikar 2002, section 3).
+        """
+        import numpy as np
+
+        from .. import theory
+
+        bounds = np.array([theory.mean_interval(d / self.bits, self.bits, 0.01) for d in range(self.bits + 1)])
+        apart = distances(sketches, left, right).astype(np.int64)
+        angle = np.pi * np.column_stack([apart / self.bits, bounds[apart, 1], bounds[apart, 0]])
+        return Estimate(*np.cos(angle).T.copy())
+
+    def expected_recall(self, threshold: float | None) -> float | None:
+        return None
+
+    def schema(self) -> dict[str, pa.DataType]:
+        import pyarrow as pa
+
+        return {"simhash": pa.uint64() if self.bits == 64 else pa.list_(pa.uint64(), 2)}
+
+    def column_bits(self) -> dict[str, int]:
+        return {}
+
+    def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
+        return {"simhash": sketches}
+
+    def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        return columns["simhash"], columns["simhash"]
+
+
+def distances(simhashes: Any, left: Any, right: Any) -> np.ndarray:
+    """In how many bits some rows differ: uint8, shape (pairs,), in host memory."""
+    import numpy as np
+
+    from ..engine.choice import to_host
+
+    host = to_host(simhashes)
+    bits = np.bitwise_count(host[to_host(left)] ^ host[to_host(right)])
+    return bits if bits.ndim == 1 else bits.sum(axis=1, dtype=np.uint8)

@@ -1,0 +1,205 @@
+"""The sampled check of recall: some documents compared with all others, without any filter."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from neardup_gpu.kernels import overlap
+from neardup_gpu.kernels._gf2 import mix64_all
+from neardup_gpu.kernels._launch import array_module
+
+from . import theory
+from .data import Pairs, Ragged
+from .engine.arrays import same_device
+from .engine.choice import kernel, to_host
+from .engine.pieces import Span, spans
+from .stages import shingle_sets
+from .verification import verify_spooled
+
+if TYPE_CHECKING:
+    from .decisions import Decisions, Groups
+    from .engine.clock import Clock
+    from .engine.contract import Rows, Runtime
+    from .methods.contract import Candidates
+    from .recipe import Recipe
+
+PARTNERS = 200
+"""Documents that one sampled document is compared with, at most."""
+
+ADDITIONS = 20_000
+"""Shingles that a document may share with all sampled ones together, on average; beyond it, fewer are sampled."""
+
+LONGEST = 1 << 15
+"""Shingles of the longest document that is sampled, so that a sample fits in 50 MB."""
+
+CONFIDENCE = 0.99
+
+
+class Run(NamedTuple):
+    """What the check looks at of a run; rows are representatives, in priority order.
+
+    spool_rows : array of int64, shape (rows,)
+        Where the shingles of each lie in the spool.
+    """
+
+    spool_rows: np.ndarray
+    groups: Groups
+    decisions: Decisions
+    candidates: Candidates
+
+
+class _Sample(NamedTuple):
+    """Sampled rows, their shingle sets, and the same inside out."""
+
+    rows: np.ndarray
+    sets: Ragged
+    inverted: tuple[Any, Any, Any]
+
+
+def check_recall(
+    run: Run, spool: Rows, recipe: Recipe, num_sampled: int, clock: Clock, runtime: Runtime
+) -> dict[str, Any]:
+    """Compare some documents with all others, without any filter, and see which of their pairs were found.
+
+    The sample is the `num_sampled` documents of smallest mixed hash, so it depends on their contents alone; of a
+    document's possible near-duplicates, `PARTNERS` are taken in the same way, and fewer documents are sampled where
+    they share too much (`ADDITIONS`).
+
+    For each sampled document that has near-duplicates, the share of them that this run found: that it lists as verified
+    pairs, or of which it removed one of the two documents, so that not both are kept. The mean of these shares is the
+    recall. "listed" is the same for listed pairs alone. "filter" counts what the bucket limit left out as if it had
+    been listed: what the filter could do without limits. Each interval holds for the mean of values in [0, 1] sampled
+    without replacement, with the confidence given.
+    """
+    assert recipe.threshold is not None
+    order = mix64_all(run.groups.document_hashes[:, 0])  # a random one, by contents
+    sizes = np.diff(spool.offsets)[run.spool_rows]
+    sample = _draw(run, spool, sizes, order, num_sampled, runtime)
+    possible = _partners(run, spool, sample, sizes, order, recipe.threshold, clock, runtime)
+    there = verify_spooled(spool, run.spool_rows, possible, recipe.threshold, clock, runtime).pairs
+    true = Pairs(to_host(there.left), to_host(there.right))
+    listed = _contains(run.decisions.verified.pairs, true, len(run.spool_rows))
+    left_out = ~listed
+    if run.candidates.large_buckets:
+        left_out &= to_host(
+            recipe.method.are_candidates(run.groups.keys, *same_device(run.groups.keys, true.left, true.right))
+        )
+    else:
+        left_out[:] = False
+    found = listed | run.decisions.removed[true.left] | run.decisions.removed[true.right]
+    shares = {
+        name: _mean_share(true, those, sample.rows, len(run.spool_rows))
+        for name, those in (("found", found), ("listed", listed), ("filter", listed | left_out))
+    }
+    return {
+        "documents": len(sample.rows),
+        "with_duplicates": len(np.intersect1d(sample.rows, np.concatenate([true.left, true.right]))),
+        "pairs": len(true),
+        "left_out_by_limit": int(np.count_nonzero(left_out)),
+        **shares.pop("found"),
+        **shares,
+        "confidence": CONFIDENCE,
+    }
+
+
+def _draw(run: Run, spool: Rows, sizes: np.ndarray, order: np.ndarray, num_sampled: int, runtime: Runtime) -> _Sample:
+    """The sample, of fewer documents where they share too much."""
+    mine = np.flatnonzero(~run.groups.pinned & (sizes <= LONGEST))
+    rows = mine[np.argsort(order[mine], kind="stable")[:num_sampled]]
+    sample = _sampled(rows, spool, run.spool_rows, runtime)
+    # What the sample shares with itself says what one document costs: too much where all pages are of one template.
+    additions = float(np.square(np.diff(sample.inverted[1])).sum()) / max(1, len(rows))
+    if additions > ADDITIONS:
+        sample = _sampled(rows[: max(10, int(len(rows) * ADDITIONS / additions))], spool, run.spool_rows, runtime)
+    return sample._replace(inverted=tuple(map(runtime.put, sample.inverted)))
+
+
+def _sampled(rows: np.ndarray, spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> _Sample:
+    """Some rows, and their sets in host memory."""
+    found = runtime.run(lambda: shingle_sets(spool.gather(spool_rows[rows]), runtime.backend))
+    sets = Ragged(to_host(found.values), to_host(found.offsets))
+    return _Sample(rows, sets, overlap.invert(sets.values, sets.offsets))
+
+
+def _partners(
+    run: Run,
+    spool: Rows,
+    sample: _Sample,
+    sizes: np.ndarray,
+    order: np.ndarray,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
+) -> Pairs:
+    """For each sampled row the `PARTNERS` first rows, in the random order, that may resemble it enough."""
+    # Resemblance t needs t |A| shared shingles; one fewer makes up for rounding and is sorted out by `verify`.
+    need = np.maximum(1, np.ceil(threshold * sample.sets.sizes).astype(np.int64) - 1)
+    in_file = np.argsort(run.spool_rows)
+    which = partner = np.empty(0, np.int64)
+    latest = np.full(len(sample.rows), np.iinfo(np.uint64).max)  # only partners before it are still wanted
+    weights = 8 * (sizes[in_file] + len(sample.rows))  # a document counts its shingles and a row of shared counts
+    ends = Span.of_sizes(weights).ends
+    for first, last in spans(weights, runtime.shares.sets):
+        near = partial(_near, run, spool, sample, in_file, need, order, latest, runtime.backend)
+        for rows, of in runtime.map(near, [Span(ends, first, last)]):
+            which, partner = np.append(which, of), np.append(partner, rows)
+        which, partner = _first_partners(which, partner, order)
+        full = np.flatnonzero(np.bincount(which, minlength=len(sample.rows)) == PARTNERS)
+        latest[full] = order[partner[np.searchsorted(which, full, side="right") - 1]]
+        clock.report("check", last, len(in_file))
+    return Pairs.from_unsorted(sample.rows[which], partner)
+
+
+def _near(
+    run: Run,
+    spool: Rows,
+    sample: _Sample,
+    in_file: np.ndarray,
+    need: np.ndarray,
+    order: np.ndarray,
+    latest: np.ndarray,
+    backend: str,
+    span: Span,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a span that share enough with sampled rows, and the number of the sampled row of each."""
+    rows = in_file[span.rows]
+    shingles = spool.gather(run.spool_rows[rows])
+    shared = kernel(overlap, backend)(shingles.values, shingles.offsets, *sample.inverted, len(sample.rows))
+    least, place, most, row, self = same_device(shared, need, order[rows], latest, rows, sample.rows)
+    wanted = (shared >= least) & (place[:, None] <= most) & (row[:, None] != self)
+    near, of = map(to_host, array_module(shared).nonzero(wanted))
+    return rows[near], of
+
+
+def _first_partners(left: np.ndarray, right: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each left row's right rows the `PARTNERS` first ones, in this order."""
+    sort = np.lexsort((order[right], left))
+    left, right = left[sort], right[sort]
+    rank = np.arange(len(left)) - np.searchsorted(left, left)
+    return left[rank < PARTNERS], right[rank < PARTNERS]
+
+
+def _mean_share(true: Pairs, found: np.ndarray, sample: np.ndarray, num_rows: int) -> dict[str, float | None]:
+    """Of each sampled row that has pairs the share that was found: the mean of these shares, and its interval."""
+    ends = np.concatenate([true.left, true.right])
+    pairs_of = np.bincount(ends, minlength=num_rows)[sample]
+    found_of = np.bincount(ends, np.tile(found, 2).astype(np.float64), minlength=num_rows)[sample]
+    shares = found_of[pairs_of > 0] / pairs_of[pairs_of > 0]
+    if len(shares) == 0:
+        return {"recall": None, "low": 0.0, "high": 1.0}
+    mean = float(shares.mean())
+    low, high = theory.mean_interval(mean, len(shares), 1 - CONFIDENCE)
+    return {"recall": mean, "low": low, "high": high}
+
+
+def _contains(pairs: Pairs, wanted: Pairs, num_rows: int) -> np.ndarray:
+    """Which of the wanted pairs are among `pairs`: bool, shape (wanted,)."""
+    # Sorted, as pairs are; of fewer than 2**32 rows, so a pair fits into 64 bits without a sign.
+    packed, asked = (p.left.view(np.uint64) * np.uint64(num_rows) + p.right.view(np.uint64) for p in (pairs, wanted))
+    place = np.searchsorted(packed, asked)
+    found = place < len(packed)
+    found[found] = packed[place[found]] == asked[found]
+    return found

@@ -1,0 +1,326 @@
+"""Sketch files: documents summarised in a Parquet file, and pairs found among such files without the text."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import checks
+from .data import arrow
+from .decisions import found_by, identical, joined_ids
+from .definitions import METADATA_KEY
+from .documents import open_documents
+from .documents.skipped import MAX_DOCUMENT_BYTES
+from .engine.arrays import take_rows
+from .engine.choice import to_host
+from .engine.clock import Clock, Progress, with_bars
+from .engine.pieces import Numbers
+from .engine.settings import Engine, as_engine
+from .errors import ParameterError
+from .job import files_read
+from .recipe import Recipe, choose_recipe
+from .sketch_files import read_sketches
+from .sketching import (
+    Sketcher,
+    Sketches,
+    joined_hashes,
+    joined_keys,
+    joined_num_tokens,
+    no_documents,
+    num_skipped,
+)
+from .store.outputs import new_file, new_files
+from .store.parquet import write_table
+
+if TYPE_CHECKING:
+    from .engine.contract import Runtime
+    from .methods.contract import Estimate, Method
+    from .methods.frequencies import Frequencies
+
+ESTIMATED = 1 << 16
+"""Pairs whose sketches are compared at a time."""
+
+
+@with_bars
+def sketch(
+    source: Any = None,
+    output: str | Path | None = None,
+    *,
+    texts: Any = None,
+    text_columns: str | list[str] | None = None,
+    id_column: str | None = None,
+    html: bool = False,
+    glob: str | None = None,
+    on_error: str = "stop",
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    method: str | Method = "minhash",
+    threshold: float | None = None,
+    shingle_size: int = 5,
+    shingling: str = "set",
+    bucket_limit: int | None = None,
+    seed: int = 1,
+    recipe: Recipe | None = None,
+    frequencies: Frequencies | str | Path | None = None,
+    temp_dir: str | Path | None = None,
+    overwrite: bool = False,
+    engine: str | Engine = "auto",
+    progress: Progress | bool | None = None,
+) -> dict[str, Any]:
+    """Summarise documents in a Parquet file, in which `pairs` finds pairs without the text.
+
+    Columns: id; num_tokens int64; and those of the method. By min-hash: document_hash, two uint64 of the whole token
+    sequence; signature, `samples` uint32 or uint64; supershingles, k uint64. By simhash: simhash, uint64 or two of
+    them. Sketches of documents without tokens are null.
+
+    Where document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to
+    come can be weighed alike. With `on_error="skip"` another file gets the rows that cannot be read (`skipped_path`).
+
+    Parameters
+    ----------
+    source, texts, text_columns, id_column, html, glob, on_error, max_document_bytes
+        As in `dedup`.
+    output : path
+        The file.
+    method, threshold, shingle_size, shingling, bucket_limit, seed, recipe, frequencies
+        As in `dedup`. The threshold is the one that a filter is chosen for.
+    temp_dir, overwrite, engine, progress
+        As in `dedup`.
+
+    Returns
+    -------
+    dict
+        Counts and timings.
+
+    Raises
+    ------
+    NeardupError
+        As `dedup`.
+    """
+    if output is None:
+        raise ParameterError("output: say where the sketches go, such as 'sketches.parquet'")
+    output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
+    temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
+    settings = {"method": method, "threshold": threshold, "shingle_size": shingle_size, "shingling": shingling}
+    recipe = choose_recipe(recipe, **settings, bucket_limit=bucket_limit, seed=seed)
+    clock, engine = Clock(progress), as_engine(engine)
+    recipe, statistics = recipe.with_statistics(frequencies)
+    reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
+    reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
+    documents = open_documents(source, texts=texts, **reading)
+    with contextlib.ExitStack() as stack:
+        runtime = stack.enter_context(engine.start())
+        counts_first = recipe.method.needs_statistics and statistics is None
+        outputs: dict[str, str | Path] = {"sketches": output}
+        if counts_first:
+            outputs["frequencies"] = frequencies_path(output)
+        if on_error != "stop":
+            outputs["skipped"] = skipped_path(output)
+        reads = files_read(documents, None, frequencies)
+        files = dict(zip(outputs, stack.enter_context(new_files([*outputs.values()], overwrite, reads)), strict=True))
+        documents.check_ids_early()
+        first_pass = None
+        if counts_first:
+            place = temp_dir or files["sketches"].parent
+            first_pass = stack.enter_context(contextlib.closing(recipe.method.first_pass(runtime, place)))
+        hashed = "document_hash" in recipe.method.schema()
+        sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, stored=True, hashed=hashed)
+        with clock.stage("sketch"):
+            sketches = sketcher.sketch(documents, total=lambda: documents.num_rows)
+            if sketches.documents == 0:
+                raise no_documents(documents)
+            ids = joined_ids(sketches, documents, "input")
+        sketcher.finish(sketches)
+        with clock.stage("write"):
+            counts = _counts(sketches)
+            table = _sketch_table(ids, sketches, sketcher.recipe)
+            write_table(table, files["sketches"])
+            if counts_first and sketcher.statistics is not None:
+                sketcher.statistics.write(files["frequencies"])
+            if documents.skipped is not None:
+                counts["skipped"] = num_skipped(documents.skipped)
+                write_table(documents.skipped.replace_schema_metadata(table.schema.metadata), files["skipped"])
+    about = {"backend": runtime.backend, "device": runtime.describe(), "timings": clock.seconds}
+    about["recipe"] = sketcher.recipe.describe()
+    return {**counts, **about, **({"frequencies": str(frequencies_path(output))} if counts_first else {})}
+
+
+def _counts(sketches: Sketches) -> dict[str, Any]:
+    names = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens")
+    empty = sum(int(np.count_nonzero(each == 0)) for each in sketches.num_tokens)
+    return {**{name: getattr(sketches, name) for name in names}, "empty": empty}
+
+
+def _sketch_table(ids: pa.Array, sketches: Sketches, recipe: Recipe) -> pa.Table:
+    num_tokens = joined_num_tokens(sketches)
+    columns: dict[str, Any] = {"id": ids, "num_tokens": arrow(num_tokens)}
+    if sketches.document_hashes:
+        columns["document_hash"] = _column(joined_hashes(sketches), np.zeros(len(ids), bool))
+    made = np.concatenate(sketches.sketches)
+    sketches.sketches.clear()
+    for name, array in recipe.method.to_columns(made, joined_keys(recipe, sketches)).items():
+        columns[name] = _column(array, num_tokens == 0)
+    return pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
+
+
+def frequencies_path(output: str | Path) -> Path:
+    """Where the document frequencies go that were counted for some simhashes: beside them."""
+    return _path_beside(output, "frequencies")
+
+
+def skipped_path(output: str | Path) -> Path:
+    """Where the rows are listed that could not be read for some sketches: beside them."""
+    return _path_beside(output, "skipped")
+
+
+def _path_beside(output: str | Path, what: str) -> Path:
+    """Another name for each name: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
+    path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
+    return Path(f"{path}.{what}{suffix}")
+
+
+def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
+    """An array as an Arrow column, of lists of one length where it has two dimensions; `null` marks missing rows."""
+    if array.ndim == 1:
+        return arrow(array, null)
+    return pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=arrow(null))
+
+
+# -------------------------------------------------------------------------------------------------------------- pairs
+
+
+class _Stored(NamedTuple):
+    """Sketches with tokens, of all files; `rows` are theirs in the files."""
+
+    rows: np.ndarray
+    sketches: np.ndarray
+    keys: np.ndarray
+    identity: np.ndarray
+
+
+@with_bars
+def pairs(
+    sketches: str | Path | list[str | Path],
+    output: str | Path | None = None,
+    *,
+    threshold: float | None = None,
+    r: int | None = None,
+    overwrite: bool = False,
+    engine: str | Engine = "auto",
+    progress: Progress | bool | None = None,
+) -> pa.Table:
+    """Find candidate pairs among sketched documents and estimate how alike they are.
+
+    Parameters
+    ----------
+    sketches : path or list of paths
+        What `sketch` wrote, all under one recipe; their order does not matter.
+    output : path, default None
+        A Parquet file for the table.
+    threshold : float in [0, 1], default None
+        Drop pairs whose estimate is lower. All candidates, unless given.
+    r : int, default None
+        By min-hash, supershingles that must agree; the recipe's, unless given.
+    overwrite, engine, progress
+        As in `dedup`.
+
+    Returns
+    -------
+    pyarrow.Table
+        id_a, id_b, estimate, low, high, and by simhash distance: what the method estimates (by min-hash resemblance, by
+        simhash the cosine of weights), and the 99% interval, a pair's own. Documents with the same token sequence are
+        one representative and pairs of 1 to it; by simhash those with the same simhash are.
+
+    Raises
+    ------
+    InputError, RecipeMismatchError
+        If a file cannot be read, or was made by another recipe than the first.
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
+    """
+    paths = checks.paths("sketches", sketches)
+    output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
+    threshold, r = checks.optional(checks.fraction, "threshold", threshold), checks.optional(checks.integer, "r", r, 1)
+    clock, engine = Clock(progress), as_engine(engine)
+    with contextlib.ExitStack() as stack:
+        runtime = stack.enter_context(engine.start())
+        file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
+        with clock.stage("read"):
+            table, recipe = read_sketches(paths, r)
+            recipe = recipe if r is None else _with_r(recipe, r)
+            stored = _stored(table, recipe)
+        with clock.stage("collide"):
+            stands_for = identical(stored.identity, np.arange(len(stored.rows)), runtime)
+            own = np.flatnonzero(stands_for == np.arange(len(stored.rows)))
+            copies = np.flatnonzero(stands_for != np.arange(len(stored.rows)))
+            candidates = found_by(runtime, recipe, _resident(stored.keys[own], runtime))
+            left, right = own[to_host(candidates.pairs.left)], own[to_host(candidates.pairs.right)]
+        with clock.stage("estimate"):
+            estimate = _estimates(stored.sketches, left, right, recipe, runtime)
+            a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])
+            values = [np.concatenate([each, np.ones(len(copies))]) for each in estimate]
+            order = np.lexsort((b, a))
+            if threshold is not None:
+                order = order[values[0][order] >= threshold]
+            a, b = a[order], b[order]
+            ids = table["id"].combine_chunks()
+            columns = {"id_a": ids.take(arrow(stored.rows[a])), "id_b": ids.take(arrow(stored.rows[b]))}
+            columns |= {name: arrow(each[order]) for name, each in zip(estimate._fields, values, strict=True)}
+            columns |= {name: arrow(each) for name, each in recipe.method.pair_columns(stored.keys, a, b).items()}
+            found = pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
+        if file is not None:
+            with clock.stage("write"):
+                write_table(found, file)
+    return found
+
+
+def _with_r(recipe: Recipe, r: int) -> Recipe:
+    if recipe.method.name != "minhash":
+        raise ParameterError("r is for min-hash sketches; leave it out")
+    return recipe.with_(filter=(*recipe.method.filter[:2], r))
+
+
+def _stored(table: pa.Table, recipe: Recipe) -> _Stored:
+    """The arrays of a table of sketches."""
+    rows = np.flatnonzero(table["num_tokens"].to_numpy() > 0)
+    # Nulls of a fixed-size list are in its values too, so rows without tokens stay in place until here.
+    columns = {name: _array(table[name])[rows] for name in recipe.method.schema()}
+    sketches, keys = recipe.method.from_columns(columns)
+    return _Stored(rows, sketches, keys, columns.get("document_hash", keys))
+
+
+def _resident(array: np.ndarray, runtime: Runtime) -> Any:
+    """An array where it will be read, if there is room."""
+    return runtime.put(array) if runtime.keeps(array.nbytes) else array
+
+
+def _estimates(sketches: np.ndarray, left: np.ndarray, right: np.ndarray, recipe: Recipe, runtime: Runtime) -> Estimate:
+    """The method's estimates of pairs, block by block."""
+    held = _resident(sketches, runtime)
+
+    def estimated(block: Numbers) -> Estimate:
+        some = np.asarray(block.numbers)
+        rows, at = np.unique(np.concatenate([left[some], right[some]]), return_inverse=True)
+        return recipe.method.estimate(take_rows(held, rows), at[: len(some)], at[len(some) :])
+
+    blocks = (Numbers(range(first, min(first + ESTIMATED, len(left)))) for first in range(0, len(left), ESTIMATED))
+    parts = list(runtime.map(estimated, blocks))
+    empty = recipe.method.estimate(sketches[:0], left[:0], right[:0])
+    return type(empty)(*(np.concatenate(each) for each in zip(empty, *parts, strict=True)))
+
+
+def _array(column: pa.ChunkedArray) -> np.ndarray:
+    """A column of numbers, or of lists of them of one length as a two-dimensional array; nulls become zeros."""
+    joined, width = column.combine_chunks(), None
+    if pa.types.is_fixed_size_list(joined.type):
+        width = joined.type.list_size
+        joined = joined.values.slice(joined.offset * width, len(joined) * width)
+    if joined.null_count:  # Parquet gives a null list null values, which NumPy would turn into floats
+        joined = pc.fill_null(joined, 0)
+    values = joined.to_numpy(zero_copy_only=False)
+    return values if width is None else values.reshape(-1, width)

@@ -1,0 +1,236 @@
+"""The stages that are alike for all methods, each a function that can be called alone.
+
+Arrays may be NumPy's or CuPy's whatever the backend; results are on the backend's device: CuPy's for "gpu", else
+NumPy's. Between `shingle` and `verify` stand the method's own stages: `sketch`, `keys` and `collide`.
+
+    >>> import neardup_gpu as nd
+    >>> texts = ["to be or not to be that is the question", "to be or not to be that is a question", "something else"]
+    >>> recipe = nd.Recipe(shingles=nd.Shingles(2), threshold=0.5)
+    >>> shingles = nd.shingle(nd.tokenize(texts, recipe), recipe)
+    >>> keys = recipe.method.keys(recipe.method.sketch(shingles, seed=recipe.seed), seed=recipe.seed)
+    >>> candidates = recipe.method.collide(keys, seed=recipe.seed)
+    >>> verified = nd.verify(shingles, candidates.pairs, recipe.threshold)
+    >>> nd.keep(len(texts), verified, recipe)
+    array([0, 0, 2])
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup_gpu.kernels import (
+    components,
+    greedy,
+    resemblance as resemblance_kernel,
+    sets as sets_kernel,
+    shingles as shingles_kernel,
+    tokens as tokens_kernel,
+)
+from neardup_gpu.kernels._launch import array_module
+
+from . import checks
+from .data import Pairs, Ragged
+from .documents import open_documents
+from .engine.arrays import same_device
+from .engine.choice import kernel
+from .errors import ArgumentTypeError
+from .recipe import Recipe
+
+
+def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> Ragged:
+    """Divide documents into tokens, as Rabin fingerprints.
+
+    Parameters
+    ----------
+    documents : Ragged of uint8, list of str, or pyarrow array or pandas or polars column of strings
+        UTF-8; nulls are empty documents.
+    recipe : Recipe
+    backend : "reference", "cpu" or "gpu", default None
+
+    Returns
+    -------
+    Ragged of uint64, a row for each document
+        In text order. Cost: linear in the bytes. Source: see `kernels/tokens.py`.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
+    """
+    checks.instance("recipe", recipe, Recipe)
+    return count_tokens(_as_text(documents), recipe, backend)[0]
+
+
+def count_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> tuple[Ragged, int]:
+    """`tokenize` of text, and how many of its bytes are no UTF-8."""
+    run = kernel(tokens_kernel, backend)
+    values, offsets, invalid = run(text.values, text.offsets, recipe.material.tokens)
+    return Ragged(values, offsets), invalid
+
+
+def _as_text(documents: Any) -> Ragged:
+    if isinstance(documents, Ragged):
+        return checks.ragged("documents", documents, np.uint8, "UTF-8 text, or give a list of str")
+    if isinstance(documents, str):
+        raise ArgumentTypeError("documents: one string given; put it into a list")
+    column = checks.texts("documents", documents)
+    batches = list(open_documents(pa.table({"text": column})).batches(max_bytes=1 << 62))
+    return batches[0].text if batches else Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
+
+
+def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ragged:
+    """Fingerprint every `recipe.shingles.size` consecutive tokens.
+
+    Parameters
+    ----------
+    tokens : Ragged of uint64
+    recipe : Recipe
+    backend : "reference", "cpu" or "gpu", default None
+
+    Returns
+    -------
+    Ragged of uint64, a row for each document
+        In text order with repeats. A document of fewer tokens has one shingle, one without tokens none.
+        Cost: linear. Source: Broder 2000, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
+    """
+    tokens, recipe = checks.ragged("tokens", tokens, np.uint64), checks.instance("recipe", recipe, Recipe)
+    drawn, (size, kind) = recipe.material, (recipe.shingles.size, recipe.shingles.kind)
+    return Ragged(
+        *kernel(shingles_kernel, backend)(tokens.values, tokens.offsets, size, kind, drawn.shingles, drawn.bags)
+    )
+
+
+class Verified(NamedTuple):
+    """Pairs at or above the threshold, and their exact resemblance: float64, shape (pairs,)."""
+
+    pairs: Pairs
+    resemblance: np.ndarray
+
+
+def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: str | None = None) -> Verified:
+    """Compute candidates' exact resemblance and drop those below the threshold.
+
+    Parameters
+    ----------
+    shingles : Ragged of uint64
+        Shingles of each document, in any order, repeats allowed.
+    candidates : Pairs
+    threshold : float
+    backend : "reference", "cpu" or "gpu", default None
+
+    Returns
+    -------
+    Verified
+        Cost: a sort of each set, a merge for each pair. Source: Broder 1997, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
+    """
+    shingles = checks.ragged("shingles", shingles, np.uint64)
+    candidates = checks.pairs_within("candidates", candidates, len(shingles))
+    threshold = checks.fraction("threshold", threshold)
+    sets = shingle_sets(shingles, backend)
+    left, right = same_device(sets.values, candidates.left, candidates.right)
+    return at_least(threshold, left, right, resemblances(sets, left, right, threshold, backend))
+
+
+def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
+    """Each row sorted, and each of its values once."""
+    return Ragged(*kernel(sets_kernel, backend)(shingles.values, shingles.offsets))
+
+
+def resemblances(sets: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
+    """Exact resemblance of pairs of sets; -1 where sizes alone put it below the threshold."""
+    found = array_module(left).full(len(left), -1.0)
+    some = possible(sets.sizes, left, right, threshold)
+    found[some] = compare(sets, left[some], right[some], backend)
+    return found
+
+
+def compare(sets: Ragged, left: Any, right: Any, backend: str | None) -> Any:
+    """Exact resemblance of pairs of sets: float64, shape (pairs,)."""
+    counts = kernel(resemblance_kernel, backend)(sets.values, sets.offsets, left, right)
+    return resemblance_kernel.resemblance(*counts)
+
+
+def possible(sizes: np.ndarray, left: Any, right: Any, threshold: float) -> Any:
+    """Numbers of the pairs whose sizes allow a resemblance of `threshold`.
+
+    |A n B| / |A u B| <= min(|A|, |B|) / max(|A|, |B|), also after rounding, which is monotone.
+    """
+    xp = array_module(left)
+    smaller, larger = xp.minimum(sizes[left], sizes[right]), xp.maximum(sizes[left], sizes[right])
+    return xp.flatnonzero(resemblance_kernel.resemblance(smaller, larger) >= threshold)
+
+
+def at_least(threshold: float, left: Any, right: Any, found: Any) -> Verified:
+    """The pairs whose resemblance reaches the threshold."""
+    passed = found >= threshold
+    return Verified(Pairs(left[passed], right[passed]), found[passed])
+
+
+def keep(
+    num_documents: int,
+    verified: Verified,
+    recipe: Recipe,
+    *,
+    pinned: np.ndarray | None = None,
+    backend: str | None = None,
+) -> np.ndarray:
+    """Decide which documents stay.
+
+    Parameters
+    ----------
+    num_documents : int
+    verified : Verified
+        Rows in priority order.
+    recipe : Recipe
+        "greedy": a document goes exactly when it has a pair with one already kept. "components": each connected
+        component keeps its first document.
+    pinned : array of bool, shape (documents,), default None
+        Documents that stay whatever happens: the reference set of `against`.
+    backend : "reference", "cpu" or "gpu", default None
+
+    Returns
+    -------
+    array of int64, shape (documents,)
+        For each document itself if it stays, else the kept one that stands for it: under "greedy" the one it
+        resembles most, ties to the better priority. Source: Broder 1997, 4.4; Broder 2000, section 2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not what is said above.
+    """
+    num_documents = checks.integer("num_documents", num_documents, 0, checks.MOST_ROWS)
+    checks.instance("verified", verified, Verified, "verify makes one")
+    pairs = checks.pairs_within("verified.pairs", verified.pairs, num_documents)
+    resemblance = checks.array(
+        "verified.resemblance", verified.resemblance, np.float64, (len(pairs),), convert=True, hint="one for each pair"
+    )
+    checks.within("verified.resemblance", resemblance, 0, 1)
+    checks.instance("recipe", recipe, Recipe)
+    if pinned is None:
+        pinned = np.zeros(num_documents, bool)
+    pinned = checks.array("pinned", pinned, bool, (num_documents,), hint="one for each document")
+    return choose_keepers(num_documents, Verified(pairs, resemblance), recipe.cluster, pinned, backend)
+
+
+def choose_keepers(num_rows: int, verified: Verified, cluster: str, pinned: Any, backend: str | None) -> Any:
+    """`keep` of arguments that are known to be right."""
+    left, right = verified.pairs.left, verified.pairs.right
+    if cluster == "greedy":
+        return kernel(greedy, backend)(num_rows, left, right, verified.resemblance, pinned)
+    keeper = kernel(components, backend)(num_rows, left, right)
+    xp = array_module(keeper)
+    return xp.where(*same_device(keeper, pinned), xp.arange(num_rows), keeper)

@@ -1,0 +1,179 @@
+"""What a run says: the tables of documents and of pairs, and the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from . import __version__
+from .data import arrow
+from .decisions import Decisions, Groups, Ranked
+from .definitions import METADATA_KEY
+from .documents import Documents
+from .sketching import Sketches, num_skipped
+
+if TYPE_CHECKING:
+    from .engine.contract import Runtime
+    from .methods.contract import Candidates
+    from .recipe import Recipe
+
+
+class Tables(NamedTuple):
+    """Documents and pairs as `Result` describes them."""
+
+    documents: pa.Table
+    pairs: pa.Table
+
+
+def tabulate(
+    ranked: Ranked,
+    groups: Groups,
+    decisions: Decisions,
+    recipe: Recipe,
+    documents: Documents,
+    reference: Documents | None,
+) -> Tables:
+    """The tables of a result, in the users' ids."""
+    return Tables(
+        _documents_table(ranked, groups, decisions, recipe, documents, reference is not None),
+        _pairs_table(ranked, groups, decisions, recipe, reference is not None),
+    )
+
+
+def _documents_table(
+    ranked: Ranked, groups: Groups, decisions: Decisions, recipe: Recipe, documents: Documents, against: bool
+) -> pa.Table:
+    mine = ranked.of_input
+    keeper, resemblance = decisions.keeper[mine], decisions.resemblance[mine]
+    kept = keeper == mine
+    columns = {
+        "id": ranked.ids[ranked.num_known :],
+        "kept": arrow(kept),
+        "duplicate_of": ranked.ids_of(keeper, kept),
+        "resemblance": arrow(resemblance, kept | np.isnan(resemblance)),
+        "group": ranked.ids_of(keeper),
+        **documents.places(),
+    }
+    if groups.all_keys is not None:
+        told = recipe.method.pair_columns(groups.all_keys, mine, keeper)
+        columns |= {name: arrow(values, kept) for name, values in told.items()}
+    if against:
+        columns["in_reference"] = arrow(keeper < ranked.num_known)
+    return _with_recipe(columns, recipe)
+
+
+def _pairs_table(ranked: Ranked, groups: Groups, decisions: Decisions, recipe: Recipe, against: bool) -> pa.Table:
+    everyone, verified = np.arange(len(ranked)), decisions.verified
+    exact = np.flatnonzero((groups.representative != everyone) & (everyone >= ranked.num_known))
+    a = np.concatenate([groups.ranks[verified.pairs.left], groups.representative[exact]])
+    b = np.concatenate([groups.ranks[verified.pairs.right], exact])
+    resemblance = np.concatenate([verified.resemblance, np.ones(len(exact))])
+    if not recipe.verifies:
+        resemblance = np.where(groups.same_tokens[a] == groups.same_tokens[b], 1.0, np.nan)
+    order = np.lexsort((b, a))
+    a, b, resemblance = a[order], b[order], resemblance[order]
+    columns = {
+        "id_a": ranked.ids_of(a),
+        "id_b": ranked.ids_of(b),
+        "resemblance": arrow(resemblance, np.isnan(resemblance)),
+    }
+    if groups.all_keys is not None:
+        told = recipe.method.pair_columns(groups.all_keys, a, b)
+        columns |= {name: arrow(values) for name, values in told.items()}
+    if against:
+        columns["a_in_reference"] = arrow(a < ranked.num_known)
+    return _with_recipe(columns, recipe)
+
+
+def _with_recipe(columns: dict[str, Any], recipe: Recipe) -> pa.Table:
+    return pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
+
+
+# ------------------------------------------------------------------------------------------------------------- report
+
+
+def report_of(
+    ranked: Ranked,
+    groups: Groups,
+    candidates: Candidates,
+    decisions: Decisions,
+    sketches: Sketches,
+    recipe: Recipe,
+    runtime: Runtime,
+    documents: Documents,
+    reference: Documents | None,
+    sampled: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """What report.json holds, but for the times."""
+    mine = ranked.of_input
+    removed = decisions.keeper[mine] != mine
+    sizes = _group_sizes(decisions.keeper[mine][removed], len(ranked))
+    found = np.flatnonzero(sizes)
+    largest = found[np.argsort(-sizes[found], kind="stable")[:5]]
+    each, how_many = np.unique(sizes[found], return_counts=True)
+    exact = int(np.count_nonzero(removed & (groups.same_tokens[mine] != mine)))
+    counts = {
+        "documents": sketches.documents,
+        "kept": int((~removed).sum()),
+        "removed": int(removed.sum()),
+        "removed_exact": exact,
+        "removed_near": int(removed.sum()) - exact,
+        "removed_unverified": int(np.count_nonzero(removed & np.isnan(decisions.resemblance[mine]))),
+        "reference_documents": ranked.num_known,
+        "empty": int(np.count_nonzero(ranked.num_tokens[mine] == 0)),
+        "null_text": sketches.null_text,
+        "invalid_utf8": sketches.invalid_utf8,
+        "stripped_pages": sketches.stripped_pages,
+        "text_bytes": sketches.text_bytes,
+        "tokens": sketches.tokens,
+        "shingles": sketches.shingles,
+        "representatives": len(groups.ranks),
+        "candidate_pairs": len(candidates.pairs),
+        "verified_pairs": len(decisions.verified.pairs) if recipe.verifies else 0,
+        "groups": len(found),
+    }
+    skipped = all_skipped(documents, reference)
+    if skipped is not None:
+        counts["skipped"] = num_skipped(skipped)
+    return {
+        "version": __version__,
+        "recipe": recipe.describe(),
+        "input": documents.describe(),
+        "against": None if reference is None else reference.describe(),
+        "backend": runtime.backend,
+        "device": runtime.describe(),
+        "threads": numba.get_num_threads(),
+        "counts": counts,
+        "group_sizes": [[int(size), int(count)] for size, count in zip(each, how_many, strict=True)],
+        "largest_groups": [{"id": _as_json(ranked.ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],
+        "recall": {"expected": recipe.expected_recall, "sampled": sampled},
+        "limits": {
+            "bucket_limit": recipe.method.bucket_limit,
+            "bucket_probe": recipe.method.bucket_probe,
+            "large_buckets": candidates.large_buckets,
+            "uncompared_pairs": candidates.uncompared_pairs,
+        },
+    }
+
+
+def all_skipped(documents: Documents, reference: Documents | None) -> pa.Table | None:
+    """Rows of the input and of the reference set that were skipped; None where nothing could be."""
+    if documents.skipped is None or reference is None:
+        return documents.skipped
+    return pa.concat_tables([documents.skipped, reference.skipped])
+
+
+def _group_sizes(keepers: np.ndarray, num_ranks: int) -> np.ndarray:
+    """Documents of each group, by the rank of its kept document; 0 where nothing is removed for it."""
+    sizes = np.bincount(keepers, minlength=num_ranks)
+    sizes[sizes > 0] += 1
+    return sizes
+
+
+def _as_json(id: pa.Scalar) -> int | str:
+    """An id as JSON can hold it."""
+    value = id.as_py()
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

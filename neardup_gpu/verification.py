@@ -1,0 +1,84 @@
+"""Exact resemblance of pairs whose shingles wait in a spool, a bounded number of them held at a time."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neardup_gpu.kernels import components, resemblance
+from neardup_gpu.kernels._launch import array_module
+
+from .data import Pairs, Ragged
+from .engine.choice import kernel, to_host
+from .engine.pieces import Numbers, Span, spans
+from .stages import Verified, at_least, compare, possible, resemblances, shingle_sets
+
+if TYPE_CHECKING:
+    from .engine.clock import Clock
+    from .engine.contract import Rows, Runtime
+
+
+def verify_spooled(
+    spool: Rows, spool_rows: np.ndarray, candidates: Pairs, threshold: float, clock: Clock, runtime: Runtime
+) -> Verified:
+    """`verify` for shingles in a spool, of which row i of the candidates is row spool_rows[i].
+
+    The sets of all candidates are sorted once, into a spool of their own; then pairs are compared a connected component
+    at a time, so that most sets are read back once. At most `runtime.shares.sets` bytes of sets are held at a time, or
+    one pair's, if these are larger.
+    """
+    left, right = runtime.put(candidates.left), runtime.put(candidates.right)
+    xp = array_module(left)
+    rows = to_host(xp.unique(xp.concatenate([left, right])))
+    rows = rows[np.argsort(spool_rows[rows])]
+    place = np.empty(len(spool_rows), np.int64)
+    place[rows] = np.arange(len(rows))
+    place = runtime.put(place)
+    with runtime.spool(spool.folder, runtime.shares.sets) as sets:
+        sizes = 8 * np.diff(spool.offsets)[spool_rows[rows]]
+        weights = Span.of_sizes(sizes)
+        parts = (Span(weights.ends, first, last) for first, last in spans(sizes, runtime.shares.sorted))
+        for made in runtime.map(lambda part: _sets_of(spool, spool_rows[rows[part.rows]], runtime.backend), parts):
+            sets.append(made)
+        found = _compare_spooled(sets, place[left], place[right], threshold, clock, runtime)
+    return at_least(threshold, left, right, found)
+
+
+def _sets_of(spool: Rows, rows: np.ndarray, backend: str) -> Ragged:
+    return shingle_sets(spool.gather(rows), backend)
+
+
+def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock: Clock, runtime: Runtime) -> Any:
+    """`resemblances` of sets in a spool."""
+    held_bytes = runtime.shares.sets
+    if 8 * sets.num_values <= held_bytes:
+        whole = sets.gather(np.arange(len(sets.offsets) - 1))
+        return runtime.run(resemblances, whole, left, right, threshold, runtime.backend)
+    left, right = to_host(left), to_host(right)
+    found = np.full(len(left), -1.0)
+    sizes = np.diff(sets.offsets)
+    pairs = possible(sizes, left, right, threshold)
+    component = to_host(kernel(components, runtime.backend)(len(sizes), left[pairs], right[pairs]))
+    # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
+    # read one after another.
+    tile = np.cumsum(sizes) // (held_bytes // 16)
+    pairs = pairs[np.lexsort((right[pairs], left[pairs], tile[right[pairs]], component[right[pairs]]))]
+    bounds = resemblance.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
+    blocks = (Numbers(pairs[first:last]) for first, last in zip(bounds[:-1], bounds[1:], strict=True))
+    done = 0
+    for block, measured in runtime.map(partial(_compare_block, sets, left, right, runtime.backend), blocks):
+        found[block] = measured
+        done += len(block)
+        clock.report("verify", done, len(pairs))
+    return runtime.put(found)
+
+
+def _compare_block(
+    sets: Rows, left: np.ndarray, right: np.ndarray, backend: str, block: Numbers
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs of a block, and their resemblance, in host memory."""
+    pairs = block.numbers
+    rows, at = np.unique(np.concatenate([left[pairs], right[pairs]]), return_inverse=True)
+    return pairs, to_host(compare(sets.gather(rows), at[: len(pairs)], at[len(pairs) :], backend))
