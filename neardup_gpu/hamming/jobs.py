@@ -26,7 +26,6 @@ from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Runtime as Job
 from ..engine.memory import parse_size
 from ..engine.settings import Engine
-from ..engine.threads import on_threads
 from ..errors import InputError, ParameterError, RecipeMismatchError
 from ..methods.simhash import SimHash
 from ..store.arrays import is_index

@@ -319,7 +319,9 @@ class MinHash:
         present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
         limits = self.bucket_limit, self.bucket_probe
         modulus = polynomial(checks.seed(seed), "pair keys")
-        left, right, large, uncompared = kernel(pairtables, backend)(keys, present, self.filter.r, modulus, *limits)
+        some = None if tasks is None or len(tasks) == self.filter.tables else tasks
+        run = kernel(pairtables, backend)
+        left, right, large, uncompared = run(keys, present, self.filter.r, modulus, *limits, some)
         return Candidates(Pairs(left, right), int(large), int(uncompared))
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
