@@ -32,7 +32,6 @@ _DIVIDES = re.compile(rf"[\s{_DENSE}]")
 WORD = re.compile(rf"[{_DENSE}]\s*|[^\s{_DENSE}]+\s*")
 
 
-
 def differences(kept: str, removed: str, full: bool) -> tuple[list[tuple[str, str]], list[str]]:
     """The words from the kept text to the removed one, and notes on what is left out.
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MEMBERS = 20
 """Members of a group that are listed."""
 
+
 @dataclass(frozen=True)
 class Explanation:
     """Why one document stays or goes.

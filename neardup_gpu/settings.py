@@ -23,7 +23,8 @@ def setting(
     metavar : str, optional
         What stands for the value in the help, such as "N".
     flag : str, optional
-        The flag, where it is not the field's name with hyphens; a space divides it from a short one: "--output -o".
+        The flag, where it is not the field's name with hyphens; a space divides it from a short one: "--output -o". ""
+        for a field that has none.
     shown : str, optional
         What the help calls the default, where the value says too little: "80% of what is free" for None.
     """

@@ -322,15 +322,15 @@ def test_notes_survive_a_closed_or_full_stderr(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_the_library_logs_is_shown(monkeypatch: pytest.MonkeyPatch, run: Run, corpus: Path) -> None:
-    from neardup_gpu import pipeline
+    from neardup_gpu import job
 
-    decide = pipeline._decide
+    decide = job.decide
 
     def noting(*arguments: object, **options: object) -> object:
         logging.getLogger("neardup_gpu").info("GPU memory\nran out\x1b[2J")
         return decide(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pipeline, "_decide", noting)
+    monkeypatch.setattr(job, "decide", noting)
     errors = run("dedup", corpus, "--dry-run", "--backend", "cpu")[2]
     assert messages(errors) == "GPU memory\\nran out\\x1b[2J\n"
     assert run("dedup", corpus, "--dry-run", "--backend", "cpu", "--quiet") == (0, "", "")

@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..engine.settings import Engine
 from ..errors import ParameterError
 from ..settings import setting
+from . import methods
 from .console import say, say_json, shown_progress, stdout
-from .methods import MethodFlags, ShinglesFlags, ThresholdFlags, chosen_recipe
+from .methods import ChoiceFlags, ShinglesFlags, chosen, method_flags
 from .options import (
     DECIDING,
     DOCUMENTS,
-    MATCHING,
     OUTPUT,
     RUNNING,
+    EngineFlags,
     Inputs,
     Output,
     ReadingFlags,
-    SpoolingFlags,
+    TemporaryFlags,
     flags,
     given,
     one_or_all,
@@ -38,14 +40,7 @@ class Reference:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method:
-    """How candidates are found."""
-
-    method: str = setting("minhash", "How near-duplicates are found: minhash or simhash.", metavar="NAME")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Deciding:
+class Keeping:
     """Who is kept."""
 
     keep: str = setting(
@@ -71,8 +66,8 @@ class Check:
 
 
 ReferenceFlags: Any = flags(DOCUMENTS, Reference)
-MethodFlag: Any = flags(MATCHING, Method)
-DecidingFlags: Any = flags(DECIDING, Deciding)
+KeepingFlags: Any = flags(DECIDING, Keeping)
+MethodFlags: Any = method_flags(methods.DECIDING)
 ResultFlags: Any = flags(OUTPUT, Result)
 CheckFlag: Any = flags(RUNNING, Check)
 
@@ -81,30 +76,30 @@ def dedup(
     *inputs: Inputs,
     reading: ReadingFlags = None,
     reference: ReferenceFlags = None,
-    choice: MethodFlag = None,
-    threshold: ThresholdFlags = None,
+    choice: ChoiceFlags = None,
     shingles: ShinglesFlags = None,
     settings: MethodFlags = None,
-    deciding: DecidingFlags = None,
+    keeping: KeepingFlags = None,
     result: ResultFlags = None,
-    running: SpoolingFlags = None,
+    engine: EngineFlags = None,
+    temporary: TemporaryFlags = None,
     checked: CheckFlag = None,
 ) -> None:
     """Remove near-duplicates: OUT gets the rows that stay, and for each other one what it duplicates and how much."""
     shown = Result(**given(result))
     if shown.output is None and not shown.dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
-    method = Method(**given(choice)).method
-    recipe, frequencies = chosen_recipe(method, shingles, settings, **given(threshold, deciding))
     where = None if shown.dry_run else shown.output
-    from .. import pipeline
+    how = chosen(methods.DECIDING, choice, shingles, settings)
+    place = Engine(**given(engine))
+    from .. import job
 
     with shown_progress(shown.quiet) as progress:
-        found = pipeline.dedup(
+        found = job.dedup(
             one_or_all(inputs),
-            **given(reading, reference, running, checked),
-            recipe=recipe,
-            frequencies=frequencies,
+            **given(reading, reference, keeping, temporary, checked),
+            **how,
+            engine=place,
             output=where,
             overwrite=shown.overwrite,
             progress=progress,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_h
 from cyclopts import Group, Parameter
 
 from ..documents.reading_options import Reading
+from ..engine.settings import Engine
 from ..errors import ParameterError
 from ..settings import setting
 
@@ -65,7 +66,7 @@ def flags(heading: Group, *settings: type) -> Any:
     heading : Group
         Under which the help lists the flags.
     *settings : type
-        Dataclasses whose fields were made by `setting`.
+        Dataclasses whose fields were made by `setting`. A field whose flag is "" has none.
 
     Returns
     -------
@@ -76,7 +77,8 @@ def flags(heading: Group, *settings: type) -> Any:
     fields: dict[str, list[tuple[type, dataclasses.Field[Any]]]] = {}
     for each in settings:
         for field in dataclasses.fields(each):
-            fields.setdefault(field.name, []).append((each, field))
+            if field.metadata["flag"] != "":
+                fields.setdefault(field.name, []).append((each, field))
     made: list[tuple[str, Any, Any]] = []
     names: dict[str, str] = {}
     for name, owners in fields.items():
@@ -106,7 +108,7 @@ def _kind(hint: Any) -> tuple[Any, Any]:
         return bool, None
     if any(get_args(kind) for kind in kinds):  # a sequence
         return list[str], _texts
-    if str in kinds:
+    if str in kinds or Any in kinds:
         return str, text
     return (float, _number) if float in kinds else (int, _whole)
 
@@ -158,24 +160,24 @@ def one_or_all(inputs: tuple[str, ...]) -> str | list[str]:
     return inputs[0] if len(inputs) == 1 else list(inputs)
 
 
-def refuse_others(what: str, chosen: type, all_of_them: dict[str, type], values: Given | None) -> None:
-    """Refuse what was given by flags that another of the merged settings has, but not the chosen one.
+def refuse_others(what: str, chosen: str, settings: dict[str, tuple[type, ...]], values: Given | None) -> None:
+    """Refuse what was given by flags that others of the merged settings have, but not the chosen ones.
 
     Parameters
     ----------
     what : str
         The flag that chooses, such as "--method".
-    chosen : type
-        The dataclass that was chosen.
-    all_of_them : dict
-        The merged dataclasses, by what the flag calls them.
+    chosen : str
+        What it chose.
+    settings : dict
+        The merged dataclasses, by what the flag chooses.
     values : Given or None
         What was given of them.
     """
-    own = {field.name for field in dataclasses.fields(chosen)}
+    names = {word: {f.name for kind in kinds for f in dataclasses.fields(kind)} for word, kinds in settings.items()}
     for name in given(values):
-        if values is not None and name not in own:
-            others = [word for word, each in all_of_them.items() if name in {f.name for f in dataclasses.fields(each)}]
+        if values is not None and name not in names[chosen]:
+            others = [word for word, fields in names.items() if name in fields]
             raise ParameterError(f"{values.FLAGS[name]} is for {what} {' or '.join(others)}; leave it out")
 
 
@@ -194,20 +196,6 @@ Inputs = Annotated[
         "Parquet, JSON lines (.gz, .zst), Arrow IPC, a folder of these or of text or HTML files, a glob, a URI.",
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Running:
-    """Where a job runs."""
-
-    backend: str | None = setting(
-        None, "gpu, cpu or reference. The result is the same.", metavar="NAME", shown="gpu if there is one"
-    )
-    device: int | None = setting(None, "Number of the GPU to use.", metavar="N", shown="0")
-    gpu_memory: str | int | None = setting(
-        None, "GPU memory to use, such as 20GB or 20GiB.", metavar="SIZE", shown="80% of what is free"
-    )
-    threads: int | None = setting(None, "Processors to use.", metavar="N", shown="all")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,5 +224,5 @@ class Output:
 
 ReadingFlags: Any = flags(DOCUMENTS, Reading)
 JsonFlags: Any = flags(OUTPUT, Json)
-RunningFlags: Any = flags(RUNNING, Running)
-SpoolingFlags: Any = flags(RUNNING, Running, Temporary)
+EngineFlags: Any = flags(RUNNING, Engine)
+TemporaryFlags: Any = flags(RUNNING, Temporary)

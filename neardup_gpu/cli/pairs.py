@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ..errors import ParameterError
+from ..engine.settings import Engine
 from ..printable import shell_path
 from ..settings import setting
 from .console import say_written, shown_progress
-from .options import MATCHING, OUTPUT, Output, RunningFlags, argument, flags, given
+from .options import MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,21 +34,18 @@ def pairs(
     *sketches: Annotated[str, argument("SKETCHES", "What `neardup sketch` wrote.")],
     least: LeastFlags = None,
     written: PairsFlags = None,
-    running: RunningFlags = None,
+    engine: EngineFlags = None,
 ) -> None:
     """Find pairs among sketches: the estimated resemblance of each, with its interval."""
-    from .. import pipeline
+    from .. import sketch_jobs
 
-    threshold = Least(**given(least)).threshold
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise ParameterError(f"threshold {threshold} is outside 0 to 1; 0.8 is usual")
-    shown = Pairs(**given(written))
+    shown, place = Pairs(**given(written)), Engine(**given(engine))
     with shown_progress(shown.quiet) as progress:
-        found = pipeline.find_pairs(
+        found = sketch_jobs.pairs(
             list(sketches),
             shown.output,
-            threshold=threshold,
-            **given(running),
+            **given(least),
+            engine=place,
             overwrite=shown.overwrite,
             progress=progress,
         )

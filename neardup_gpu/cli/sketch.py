@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..engine.settings import Engine
 from ..printable import shell_path
 from ..settings import setting
 from .console import say_written, shown_progress
-from .methods import MinHashFlags, ShinglesFlags, ThresholdFlags, chosen_recipe
-from .options import OUTPUT, Inputs, Output, ReadingFlags, RunningFlags, flags, given, one_or_all
+from .methods import SKETCHING, ChoiceFlags, ShinglesFlags, chosen, method_flags
+from .options import OUTPUT, EngineFlags, Inputs, Output, ReadingFlags, TemporaryFlags, flags, given, one_or_all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,28 +21,32 @@ class Sketches(Output):
 
 
 SketchesFlags: Any = flags(OUTPUT, Sketches)
+MethodFlags: Any = method_flags(SKETCHING)
 
 
 def sketch(
     *inputs: Inputs,
     reading: ReadingFlags = None,
-    threshold: ThresholdFlags = None,
-    settings: MinHashFlags = None,
+    choice: ChoiceFlags = None,
     shingles: ShinglesFlags = None,
+    settings: MethodFlags = None,
     written: SketchesFlags = None,
-    running: RunningFlags = None,
+    engine: EngineFlags = None,
+    temporary: TemporaryFlags = None,
 ) -> None:
     """Summarise documents by fixed-size sketches, to be compared by `neardup pairs`."""
     shown = Sketches(**given(written))
-    recipe, _ = chosen_recipe("minhash", shingles, settings, **given(threshold))
-    from .. import pipeline
+    how = chosen(SKETCHING, choice, shingles, settings)
+    place = Engine(**given(engine))
+    from .. import sketch_jobs
 
     with shown_progress(shown.quiet) as progress:
-        counts = pipeline.sketch(
+        counts = sketch_jobs.sketch(
             one_or_all(inputs),
             shown.output,
-            **given(reading, running),
-            recipe=recipe,
+            **given(reading, temporary),
+            **how,
+            engine=place,
             overwrite=shown.overwrite,
             progress=progress,
         )

@@ -9,8 +9,8 @@ from ...printable import shell_path
 from ...report import size
 from ...settings import setting
 from ..console import say_written, shown_progress
-from ..options import OUTPUT, TABLES, Output, RunningFlags, flags, given
-from .options import FINGERPRINT_FILES, ColumnsFlags, RadiusFlags, left_out, tables
+from ..options import OUTPUT, TABLES, EngineFlags, Output, flags, given
+from .options import FINGERPRINT_FILES, ColumnsFlags, RadiusFlags, left_out, running, tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ def build(
     radius: RadiusFlags = None,
     design: DesignFlags = None,
     written: IndexFlags = None,
-    running: RunningFlags = None,
+    engine: EngineFlags = None,
 ) -> None:
     """Build an index of fingerprints, to be asked by `neardup hamming query`."""
     from ...hamming import jobs
@@ -59,7 +59,8 @@ def build(
         found = jobs.build(
             list(fingerprints),
             shown.output,
-            **given(columns, radius, design, running),
+            **given(columns, radius, design),
+            **running(engine),
             overwrite=shown.overwrite,
             progress=progress,
         )

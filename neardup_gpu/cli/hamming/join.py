@@ -6,8 +6,8 @@ from typing import Annotated
 
 from ...printable import shell_path
 from ..console import say_written, shown_progress
-from ..options import RunningFlags, argument, given
-from .options import FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out
+from ..options import EngineFlags, argument, given
+from .options import FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out, running
 
 
 def join(
@@ -18,7 +18,7 @@ def join(
     columns: ColumnsFlags = None,
     near: NearFlags = None,
     written: PairsFlags = None,
-    running: RunningFlags = None,
+    engine: EngineFlags = None,
 ) -> None:
     """Find what of a set larger than memory is near some queries: id_a (existing), id_b (query), distance."""
     from ...hamming import jobs
@@ -29,7 +29,8 @@ def join(
             existing,
             queries,
             shown.output,
-            **given(columns, near, running),
+            **given(columns, near),
+            **running(engine),
             overwrite=shown.overwrite,
             progress=progress,
         )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...engine.settings import Engine
 from ...report import count
 from ...settings import setting
-from ..options import FINGERPRINTS, MATCHING, OUTPUT, Output, argument, flags
+from ..options import FINGERPRINTS, MATCHING, OUTPUT, Given, Output, argument, flags, given
 
-FILES = "What `neardup simhash` wrote, other Parquet or Arrow IPC, .npy of uint64, or a folder of these."
+FILES = (
+    "What `neardup sketch --method simhash` wrote, other Parquet or Arrow IPC, .npy of uint64, or a folder of these."
+)
 FINGERPRINT_FILES = argument("FINGERPRINTS", FILES)
 
 
@@ -56,6 +59,12 @@ ColumnsFlags: Any = flags(FINGERPRINTS, Columns)
 RadiusFlags: Any = flags(MATCHING, Radius)
 NearFlags: Any = flags(MATCHING, Near)
 PairsFlags: Any = flags(OUTPUT, Pairs)
+
+
+def running(engine: Given | None) -> dict[str, Any]:
+    """Where to run, as the jobs of `hamming` take it."""
+    place = Engine(**given(engine))
+    return {"backend": place.backend, "device": place.device, "gpu_memory": place.memory, "threads": place.threads}
 
 
 def bits(number: int) -> str:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from ...printable import shell_path
 from ..console import say_written, shown_progress
-from ..options import RunningFlags, given
-from .options import FINGERPRINT_FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out, tables
+from ..options import EngineFlags, given
+from .options import FINGERPRINT_FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out, running, tables
 
 
 def pairs(
@@ -15,7 +15,7 @@ def pairs(
     columns: ColumnsFlags = None,
     near: NearFlags = None,
     written: PairsFlags = None,
-    running: RunningFlags = None,
+    engine: EngineFlags = None,
 ) -> None:
     """Find all pairs of a set that differ in few bits: id_a, id_b, distance."""
     from ...hamming import jobs
@@ -25,7 +25,8 @@ def pairs(
         found = jobs.pairs(
             list(fingerprints),
             shown.output,
-            **given(columns, near, running),
+            **given(columns, near),
+            **running(engine),
             overwrite=shown.overwrite,
             progress=progress,
         )

@@ -9,8 +9,8 @@ from ...printable import printable, shell_path
 from ...report import count
 from ...settings import setting
 from ..console import say, say_json, say_written, shown_progress
-from ..options import FINGERPRINTS, MATCHING, OUTPUT, Output, RunningFlags, argument, flags, given
-from .options import FILES, Columns, bits, left_out
+from ..options import FINGERPRINTS, MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given
+from .options import FILES, Columns, bits, left_out, running
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ def query(
     asked: AskedFlags = None,
     near: NearFlags = None,
     written: MatchesFlags = None,
-    running: RunningFlags = None,
+    engine: EngineFlags = None,
 ) -> None:
     """Ask an index what is near some fingerprints: query_id, id, distance, the nearest first."""
     from ...hamming import jobs
@@ -69,7 +69,8 @@ def query(
             index,
             list(fingerprints),
             shown.output,
-            **given(asked, near, running),
+            **given(asked, near),
+            **running(engine),
             overwrite=shown.overwrite,
             progress=progress,
             show=show,
