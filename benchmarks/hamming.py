@@ -26,7 +26,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from neardup_gpu.hamming.index import HammingIndex, join, pairs, read_chunks, scan
+from neardup_gpu.hamming import HammingIndex, join, pairs, read_chunks, scan
 
 from . import peers
 from .kernels import figure

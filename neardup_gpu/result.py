@@ -95,9 +95,9 @@ class Result:
         )
 
     @property
-    def kept(self) -> pa.ChunkedArray:
-        """Ids of the documents that stay, in input order."""
-        return self.documents.filter(self.documents["kept"])["id"]
+    def kept(self) -> pa.Table:
+        """Rows of `documents` that stay, in input order."""
+        return self.documents.filter(self.documents["kept"])
 
     @property
     def removed(self) -> pa.Table:

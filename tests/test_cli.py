@@ -275,7 +275,7 @@ BAD: dict[str, tuple[Callable[[Path], list[object]], str]] = {
     "cluster": (lambda f: [good(f), "--cluster", "all"], "all.*greedy"),
     "backend": (lambda f: [good(f), "--backend", "abacus"], "abacus.*cpu"),
     "device of a cpu": (lambda f: [good(f), "--backend", "cpu", "--device", 0], "--device 0 is for backend 'gpu'"),
-    "device": (lambda f: [good(f), "--device", -1], "device -1 is below 0"),
+    "device": (lambda f: [good(f), "--device", -1], "device must be >= 0, got -1"),
     "memory of a cpu": (lambda f: [good(f), "--backend", "cpu", "--gpu-memory", "1GB"], "--gpu-memory 1GB is for"),
     "threads": (lambda f: [good(f), "--threads", 100_000], "threads 100000"),
     "check": (lambda f: [good(f), "--check", -1], "check -1"),
