@@ -20,7 +20,7 @@ from hypothesis import given, settings, strategies as st
 from progress import messages
 
 import neardup_gpu
-from neardup_gpu import cli, explanation as explain, theory
+from neardup_gpu import cli, diff, theory
 
 WORDS = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in "aeiou" for c in ("", "n", "r", "st")]
 
@@ -270,15 +270,15 @@ BAD: dict[str, tuple[Callable[[Path], list[object]], str]] = {
     "shingle size": (lambda f: [good(f), "--shingle-size", 0], "shingles have 1 to 64 tokens"),
     "shingling": (lambda f: [good(f), "--shingling", "heap"], "heap.*set, bag, circular"),
     "bits": (lambda f: [good(f), "--bits", 16], "bits 16"),
-    "seed": (lambda f: [good(f), "--seed", -1], "seed -1"),
+    "seed": (lambda f: [good(f), "--seed", -1], "--seed must be .* got -1"),
     "keep": (lambda f: [good(f), "--keep", "date:desc"], "'date'"),
     "cluster": (lambda f: [good(f), "--cluster", "all"], "all.*greedy"),
     "backend": (lambda f: [good(f), "--backend", "abacus"], "abacus.*cpu"),
     "device of a cpu": (lambda f: [good(f), "--backend", "cpu", "--device", 0], "--device 0 is for backend 'gpu'"),
     "device": (lambda f: [good(f), "--device", -1], "device must be >= 0, got -1"),
     "memory of a cpu": (lambda f: [good(f), "--backend", "cpu", "--gpu-memory", "1GB"], "--gpu-memory 1GB is for"),
-    "threads": (lambda f: [good(f), "--threads", 100_000], "threads 100000"),
-    "check": (lambda f: [good(f), "--check", -1], "check -1"),
+    "threads": (lambda f: [good(f), "--threads", 100_000], "--threads must be .* got 100000"),
+    "check": (lambda f: [good(f), "--check", -1], "--check must be .* got -1"),
     "temporary folder": (lambda f: [good(f), "--temp-dir", f / "nowhere"], "nowhere.*--temp-dir"),
     "reference": (lambda f: [good(f), "--against", f / "nosuch.parquet"], r"nosuch\.parquet"),
 }
@@ -481,7 +481,7 @@ def test_a_full_diff_rebuilds_both_texts(kept: str, removed: str) -> None:
     words, notes = diff.differences(kept, removed, full=True)
     if not words:
         assert notes
-        assert diff._WORD.findall(" ".join(kept.split())) == diff._WORD.findall(" ".join(removed.split()))
+        assert diff.WORD.findall(" ".join(kept.split())) == diff.WORD.findall(" ".join(removed.split()))
         return
     for text, op in ((kept, "removed"), (removed, "added")):
         rebuilt = "".join(part for kind, part in words if kind in ("equal", op))

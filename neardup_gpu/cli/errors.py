@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError
 from cyclopts.exceptions import CoercionError, UnknownCommandError, UnusedCliTokensError
 
-from .options import Given
+from .options import EngineFlags, Given
 
 # -------------------------------------------------------------------------------------------------- what does not parse
 
@@ -53,13 +53,17 @@ def _near(word: str, words: Iterable[str]) -> str:
 # -------------------------------------------------------------------------------------------------- what does not work
 
 
+ENGINE: dict[str, str] = get_args(EngineFlags)[0].FLAGS
+"""The flags that say where to run."""
+
+
 def flags_of(command: Callable[..., Any]) -> dict[str, str]:
     """The flags of a command, by the names of the library's parameters."""
     names: dict[str, str] = {}
     for hint in get_type_hints(command, include_extras=True).values():
         kind = (get_args(hint) or (hint,))[0]
         if isinstance(kind, type) and issubclass(kind, Given):
-            names |= kind.FLAGS
+            names = kind.FLAGS | names  # the first one that has a name
     return names
 
 

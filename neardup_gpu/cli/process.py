@@ -93,7 +93,9 @@ def _status_of(error: Exception) -> int:
     elif isinstance(error, NeardupError):
         _complain(str(error))
     elif missing := want(error):
-        _complain(missing)
+        from .errors import ENGINE, in_flags
+
+        _complain(in_flags(missing, ENGINE))
     elif isinstance(error, OSError) and error.errno is not None:
         _complain(f"{error.filename}: {error.strerror}" if isinstance(error.filename, str) else str(error))
     else:

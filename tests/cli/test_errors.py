@@ -39,7 +39,7 @@ def test_parameters_are_shown_as_flags(says: str, shown: str) -> None:
 
 def test_a_command_has_its_own_flags() -> None:
     assert flags_of(dedup)["text_columns"] == "--text-column"
-    assert "memory" not in flags_of(dedup)
+    assert flags_of(dedup)["memory"] == "--gpu-memory"
     assert flags_of(build)["num_queries"] == "--queries"
     assert in_flags("num_tables, leading_bits and memory: one", flags_of(build)).startswith(
         "--tables, --leading-bits and --memory: one"

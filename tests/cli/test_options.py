@@ -30,8 +30,8 @@ class Square:
     plain: bool = setting(False, "Without colours.")
 
 
-SHAPES = {"round": Round, "square": Square}
-ShapeFlags = flags(RUNNING, *SHAPES.values())
+SHAPES = {"round": (Round,), "square": (Square,)}
+ShapeFlags = flags(RUNNING, Round, Square)
 
 
 def parsed(words: str):
@@ -63,9 +63,9 @@ def test_merged_flags_say_what_each_makes_of_them() -> None:
 
 def test_what_the_chosen_settings_lack_is_refused() -> None:
     values = parsed("--width 4 --share 0.5")
-    refuse_others("--shape", Round, SHAPES, values)
+    refuse_others("--shape", "round", SHAPES, values)
     with pytest.raises(ParameterError, match=r"^--share is for --shape round; leave it out$"):
-        refuse_others("--shape", Square, SHAPES, values)
+        refuse_others("--shape", "square", SHAPES, values)
 
 
 def test_the_library_takes_what_flags_give() -> None:

@@ -44,7 +44,11 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         ("dedup x --threads 1.5", "--threads: '1.5' is not a whole number. See neardup dedup --help."),
         ("dedup x --device none", "--device: 'none' is not a whole number. See neardup dedup --help."),
         ("curve --json=3", "--json=3: leave out the value, or say true or false. See neardup curve --help."),
-        ("sketch x --radius=3", "there is no option --radius; did you mean --threads? See neardup sketch --help."),
+        ("sketch x --radius=3", "--radius is for --method simhash; leave it out"),
+        ("dedup x --dry-run --method simhash --recall 0.9", "--recall is for --method minhash; leave it out"),
+        ("dedup x --dry-run --method x", "--method 'x' is not one of minhash, simhash"),
+        ("dedup x --dry-run --bucket-limit 1", "--bucket-limit must be between 2 and 2147483647, got 1"),
+        ("dedup x --dry-run --gpu-memory x", "--gpu-memory 'x' is not a size; write 20GB, 20GiB or a number of bytes"),
     ],
 )
 def test_one_line_for_each_mistake(run: Run, arguments: str, says: str) -> None:
@@ -64,7 +68,7 @@ def test_one_line_for_each_mistake(run: Run, arguments: str, says: str) -> None:
         ("curve --filter -1", "--filter '-1': neither three"),
         ("curve --filter --json", "--filter '--json': neither three"),
         ("curve --filter [1,2]", "--filter '[1,2]': neither three"),
-        ("dedup none --dry-run --device -1", "--device -1 is below 0"),
+        ("dedup none --dry-run --device -1", "--device must be >= 0, got -1"),
     ],
 )
 def test_words_are_taken_as_they_are(run: Run, arguments: str, names: str) -> None:
