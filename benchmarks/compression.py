@@ -5,7 +5,7 @@
 Compressed answers are checked against raw ones, and decoded words against what was encoded, before anything is timed.
 Prints a JSON list of figures, as kernels.py does. Of random words each size has
 
-    expected    what `compression.expected_bits` derives for as many random words; `deviation` is measured less expected
+    expected    what `_huffman.expected_bits` derives for as many random words; `deviation` is measured less expected
     bound       log2 of the number of such sets, over their size: what no code beats on average
 
 and the last figure is `expected` at 8 billion words, as in the paper, where nothing can be measured here. Of a corpus
@@ -25,7 +25,16 @@ import numba
 import numpy as np
 
 from neardup_gpu.hamming.index import TableDesign
-from neardup_gpu.kernels import compression, hamming, simhash, tokens
+from neardup_gpu.kernels import (
+    _huffman,
+    hamming_probe,
+    hamming_table,
+    huffman_decode,
+    huffman_encode,
+    huffman_probe,
+    simhash,
+    tokens,
+)
 from neardup_gpu.recipe import material
 
 from .kernels import figure, load, shuffled, timed
@@ -38,36 +47,36 @@ PAPER = 8_000_000_000
 CORPORA = ("bills_116", "manpages")
 
 
-def num_bits(tables: compression.Tables) -> int:
+def num_bits(tables: _huffman.Tables) -> int:
     """Bits of blocks, keys and numbers of first words."""
     return 8 * (tables.blocks.nbytes + tables.keys.nbytes + tables.firsts.nbytes)
 
 
-def decode(tables: compression.Tables) -> np.ndarray:
+def decode(tables: _huffman.Tables) -> np.ndarray:
     """All words."""
     numbers = np.arange(len(tables.blocks))
-    return compression.decode_cpu(tables.lengths, tables.offsets, tables.blocks, tables.firsts, numbers)
+    return huffman_decode.cpu(tables.lengths, tables.offsets, tables.blocks, tables.firsts, numbers)
 
 
-def sizes(words: np.ndarray, random: bool, **context: Any) -> tuple[dict[str, Any], compression.Tables]:
+def sizes(words: np.ndarray, random: bool, **context: Any) -> tuple[dict[str, Any], _huffman.Tables]:
     """The figure of a table's size, and the table."""
-    tables, n = compression.encode_cpu(words[None]), len(words)
+    tables, n = huffman_encode.cpu(words[None]), len(words)
     assert np.array_equal(decode(tables), words)
     measured = num_bits(tables) / n
     more = {"words": n, "raw": 64, "share_of_raw": round(measured / 64, 4), "blocks": len(tables.blocks)}
     if random:
-        expected = compression.expected_bits(n) / n
+        expected = _huffman.expected_bits(n) / n
         more["expected"], more["deviation"] = round(expected, 4), round(measured - expected, 4)
-        more["bound"] = round(compression.information_bits(n) / n, 4)
+        more["bound"] = round(_huffman.information_bits(n) / n, 4)
     return figure("compressed table", [measured], "bits/word", **more, **context), tables
 
 
-def time_coding(words: np.ndarray, tables: compression.Tables, repeat: int) -> Iterator[dict[str, Any]]:
+def time_coding(words: np.ndarray, tables: _huffman.Tables, repeat: int) -> Iterator[dict[str, Any]]:
     """Figures of the speed of encoding and decoding, on one thread and on all."""
     for threads in sorted({1, numba.config.NUMBA_NUM_THREADS}):  # type: ignore[attr-defined]
         numba.set_num_threads(threads)
         for name, seconds in (
-            ("compress a table", timed(repeat, compression.encode_cpu, words[None])),
+            ("compress a table", timed(repeat, huffman_encode.cpu, words[None])),
             ("decode a table", timed(repeat, decode, tables)),
         ):
             rates = [len(words) / t / 1e6 for t in seconds]
@@ -79,22 +88,22 @@ def time_probing(repeat: int) -> Iterator[dict[str, Any]]:
     random = np.random.default_rng(1)
     fingerprints = random.integers(0, 2**64, PROBED, np.uint64)
     masks = np.array(TableDesign(64, 3, 16).masks, np.uint64)
-    made = [hamming.table_cpu(fingerprints, mask, True) for mask in masks]
+    made = [hamming_table.cpu(fingerprints, mask, True) for mask in masks]
     words, rows = (np.stack([table[part] for table in made]) for part in (0, 1))
-    tables = compression.encode_cpu(words)
+    tables = huffman_encode.cpu(words)
     near = random.choice(fingerprints, max(QUERIES)) ^ np.uint64(1) << random.integers(0, 64, max(QUERIES), np.uint64)
     near[1::2] = random.integers(0, 2**64, len(near[1::2]), np.uint64)
     numba.set_num_threads(1)
     for number in QUERIES:
         asked = masks, near[:number], 3, *LIMITS
-        expected = hamming.probe_cpu(words, rows, *asked)
-        found = compression.probe_cpu(*tables, rows, *asked)
+        expected = hamming_probe.cpu(words, rows, *asked)
+        found = huffman_probe.cpu(*tables, rows, *asked)
         assert all(np.array_equal(one, other) for one, other in zip(expected, found, strict=True))
         for name, seconds, size in (
-            ("probe raw tables", timed(repeat, hamming.probe_cpu, words, rows, *asked), words.nbytes),
+            ("probe raw tables", timed(repeat, hamming_probe.cpu, words, rows, *asked), words.nbytes),
             (
                 "probe compressed tables",
-                timed(repeat, compression.probe_cpu, *tables, rows, *asked),
+                timed(repeat, huffman_probe.cpu, *tables, rows, *asked),
                 num_bits(tables) / 8,
             ),
         ):
@@ -121,7 +130,7 @@ def main() -> None:
     every, figures = np.uint64(2**64 - 1), []
     for n in SIZES:
         random = np.random.default_rng(n).integers(0, 2**64, n, np.uint64)
-        words, _ = hamming.table_cpu(random, every, True)
+        words, _ = hamming_table.cpu(random, every, True)
         one, tables = sizes(words, True, of="random words")
         figures.append(one)
     figures += time_coding(words, tables, args.repeat)
@@ -129,14 +138,14 @@ def main() -> None:
     for path in [args.corpora / f"{name}.parquet" for name in CORPORA] if args.corpora else []:
         fingerprints = simhashes(path)
         for mask in TableDesign(64, 3, 16).masks:
-            words, _ = hamming.table_cpu(fingerprints, np.uint64(mask), True)
+            words, _ = hamming_table.cpu(fingerprints, np.uint64(mask), True)
             distinct = len(np.unique(words))
             figures.append(
                 sizes(words, False, of=f"simhashes of {path.stem}", mask=f"{mask:016x}", distinct=distinct)[0]
             )
-    paper = compression.expected_bits(PAPER) / PAPER
+    paper = _huffman.expected_bits(PAPER) / PAPER
     context = {"words": PAPER, "raw": 64, "share_of_raw": round(paper / 64, 4)}
-    bound = round(compression.information_bits(PAPER) / PAPER, 4)
+    bound = round(_huffman.information_bits(PAPER) / PAPER, 4)
     figures.append(figure("compressed table, derived", [paper], "bits/word", bound=bound, of="random words", **context))
     print(json.dumps(figures))
 

@@ -28,6 +28,7 @@ import neardup_gpu as nd
 from neardup_gpu import selftest
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.backend import describe_device
+from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
 from neardup_gpu.kernels import _launch as launch
 from neardup_gpu.kernels._launch import cuda, kernel, namespace, simulated, to_host
 from neardup_gpu.report import count
@@ -201,29 +202,28 @@ def kernels(settings: Settings) -> Items:
         # On another processor, from the other end: what `cpu` needs is compiled while the device's code is.
         words = [sys.executable, "-m", "benchmarks.first_steps", "warm", "--out", str(settings.out)]
         subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return {name: partial(_compared, name, settings) for name in selftest.definitions()}
+    return {name: partial(_compared, name, settings) for name in kernel_modules()}
 
 
 def warm(settings: Settings) -> Items:
     """Compile what `cpu` runs, from the last kernel to the first."""
 
     def compiled(name: str) -> dict[str, Any]:
-        module, prefix = selftest.definitions()[name]
-        getattr(module, f"{prefix}cpu")(*selftest.GENERATORS[name](np.random.default_rng(1), 30))
+        kernel_modules()[name].cpu(*INPUTS[name](Draw(np.random.default_rng(1)), 30))
         return {}
 
-    return {name: partial(compiled, name) for name in reversed(selftest.definitions())}
+    return {name: partial(compiled, name) for name in reversed(kernel_modules())}
 
 
 def _compared(name: str, settings: Settings) -> dict[str, Any]:
-    module, prefix = selftest.definitions()[name]
+    module = kernel_modules()[name]
     sizes = (30, 200) if simulated() else (0, 30, 300) if settings.profiled else (*selftest.SMALL, 20_000)
     wrong = []
     with compiling() as seconds:
         for number, size in enumerate(sizes):
-            arguments = selftest.GENERATORS[name](np.random.default_rng([20, number]), size)
-            expected = getattr(module, f"{prefix}cpu")(*arguments)
-            if not selftest.same(expected, getattr(module, f"{prefix}gpu")(*arguments)):
+            arguments = INPUTS[name](Draw(np.random.default_rng([20, number])), size)
+            expected = module.cpu(*arguments)
+            if not selftest.same(expected, module.gpu(*arguments)):
                 wrong.append(number)
             wait()
     chip = "" if simulated() else f"sm_{describe_device()['compute_capability'].replace('.', '')}"
@@ -380,8 +380,8 @@ def _allocation() -> dict[str, Any]:
 
 CUPY_STEPS = {
     "pair tables 6,14,2": {"sorts of the pair tables": ("argsort",)},
-    "weights: counts": {"weights.counts: sorts": ("argsort", "sort", "lexsort", "unique")},
-    "weights: look-up": {"weights.look_up: search": ("searchsorted",)},
+    "weights: counts": {"counts: sorts": ("argsort", "sort", "lexsort", "unique")},
+    "weights: look-up": {"lookup: search": ("searchsorted",)},
     "hamming: pairs": {
         "sort of a Hamming table": ("argsort",),
         "search of both ends of each row's bucket": ("searchsorted",),

@@ -44,20 +44,31 @@ from neardup_gpu.data import Ragged
 from neardup_gpu.engine.backend import resolve
 from neardup_gpu.errors import BackendUnavailableError
 from neardup_gpu.hamming.index import BUCKET_LIMIT, BUCKET_PROBE, TableDesign
+from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
 from neardup_gpu.kernels import (
     components,
-    compression,
+    counts,
+    greedy,
     hamming,
+    hamming_probe,
+    hamming_table,
+    huffman_decode,
+    huffman_encode,
+    huffman_probe,
+    identical,
+    log_weights,
+    lookup,
     minhash,
+    occurrences,
     overlap,
     pairtables,
     resemblance,
     sequences,
+    sets,
     shingles,
     simhash,
     supershingles,
     tokens,
-    weights,
 )
 from neardup_gpu.kernels._launch import namespace, simulated, to_host
 from neardup_gpu.recipe import Recipe, SimhashRecipe, material
@@ -141,7 +152,7 @@ class Inputs:
 
     @cached_property
     def sets(self) -> tuple:
-        return resemblance.unique_cpu(*self.shingles)
+        return sets.cpu(*self.shingles)
 
     def of_tables(self, features: np.ndarray) -> tuple:
         """Arguments of `pairtables`."""
@@ -157,19 +168,19 @@ class Inputs:
 
     @cached_property
     def counts(self) -> tuple:
-        return weights.counts_cpu(*self.tokens[:2])
+        return counts.cpu(*self.tokens[:2])
 
     @cached_property
     def held(self) -> tuple:
-        return weights.occurrences_cpu(self.counts[0])
+        return occurrences.cpu(self.counts[0])
 
     @cached_property
     def inverse(self) -> np.ndarray:
-        return weights.inverse(self.held[1], len(self.text))
+        return log_weights.inverse(self.held[1], len(self.text))
 
     @cached_property
     def found(self) -> np.ndarray:
-        return weights.look_up_cpu(self.counts[0], self.held[0], self.inverse, 256)
+        return lookup.cpu(self.counts[0], self.held[0], self.inverse, 256)
 
     @cached_property
     def fingerprints(self) -> np.ndarray:
@@ -194,13 +205,13 @@ class Inputs:
                 parts = [[to_host(part) for part in table(self.fingerprints, mask, True)] for mask in masks]
                 return *(np.stack(part) for part in zip(*parts, strict=True)), masks
 
-            self._tables[prefix] = either(partial(built, hamming.table_gpu), partial(built, hamming.table_cpu))
+            self._tables[prefix] = either(partial(built, hamming_table.gpu), partial(built, hamming_table.cpu))
         return self._tables[prefix]
 
     def coded(self, prefix: int) -> Any:
         """The same tables, compressed."""
         words = self.tables(prefix)[0]
-        return either(lambda: compression.encode_gpu(words), lambda: compression.encode_cpu(words))
+        return either(lambda: huffman_encode.gpu(words), lambda: huffman_encode.cpu(words))
 
 
 def timed_kernels(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
@@ -259,20 +270,20 @@ def of_simhash(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
     def look_up() -> Timed:
         arguments = inputs.counts[0], inputs.held[0], inputs.inverse, 256
         context = {"table": len(inputs.held[0]), "distinct": len(inputs.counts[0])}
-        return Timed(weights.look_up_gpu, arguments, lambda: inputs.found, context)
+        return Timed(lookup.gpu, arguments, lambda: inputs.found, context)
 
     return {
         "simhash tf, 64 bits": lambda: plain(64),
         "simhash tf, 128 bits": lambda: plain(128),
         "weights: counts": lambda: Timed(
-            weights.counts_gpu, inputs.tokens[:2], lambda: inputs.counts, {"tokens": len(inputs.tokens[0])}
+            counts.gpu, inputs.tokens[:2], lambda: inputs.counts, {"tokens": len(inputs.tokens[0])}
         ),
         "weights: documents of each token": lambda: Timed(
-            weights.occurrences_gpu, inputs.counts[:1], lambda: inputs.held, {"distinct": len(inputs.counts[0])}
+            occurrences.gpu, inputs.counts[:1], lambda: inputs.held, {"distinct": len(inputs.counts[0])}
         ),
         "weights: look-up": look_up,
         "weights: logarithms": lambda: Timed(
-            weights.logarithmic_gpu, inputs.counts[2:], lambda: weights.logarithmic_cpu(inputs.counts[2])
+            log_weights.gpu, inputs.counts[2:], lambda: log_weights.cpu(inputs.counts[2])
         ),
         "simhash weighted, 64 bits": weighted,
     }
@@ -291,8 +302,8 @@ def of_pairs(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
         arguments: tuple = rows, left, right
         if name == "greedy":
             arguments = *arguments, resemblance.resemblance(*inputs.shared), np.zeros(rows, bool)
-        on_device, on_host = (getattr(components, f"{name}_{backend}") for backend in ("gpu", "cpu"))
-        return Timed(on_device, arguments, lambda: on_host(*arguments), {"pairs": len(left)})
+        module = greedy if name == "greedy" else components
+        return Timed(module.gpu, arguments, lambda: module.cpu(*arguments), {"pairs": len(left)})
 
     def overlaps() -> Timed:
         few = min(SAMPLED_DOCUMENTS, len(inputs.features))
@@ -301,9 +312,7 @@ def of_pairs(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
         return Timed(overlap.gpu, arguments, lambda: overlap.cpu(*arguments), {"shingles": len(values)})
 
     return {
-        "unique": lambda: Timed(
-            resemblance.unique_gpu, inputs.shingles, lambda: inputs.sets, {"shingles": len(inputs.shingles[0])}
-        ),
+        "unique": lambda: Timed(sets.gpu, inputs.shingles, lambda: inputs.sets, {"shingles": len(inputs.shingles[0])}),
         "pair tables 6,14,2": lambda: Timed(
             pairtables.gpu, inputs.of_tables(inputs.features), lambda: inputs.pairs, {"rows": len(inputs.features)}
         ),
@@ -327,25 +336,25 @@ def of_hamming(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
         if kind == "pairs":
             return Timed(hamming.gpu, (inputs.fingerprints, masks, 3, *limits), None, context, text=False)
         if kind == "a table":
-            return Timed(hamming.table_gpu, (inputs.fingerprints, masks[0], True), None, context, text=False)
+            return Timed(hamming_table.gpu, (inputs.fingerprints, masks[0], True), None, context, text=False)
         words, order, _ = inputs.tables(prefix)
         asked = order, masks, inputs.queries, 3, *limits, None
         context["queries"] = len(inputs.queries)
         if kind == "probe":
-            return Timed(hamming.probe_gpu, (words, *asked), None, context, text=False)
+            return Timed(hamming_probe.gpu, (words, *asked), None, context, text=False)
         if kind == "encode":
-            return Timed(compression.encode_gpu, (words,), None, context, text=False)
+            return Timed(huffman_encode.gpu, (words,), None, context, text=False)
         coded = inputs.coded(prefix)
         bits = (coded.blocks.nbytes + coded.keys.nbytes + coded.firsts.nbytes) * 8
         context["bits_a_word"] = round(bits / max(1, words.size), 2)
         if kind == "decode":
             blocks = coded.lengths, coded.offsets, coded.blocks, coded.firsts, np.arange(len(coded.blocks))
-            return Timed(compression.decode_gpu, blocks, None, context, text=False)
-        return Timed(compression.probe_gpu, (*coded, *asked), None, context, text=False)
+            return Timed(huffman_decode.gpu, blocks, None, context, text=False)
+        return Timed(huffman_probe.gpu, (*coded, *asked), None, context, text=False)
 
     first = {
         "hamming: first of equal ones": lambda: Timed(
-            hamming.first_gpu, (inputs.fingerprints,), None, rows.copy(), text=False
+            identical.gpu, (inputs.fingerprints,), None, rows.copy(), text=False
         )
     }
     kinds = {
@@ -446,10 +455,10 @@ def guarded(calls: dict[str, Callable[[], list[dict[str, Any]]]]) -> Iterator[di
 
 def agreement(name: str, size: int) -> list[dict[str, Any]]:
     """Compare a kernel with `cpu` on inputs of the self-test."""
-    module, prefix = selftest.definitions()[name]
+    module = kernel_modules()[name]
     for seed in range(3):
-        arguments = selftest.GENERATORS[name](np.random.default_rng(seed), size)
-        expected, found = (getattr(module, prefix + backend)(*arguments) for backend in ("cpu", "gpu"))
+        arguments = INPUTS[name](Draw(np.random.default_rng(seed)), size)
+        expected, found = module.cpu(*arguments), module.gpu(*arguments)
         if not selftest.same(expected, found):
             return [{"what": f"agreement: {name}", "agrees": False, "problem": f"differs from cpu on input {seed}"}]
     return [{"what": f"agreement: {name}", "agrees": True}]
@@ -577,7 +586,7 @@ def lines(inputs: Inputs, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     calls: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "bandwidths": partial(bandwidths, min(1 << 30, 2 * inputs.text_bytes), args.repeat)
     }
-    calls |= {f"agreement: {name}": partial(agreement, name, size) for name in selftest.definitions()}
+    calls |= {f"agreement: {name}": partial(agreement, name, size) for name in kernel_modules()}
 
     def timing(name: str, make: Callable[[], Timed]) -> list[dict[str, Any]]:
         return [measure(name, make(), args.repeat, inputs.text_bytes)]

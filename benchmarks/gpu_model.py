@@ -62,8 +62,8 @@ from compiled import all_loops, compiled, disassembly, innermost_loops
 
 from neardup_gpu.hamming.index import TableDesign
 from neardup_gpu.kernels import minhash, sequences, shingles, simhash, tokens
+from neardup_gpu.kernels._bits import plan
 from neardup_gpu.kernels._launch import TABLES
-from neardup_gpu.kernels.hamming import plan
 from neardup_gpu.recipe import material
 
 from .kernels import ALTAVISTA, WIDTH, load, shuffled
@@ -289,8 +289,8 @@ def works(profile: Profile) -> dict[str, Work]:
     runs = sequences._RUN / profile.document_tokens  # documents that end in a thread's run
     jumps = min(shingles._EACH, 1 + (shingles._EACH - 1) * 256 / profile.document_tokens)
     return {
-        "tokens._count_beginnings": Work("byte", 32, 1 + 1 / 32, ascii=True),
-        "tokens._fill_beginnings": Work("byte", 32, 1 + 8 / 32 + 8 / token, ascii=True),
+        "_token_beginnings.count_beginnings": Work("byte", 32, 1 + 1 / 32, ascii=True),
+        "_token_beginnings.fill_beginnings": Work("byte", 32, 1 + 8 / 32 + 8 / token, ascii=True),
         "tokens._fingerprint_tokens": Work("token", 1, 16 + token, token, 1, True, ascii=True),
         "sequences._accumulate": Work(
             "token",
@@ -340,8 +340,8 @@ def simhash_lines(name: str, profile: Profile, before: dict[str, float]) -> list
     }
     found = [line(name, label, work, profile) for label, work in kernels.items()]
     # By value, then by 4 bytes of the document's row, then what is distinct, which is all at most, by its place.
-    found.append(by_bytes(name, "weights.counts: sorts", "token", 2 * SORTED_BYTES + 4 * 2 * 12 + 4 + 2 * 16))
-    found.append(by_sectors(name, "weights.look_up: search", "token", math.log2(TABLE_TOKENS) + 2))
+    found.append(by_bytes(name, "counts: sorts", "token", 2 * SORTED_BYTES + 4 * 2 * 12 + 4 + 2 * 16))
+    found.append(by_sectors(name, "lookup: search", "token", math.log2(TABLE_TOKENS) + 2))
     for described, rate in found:
         seconds[described["kernel"]] = 1 / rate / profile.token_bytes
         lines.append(described | {"text_gb_per_s": round(1e-9 / seconds[described["kernel"]], 1)})
@@ -371,15 +371,15 @@ COUNT_BYTES = 8 + 16 + 4
 
 
 def limit_line(name: str, tables: str, unit: str, profile: Profile) -> tuple[dict[str, Any], float]:
-    return line(name, f"hamming._limit, {tables}", Work(unit, 1, LIMIT_BYTES, kernel="hamming._limit"), profile)
+    return line(name, f"_near._limit, {tables}", Work(unit, 1, LIMIT_BYTES, kernel="_near._limit"), profile)
 
 
 def compare_line(
     name: str, tables: str, unit: str, each: float, num_bytes: float, profile: Profile
 ) -> tuple[dict[str, Any], float]:
     """Of a thread that compares so many words, and reads and writes so many bytes."""
-    work = Work(unit, each, num_bytes / each, loops=(0, 0, 0), around=each, kernel="hamming._near_counts")
-    return line(name, f"hamming._near_counts, {tables}", work, profile)
+    work = Work(unit, each, num_bytes / each, loops=(0, 0, 0), around=each, kernel="_near._near_counts")
+    return line(name, f"_near._near_counts, {tables}", work, profile)
 
 
 def near_pairs_lines(name: str, num_rows: int, prefix: int) -> list[dict[str, Any]]:
@@ -389,9 +389,9 @@ def near_pairs_lines(name: str, num_rows: int, prefix: int) -> list[dict[str, An
     parts = plan(design.array).moves.shape[1]
     profile = Profile(8, 1, num_rows)
     tables = f"{num_rows:,} rows, {design.num_tables} tables"
-    permute = Work("row", 1, 16, loops=(2 * parts,), kernel="hamming._permute")
+    permute = Work("row", 1, 16, loops=(2 * parts,), kernel="_bits._permute")
     steps = [
-        (line(name, f"hamming._permute, {tables}", permute, profile), num_rows),
+        (line(name, f"_bits._permute, {tables}", permute, profile), num_rows),
         (by_bytes(name, f"sort of a Hamming table, {tables}", "row", SORTED_BYTES), num_rows),
         (by_bytes(name, f"CuPy's other steps on a Hamming table, {tables}", "row", sum(BETWEEN.values())), num_rows),
     ]
@@ -418,10 +418,10 @@ def probe_lines(name: str, num_rows: int, num_queries: int, prefix: int) -> list
     parts = plan(design.array).moves.shape[1]
     profile = Profile(8, 1, num_queries)
     tables = f"{num_queries:,} queries of {num_rows:,} rows, {design.num_tables} tables"
-    permute = Work("row", 1, 16, loops=(2 * parts,), kernel="hamming._permute")
+    permute = Work("row", 1, 16, loops=(2 * parts,), kernel="_bits._permute")
     each = met / num_queries
     steps = [
-        (line(name, f"hamming._permute, {tables}", permute, profile), num_queries),
+        (line(name, f"_bits._permute, {tables}", permute, profile), num_queries),
         (by_sectors(name, f"search of both ends of a bucket, {tables}", "query", 2 * math.log2(num_rows)), num_queries),
         (limit_line(name, tables, "query", profile), num_queries),
         (compare_line(name, tables, "word", each, COUNT_BYTES + SECTOR + 8 * each, profile), met),

@@ -34,6 +34,7 @@ from neardup_gpu.kernels import (
     pairtables,
     resemblance,
     sequences,
+    sets,
     shingles,
     supershingles,
     tokens,
@@ -161,7 +162,7 @@ def chain(batches: list[Ragged], watch: Stopwatch) -> Iterator[tuple[int, Ragged
         watch("minhash 140 L=32", minhash.cpu, values, offsets, longer.a, longer.b)
         watch("minhash 84 L=64", minhash.cpu, values, offsets, wide.a, wide.b)
         features = watch("supershingles 6 of 14", supershingles.cpu, signature, k, s, 64, drawn.supershingles)
-        values, offsets = watch("unique", resemblance.unique_cpu, values, offsets)
+        values, offsets = watch("unique", sets.cpu, values, offsets)
         yield num_tokens, Ragged(values, offsets), features
 
 

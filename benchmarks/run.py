@@ -276,7 +276,7 @@ def quality(output: Path, corpus: Path) -> dict[str, Any]:
     ends = np.array([[row[name] for name in pairs[column].to_pylist()] for column in ("id_a", "id_b")], np.int64)
     found = pairs["resemblance"].to_numpy()
     left, right = np.sort(ends[:, found == 1], axis=0)
-    same_set = components.connected_cpu(len(ids), left, right)
+    same_set = components.cpu(len(ids), left, right)
 
     def key(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         a, b = same_set[a], same_set[b]

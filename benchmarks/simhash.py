@@ -38,8 +38,8 @@ import pyarrow.parquet as pq
 from neardup_gpu import pipeline, theory
 from neardup_gpu.data import Pairs, Ragged
 from neardup_gpu.hamming import index as hamming
-from neardup_gpu.kernels import sequences, supershingles, weights
-from neardup_gpu.kernels.hamming import count_bits
+from neardup_gpu.kernels import occurrences, sequences, supershingles
+from neardup_gpu.kernels._bits import count_bits
 from neardup_gpu.methods.frequencies import Counter, Frequencies
 from neardup_gpu.recipe import Filter, Recipe, SimhashRecipe
 
@@ -86,7 +86,7 @@ def counted(batches: list[Any]) -> Frequencies:
     """Document frequencies of batches of distinct tokens."""
     counter = Counter()
     for batch in batches:
-        held = weights.occurrences_cpu(batch.distinct.values)
+        held = occurrences.cpu(batch.distinct.values)
         counter.add(held, int((batch.distinct.sizes > 0).sum()))
     return counter.result(TOKENS.seed)
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from neardup_gpu import kernels, selftest
+from neardup_gpu import kernels
 from neardup_gpu.documents import Documents
+from neardup_gpu.kernel_inputs import kernel_modules
 from neardup_gpu.kernels._launch import Kernel, Staging, namespace, simulated
 
 _TESTS = Path(__file__).resolve().parent.parent / "tests" / "gpu"
@@ -196,9 +197,8 @@ class Timeline:
         """While this lasts, a job is recorded."""
         self.start, self.origin = time.perf_counter(), mark()
         with ExitStack() as stack:
-            for name, (module, prefix) in selftest.definitions().items():
-                run = getattr(module, f"{prefix}gpu")
-                stack.enter_context(mock.patch.object(module, f"{prefix}gpu", self._kernel(name, run)))
+            for name, module in kernel_modules().items():
+                stack.enter_context(mock.patch.object(module, "gpu", self._kernel(name, module.gpu)))
             stack.enter_context(mock.patch.object(Documents, "batches", self._reading(Documents.batches)))
             for method, make in (("_use", self._using), ("_fill", self._filling), ("_copy", self._copying)):
                 stack.enter_context(mock.patch.object(Staging, method, make(getattr(Staging, method))))

@@ -1,53 +1,25 @@
 """Every backend of every kernel gives the reference's answer: same values, same types, same shapes.
 
-Kernels are the files of kernels/, found here by themselves; a new one fails until `strategies` has arguments for it.
+Kernels are the files of kernels/, found by themselves; a new one fails until `kernel_inputs` can draw its arguments.
 `gpu` runs on a device where there is one, else in Numba's simulator if asked: NUMBA_ENABLE_CUDASIM=1 pytest -k gpu.
 """
 
-import importlib
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from strategies import STRATEGIES
+from strategies import inputs
 
-from neardup_gpu import kernels
+from neardup_gpu.kernel_inputs import INPUTS, kernel_modules
 from neardup_gpu.kernels._launch import to_host
 
-NOT_KERNELS = ("__init__", "_cache", "_launch", "_gf2", "_unicode_table")
-
-
-def kernel_modules():
-    """Modules of all kernel files, by name."""
-    names = sorted(path.stem for path in Path(kernels.__path__[0]).glob("*.py"))
-    return {name: importlib.import_module(f"neardup_gpu.kernels.{name}") for name in names if name not in NOT_KERNELS}
-
-
-def definitions():
-    """{kernel: (module, prefix of its functions)}, for each function named `reference` or `*_reference`."""
-    found = {}
-    for name, module in kernel_modules().items():
-        for function in vars(module):
-            if function == "reference":
-                found[name] = module, ""
-            elif function.endswith("_reference"):
-                prefix = function.removesuffix("reference")
-                found[f"{name}.{prefix[:-1]}"] = module, prefix
-    return found
-
-
-DEFINITIONS = definitions()
+KERNELS = kernel_modules()
 
 
 def cases(backend):
     """(kernel, backend) of each kernel that has the backend, with an id like "minhash-gpu"."""
-    return [
-        pytest.param(kernel, backend, id=f"{kernel}-{backend}")
-        for kernel, (module, prefix) in DEFINITIONS.items()
-        if hasattr(module, prefix + backend)
-    ]
+    return [pytest.param(name, backend, id=f"{name}-{backend}") for name in KERNELS if hasattr(KERNELS[name], backend)]
 
 
 def assert_same(expected, actual):
@@ -65,16 +37,16 @@ def assert_same(expected, actual):
         assert actual == expected
 
 
-@pytest.mark.parametrize("name", kernel_modules())
-def test_every_kernel_file_has_a_definition(name):
-    assert any(kernel.split(".")[0] == name for kernel in DEFINITIONS), f"{name}.py has no function `reference`"
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_file_is_one_kernel(name):
+    functions = [function for function in vars(KERNELS[name]) if function.endswith(("_reference", "_cpu", "_gpu"))]
+    assert not functions, f"{name}.py holds more than one kernel"
+    assert hasattr(KERNELS[name], "reference"), f"{name}.py has no function `reference`"
+    assert hasattr(KERNELS[name], "cpu"), f"{name}.py has no function `cpu`"
 
 
-@pytest.mark.parametrize("kernel", DEFINITIONS)
-def test_every_definition_has_a_cpu_twin_and_a_strategy(kernel):
-    module, prefix = DEFINITIONS[kernel]
-    assert hasattr(module, f"{prefix}cpu"), f"{kernel} has no {prefix}cpu"
-    assert kernel in STRATEGIES, f"tests/strategies.py has no strategy for {kernel}"
+def test_every_kernel_has_inputs():
+    assert list(INPUTS) == sorted(KERNELS), "neardup_gpu/kernel_inputs.py: a generator for each kernel, in their order"
 
 
 def on_host(result):
@@ -85,9 +57,8 @@ def on_host(result):
 
 
 def check(kernel, backend, arguments):
-    module, prefix = DEFINITIONS[kernel]
-    expected = getattr(module, f"{prefix}reference")(*arguments)
-    assert_same(expected, on_host(getattr(module, prefix + backend)(*arguments)))
+    expected = KERNELS[kernel].reference(*arguments)
+    assert_same(expected, on_host(getattr(KERNELS[kernel], backend)(*arguments)))
 
 
 def examples(number):
@@ -103,7 +74,7 @@ def examples(number):
 @examples(60)
 @given(data=st.data())
 def test_agreement(kernel, backend, data):
-    check(kernel, backend, data.draw(STRATEGIES[kernel]))
+    check(kernel, backend, data.draw(inputs(kernel)))
 
 
 @pytest.mark.launches
@@ -111,4 +82,4 @@ def test_agreement(kernel, backend, data):
 @examples(20)
 @given(data=st.data())
 def test_agreement_of_kernels(kernel, backend, data):
-    check(kernel, backend, data.draw(STRATEGIES[kernel]))
+    check(kernel, backend, data.draw(inputs(kernel)))

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from strategies import greedy, sorted_pairs
+from strategies import inputs
 
-from neardup_gpu.kernels import components
+from neardup_gpu.kernels import components, greedy, resemblance
 from neardup_gpu.kernels._launch import to_host
 
 GREEDY = [
-    components.greedy_reference,
-    components.greedy_cpu,
-    pytest.param(components.greedy_gpu, marks=pytest.mark.launches),
+    greedy.reference,
+    greedy.cpu,
+    pytest.param(greedy.gpu, marks=pytest.mark.launches),
 ]
 CONNECTED = [
-    components.connected_reference,
-    components.connected_cpu,
-    pytest.param(components.connected_gpu, marks=pytest.mark.launches),
+    components.reference,
+    components.cpu,
+    pytest.param(components.gpu, marks=pytest.mark.launches),
 ]
 IDS = ["reference", "cpu", "gpu"]
 
@@ -57,10 +57,10 @@ class TestGreedy:
 
 
 @settings(max_examples=100, deadline=None)
-@given(greedy())
+@given(inputs("greedy"))
 def test_greedy_keeps_one_of_every_pair(arguments):
     rows, left, right, weight, pinned = arguments
-    keeper = components.greedy_cpu(*arguments)
+    keeper = greedy.cpu(*arguments)
     kept = keeper == np.arange(rows)
     assert kept[pinned].all()
     assert not (kept[left] & kept[right] & ~pinned[right]).any()
@@ -82,11 +82,11 @@ def test_components_take_their_smallest_row(function):
 
 
 @settings(max_examples=100, deadline=None)
-@given(sorted_pairs())
+@given(inputs("components"))
 def test_greedy_groups_lie_within_components(arguments):
     rows, left, right = arguments
-    label = components.connected_cpu(rows, left, right)
-    keeper = components.greedy_cpu(rows, left, right, np.ones(len(left)), np.zeros(rows, bool))
+    label = components.cpu(rows, left, right)
+    keeper = greedy.cpu(rows, left, right, np.ones(len(left)), np.zeros(rows, bool))
     assert (label[left] == label[right]).all()
     assert (label[keeper] == label).all()
     assert (label <= np.arange(rows)).all() and (label[label] == label).all()
@@ -96,8 +96,8 @@ def test_greedy_groups_lie_within_components(arguments):
 @pytest.mark.parametrize(
     ("function", "n"),
     [
-        pytest.param(components.connected_cpu, 300_000, id="cpu"),
-        pytest.param(components.connected_gpu, 2000, marks=pytest.mark.launches, id="gpu"),
+        pytest.param(components.cpu, 300_000, id="cpu"),
+        pytest.param(components.gpu, 2000, marks=pytest.mark.launches, id="gpu"),
     ],
 )
 def test_a_long_chain_is_one_component(function, n):
@@ -107,11 +107,11 @@ def test_a_long_chain_is_one_component(function, n):
 
 
 @pytest.mark.launches
-@pytest.mark.parametrize("rows", [2 * components._ROUNDS, 2 * components._ROUNDS + 1, 3 * components._ROUNDS])
+@pytest.mark.parametrize("rows", [2 * greedy._ROUNDS, 2 * greedy._ROUNDS + 1, 3 * greedy._ROUNDS])
 def test_a_path_in_priority_order_is_finished_on_the_host(rows, monkeypatch):
     """A round decides two rows of it: the host has what is left after `_ROUNDS`."""
     finished = []
-    on_host = components._covered
+    on_host = greedy._covered
 
     def covered(num_rows, left, right, pinned):
         finished.extend(left.tolist())
@@ -120,9 +120,9 @@ def test_a_path_in_priority_order_is_finished_on_the_host(rows, monkeypatch):
     monkeypatch.setattr(components, "_covered", covered)
     left = np.arange(rows - 1)
     arguments = rows, left, left + 1, np.ones(rows - 1), np.zeros(rows, bool)
-    keeper = components.greedy_gpu(*arguments)
+    keeper = greedy.gpu(*arguments)
     assert keeper.tolist() == [row - row % 2 for row in range(rows)]
-    assert finished == list(range(2 * components._ROUNDS, rows - 1))
+    assert finished == list(range(2 * greedy._ROUNDS, rows - 1))
 
 
 @pytest.mark.launches
@@ -133,8 +133,8 @@ def test_a_random_order_takes_few_rounds(monkeypatch):
     pairs = np.unique(np.sort(rng.choice(500, (2000, 2)), axis=1), axis=0)
     left, right = pairs[pairs[:, 0] < pairs[:, 1]].T.copy()
     arguments = 500, left, right, rng.choice([0.8, 0.9], len(left)), rng.random(500) < 0.05
-    expected = components.greedy_reference(*arguments)
-    np.testing.assert_array_equal(to_host(components.greedy_gpu(*arguments)), expected)
+    expected = greedy.reference(*arguments)
+    np.testing.assert_array_equal(to_host(greedy.gpu(*arguments)), expected)
 
 
 @settings(deadline=None)
@@ -144,7 +144,7 @@ def test_a_random_order_takes_few_rounds(monkeypatch):
     budget=st.integers(1, 60),
 )
 def test_blocks_of_pairs_hold_what_fits(pairs, sizes, budget):
-    bounds = components.blocks_of_pairs(*arrays(pairs), np.array(sizes, np.int64), budget).tolist()
+    bounds = resemblance.blocks_of_pairs(*arrays(pairs), np.array(sizes, np.int64), budget).tolist()
     assert bounds[0] == 0 and bounds[-1] == len(pairs)
     assert all(first < last for first, last in zip(bounds[:-1], bounds[1:], strict=True))
     for first, last in zip(bounds[:-1], bounds[1:], strict=True):

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from neardup_gpu.hamming.index import TableDesign
-from neardup_gpu.kernels import compression, hamming
-from neardup_gpu.kernels.compression import BLOCK_BITS, LONGEST, SYMBOLS, code_lengths
+from neardup_gpu.kernels import _huffman, hamming_probe, hamming_table, huffman_decode, huffman_encode, huffman_probe
+from neardup_gpu.kernels._huffman import BLOCK_BITS, LONGEST, SYMBOLS, Tables, code_lengths
+from neardup_gpu.kernels.hamming import NO_LIMIT
 
 TOP = 2**64 - 1
 
 
 def decoded(tables, numbers=None):
     numbers = np.arange(len(tables.blocks)) if numbers is None else np.asarray(numbers, np.int64)
-    return compression.decode_cpu(tables.lengths, tables.offsets, tables.blocks, tables.firsts, numbers)
+    return huffman_decode.cpu(tables.lengths, tables.offsets, tables.blocks, tables.firsts, numbers)
 
 
 def num_bits(tables):
@@ -27,7 +28,7 @@ def num_bits(tables):
 def test_a_table_worked_by_hand():
     # The xors are 2, 0, 0 and 8: symbols 2, 0, 0 and 4, of which 0 gets the code 0, 2 gets 10 and 4 gets 11. After the
     # codes come 0 for the bit below the highest of 2, and 000 for those below the highest of 8.
-    tables = compression.encode_cpu(np.array([[1, 3, 3, 3, 11]], np.uint64))
+    tables = huffman_encode.cpu(np.array([[1, 3, 3, 3, 11]], np.uint64))
     assert {symbol: int(bits) for symbol, bits in enumerate(tables.lengths[0]) if bits} == {0: 1, 2: 2, 4: 2}
     assert tables.blocks[0, :3].tolist() == [1, int("1000011000", 2) << 54, 0]
     assert tables.blocks.shape == (1, 128) and not tables.blocks[0, 2:].any()
@@ -105,7 +106,7 @@ KINDS = ("none", "one", "random", "equal, more than a block", "clusters", "conse
 @pytest.mark.parametrize("kind", KINDS)
 def test_round_trip(kind):
     words = np.sort(words_of(kind, np.random.default_rng(1)))
-    tables = compression.encode_cpu(np.stack([words, words[::-1]]))
+    tables = huffman_encode.cpu(np.stack([words, words[::-1]]))
     assert decoded(tables).tolist() == [*words.tolist(), *words[::-1].tolist()]
     assert tables.firsts[0] == 0 and tables.firsts[-1] == 2 * len(words)
     whole = decoded(tables)
@@ -117,7 +118,7 @@ def test_round_trip(kind):
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_a_block_ends_where_the_next_word_no_longer_fits(kind):
     words = np.sort(words_of(kind, np.random.default_rng(2)))
-    tables = compression.encode_cpu(words[None])
+    tables = huffman_encode.cpu(words[None])
     symbols = [(int(a) ^ int(b)).bit_length() for a, b in itertools.pairwise(words)]
     taken = [0] + [int(tables.lengths[0, symbol]) + max(symbol - 1, 0) for symbol in symbols]
     for start, stop in itertools.pairwise(tables.firsts.tolist()):
@@ -131,7 +132,7 @@ def test_blocks_full_to_the_bit(flipped, words_of_a_block):
     # One symbol: a code of 1 bit and the h bits below it, in 8,128 bits.
     words = np.zeros(2 * words_of_a_block + 1, np.uint64)
     words[1::2] = flipped
-    tables = compression.encode_cpu(words[None])
+    tables = huffman_encode.cpu(words[None])
     assert np.diff(tables.firsts).tolist() == [words_of_a_block, words_of_a_block, 1]
     assert decoded(tables).tolist() == words.tolist()
 
@@ -142,7 +143,7 @@ def test_blocks_full_to_the_bit(flipped, words_of_a_block):
 @pytest.mark.parametrize("kind", ["random", "clusters", "consecutive"])
 def test_size_is_near_the_entropy(kind):
     words = np.sort(words_of(kind, np.random.default_rng(3)))
-    tables = compression.encode_cpu(words[None])
+    tables = huffman_encode.cpu(words[None])
     symbols = np.array([(int(a) ^ int(b)).bit_length() for a, b in itertools.pairwise(words)])
     counts = np.bincount(symbols, minlength=SYMBOLS)
     share = counts[counts > 0] / len(symbols)
@@ -161,35 +162,35 @@ def test_expected_counts_are_those_of_all_tables(n, bits):
     for words in itertools.product(range(2**bits), repeat=n):
         for a, b in itertools.pairwise(sorted(words)):
             counts[(a ^ b).bit_length()] += 1
-    np.testing.assert_allclose(compression.expected_counts(n, bits), counts / 2 ** (bits * n), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(_huffman.expected_counts(n, bits), counts / 2 ** (bits * n), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 10, 1000, 6000])
 def test_information_bits_count_the_sets(n):
-    assert compression.information_bits(n, 16) == pytest.approx(math.log2(math.comb(2**16, n)), abs=1e-3)
+    assert _huffman.information_bits(n, 16) == pytest.approx(math.log2(math.comb(2**16, n)), abs=1e-3)
 
 
 @pytest.mark.parametrize("n", [2**11, 2**16])
 def test_random_words_take_what_is_expected(n):
     words = np.sort(np.random.default_rng(n).integers(0, 2**64, n, np.uint64))
-    tables = compression.encode_cpu(words[None])
+    tables = huffman_encode.cpu(words[None])
     # In another place a word changes what is coded by at most 75 bits, once where it goes and once where it comes, with
     # signs that differ; so (McDiarmid) the sum exceeds its mean by this much with probability below 1e-9. Blocks: their
     # ends add less than a block's first word and 75 bits each, of which `expected_bits` has a part.
     margin = 75 * math.sqrt(n * math.log(1e9) / 2)
-    expected = compression.expected_bits(n)
+    expected = _huffman.expected_bits(n)
     blocks = expected / BLOCK_BITS
-    assert compression.information_bits(n) < num_bits(tables)
+    assert _huffman.information_bits(n) < num_bits(tables)
     assert num_bits(tables) <= expected + margin * 1.02 + 75 * blocks + BLOCK_BITS
 
 
 def test_eight_billion_take_about_half():
     n = 8_000_000_000
-    assert compression.information_bits(n) / n == pytest.approx(64 - math.log2(n) + math.log2(math.e), abs=1e-6)
-    share = compression.expected_bits(n) / n / 64
-    assert compression.information_bits(n) / n / 64 < share
+    assert _huffman.information_bits(n) / n == pytest.approx(64 - math.log2(n) + math.log2(math.e), abs=1e-6)
+    share = _huffman.expected_bits(n) / n / 64
+    assert _huffman.information_bits(n) / n / 64 < share
     assert round(64 * share, 1) == 35.3  # 55%, as notebook 03 says
-    assert compression.expected_bits(1) == compression.expected_bits(50) == BLOCK_BITS + 128 + 64
+    assert _huffman.expected_bits(1) == _huffman.expected_bits(50) == BLOCK_BITS + 128 + 64
 
 
 # ------------------------------------------------------------------------------------------------------------ probing
@@ -200,11 +201,11 @@ def near_tables(generator, masks, n=4000):
     values = generator.integers(0, 2**64, n, np.uint64)
     values[: n // 4] = values[n // 4 : 2 * (n // 4)] ^ np.uint64(1) << generator.integers(0, 64, n // 4, np.uint64)
     values[-n // 4 :] = generator.integers(0, 2**44, n // 4, np.uint64)
-    made = [hamming.table_cpu(values, mask, True) for mask in masks]
+    made = [hamming_table.cpu(values, mask, True) for mask in masks]
     words, rows = (np.stack([table[part] for table in made]) for part in (0, 1))
     some = generator.choice(values, 150) ^ np.uint64(1) << generator.integers(0, 64, 150, np.uint64)
     queries = np.concatenate([some, np.array([0, TOP, 2**44], np.uint64), values[-3:]])
-    return words, rows, compression.encode_cpu(words), queries
+    return words, rows, huffman_encode.cpu(words), queries
 
 
 def assert_same(expected, found):
@@ -218,23 +219,23 @@ def test_compressed_answers_are_raw_answers(radius):
     for prefix in (0, 3, 12):
         masks = np.array(TableDesign(64, radius, prefix).masks[:4], np.uint64)
         words, rows, tables, queries = near_tables(generator, masks)
-        for limit, first in ((hamming.NO_LIMIT, 1), (300, 20), (300, 700), (0, 0)):
-            found = compression.probe_cpu(*tables, rows, masks, queries, radius, limit, first)
-            assert_same(hamming.probe_cpu(words, rows, masks, queries, radius, limit, first), found)
-            assert limit != hamming.NO_LIMIT or len(found[0]) >= 3
+        for limit, first in ((NO_LIMIT, 1), (300, 20), (300, 700), (0, 0)):
+            found = huffman_probe.cpu(*tables, rows, masks, queries, radius, limit, first)
+            assert_same(hamming_probe.cpu(words, rows, masks, queries, radius, limit, first), found)
+            assert limit != NO_LIMIT or len(found[0]) >= 3
             for some in (queries[:30], queries[-6:], queries[:0]):  # few enough to decode as they go
-                expected = hamming.probe_cpu(words, rows, masks, some, radius, limit, first)
-                assert_same(expected, compression.probe_cpu(*tables, rows, masks, some, radius, limit, first))
+                expected = hamming_probe.cpu(words, rows, masks, some, radius, limit, first)
+                assert_same(expected, huffman_probe.cpu(*tables, rows, masks, some, radius, limit, first))
 
 
 def test_words_at_the_ends_of_blocks_are_found():
     words = np.sort(np.random.default_rng(6).integers(0, 2**64, (1, 2000), np.uint64))
     words[0, -1] = TOP
-    tables, rows = compression.encode_cpu(words), np.arange(2000, dtype=np.uint32)[None]
+    tables, rows = huffman_encode.cpu(words), np.arange(2000, dtype=np.uint32)[None]
     firsts, lasts = (tables.blocks[:, 0], tables.firsts[:-1]), (tables.keys, tables.firsts[1:] - 1)
     for (queries, found), times in itertools.product((firsts, lasts), (1, 4)):  # each by itself, and block by block
         asked = np.array([TOP], np.uint64), np.repeat(queries, times), 0, 10, 10
-        query, row, *_ = compression.probe_cpu(*tables, rows, *asked)
+        query, row, *_ = huffman_probe.cpu(*tables, rows, *asked)
         assert query.tolist() == list(range(times * len(queries)))
         assert row.tolist() == np.repeat(found, times).tolist()
 
@@ -246,10 +247,10 @@ def test_many_queries_decode_each_block_once(monkeypatch):
 
     def decode(*arguments):
         asked.append(arguments[-1])
-        return compression.decode_reference(*arguments)
+        return huffman_decode.reference(*arguments)
 
-    monkeypatch.setattr(compression, "decode_cpu", decode)
-    compression.probe_cpu(*tables, rows, masks, np.repeat(queries, 5), 3, hamming.NO_LIMIT, 1)
+    monkeypatch.setattr(huffman_decode, "cpu", decode)
+    huffman_probe.cpu(*tables, rows, masks, np.repeat(queries, 5), 3, NO_LIMIT, 1)
     numbers = np.concatenate(asked)
     assert len(np.unique(numbers)) == len(numbers) <= len(tables.blocks)
 
@@ -260,18 +261,24 @@ def test_many_queries_decode_each_block_once(monkeypatch):
 @pytest.fixture
 def checked_bounds(monkeypatch):
     """The loops that read blocks as Python runs them, on arrays that refuse an index beyond their end."""
-    for name in ("_ahead", "_next", "_decode_block", "_search"):
-        monkeypatch.setattr(compression, name, getattr(compression, name).py_func)
-    for name in ("ahead_of", "differ_of", "bits_below", "move", "count_bits"):  # integers of Python's are too large
-        compiled = getattr(compression, name)
-        monkeypatch.setattr(compression, name, lambda *words, of=compiled: np.uint64(of(*map(np.uint64, words))))
+    loops = {
+        _huffman: ("bits_ahead", "next_word"),
+        huffman_decode: ("next_word", "_decode_block"),
+        huffman_probe: ("next_word", "_compare_block", "_last_of_bucket", "_permuted_query", "_search"),
+    }
+    scalars = {_huffman: ("ahead_of", "differ_of", "bits_below"), huffman_probe: ("move", "count_bits")}
+    for module, name in [(module, name) for module, names in loops.items() for name in names]:
+        monkeypatch.setattr(module, name, getattr(module, name).py_func)
+    for module, name in [(module, name) for module, names in scalars.items() for name in names]:
+        compiled = getattr(module, name)  # as integers of Python's are too large
+        monkeypatch.setattr(module, name, lambda *words, of=compiled: np.uint64(of(*map(np.uint64, words))))
 
     def decode_blocks(blocks, books, tables, numbers, places, words, good):
         for i, number in enumerate(numbers):
             row = words[places[i] : places[i + 1]]
-            good[i] = compression._decode_block(blocks[number], books[tables[i]], row)
+            good[i] = huffman_decode._decode_block(blocks[number], books[tables[i]], row)
 
-    monkeypatch.setattr(compression, "_decode_blocks", decode_blocks)
+    monkeypatch.setattr(huffman_decode, "_decode_blocks", decode_blocks)
 
 
 def damaged(generator, tables, kind):
@@ -297,7 +304,7 @@ def damaged(generator, tables, kind):
         firsts[:-1] += generator.choice([-1300, 10**6])
     else:
         firsts[generator.integers(0, len(firsts))] = generator.choice([-1, 0, 3, 2**40, -(2**63)])
-    return compression.Tables(*changed)
+    return Tables(*changed)
 
 
 UNSEEN = {"a bit of a block", "a truncated block", "keys", "keys of ones"}  # or not always
@@ -319,43 +326,43 @@ def test_damage_ends_in_an_error_or_wrong_words(kind, checked_bounds):
                 refused += 1
             for some in (queries[:6], queries[-6:], queries):
                 try:
-                    compression.probe_cpu(*wrong, rows, masks, some, 3, 50, 5)
+                    huffman_probe.cpu(*wrong, rows, masks, some, 3, 50, 5)
                 except ValueError:
                     refused += 1
     assert refused or kind in UNSEEN
 
 
 def test_what_is_refused():
-    tables = compression.encode_cpu(np.sort(np.random.default_rng(8).integers(0, 2**64, (1, 500), np.uint64)))
+    tables = huffman_encode.cpu(np.sort(np.random.default_rng(8).integers(0, 2**64, (1, 500), np.uint64)))
     lengths, offsets, blocks, keys, firsts = tables
     rows, masks, queries = np.zeros((1, 500), np.uint32), np.array([TOP], np.uint64), blocks[:, 0].copy()
     for numbers in ([-1], [len(blocks)], [0, 2**40]):
         with pytest.raises(ValueError, match="blocks, and none of them"):
             decoded(tables, numbers)
     with pytest.raises(ValueError, match="not of the same compressed tables"):
-        compression.decode_cpu(lengths, offsets, blocks[:-1], firsts, np.arange(1))
+        huffman_decode.cpu(lengths, offsets, blocks[:-1], firsts, np.arange(1))
     with pytest.raises(ValueError, match="not of the same compressed tables"):
-        compression.probe_cpu(lengths, offsets, blocks, keys, firsts, rows[:, 1:], masks, queries, 3, 10, 10)
+        huffman_probe.cpu(lengths, offsets, blocks, keys, firsts, rows[:, 1:], masks, queries, 3, 10, 10)
     with pytest.raises(ValueError, match="not of the same compressed tables"):
-        compression.decode_cpu(lengths, np.array([1, len(blocks)]), blocks, firsts, np.arange(1))
+        huffman_decode.cpu(lengths, np.array([1, len(blocks)]), blocks, firsts, np.arange(1))
     over = lengths.copy()
     over[0, :5] = 1
     with pytest.raises(ValueError, match="no prefix code"):
-        compression.decode_cpu(over, offsets, blocks, firsts, np.arange(1))
+        huffman_decode.cpu(over, offsets, blocks, firsts, np.arange(1))
     with pytest.raises(ValueError, match="no prefix code"):
-        compression.decode_reference(over, offsets, blocks, firsts, np.arange(1))
+        huffman_decode.reference(over, offsets, blocks, firsts, np.arange(1))
     more = firsts.copy()
     more[1:] += 5000  # words, for which the first block has no bits
-    for decode in (compression.decode_cpu, compression.decode_reference):
+    for decode in (huffman_decode.cpu, huffman_decode.reference):
         with pytest.raises(ValueError, match="block 0 does not hold the words"):
             decode(lengths, offsets, blocks, more, np.arange(1))
     with pytest.raises(ValueError, match="fewer words than 1 or more than 8,129"):
-        compression.decode_cpu(lengths, offsets, blocks, 9000 * np.arange(len(firsts)), np.arange(1))
+        huffman_decode.cpu(lengths, offsets, blocks, 9000 * np.arange(len(firsts)), np.arange(1))
     for shift in (-1, 10**6):  # all but the last, so that the number of words is as it was
         moved = np.append(firsts[:-1] + shift, firsts[-1])
         with pytest.raises(ValueError, match="not among the 500"):
-            compression.decode_cpu(lengths, offsets, blocks, moved, np.arange(1))
+            huffman_decode.cpu(lengths, offsets, blocks, moved, np.arange(1))
     lacking = np.zeros_like(lengths)
     lacking[0, 64] = 12
     with pytest.raises(ValueError, match="does not hold the words"):
-        compression.probe_cpu(lacking, offsets, blocks, keys, firsts, rows, masks, keys[:1], 3, 10, 10)
+        huffman_probe.cpu(lacking, offsets, blocks, keys, firsts, rows, masks, keys[:1], 3, 10, 10)

@@ -424,16 +424,16 @@ def test_measured_beside_predicted():
     assert found["sorts of the pair tables"] == 2.0 and "pairtables._row_keys" in found
     assert set(ratios("simhash weighted, 64 bits", text, simhash___add=1.0)) == {"simhash._add, weighted"}
     tables = Timed(len, (), None, {"rows": 10_000_000, "tables": 4}, text=False)
-    assert set(ratios("hamming: pairs, 16 bits", tables, hamming___permute=1.0, argsort=2.0, searchsorted=1.0)) == {
-        "hamming._permute",
+    assert set(ratios("hamming: pairs, 16 bits", tables, _bits___permute=1.0, argsort=2.0, searchsorted=1.0)) == {
+        "_bits._permute",
         "sort of a Hamming table",
         "search of both ends of each row's bucket",
     }
     few = Timed(len, (), None, {"rows": 20, "tables": 4}, text=False)
-    assert ratios("hamming: pairs, 16 bits", few, hamming___permute=1.0, argsort=2.0) == {}
+    assert ratios("hamming: pairs, 16 bits", few, _bits___permute=1.0, argsort=2.0) == {}
     queries = Timed(len, (), None, {"rows": 10_000_000, "tables": 10, "queries": 1_000_000}, text=False)
-    assert set(ratios("hamming: probe, 25 bits", queries, hamming___near_counts=1.0, searchsorted=1.0)) == {
-        "hamming._near_counts",
+    assert set(ratios("hamming: probe, 25 bits", queries, _near___near_counts=1.0, searchsorted=1.0)) == {
+        "_near._near_counts",
         "search of both ends of a bucket",
     }
 

@@ -3,13 +3,14 @@
 import itertools
 import math
 import sys
+from functools import partial
 
 import numba
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from strategies import STRATEGIES, fingerprints
+from strategies import fingerprints, inputs
 
 from neardup_gpu import Recipe, SimhashRecipe
 from neardup_gpu.errors import (
@@ -22,8 +23,10 @@ from neardup_gpu.errors import (
 )
 from neardup_gpu.hamming import index as hamming
 from neardup_gpu.hamming.index import HammingIndex, TableDesign
-from neardup_gpu.kernels import compression, hamming as kernels
+from neardup_gpu.kernels import _matches, hamming as kernel, hamming_probe, hamming_table, huffman_encode
+from neardup_gpu.kernels._bits import count_bits, moves, plan
 from neardup_gpu.kernels._launch import to_host
+from neardup_gpu.kernels._search import interpolation_search
 from neardup_gpu.store import arrays as index_file, outputs
 from neardup_gpu.store.arrays import IndexFile
 
@@ -253,16 +256,16 @@ def test_what_tables_find_again_is_not_held_again(num_words, monkeypatch):
     crowd = [1 << int(place) for place in generator.integers(0, 40, 300)]  # two bits from one another at most
     values = of_integers(crowd + [int.from_bytes(generator.bytes(8 * num_words)) for _ in range(100)], num_words)
     design = TableDesign(64 * num_words, 10, 12)
-    most, make_unique = [], kernels._Matches._make_unique
+    most, drop_repeats = [], _matches.Matches._drop_repeats
 
     def noted(matches):
-        most.append(sum(map(len, matches.packed)))
-        make_unique(matches)
+        most.append(matches.num_held)
+        drop_repeats(matches)
 
-    monkeypatch.setattr(kernels, "_SOME", 0)
-    monkeypatch.setattr(kernels._Matches, "_make_unique", noted)
+    monkeypatch.setattr(kernel, "Matches", partial(_matches.Matches, at_least=0))
+    monkeypatch.setattr(_matches.Matches, "_drop_repeats", noted)
     found = hamming.pairs(values, 10, design=design, bucket_limit=299, collapse=False)
-    expected = kernels.reference(values, design.array, 10, 299, hamming.BUCKET_PROBE)
+    expected = kernel.reference(values, design.array, 10, 299, hamming.BUCKET_PROBE)
     assert rows_of(found) == rows_of(expected) and found.num_large == expected[3] > 2
     assert len(most) > 3 and max(most) <= 3 * len(found.left)
 
@@ -340,9 +343,9 @@ def test_every_design_of_few_bits_finds_all_pairs_of_all_fingerprints(bits, radi
     expected = brute_pairs(values, radius)
     for prefix in range(bits - radius + 1):
         masks = np.array(TableDesign(bits, radius, prefix).masks, np.uint64)
-        assert rows_of(kernels.cpu(values, masks, radius, kernels.NO_LIMIT, 0)) == expected
+        assert rows_of(kernel.cpu(values, masks, radius, kernel.NO_LIMIT, 0)) == expected
         scattered = values << np.uint64(64 - bits), masks << np.uint64(64 - bits)
-        assert rows_of(kernels.cpu(*scattered, radius, kernels.NO_LIMIT, 0)) == expected
+        assert rows_of(kernel.cpu(*scattered, radius, kernel.NO_LIMIT, 0)) == expected
 
 
 @pytest.mark.parametrize("bits", [64, 128])
@@ -372,14 +375,14 @@ def test_batch_equals_online_equals_join_equals_brute_force(num_words, data, rad
 
 
 @settings(max_examples=40, deadline=None)
-@given(arguments=STRATEGIES["hamming.probe"])
+@given(arguments=inputs("hamming_probe"))
 def test_few_queries_are_answered_as_many(arguments):
-    few, found = kernels._FEW, []
+    few, found = hamming_probe._FEW, []
     try:
-        for kernels._FEW in (0, 2**40):
-            found.append(kernels.probe_cpu(*arguments))
+        for hamming_probe._FEW in (0, 2**40):
+            found.append(hamming_probe.cpu(*arguments))
     finally:
-        kernels._FEW = few
+        hamming_probe._FEW = few
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -395,7 +398,7 @@ def test_interpolation_search_finds_the_place_in_any_order_of_sizes():
         values.sort()
         extremes = np.array([0, 2**64 - 1], np.uint64)
         for key in np.concatenate([values[::97], generator.integers(0, 2**64, 200, np.uint64), extremes]):
-            assert kernels.interpolation_search(values, key, 0, len(values)) == np.searchsorted(values, key)
+            assert interpolation_search(values, key, 0, len(values)) == np.searchsorted(values, key)
 
 
 # ------------------------------------------------------------------------------------------------------------- batches
@@ -884,7 +887,7 @@ def test_a_compressed_index_answers_as_another(tmp_path, prefix, num_words):
 def test_tables_compressed_one_by_one_are_those_compressed_together():
     values = np.random.default_rng(9).integers(0, 2**64, 1 << 14, np.uint64)
     plain, small = (HammingIndex(values, 3, design=TableDesign(64, 3, 16), compress=c) for c in (False, True))
-    for name, array in compression.encode_cpu(plain.tables.arrays["words"])._asdict().items():
+    for name, array in huffman_encode.cpu(plain.tables.arrays["words"])._asdict().items():
         np.testing.assert_array_equal(small.tables.arrays[name], array)
     assert plain.tables.bits_a_word == 64 > small.tables.bits_a_word
     assert plain.members is None  # what is saved of who has which fingerprint is saved where there are repeats
@@ -978,12 +981,12 @@ def same(found, expected):
 @pytest.mark.parametrize("num_words", [1, 2])
 def test_passes_change_nothing_on_a_gpu(max_rows, limit, num_words, monkeypatch):
     """Masks of 64, 4, 1 and no leading bits: of the last there is one pass, whatever its size."""
-    monkeypatch.setattr(kernels, "_SLICE", 23)
+    monkeypatch.setattr(kernel, "_SLICE", 23)
     generator = np.random.default_rng(max_rows)
     values = generator.choice(planted(generator, 2, num_words, 12), 60)
     masks = of_integers([2**64 - 1, 0xF << 30, 1 << 64 * (num_words - 1), 0], num_words)
-    expected = kernels.reference(values, masks, 2, limit, 3)
-    same(kernels.gpu(values, masks, 2, limit, 3, max_rows=max_rows), expected)
+    expected = kernel.reference(values, masks, 2, limit, 3)
+    same(kernel.gpu(values, masks, 2, limit, 3, max_rows=max_rows), expected)
 
 
 @pytest.mark.launches
@@ -1000,24 +1003,24 @@ def test_an_index_on_a_gpu_keeps_its_tables_there_if_they_fit(num_words, monkeyp
 
 def test_masks_of_more_than_a_word_are_refused():
     with pytest.raises(ValueError, match="a mask of more than 64 bits"):
-        kernels.plan(np.array([[1, 2**64 - 1]], np.uint64))
+        plan(np.array([[1, 2**64 - 1]], np.uint64))
 
 
 def test_a_table_keeps_every_bit():
     values = np.random.default_rng(1).integers(0, 2**64, 50, np.uint64)
     for mask in (0, 1, 2**63, 0xFF00FF00FF00FF00, 2**64 - 1, 0x8000000000000001):
-        parts = kernels.moves(mask)
+        parts = moves(mask)
         assert np.bitwise_or.reduce(parts[:, 0]) == 2**64 - 1
-        words, rows = kernels.table_cpu(values, np.uint64(mask), True)
+        words, rows = hamming_table.cpu(values, np.uint64(mask), True)
         assert (np.diff(words.astype(object)) >= 0).all()
         np.testing.assert_array_equal(np.bitwise_count(words), np.bitwise_count(values[rows]))
 
 
 def test_a_word_of_two_rows_has_room_for_both():
     with pytest.raises(ResourceError, match="4,294,967,295 rows"):
-        kernels.cpu(np.broadcast_to(np.uint64(0), 2**32 - 1), np.array([0], np.uint64), 3, 5, 5)
+        kernel.cpu(np.broadcast_to(np.uint64(0), 2**32 - 1), np.array([0], np.uint64), 3, 5, 5)
 
 
 @pytest.mark.parametrize("word", [0, 1, 2**63, 2**64 - 1, 0x5555555555555555, 0x0123456789ABCDEF])
 def test_bits_are_counted(word):
-    assert kernels.count_bits(np.uint64(word)) == word.bit_count()
+    assert count_bits(np.uint64(word)) == word.bit_count()

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from neardup_gpu import SimhashRecipe
 from neardup_gpu.errors import DamagedError, InputError, NeardupError
 from neardup_gpu.hamming.index import HammingIndex, TableDesign
-from neardup_gpu.kernels import compression, hamming as kernels
+from neardup_gpu.kernels import hamming_probe, huffman_probe
 from neardup_gpu.store import arrays as index_file
 from neardup_gpu.store.arrays import BLOCK_BYTES, IndexFile
 from neardup_gpu.store.checksums import checksum
@@ -79,8 +79,8 @@ def test_what_is_read_block_by_block_is_never_answered_from_when_damaged(
 ):
     """Each answer is the undamaged index's, or there is none: one query, some, many; a bit anywhere in the arrays."""
     monkeypatch.setattr(index_file, "AT_ONCE", 0)
-    monkeypatch.setattr(kernels, "_FEW", 4)
-    monkeypatch.setattr(compression, "_FEW", 4)
+    monkeypatch.setattr(hamming_probe, "_FEW", 4)
+    monkeypatch.setattr(huffman_probe, "_FEW", 4)
     path, rng = tmp_path / "index", np.random.default_rng(1)
     design = TableDesign(64 * num_words, 3, 16)
     values = saved(path, 30_000, num_words, compress, repeats=repeats, design=design)

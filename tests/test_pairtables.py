@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from neardup_gpu.kernels import _launch as launch, pairtables
+from neardup_gpu.kernels._matches import Matches
 
 POLY = np.uint64(0xD800000000000000)  # x**64 + x**4 + x**3 + x + 1
 BACKENDS = [pairtables.reference, pairtables.cpu, pytest.param(pairtables.gpu, marks=pytest.mark.launches)]
@@ -112,7 +113,7 @@ def test_a_table_is_sorted_by_key_then_row(distinct, shift):
     """Crowded upper bits too, which fingerprints do not have unless they repeat."""
     keys = np.random.default_rng(0).integers(0, distinct, 20_000, np.uint64) >> np.uint64(shift)
     rows = np.arange(len(keys), dtype=np.uint32)
-    sorted_keys, sorted_rows = pairtables._sort(keys, rows)
+    sorted_keys, sorted_rows = pairtables._sort_by_key(keys, rows)
     np.testing.assert_array_equal(sorted_rows, np.argsort(keys, kind="stable"))
     np.testing.assert_array_equal(sorted_keys, np.sort(keys))
 
@@ -198,9 +199,9 @@ def test_a_thread_takes_rows_in_strides(monkeypatch):
 @pytest.mark.parametrize("limit", [5, 1000])
 def test_pairs_are_written_and_merged_in_chunks(monkeypatch, limit):
     merges = []
-    distinct = pairtables._Found.distinct
+    drop_repeats = Matches._drop_repeats
     monkeypatch.setattr(pairtables, "_CHUNK", 37)
-    monkeypatch.setattr(pairtables._Found, "distinct", lambda found: merges.append(found) or distinct(found))
+    monkeypatch.setattr(Matches, "_drop_repeats", lambda found: merges.append(found) or drop_repeats(found))
     features, present = some_features(60, 4, 3)
     check_on_device(features, present, 1, POLY, limit, 3)
     assert len(merges) > 2
@@ -224,6 +225,6 @@ def test_half_a_billion_documents_are_sorted_in_one_pass(monkeypatch):
     cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime), get_default_memory_pool=lambda: pool)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setattr(pairtables, "simulated", lambda: False)
-    assert pairtables.most_rows(pairtables._ROW_BYTES) > 500_000_000
+    assert launch.most_rows(pairtables._ROW_BYTES) > 500_000_000
     pool.get_limit = lambda: 40_000_000_000
-    assert pairtables.most_rows(pairtables._ROW_BYTES) == 15_500_000_000 // 2 // 44
+    assert launch.most_rows(pairtables._ROW_BYTES) == 15_500_000_000 // 2 // 44

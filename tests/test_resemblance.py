@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from neardup_gpu.data import Ragged
-from neardup_gpu.kernels import resemblance, shingles
+from neardup_gpu.kernels import resemblance, sets, shingles
 
 POLY, BAG_POLY = np.uint64(0xD800000000000000), np.uint64(0x8000000000000001)
 MERGES = [resemblance.reference, resemblance.cpu, pytest.param(resemblance.gpu, marks=pytest.mark.launches)]
 UNIQUES = [
-    resemblance.unique_reference,
-    resemblance.unique_cpu,
-    pytest.param(resemblance.unique_gpu, marks=pytest.mark.launches),
+    sets.reference,
+    sets.cpu,
+    pytest.param(sets.gpu, marks=pytest.mark.launches),
 ]
 IDS = ["reference", "cpu", "gpu"]
 
@@ -33,7 +33,7 @@ def test_the_roses_of_broder_1997(mode, w, ratio):
     texts = ["a rose is a rose is a rose", "a rose is a flower which is a rose"]
     tokens = Ragged.from_rows([[words[word] for word in text.split()] for text in texts], np.uint64)
     values, offsets = shingles.cpu(tokens.values, tokens.offsets, w, mode, POLY, BAG_POLY)
-    values, offsets = resemblance.unique_cpu(values, offsets)
+    values, offsets = sets.cpu(values, offsets)
     sizes = resemblance.cpu(values, offsets, np.array([0]), np.array([1]))
     assert resemblance.resemblance(*sizes).tolist() == [ratio]
 
@@ -76,7 +76,7 @@ def crowded_rows():
 @pytest.mark.parametrize("name", crowded_rows())
 def test_unique_agrees_with_numpy_on_long_rows(name):
     row = crowded_rows()[name]
-    values, offsets = resemblance.unique_cpu(row, np.array([0, len(row)]))
+    values, offsets = sets.cpu(row, np.array([0, len(row)]))
     np.testing.assert_array_equal(values, np.unique(row))
     assert offsets.tolist() == [0, len(values)]
 

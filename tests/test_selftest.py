@@ -7,14 +7,16 @@ import sys
 
 import numpy as np
 import pytest
-from test_agreement import DEFINITIONS
 
 from neardup_gpu import selftest
 from neardup_gpu.cli import app as cli
 from neardup_gpu.engine.backend import Job
 from neardup_gpu.errors import BackendUnavailableError
-from neardup_gpu.kernels import minhash, resemblance, tokens
-from neardup_gpu.selftest import GENERATORS, LARGE, SMALL, WHOLE, definitions, same
+from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
+from neardup_gpu.kernels import minhash, sets, tokens
+from neardup_gpu.selftest import LARGE, SMALL, WHOLE, same
+
+KERNELS = kernel_modules()
 
 
 @pytest.fixture(autouse=True)
@@ -34,19 +36,12 @@ def run(capsys):
     return command
 
 
-def test_every_kernel_has_a_generator():
-    assert definitions() == DEFINITIONS
-    assert set(GENERATORS) == set(DEFINITIONS)
-
-
-@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("size", [*SMALL, 10_000])
 def test_inputs_are_what_kernels_take(name, size):
-    module, prefix = DEFINITIONS[name]
-    arguments = GENERATORS[name](np.random.default_rng([1, size]), size)
-    again = GENERATORS[name](np.random.default_rng([1, size]), size)
+    arguments, again = (INPUTS[name](Draw(np.random.default_rng([1, size])), size) for _ in range(2))
     assert same(arguments, again)
-    assert getattr(module, prefix + "cpu")(*arguments) is not None
+    assert KERNELS[name].cpu(*arguments) is not None
     for values, offsets in zip(arguments, arguments[1:], strict=False):
         if isinstance(offsets, np.ndarray) and name in ("tokens", "minhash", "shingles"):
             assert 0 <= offsets[0] <= offsets[-1] <= len(values)
@@ -54,10 +49,10 @@ def test_inputs_are_what_kernels_take(name, size):
 
 
 def test_inputs_differ_by_seed_and_hold_what_they_should():
-    for name, generator in GENERATORS.items():
-        one, other = (generator(np.random.default_rng(seed), 300) for seed in (1, 2))
+    for name, generator in INPUTS.items():
+        one, other = (generator(Draw(np.random.default_rng(seed)), 300) for seed in (1, 2))
         assert not same(one, other), name
-    text, offsets, _ = GENERATORS["tokens"](np.random.default_rng(1), 100_000)
+    text, offsets, _ = INPUTS["tokens"](Draw(np.random.default_rng(1)), 100_000)
     assert b"\xed\xa0\x80" in text.tobytes() and "漢字".encode() in text.tobytes()
     assert (np.diff(offsets) == 0).any() and np.diff(offsets).max() >= 9_000
     assert LARGE * 8 == 64 << 20
@@ -69,10 +64,10 @@ def test_all_agree(run):
     lines = out.splitlines()
     assert lines[0].split() == ["kernel", "agrees", "input", "ms", "GB/s"]
     rows = [line.split() for line in lines[1:-2]]
-    assert [row[0] for row in rows] == [*DEFINITIONS, WHOLE]
+    assert [row[0] for row in rows] == [*KERNELS, WHOLE]
     assert {row[1] for row in rows} == {"yes"}
     assert re.fullmatch(
-        rf"All {len(DEFINITIONS)} kernels of backend cpu and a whole run gave the reference's bits on \d+ random "
+        rf"All {len(KERNELS)} kernels of backend cpu and a whole run gave the reference's bits on \d+ random "
         r"inputs \(seed 5\) on this machine's processors\.",
         lines[-1],
     )
@@ -99,7 +94,7 @@ def wrong_bit(values, offsets, a, b, right=minhash.cpu):
     return signature
 
 
-def wrong_type(values, offsets, right=resemblance.unique_cpu):
+def wrong_type(values, offsets, right=sets.cpu):
     values, offsets = right(values, offsets)
     return values, offsets.astype(np.int32)
 
@@ -110,7 +105,7 @@ def fails(*arguments):
 
 WRONG = {
     "minhash": (minhash, "cpu", wrong_bit, "NO", "differs from the reference on input", "gave other answers"),
-    "resemblance.unique": (resemblance, "unique_cpu", wrong_type, "NO", "differs from the reference", "gave other"),
+    "sets": (sets, "cpu", wrong_type, "NO", "differs from the reference", "gave other"),
     "tokens": (tokens, "cpu", fails, "failed", "RuntimeError: an illegal memory access was encountered", "failed on"),
 }
 
@@ -124,7 +119,7 @@ def test_a_wrong_kernel_is_found(run, monkeypatch, name):
     rows = {line.split()[0]: line for line in out.splitlines()[1:-2]}
     assert rows[name].split()[1] == word
     assert says in rows[name]
-    assert list(rows) == [*DEFINITIONS, WHOLE]
+    assert list(rows) == [*KERNELS, WHOLE]
     depends = {WHOLE, "overlap"}  # which call others on their way
     assert {row.split()[1] for other, row in rows.items() if other not in depends | {name}} == {"yes"}
     verdict = out.splitlines()[-1]
@@ -141,17 +136,17 @@ def test_several_wrong_kernels_are_all_found(run, monkeypatch):
     monkeypatch.setattr(minhash, "cpu", wrong_bit)
     monkeypatch.setattr(tokens, "cpu", fails)
     found = json.loads(run("--backend", "cpu", "--seed", 3, "--json")[1])
-    assert [row["kernel"] for row in found["kernels"]] == [*DEFINITIONS, WHOLE]
+    assert [row["kernel"] for row in found["kernels"]] == [*KERNELS, WHOLE]
     verdicts = {row["kernel"]: row["verdict"] for row in found["kernels"]}
     assert (verdicts["minhash"], verdicts["tokens"]) == ("differs", "failed")
-    assert sum(verdict == "agrees" for verdict in verdicts.values()) == len(DEFINITIONS) - 2
+    assert sum(verdict == "agrees" for verdict in verdicts.values()) == len(KERNELS) - 2
 
 
 def test_each_row_is_told_when_it_is_known():
     told = []
     begins, known = (lambda name: told.append(("begins", name))), (lambda row: told.append(row["kernel"]))
     selftest.run("cpu", seed=1, progress=begins, report=known)
-    assert told == [event for name in [*DEFINITIONS, WHOLE] for event in (("begins", name), name)]
+    assert told == [event for name in [*KERNELS, WHOLE] for event in (("begins", name), name)]
 
 
 def test_after_an_illegal_access_the_rest_is_not_run(run, monkeypatch):
@@ -170,7 +165,7 @@ def test_after_an_illegal_access_the_rest_is_not_run(run, monkeypatch):
     monkeypatch.setattr(Job, "wait", refused)
     status, out, _ = run("--backend", "cpu", "--seed", 3)
     assert status == 1
-    names = [*DEFINITIONS, WHOLE]
+    names = [*KERNELS, WHOLE]
     after = names[names.index("minhash") + 1 :]
     rows = out.splitlines()[1:-2]
     for name, row in zip(names, rows, strict=True):
@@ -197,7 +192,7 @@ def test_what_was_found_before_a_crash_is_shown():
     done = subprocess.run([sys.executable, "-c", CRASH], capture_output=True, text=True, timeout=300)
     assert done.returncode == -9
     names = [line.split()[0] for line in done.stdout.splitlines()]
-    assert names == ["kernel", *list(DEFINITIONS)[: list(DEFINITIONS).index("minhash")]]
+    assert names == ["kernel", *list(KERNELS)[: list(KERNELS).index("minhash")]]
     assert len(names) > 3
 
 

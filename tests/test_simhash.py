@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from neardup_gpu.data import Ragged
-from neardup_gpu.kernels import simhash as kernel, weights
+from neardup_gpu.kernels import counts, log_weights, lookup, occurrences, simhash as kernel
 
 FAILURE = 1e-9
 ALL = 2**64 - 1
@@ -169,7 +169,7 @@ def test_no_weights_are_term_frequencies():
     alphabet = generator.integers(0, 2**64, 50, np.uint64)
     ragged = Ragged.from_rows([generator.choice(alphabet, n) for n in range(100)], np.uint64)
     found = kernel.cpu(ragged.values, ragged.offsets, None, 64)
-    assert found.tolist() == kernel.cpu(*weights.counts_cpu(ragged.values, ragged.offsets), 64).tolist()
+    assert found.tolist() == kernel.cpu(*counts.cpu(ragged.values, ragged.offsets), 64).tolist()
 
 
 def differing(pairs):
@@ -248,17 +248,17 @@ class TestWeights:
             powers = [1 << i for i in range(40)]  # whose logarithms are no fractions
             counts = sorted(counts - set(powers))
             expected = [256 + int(256 * Decimal(n).ln() / two) for n in counts]
-        assert weights.logarithmic_cpu(np.array(counts)).tolist() == expected
-        assert weights.logarithmic_cpu(np.array(powers)).tolist() == [256 * (1 + i) for i in range(40)]
+        assert log_weights.cpu(np.array(counts)).tolist() == expected
+        assert log_weights.cpu(np.array(powers)).tolist() == [256 * (1 + i) for i in range(40)]
 
     def test_inverse_frequencies(self):
-        found = weights.inverse(np.array([0, 1, 3, 6, 7]), 7)  # 1 + log2(8 / (df + 1))
+        found = log_weights.inverse(np.array([0, 1, 3, 6, 7]), 7)  # 1 + log2(8 / (df + 1))
         assert found.tolist() == [4 * 256, 3 * 256, 2 * 256, 4 * 256 - (256 * 2 + 206), 256]  # log2(7) = 2.8073
-        falling = weights.inverse(np.arange(1001), 1000)
+        falling = log_weights.inverse(np.arange(1001), 1000)
         assert (np.diff(falling) <= 0).all() and falling[-1] == 256
-        assert weights.inverse(np.array([0]), 2**40 - 2)[0] <= 41 * 256
+        assert log_weights.inverse(np.array([0]), 2**40 - 2)[0] <= 41 * 256
         assert 41 * 256 * 2**48 < 2**63
-        assert weights.inverse(np.array([0]), 0).tolist() == [256]
+        assert log_weights.inverse(np.array([0]), 0).tolist() == [256]
 
     def test_frequencies_of_batches_merge(self):
         generator = np.random.default_rng(7)
@@ -268,25 +268,25 @@ class TestWeights:
 
         def table(part):
             ragged = Ragged.from_rows(part, np.uint64)
-            return weights.occurrences_cpu(weights.counts_cpu(ragged.values, ragged.offsets)[0])
+            return occurrences.cpu(counts.cpu(ragged.values, ragged.offsets)[0])
 
         whole = table(rows)
         assert dict(zip(*(array.tolist() for array in whole), strict=True)) == plain
         for size in (1, 30, 200):
-            merged = weights.merge([table(rows[i : i + size]) for i in range(0, 200, size)])
+            merged = occurrences.merge([table(rows[i : i + size]) for i in range(0, 200, size)])
             for one, other in zip(merged, whole, strict=True):
                 assert one.dtype == other.dtype
                 np.testing.assert_array_equal(one, other)
-        assert [len(array) for array in weights.merge([table([]), table([[]])])] == [0, 0]
+        assert [len(array) for array in occurrences.merge([table([]), table([[]])])] == [0, 0]
 
     def test_rare_words_weigh_more(self):
         """TF-IDF by hand: "the" in all of three documents, "cat" in one; unknown words weigh most."""
         the, cat, dog, sat = (feature_of(h) for h in (0xFF00, 0x00FF, 0x0F0F, 0xF0F0))
         documents = Ragged.from_rows([[the, cat], [the, the, sat], [the, sat]], np.uint64)
-        table, frequencies = weights.occurrences_cpu(weights.counts_cpu(documents.values, documents.offsets)[0])
-        inverse = weights.inverse(frequencies, 3)
-        absent = int(weights.inverse(np.array([0]), 3)[0])
+        table, frequencies = occurrences.cpu(counts.cpu(documents.values, documents.offsets)[0])
+        inverse = log_weights.inverse(frequencies, 3)
+        absent = int(log_weights.inverse(np.array([0]), 3)[0])
         tokens = np.array([the, cat, the, sat, dog], np.uint64)
-        given = weights.look_up_cpu(tokens, table, inverse, absent)
+        given = lookup.cpu(tokens, table, inverse, absent)
         assert given.tolist() == [256, 512, 256, 256 + 512 - 405, 768]  # log2(3) = 1.585
         assert simhash([[the, cat]], [given[:2]]) == [0x00FF]

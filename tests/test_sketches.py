@@ -10,7 +10,7 @@ import pytest
 import neardup_gpu as nd
 from neardup_gpu.errors import DamagedError, InputError, NeardupError, RecipeMismatchError, ResourceError
 from neardup_gpu.hamming import index as hamming, jobs as hamming_files
-from neardup_gpu.kernels import _launch as launch, hamming as hamming_kernel, pairtables
+from neardup_gpu.kernels import _launch as launch, hamming_table, pairtables
 from neardup_gpu.kernels._launch import MOST_ROWS, check_rows
 from neardup_gpu.recipe import METADATA_KEY, Recipe, SimhashRecipe
 from neardup_gpu.store import parquet as tables, sketches
@@ -222,7 +222,7 @@ class TestRows:
             lambda: nd.HammingIndex(self.MANY, 3),
             lambda: nd.HammingIndex([1], 3).query(self.MANY),
             lambda: nd.HammingIndex(np.broadcast_to(np.uint64(0), (MOST_ROWS + 1, 2)), 3, compress=True),
-            lambda: hamming_kernel.table_cpu(self.MANY, np.uint64(7), True),
+            lambda: hamming_table.cpu(self.MANY, np.uint64(7), True),
         ):
             with pytest.raises(ResourceError, match="4,294,967,295 rows") as error:
                 run()

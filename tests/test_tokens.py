@@ -6,9 +6,9 @@ import unicodedata
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from strategies import CHARACTERS
 from witnesses import invisible, kind, rabin_hasher, token_strings
 
+from neardup_gpu.kernel_inputs import CHARACTERS
 from neardup_gpu.kernels import _gf2 as scalar, _unicode_table as unicode_table, tokens
 
 Q = np.uint64(0x9A3D1C2B4E5F6071 | 1 << 63)

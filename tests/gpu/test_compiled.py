@@ -64,17 +64,17 @@ def test_inner_loop_of_minhash(per_lane):
 
 
 @pytest.mark.parametrize("chip", compiled.CHIPS)
-@pytest.mark.parametrize("kernel", [name for name in KERNELS if name.startswith("hamming._near")])
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name.startswith("_near._near")])
 def test_bits_are_counted_by_one_instruction(kernel, chip):
     """POPC takes 32 bits: two for each word compared, and nothing in place of it."""
     names, loops = compiled.innermost_loops(compiled.disassembly(compiled.compiled(kernel, chip)[1]))
-    if kernel == "hamming._near_whole":
+    if kernel == "_near._near_whole":
         assert names.count("POPC") == 4
         return
     assert names.count("POPC") % 2 == 0
     comparing = [loop for loop in (names[start:stop] for start, stop in loops) if "POPC" in loop]
     assert comparing
-    if kernel == "hamming._near_counts":  # without earlier masks, four words at a time, then one by one
+    if kernel == "_near._near_counts":  # without earlier masks, four words at a time, then one by one
         words = [sum(name.startswith("LDG") for name in loop) for loop in comparing]
         assert [loop.count("POPC") for loop in comparing] == [2 * n for n in words]
         assert min(len(loop) / n for loop, n in zip(comparing, words, strict=True)) <= 12

@@ -13,9 +13,9 @@ pytest.importorskip("cupy", reason="needs the environment of tests/gpu/requireme
 pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
 
 from cupy_calls import DeviceArray, Namespace
-from fixed_cases import FIXED
+from fixed_cases import CASES
 from kernel_list import modules
-from test_device_code import GPU, run_fixed
+from test_device_code import run_fixed
 
 
 def named_in_source():
@@ -31,9 +31,8 @@ def named_in_source():
 
 
 def test_every_function_that_the_kernels_name_is_called():
-    for kernel in GPU:
-        for number in range(len(FIXED[kernel])):
-            run_fixed(kernel, number, "lane")
+    for kernel, number in CASES:
+        run_fixed(kernel, number, "lane")
     missing = {name: where for name, where in named_in_source().items() if not Namespace.calls[name]}
     assert not missing, "no fixed case comes here"
 

@@ -14,24 +14,23 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 import hostir
 import kernel_list
 from cupy_calls import on_device
-from fixed_cases import FIXED, expected
-from strategies import SEEDS, STRATEGIES
-from test_agreement import DEFINITIONS, assert_same, on_host
+from fixed_cases import CASES, expected, fixed
+from strategies import SEEDS, inputs
+from test_agreement import KERNELS, assert_same, on_host
 
-GPU = [kernel for kernel, (module, prefix) in DEFINITIONS.items() if hasattr(module, f"{prefix}gpu")]
+GPU = [kernel for kernel, module in KERNELS.items() if hasattr(module, "gpu")]
 HOST_ONLY = {"sequences": {2}}  # constants that `gpu` takes as NumPy arrays alone, by their place
 
 
 def run(kernel, arguments, order, seed=0, resident=False):
     """The answer of the `gpu` function, and the kernels that it launched; its arguments must be as they were."""
-    module, prefix = DEFINITIONS[kernel]
     before = [np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments]
     given = [
         on_device(a) if resident and isinstance(a, np.ndarray) and i not in HOST_ONLY.get(kernel, ()) else a
         for i, a in enumerate(arguments)
     ]
     with hostir.device(order, seed) as launched:
-        result = on_host(getattr(module, f"{prefix}gpu")(*given))
+        result = on_host(KERNELS[kernel].gpu(*given))
     for one, other in zip(before, arguments, strict=True):
         assert np.array_equal(one, other), f"{kernel} changed its arguments"
     return result, launched
@@ -40,7 +39,7 @@ def run(kernel, arguments, order, seed=0, resident=False):
 @cache
 def run_fixed(kernel, number, order):
     """Run a fixed case and compare; the kernels that it launched."""
-    result, launched = run(kernel, FIXED[kernel][number](), order, seed=number, resident=True)
+    result, launched = run(kernel, fixed(kernel, number), order, seed=number, resident=True)
     assert_same(expected(kernel, number), result)
     return launched
 
@@ -55,20 +54,19 @@ def run_fixed(kernel, number, order):
 )
 @given(data=st.data())
 def test_agreement(kernel, order, data):
-    module, prefix = DEFINITIONS[kernel]
-    arguments = data.draw(STRATEGIES[kernel])
+    arguments = data.draw(inputs(kernel))
     result, _ = run(kernel, arguments, order, data.draw(SEEDS), data.draw(st.booleans()))
-    assert_same(getattr(module, f"{prefix}reference")(*arguments), result)
+    assert_same(KERNELS[kernel].reference(*arguments), result)
 
 
 @pytest.mark.parametrize("order", hostir.ORDERS)
-@pytest.mark.parametrize(("kernel", "number"), [(kernel, i) for kernel in GPU for i in range(len(FIXED[kernel]))])
+@pytest.mark.parametrize(("kernel", "number"), CASES)
 def test_fixed_cases(kernel, number, order):
     run_fixed(kernel, number, order)
 
 
 def test_fixed_cases_launch_every_kernel():
-    launched = {name for kernel in GPU for i in range(len(FIXED[kernel])) for name in run_fixed(kernel, i, "lane")}
+    launched = {name for kernel, number in CASES for name in run_fixed(kernel, number, "lane")}
     assert set(kernel_list.all_kernels()) == launched
 
 

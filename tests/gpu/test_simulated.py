@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Recipe, SimhashRecipe, dedup, find_pairs, selftest, sketch
+from neardup_gpu import Recipe, SimhashRecipe, dedup, find_pairs, sketch
 from neardup_gpu.hamming.index import HammingIndex, pairs as near_pairs
-from neardup_gpu.kernels import sequences, weights
+from neardup_gpu.kernel_inputs import kernel_modules
+from neardup_gpu.kernels import counts, sequences
 
 pytestmark = pytest.mark.skipif(not numba.config.ENABLE_CUDASIM, reason="needs NUMBA_ENABLE_CUDASIM=1")
 
@@ -137,14 +138,14 @@ def test_batches_are_halved(caplog):
 
 
 def test_batches_of_counted_tokens_are_halved():
-    run = weights.counts_gpu
+    run = counts.gpu
 
     def limited(values, offsets):
         if int(offsets[-1] - offsets[0]) > 120:
             raise MemoryError("out of memory")
         return run(values, offsets)
 
-    with mock.patch.object(weights, "counts_gpu", limited):
+    with mock.patch.object(counts, "gpu", limited):
         report = check(SMALL, recipe=SimhashRecipe(weighting="tfidf")).report
     assert report["device"]["halvings"] >= 1
 
@@ -223,7 +224,7 @@ def test_first_contact(tmp_path):
     assert found["ceilings", "page-locking"]["reason"] == "simulator"
     assert (found.get(("profiler", "ncu: tokens")) or found["profiler", None])["reason"] in ("simulator", "budget")
     kernels = {item: record for (step, item), record in found.items() if step == "kernels"}
-    assert set(selftest.definitions()) <= set(kernels)
+    assert set(kernel_modules()) <= set(kernels)
     ran = [record for record in kernels.values() if record["verdict"] == "ok"]
     assert ran and all(record["inputs"] == 2 for record in ran)
     assert any(row["kernel"] == "pairtables._row_keys" for record in ran for row in record["kernels"])

@@ -39,11 +39,14 @@ from neardup_gpu.errors import NeardupError
 from neardup_gpu.hamming.index import HammingIndex, join, pairs as near_pairs
 from neardup_gpu.kernels import (
     _launch as launch,
-    components,
+    counts,
+    greedy,
     hamming,
+    identical,
+    lookup,
+    occurrences,
     shingles as shingles_kernel,
     simhash as simhash_kernel,
-    weights,
 )
 from neardup_gpu.pipeline import frequencies_path
 from neardup_gpu.report import facts
@@ -172,8 +175,8 @@ def test_later_batches_are_smaller(gpu):
     ("case", "kernel", "name"),
     [
         ("simhash of bags, log", simhash_kernel, "gpu"),
-        ("simhash, tfidf", weights, "counts_gpu"),
-        ("simhash, verified, tfidf", weights, "counts_gpu"),
+        ("simhash, tfidf", counts, "gpu"),
+        ("simhash, verified, tfidf", counts, "gpu"),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
@@ -183,14 +186,14 @@ def test_batches_of_simhashes_are_halved(gpu, case, kernel, name):
 
 
 def test_batches_whose_tokens_are_counted_are_halved(gpu):
-    run = weights.occurrences_gpu
+    run = occurrences.gpu
 
     def limited(values):
         if len(values) > 300:
             raise MemoryError("out of memory")
         return run(values)
 
-    with mock.patch.object(weights, "occurrences_gpu", limited):
+    with mock.patch.object(occurrences, "gpu", limited):
         assert check(gpu, **OPTIONS["simhash, tfidf"])["device"]["halvings"] >= 2
 
 
@@ -210,11 +213,11 @@ def short_of_memory_at_first(times, module, name, given):
 @pytest.mark.parametrize(
     ("case", "module", "name"),
     [
-        ("simhash, tfidf", weights, "look_up_gpu"),
+        ("simhash, tfidf", lookup, "gpu"),
         ("simhash, verified, tfidf", simhash_kernel, "gpu"),
         ("simhash, verified", hamming, "gpu"),
         ("simhash, tfidf", hamming, "gpu"),
-        ("simhash", hamming, "first_gpu"),
+        ("simhash", identical, "gpu"),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
@@ -297,7 +300,7 @@ def test_no_memory_for_candidates(gpu):
 
 def test_no_memory_to_decide(gpu):
     with (
-        mock.patch.object(components, "greedy_gpu", mock.Mock(side_effect=MemoryError)),
+        mock.patch.object(greedy, "gpu", mock.Mock(side_effect=MemoryError)),
         pytest.raises(NeardupError, match=r"do not suffice; use --backend cpu, .*--gpu-memory"),
     ):
         dedup(TABLE, id_column="id", backend="gpu")

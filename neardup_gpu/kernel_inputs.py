@@ -1,0 +1,478 @@
+"""Which kernels there are, and how the inputs of each are drawn.
+
+A kernel is a file of kernels/ whose name has no leading underscore; it is found by itself. `INPUTS` has a generator for
+each: a function of a `Draw` and of a size, which is about the number of values (tokens: bytes; pair tables and
+clusterings: rows; tables of fingerprints: words) that go in. The self-test, the tests of agreement and the fixed cases
+of the GPU's tests all draw from it, each by a `Draw` of its own: a new kernel needs one generator, and no other list.
+
+Inputs hold what breaks ragged code: no rows, empty first and last rows, one giant row, values before the first row and
+after the last, repeated and extreme fingerprints.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from neardup_gpu import kernels
+from neardup_gpu.kernels import (
+    gather as gather_kernel,
+    hamming_table as table_kernel,
+    huffman_encode as encode_kernel,
+    overlap as overlap_kernel,
+    sets as sets_kernel,
+)
+
+T = TypeVar("T")
+
+EXTREMES = (0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1)
+"""Words at which arithmetic goes wrong first."""
+
+FEW = 1 << 14
+"""Values up to which inputs are as odd as they can be; larger ones are as in use, for their time to mean something."""
+
+CHARACTERS = (
+    "aZ09_ -.'\n\0\x7f"
+    "ßſİıŉΣςΐǰﬁﬃ½²ªµÅÅ"  # case folding and compatibility
+    "éé̂̀\u0301\u0300\u0323\u0327\u0345\u0315\u05b0\u05bc\u0651\u064b"  # marks, in and out of canonical order
+    "각힣\u1100\u1161\u11a8ㄱﾡ"  # Hangul: syllables, letters, compatibility letters
+    "漢字仮名かなカナｶﾞ々〆㍿豈"  # Han, Hiragana, Katakana
+    "ไทยที่กำລາວຳខ្មែរမြန်မာ"  # Thai, Lao, Khmer, Myanmar
+    "हिन्दीالعَرَبِيَّةﷺעִבְרִית"
+    "\u00ad\u200b\u200c\u200d\u2060\ufeff\U000e0041"  # format characters
+    "😀👩‍👩‍👧🇫🇷\ufe0f\U0001d400\U00010400\U0002f800\ufffd\uffff\U0010ffff"
+)
+"""Characters that fold, decompose, reorder, join, vanish or stand alone."""
+
+ILL_FORMED = (b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\x80")
+"""Bytes that are not UTF-8, and how they may be cut or overlong."""
+
+PIECES = (
+    "Straße ΣΊΣΥΦΟΣ été ﬁn ½ x² e\u0301 o\u0323\u0302 漢字かなカナ ไทย हिन्दी العَرَبِيَّة 한국어 ﷺ \u00ad \u200b 😀 a_b "
+)
+"""Words of many scripts."""
+
+
+@cache
+def kernel_modules() -> dict[str, ModuleType]:
+    """{kernel: its module}, of every kernel."""
+    names = sorted(info.name for info in pkgutil.iter_modules(kernels.__path__) if not info.name.startswith("_"))
+    return {name: importlib.import_module(f"neardup_gpu.kernels.{name}") for name in names}
+
+
+class Draw:
+    """Where a generator's choices come from: here, a random generator of NumPy.
+
+    Tests draw otherwise, by methods of the same names: by Hypothesis, which looks for the smallest input that fails, or
+    so that each option is taken once.
+
+    Parameters
+    ----------
+    random : numpy.random.Generator
+        What arrays are filled from.
+    """
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self.random = random
+
+    def option(self, options: Sequence[T]) -> T:
+        """One of the settings that a kernel may run with."""
+        return options[self.random.integers(len(options))]
+
+    def integer(self, low: int, high: int) -> int:
+        """From `low` to `high`, both included."""
+        return int(self.random.integers(low, high, endpoint=True))
+
+    def chance(self) -> bool:
+        """True half of the time."""
+        return bool(self.random.integers(2))
+
+    def modulus(self) -> np.uint64:
+        """A polynomial for Rabin fingerprints."""
+        return self.random.integers(1 << 63, 2**64, dtype=np.uint64)
+
+    def words(self, num_values: int) -> np.ndarray:
+        """Fingerprints, a third of them more than once, some extreme; of a few, perhaps some that are nearly alike."""
+        random = self.random
+        values = random.integers(0, 2**64, num_values, np.uint64)
+        again = random.random(num_values) < 1 / 3
+        values[again] = values[random.integers(0, max(1, num_values), int(again.sum()))]
+        if num_values <= FEW:
+            crowded = random.random(num_values) < random.choice([0.0, 0.5, 1.0])
+            values[crowded] &= np.uint64(random.choice(np.array([7, 2**32 - 1, 15 << 60], np.uint64)))
+        some = random.integers(0, max(1, num_values), min(num_values, len(EXTREMES)))
+        values[some] = np.array(EXTREMES, np.uint64)[: len(some)]
+        return values
+
+    def offsets(self, num_values: int, mean: int) -> np.ndarray:
+        """Rows of about `mean` values: some empty, also at both ends, one of a tenth of all; or none."""
+        random = self.random
+        cuts = random.integers(0, num_values + 1, max(1, num_values // mean))
+        tenth = random.integers(0, num_values - num_values // 10 + 1)
+        cuts = np.sort(cuts[(cuts <= tenth) | (cuts >= tenth + num_values // 10)])
+        return np.concatenate([cuts[:1], cuts, cuts[-1:]]).astype(np.int64) if len(cuts) else np.zeros(1, np.int64)
+
+    def text(self, num_bytes: int) -> np.ndarray:
+        """About so many bytes of UTF-8, mostly words of ASCII; and a little that is not UTF-8."""
+        random = self.random
+        letters = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789_", np.uint8)
+        text = letters[random.integers(0, len(letters), min(num_bytes, 1 << 20))]
+        text[random.random(len(text)) < 0.17] = ord(" ")
+        characters = [*map(str.encode, CHARACTERS), *ILL_FORMED]
+        shuffled = b"".join(characters[i] for i in random.permutation(len(characters)))
+        odd = np.frombuffer(PIECES.encode() + b"\xc3 \xed\xa0\x80 \xf0\x9f " + shuffled, np.uint8)
+        apart = int(random.choice([60, 1000])) if num_bytes <= FEW else 1000
+        for at in random.integers(0, len(text) + 1, len(text) // apart + 1).tolist():
+            start, size = random.integers(0, len(odd)), random.integers(1, len(odd))
+            piece = odd[start : start + size][: len(text) - at]
+            text[at : at + len(piece)] = piece
+        return np.resize(text, num_bytes)
+
+
+# ------------------------------------------------------------------------------------------------------ ragged values
+
+
+def _ragged(draw: Draw, size: int, mean: int = 100) -> tuple[np.ndarray, np.ndarray]:
+    values = draw.words(size)
+    return values, draw.offsets(len(values), mean)
+
+
+def _zipf_words(draw: Draw, num_values: int) -> np.ndarray:
+    """Fingerprints of words, a few of which are most of a text: the n-th as often as 1 / n, of 100,000 different."""
+    numbers = np.exp(draw.random.random(num_values) * np.log(100_000)).astype(np.uint64)
+    return numbers * np.uint64(0x9E3779B97F4A7C15)
+
+
+def _ragged_words_of_text(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray]:
+    if size <= FEW and draw.chance():
+        return _ragged(draw, size)
+    return _zipf_words(draw, size), draw.offsets(size, 500)
+
+
+def _within_more(draw: Draw, values: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same rows, of an array that has more before the first and after the last."""
+    before, after = draw.integer(0, 3), draw.integer(0, 3)
+    return np.concatenate([np.full(before, 7, np.uint64), values, np.full(after, 9, np.uint64)]), offsets + before
+
+
+def tokens(draw: Draw, size: int) -> tuple:
+    """A batch of text."""
+    text = draw.text(size)
+    return text, draw.offsets(len(text), 2000), draw.modulus()
+
+
+def shingles(draw: Draw, size: int) -> tuple:
+    """Tokens, and one of the kinds of shingling."""
+    mode = draw.option(["set", "bag", "circular"])
+    return *_ragged(draw, size), draw.option([5, 1, 2, 17]), mode, draw.modulus(), draw.modulus()
+
+
+def sequences(draw: Draw, size: int) -> tuple:
+    """Tokens."""
+    return *_ragged(draw, size), np.array([draw.modulus(), draw.modulus()])
+
+
+PERMUTATIONS = [
+    *((np.uint32, samples) for samples in (84, 1, 17, 52, 116, 148)),
+    *((np.uint64, samples) for samples in (130, 15, 52)),
+]
+"""Types and numbers of permutations; on a GPU, each number of samples that a lane may take."""
+
+
+def minhash(draw: Draw, size: int) -> tuple:
+    """Shingles, and some permutations of 32 or 64 bits."""
+    kind, samples = draw.option(PERMUTATIONS)
+    a, b = draw.random.integers(0, np.iinfo(kind).max, (2, samples), kind, endpoint=True)
+    return *_ragged(draw, size), a | kind(1), b
+
+
+def supershingles(draw: Draw, size: int) -> tuple:
+    """Signatures, some of more samples than are used."""
+    kind, (k, s) = draw.option([np.uint32, np.uint64]), draw.option([(6, 14), (1, 1), (6, 1), (4, 5)])
+    rows, columns = -(-size // (k * s)), k * s + draw.integer(0, 2)
+    greatest = draw.option([np.iinfo(kind).max, 1])
+    signatures = draw.random.integers(0, greatest, (rows, columns), kind, endpoint=True)
+    return signatures, k, s, draw.option([64, 16]), draw.modulus()
+
+
+LIMITS = [(64, 16), (0, 3), (1, 0), (5, 6), (1000, 2), (10**6, 8)]
+"""Bucket limits, and how many of a larger bucket are compared with all."""
+
+
+def pairtables(draw: Draw, size: int) -> tuple:
+    """Features of some rows, half of which share some, and a bucket of many; of a few rows, perhaps of few values."""
+    random, (k, r) = draw.random, draw.option([(6, 2), (1, 1), (3, 1), (3, 3), (4, 2), (5, 3), (6, 5), (64, 1)])
+    num_rows = size // (64 if k == 64 else 8)
+    features = random.integers(0, 2**64, (num_rows, k), np.uint64)
+    copied = random.random(features.shape) < 0.3
+    features[copied] = np.roll(features, 1, axis=0)[copied]
+    features[: num_rows // 50, 0] = 7
+    limit, probe = draw.option(LIMITS[:-1])
+    if size <= FEW // 8 and draw.chance():
+        features = random.choice(np.append(draw.words(draw.integer(0, 40)), np.uint64(3)), (num_rows, k))
+    present = random.random(num_rows) < draw.option([0.95, 0.0, 1.0])
+    return features, present, r, draw.modulus(), limit, probe
+
+
+def sets(draw: Draw, size: int) -> tuple:
+    """Shingles with repeats."""
+    return _ragged(draw, size)
+
+
+def resemblance(draw: Draw, size: int) -> tuple:
+    """Sets, and the same sets thinned out; pairs of one with itself, with its half and with any."""
+    random, (values, offsets) = draw.random, sets_kernel.cpu(*_ragged(draw, size))
+    kept = random.random(len(values)) < 0.5
+    halves = len(values) + np.append(np.zeros(1, np.int64), np.cumsum(kept))[offsets]
+    num_rows = len(offsets) - 1
+    values, offsets = np.append(values, values[kept]), np.append(offsets, halves[1:])
+    left = random.integers(0, max(1, num_rows), size // 50 + 3 if num_rows else 0)
+    right = random.integers(0, max(1, 2 * num_rows), len(left))
+    right[::3], right[1::3] = left[::3], left[1::3] + num_rows
+    swapped = random.random(len(left)) < 0.5
+    left, right = np.where(swapped, right, left), np.where(swapped, left, right)
+    return *_within_more(draw, values, offsets), left, right
+
+
+def overlap(draw: Draw, size: int) -> tuple:
+    """Shingles, and up to 200 of the documents as a sample, with some shingles that no document has."""
+    values, offsets = _ragged(draw, size)
+    rows = np.flatnonzero(np.diff(offsets) < 1000)[: draw.option([200, 4, 0])]
+    some, some_offsets = gather_kernel.cpu(values, offsets, rows)
+    other = draw.words(draw.integer(0, 6))
+    sampled = sets_kernel.cpu(np.append(some, other), np.append(some_offsets, len(some) + len(other)))
+    return values, offsets, *overlap_kernel.invert(*_within_more(draw, *sampled)), len(rows) + 1
+
+
+def gather(draw: Draw, size: int) -> tuple:
+    """Half as many rows as there are, in any order, some of them again."""
+    values, offsets = _ragged(draw, size)
+    num_rows = len(offsets) - 1
+    return values, offsets, draw.random.integers(0, max(1, num_rows), (num_rows + 1) // 2)
+
+
+# ------------------------------------------------------------------------------------------------------------ weights
+
+
+def counts(draw: Draw, size: int) -> tuple:
+    """Tokens with repeats."""
+    return _ragged_words_of_text(draw, size)
+
+
+def occurrences(draw: Draw, size: int) -> tuple:
+    """Tokens with repeats, of no rows."""
+    return (_ragged_words_of_text(draw, size)[0],)
+
+
+def log_weights(draw: Draw, size: int) -> tuple:
+    """Counts, most of them small; a third on either side of where a logarithm's 256th begins."""
+    random, most = draw.random, 2**40 - 1
+    found = np.exp2(40 * random.random(size) ** 4).astype(np.int64)
+    near = np.exp2(random.integers(0, 40 * 256, size) / 256).astype(np.int64) + random.integers(-1, 2, size)
+    found = np.where(random.random(size) < 1 / 3, near, found)
+    return (np.clip(np.where(random.random(size) < 0.05, random.integers(1, most, size), found), 1, most),)
+
+
+def lookup(draw: Draw, size: int) -> tuple:
+    """Tokens, and a table that lacks some."""
+    values, _ = _ragged_words_of_text(draw, size)
+    table = np.unique(
+        np.append(values[draw.random.random(len(values)) < draw.option([0.9, 0.0])], draw.words(size // 9))
+    )
+    if draw.option([False, True]):
+        table = table[:0]
+    return values, table, draw.random.integers(0, 2**63, len(table)), draw.option([256, 0, 2**63 - 1])
+
+
+def simhash(draw: Draw, size: int) -> tuple:
+    """Tokens; without weights, with any, or with one that is all that a counter holds."""
+    values, offsets = _ragged_words_of_text(draw, size)
+    most = draw.option([None, 2**12, 3, 1, (2**63 - 1) // max(1, len(values))])  # few different ones: ties
+    weights = None if most is None else draw.random.integers(0, most, len(values), endpoint=True)
+    if weights is not None and len(values) and draw.integer(0, 3) == 0:
+        weights[:] = 0
+        weights[draw.random.integers(len(values))] = 2**63 - 1
+    return values, offsets, weights, draw.option([64, 128])
+
+
+# --------------------------------------------------------------------------------------------------- clusters of pairs
+
+
+def _sorted_pairs(draw: Draw, num_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two pairs for three rows or so, left < right, in lexicographic order, each once: near rows, any, or one path."""
+    if num_rows < 2:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    random, shape = draw.random, draw.option(["near", "any", "path"])
+    if shape == "path":  # takes most rounds on a GPU
+        return np.arange(num_rows - 1), np.arange(1, num_rows)
+    left = random.integers(0, num_rows - 1, 2 * num_rows // 3)
+    apart = random.geometric(0.2, len(left)) if shape == "near" else random.integers(1, num_rows, len(left))
+    right = np.minimum(num_rows - 1, left + apart)
+    packed = np.unique(left[left < right] * num_rows + right[left < right])
+    return packed // num_rows, packed % num_rows
+
+
+def greedy(draw: Draw, size: int) -> tuple:
+    """Verified pairs, many of equal weight, and some rows that stay."""
+    left, right = _sorted_pairs(draw, size)
+    weight = draw.random.choice([0.8, 0.9, 1.0], len(left))
+    return size, left, right, weight, draw.random.random(size) < draw.option([0.05, 0.0, 0.3])
+
+
+def components(draw: Draw, size: int) -> tuple:
+    """Pairs."""
+    return size, *_sorted_pairs(draw, size)
+
+
+# -------------------------------------------------------------------------------------------------------- fingerprints
+
+
+def near_fingerprints(draw: Draw, num_rows: int, num_words: int) -> np.ndarray:
+    """Fingerprints: a third within 8 bits of another, some repeats, some that differ in one block only."""
+    random = draw.random
+    values = random.integers(0, 2**64, (num_rows, num_words), np.uint64)
+    if num_rows <= FEW:  # of a few centres
+        centres = draw.words(num_words * draw.integer(1, 6)).reshape(-1, num_words)
+        of_centre = random.random(num_rows) < draw.option([0.5, 1.0])
+        values[of_centre] = random.choice(centres, int(of_centre.sum()))
+    copied = random.random(num_rows) < 1 / 3
+    values[copied] = values[random.integers(0, max(1, num_rows), int(copied.sum()))]
+    highest = draw.option([64, 3, 16])
+    for _ in range(8):
+        flipped = copied & (random.random(num_rows) < 0.3)
+        column = random.integers(0, num_words, int(flipped.sum()))
+        values[flipped, column] ^= np.uint64(1) << random.integers(0, highest, len(column), np.uint64)
+    crowd = random.integers(0, max(1, num_rows), num_rows // 100)
+    values[crowd] = random.integers(0, 1 << 16, (len(crowd), num_words), np.uint64)
+    return values if num_words > 1 else values[:, 0].copy()
+
+
+def _quarters(num_words: int) -> np.ndarray:
+    """Masks of a quarter of the bits each: whatever three bits differ, one has none of them."""
+    if num_words == 1:
+        return np.uint64(0xFFFF << 48) >> np.arange(0, 64, 16, dtype=np.uint64)
+    halves = 0xFFFFFFFF << 32, 0xFFFFFFFF
+    return np.array([[halves[0], 0], [halves[1], 0], [0, halves[0]], [0, halves[1]]], np.uint64)
+
+
+def _masks(draw: Draw, num_words: int) -> np.ndarray:
+    """Quarters, or up to four masks of any bits, at most 64 each."""
+    if draw.option([True, False]):
+        return _quarters(num_words)
+    masks = np.empty((draw.integer(0, 4), num_words), np.uint64)
+    for number in range(len(masks)):
+        prefix = draw.option([8, 0, 4, 16, 40, 64])
+        mask = (1 << prefix) - 1 << 64 - prefix if draw.chance() else int(draw.words(1)[0])
+        lower = int(draw.words(1)[0]) if num_words == 2 else 0  # those of its bits that are taken from the lower word
+        masks[number] = [mask & ~lower, mask & lower][:num_words]
+    return masks if num_words == 2 else masks[:, 0].copy()
+
+
+def identical(draw: Draw, size: int) -> tuple:
+    """Fingerprints of one column, two or three, many of them more than once."""
+    columns = draw.option([2, 1, 3])
+    values = near_fingerprints(draw, size // columns, columns)
+    again = draw.random.random(len(values)) < draw.option([0.3, 0.9])
+    values[again] = values[draw.random.integers(0, max(1, len(values)), int(again.sum()))]
+    if columns > 1 and len(values) <= FEW:  # equal in one column alone
+        values[draw.random.random(values.shape) < 0.2] = 5
+    return (values.reshape(-1, 1) if columns == 1 and draw.chance() else values,)
+
+
+def hamming(draw: Draw, size: int) -> tuple:
+    """Fingerprints of 64 or 128 bits, and masks; of many, those of the cheapest design for pairs within 3 bits."""
+    from .hamming.index import choose
+
+    num_words = draw.option([1, 2])
+    if size > FEW:
+        masks, radius = choose(size, 3, num_queries=size / 2, probe=0, bits=64 * num_words).array, 3
+        return near_fingerprints(draw, size // num_words, num_words), masks, radius, *draw.option(LIMITS[:1])
+    values = near_fingerprints(draw, size // 4, num_words)
+    return values, _masks(draw, num_words), draw.option([3, draw.integer(0, 8)]), *draw.option(LIMITS)
+
+
+def hamming_table(draw: Draw, size: int) -> tuple:
+    """Fingerprints of 64 or 128 bits, and a mask."""
+    num_words = draw.option([1, 2])
+    masks = _masks(draw, num_words) if size <= FEW else _quarters(num_words)
+    masks = masks if len(masks) else _quarters(num_words)
+    return near_fingerprints(draw, size // num_words, num_words), masks[-1], draw.option([False, True])
+
+
+def hamming_probe(draw: Draw, size: int) -> tuple:
+    """Tables, and queries, half of them for what is in the tables."""
+    num_words, few = draw.option([1, 2]), size <= FEW
+    masks = _masks(draw, num_words) if few else _quarters(num_words)
+    values = near_fingerprints(draw, size // 8, num_words)
+    whole = not few or draw.chance()
+    tables = [table_kernel.cpu(values, mask, whole) for mask in masks]
+    shape = len(masks), len(values)
+    words = np.array([words for words, _ in tables], np.uint64).reshape(shape)
+    rows = np.array([rows for _, rows in tables], np.uint32).reshape(shape)
+    num_queries = draw.integer(0, size // 8) if few else size // 8
+    queries = np.concatenate([values[:num_queries], near_fingerprints(draw, num_queries, num_words)])
+    radius, limits = (draw.option([3, draw.integer(0, 8)]), draw.option(LIMITS)) if few else (3, LIMITS[0])
+    return words, rows, masks, queries, radius, *limits, None if num_words == 1 else values
+
+
+def huffman_encode(draw: Draw, size: int) -> tuple:
+    """Tables of sorted words: near one another, random, or all equal."""
+    tables, length = [], size // 2
+    for _ in range(draw.option([2, 0, 1])):
+        kind = draw.option(["random", "near", "equal"])
+        if kind == "random":
+            table = draw.random.integers(0, 2**64, length, np.uint64) >> np.uint64(draw.option([0, 40, 63]))
+        else:
+            table = near_fingerprints(draw, length, 1) if kind == "near" else np.full(length, draw.words(1)[0])
+        tables.append(np.sort(table))
+    return (np.array(tables, np.uint64).reshape(len(tables), length),)
+
+
+def huffman_decode(draw: Draw, size: int) -> tuple:
+    """Blocks of some tables, in any order."""
+    tables = encode_kernel.cpu(*huffman_encode(draw, size))
+    numbers = draw.random.permutation(len(tables.blocks))
+    if len(numbers) and size <= FEW and draw.chance():
+        numbers = numbers[draw.random.integers(0, len(numbers), draw.integer(0, 8))]
+    return tables.lengths, tables.offsets, tables.blocks, tables.firsts, numbers
+
+
+def huffman_probe(draw: Draw, size: int) -> tuple:
+    """As `hamming_probe`, the tables compressed."""
+    words, *rest = hamming_probe(draw, 4 * size if size <= FEW // 8 else size)
+    return *encode_kernel.cpu(words), *rest
+
+
+INPUTS: dict[str, Callable[[Any, int], tuple]] = {
+    "components": components,
+    "counts": counts,
+    "gather": gather,
+    "greedy": greedy,
+    "hamming": hamming,
+    "hamming_probe": hamming_probe,
+    "hamming_table": hamming_table,
+    "huffman_decode": huffman_decode,
+    "huffman_encode": huffman_encode,
+    "huffman_probe": huffman_probe,
+    "identical": identical,
+    "log_weights": log_weights,
+    "lookup": lookup,
+    "minhash": minhash,
+    "occurrences": occurrences,
+    "overlap": overlap,
+    "pairtables": pairtables,
+    "resemblance": resemblance,
+    "sequences": sequences,
+    "sets": sets,
+    "shingles": shingles,
+    "simhash": simhash,
+    "supershingles": supershingles,
+    "tokens": tokens,
+}
+"""The inputs of each kernel."""
