@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from neardup_gpu import Recipe
+from neardup_gpu import Recipe, __version__
 from neardup_gpu.kernels._launch import CARRYLESS_WIDTH
 
 from . import (
@@ -71,7 +71,10 @@ def machine() -> dict[str, Any]:
         "load_at_start": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
         "omp_wait_policy": os.environ.get("OMP_WAIT_POLICY"),
-        "packages": {name: version(name) for name in ("neardup_gpu", "numpy", "numba", "llvmlite", "pyarrow")},
+        "packages": {
+            "neardup_gpu": __version__,
+            **{name: version(name) for name in ("numpy", "numba", "llvmlite", "pyarrow")},
+        },
     }
 
 
