@@ -192,6 +192,11 @@ def minhash(draw: Draw, size: int) -> tuple:
     return *_ragged(draw, size), a | kind(1), b
 
 
+def bottomk(draw: Draw, size: int) -> tuple:
+    """Shingles with repeats, a salt, and sketches of few elements or of more than most rows have."""
+    return *_ragged(draw, size), draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([1, 5, 200])
+
+
 def supershingles(draw: Draw, size: int) -> tuple:
     """Signatures, some of more samples than are used."""
     kind, (k, s) = draw.option([np.uint32, np.uint64]), draw.option([(6, 14), (1, 1), (6, 1), (4, 5)])
@@ -450,6 +455,7 @@ def huffman_probe(draw: Draw, size: int) -> tuple:
 
 
 INPUTS: dict[str, Callable[[Any, int], tuple]] = {
+    "bottomk": bottomk,
     "components": components,
     "counts": counts,
     "gather": gather,
