@@ -1,8 +1,4 @@
-"""Jobs on fingerprints in files: build an index, query it, join two sets, find the pairs of one.
-
-    build("simhashes.parquet", "index.hamming", radius=3)
-    join("crawled.parquet", "new.parquet", "pairs.parquet", radius=3)
-"""
+"""Jobs on fingerprints in files: build an index, query it, join two sets, find the pairs of one."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _assemble(
 
 
 def _fit(parts: IndexParts, num_fingerprints: int) -> bool:
-    """Whether the arrays of each part are those of so many fingerprints."""
+    """Whether the arrays of each part have the dtypes and shapes that this many fingerprints need."""
     distinct = num_fingerprints
     if parts.members is not None:
         if not parts.members.fit(num_fingerprints):
