@@ -185,6 +185,7 @@ class Result:
         tables = tabulate(ranked, groups, decisions, recipe, *self.sources)
         counts, sizes = decided_counts(ranked, groups, decisions, recipe)
         report = self.report | {"recipe": recipe.describe(), "counts": self.report["counts"] | counts, **sizes}
+        report["candidates"] = recipe.method.in_words(threshold)
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
         facts = self.facts._replace(decisions=decisions)
         found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}

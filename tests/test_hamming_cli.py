@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from progress import messages
 
-from neardup_gpu import hamming
-from neardup_gpu.cli import app as cli
+from neardup_gpu import cli, hamming
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import InputError
 from neardup_gpu.hamming import jobs as hamming_files, joins, members

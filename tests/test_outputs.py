@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Frequencies, SimHash, dedup, sketch
+from neardup_gpu import Frequencies, Recipe, SimHash, dedup, sketch
 from neardup_gpu.errors import OutputError
 from neardup_gpu.recipe import METADATA_KEY
 from neardup_gpu.store import disk, outputs

@@ -18,8 +18,7 @@ from versions import corpus, families
 from witnesses import greedy, jaccard, shingle_set
 
 import neardup_gpu
-from neardup_gpu import Frequencies, Ragged, Recipe, Shingles, SimHash, dedup, pairs, shingle, sketch, tokenize
-from neardup_gpu.cli import app as cli
+from neardup_gpu import Frequencies, Ragged, Recipe, Shingles, SimHash, cli, dedup, pairs, shingle, sketch, tokenize
 from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from neardup_gpu.recipe import METADATA_KEY, choose_recipe, mix64
 

@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
-from neardup_gpu import hamming
+from neardup_gpu import MinHash, Recipe, SimHash, hamming, sketch_files
+from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import DamagedError, InputError, NeardupError, RecipeMismatchError, ResourceError
 from neardup_gpu.hamming import jobs as hamming_files
 from neardup_gpu.kernels import _launch as launch, hamming_table, pairtables
 from neardup_gpu.kernels._launch import MOST_ROWS, check_rows
-from neardup_gpu.recipe import METADATA_KEY, Recipe
-from neardup_gpu.store import parquet as tables, sketches
+from neardup_gpu.store import parquet as tables
 
 RECIPE = Recipe(method=MinHash(filter=(3, 2, 1)))
 
@@ -59,10 +59,10 @@ WRONG = {
     "a sample that is null": ("signature", pa.array([[1, 2, 3, 4, 5, None]] * 8 + [None], pa.list_(pa.uint32(), 6))),
     "no signature where there are tokens": ("signature", pa.nulls(9, pa.list_(pa.uint32(), 6))),
     "a signature where there are no tokens": ("signature", lists(np.zeros(54, np.uint32), 6)),
-    "2 features instead of 3": ("features", lists(np.zeros(18, np.uint64), 2, LAST)),
-    "features as text": ("features", pa.array(["x"] * 9)),
-    "one word of a fingerprint": ("fingerprint", pa.array(np.zeros(9, np.uint64))),
-    "a fingerprint that is null": ("fingerprint", lists(np.zeros(18, np.uint64), 2, LAST)),
+    "2 supershingles instead of 3": ("supershingles", lists(np.zeros(18, np.uint64), 2, LAST)),
+    "supershingles as text": ("supershingles", pa.array(["x"] * 9)),
+    "one word of a document hash": ("document_hash", pa.array(np.zeros(9, np.uint64))),
+    "a document hash that is null": ("document_hash", lists(np.zeros(18, np.uint64), 2, LAST)),
     "fewer tokens than none": ("num_tokens", pa.array([-1] * 8 + [0])),
     "tokens that are null": ("num_tokens", pa.array([None] * 8 + [0], pa.int64())),
     "tokens of 32 bits": ("num_tokens", pa.array([1] * 8 + [0], pa.int32())),
@@ -90,8 +90,8 @@ def test_an_edited_recipe_that_the_columns_do_not_fit(sketched, edit):
         nd.pairs(sketched)
 
 
-def test_features_of_more_bits_than_the_recipe_s(sketched):
-    rewritten(sketched, edit=('"feature_bits": 64', '"feature_bits": 16'))
+def test_supershingles_of_more_bits_than_the_recipe_s(sketched):
+    rewritten(sketched, edit=('"supershingle_bits": 64', '"supershingle_bits": 16'))
     with pytest.raises(DamagedError, match="more than the 16 bits of its recipe"):
         nd.pairs(sketched)
 
@@ -126,10 +126,10 @@ def test_the_order_of_files_and_repeats_of_them_change_no_byte(tmp_path, monkeyp
         nd.sketch(table, f"{name}.h.parquet", id_column="id", recipe=Recipe(method=SimHash()))
     os.link("a.parquet", "z.parquet")
     (tmp_path / "link.parquet").symlink_to("b.parquet")
-    for suffix, run in (("parquet", nd.find_pairs), ("h.parquet", hamming_files.pairs)):
+    for suffix, run in (("parquet", nd.pairs), ("h.parquet", hamming_files.pairs)):
         a, b, c = (f"{name}.{suffix}" for name in "abc")
         orders = [[a, b, c], [c, b, a], [b, str(tmp_path / c), f"./{a}", a], [a, b, c, c, str(tmp_path / b)]]
-        if run is nd.find_pairs:
+        if run is nd.pairs:
             orders.append([c, "z.parquet", "link.parquet", b, a])
         found = []
         for number, order in enumerate(orders):
@@ -211,7 +211,7 @@ class TestRows:
     def test_documents(self):
         for recipe in (Recipe(), Recipe(method=SimHash())):
             with pytest.raises(ResourceError, match="documents: 4,294,967,295 rows"):
-                recipe.method.collide(self.WIDE if recipe.method == "minhash" else self.MANY, seed=recipe.seed)
+                recipe.method.collide(self.WIDE if recipe.method.name == "minhash" else self.MANY, seed=recipe.seed)
         with pytest.raises(ResourceError):
             pairtables.cpu(self.WIDE, None, 2, np.uint64(5), 64, 16)
 
@@ -231,7 +231,7 @@ class TestRows:
 
     def test_files_are_counted_before_they_are_read(self, sketched, monkeypatch):
         monkeypatch.setattr(launch, "MOST_ROWS", 8)
-        monkeypatch.setattr(sketches, "read_table", lambda path: pytest.fail("it was read"))
+        monkeypatch.setattr(sketch_files, "read_table", lambda path: pytest.fail("it was read"))
         with pytest.raises(ResourceError, match="sketches: 9 rows, and there may be 8"):
             nd.pairs(sketched)
         path = sketched.with_name("h.parquet")
@@ -241,7 +241,7 @@ class TestRows:
         with pytest.raises(ResourceError, match="fingerprints: 9 rows"):
             hamming_files.pairs(path, sketched.with_name("p.parquet"))
         pq.write_table(documents(0, 9), sketched.with_name("d.parquet"))
-        monkeypatch.setattr("neardup_gpu.pipeline._tokenize", lambda *_: pytest.fail("it was read"))
+        monkeypatch.setattr("neardup_gpu.sketching.count_tokens", lambda *_: pytest.fail("it was read"))
         for given in (documents(0, 9), sketched.with_name("d.parquet")):
             with pytest.raises(ResourceError, match="documents: 9 rows"):
                 nd.dedup(given, id_column="id")
