@@ -356,7 +356,7 @@ class TestFiles:
 class TestRecipes:
     def test_round_trip(self):
         for recipe in RECIPES.values():
-            assert SimhashRecipe.from_json(recipe.to_json()) == recipe
+            assert Recipe.from_json(recipe.to_json()) == recipe
             schema = pa.schema([], {METADATA_KEY: recipe.to_json().encode()})
             assert Recipe.of(schema, "x") == recipe
         with pytest.raises(RecipeMismatchError, match="method simhash, not minhash"):
@@ -461,10 +461,10 @@ class TestCommand:
 
     def test_simhash(self, parquet, tmp_path, capsys):
         target = tmp_path / "s.parquet"
-        command = ["simhash", parquet, "--id-column", "id", "-o", target, "--weighting", "tfidf"]
+        command = ["sketch", "--method", "simhash", parquet, "--id-column", "id", "-o", target, "--weighting", "tfidf"]
         status, said, _ = self.call(capsys, *command)
         assert status == 0
-        assert "neardup hamming pairs" in said
+        assert "neardup pairs" in said
         for path, kind in ((target, "simhashes"), (tmp_path / "s.frequencies.parquet", "frequencies")):
             status, said, _ = self.call(capsys, "info", path)
             assert (status, said.split()[0]) == (0, kind)
@@ -473,7 +473,7 @@ class TestCommand:
         assert status == 0
 
     def test_info_of_an_index(self, parquet, tmp_path, capsys):
-        self.call(capsys, "simhash", parquet, "--id-column", "id", "-o", tmp_path / "s.parquet")
+        self.call(capsys, "sketch", "--method", "simhash", parquet, "--id-column", "id", "-o", tmp_path / "s.parquet")
         assert (
             self.call(capsys, "hamming", "build", tmp_path / "s.parquet", "-o", tmp_path / "i", "--radius", 4)[0] == 0
         )
@@ -491,8 +491,8 @@ class TestCommand:
             (["--verify"], "--verify is for --method simhash"),
             (["--weighting", "log"], "--weighting is for --method simhash"),
             (["--method", "simhash", "--recall", 0.9], "--recall is for --method minhash"),
-            (["--method", "simhash", "--feature-bits", 16], "--feature-bits is for --method minhash"),
-            (["--method", "simhash", "--bits", 32], "bits 32"),
+            (["--method", "simhash", "--supershingle-bits", 16], "--supershingle-bits is for --method minhash"),
+            (["--method", "simhash", "--bits", 32], "--bits 32"),
             (["--method", "md5"], "md5"),
             (["--method", "simhash", "--weighting", "tfidf", "--frequencies", "none.parquet"], "none.parquet: no such"),
         ],
