@@ -3,7 +3,7 @@
     python -m benchmarks.compression --repeat 3 --corpora corpora
 
 Compressed answers are checked against raw ones, and decoded words against what was encoded, before anything is timed.
-Prints a JSON list of figures, as kernels.py does. Of random words each size has
+Prints a JSON list of figures. Of random words each size has
 
     expected    what `_huffman.expected_bits` derives for as many random words; `deviation` is measured less expected
     bound       log2 of the number of such sets, over their size: what no code beats on average
@@ -24,6 +24,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from neardup_gpu.definitions import material
 from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import (
     _huffman,
@@ -35,9 +36,8 @@ from neardup_gpu.kernels import (
     simhash,
     tokens,
 )
-from neardup_gpu.recipe import material
 
-from .kernels import figure, load, shuffled, timed
+from .measure import SEED, Bench, figure, figures_of, load, shuffled, timed
 
 SIZES = tuple(1 << bits for bits in range(10, 25, 2))
 PROBED = 1 << 22
@@ -83,10 +83,10 @@ def time_coding(words: np.ndarray, tables: _huffman.Tables, repeat: int) -> Iter
             yield figure(name, rates, "M words/s", words=len(words), threads=threads)
 
 
-def time_probing(repeat: int) -> Iterator[dict[str, Any]]:
+def time_probing(num_words: int, repeat: int) -> Iterator[dict[str, Any]]:
     """Figures of raw and compressed tables with the same queries: half of them near a word, half anywhere."""
     random = np.random.default_rng(1)
-    fingerprints = random.integers(0, 2**64, PROBED, np.uint64)
+    fingerprints = random.integers(0, 2**64, num_words, np.uint64)
     masks = np.array(TableDesign(64, 3, 16).masks, np.uint64)
     made = [hamming_table.cpu(fingerprints, mask, True) for mask in masks]
     words, rows = (np.stack([table[part] for table in made]) for part in (0, 1))
@@ -107,18 +107,25 @@ def time_probing(repeat: int) -> Iterator[dict[str, Any]]:
                 num_bits(tables) / 8,
             ),
         ):
-            context = {"tables": len(masks), "words": PROBED, "table_bytes": int(size), "found": len(found[0])}
+            context = {"tables": len(masks), "words": num_words, "table_bytes": int(size), "found": len(found[0])}
             values = [t / number * 1e6 for t in seconds]
             yield figure(name, values, "us/query", queries=number, threads=1, **context)
 
 
 def simhashes(path: Path) -> np.ndarray:
     """Of the documents of a corpus that have tokens: 64 bits, each token once for each time it occurs."""
-    drawn, found = material(1, 84, 32), []
+    drawn, found = material(SEED), []
     for batch in load(shuffled(path, ["text"])):
         values, offsets, _ = tokens.cpu(batch.values, batch.offsets, drawn.tokens)
         found.append(simhash.cpu(values, offsets, None, 64)[np.diff(offsets) > 0])
     return np.concatenate(found)
+
+
+def part(bench: Bench) -> list[dict]:
+    """Compressed tables: their size, measured and derived, and what asking them costs."""
+    for name in CORPORA:
+        bench.corpus(name)
+    return figures_of("compression", "--corpora", bench.corpora, "--repeat", bench.repeat, *["--small"] * bench.small)
 
 
 def main() -> None:
@@ -126,15 +133,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3, help="runs of what is timed, after one that is dropped")
     parser.add_argument("--corpora", type=Path, help=f"folder of {', '.join(CORPORA)}: their simhashes too")
+    parser.add_argument("--small", action="store_true", help="tables of few words, to see that all runs")
     args = parser.parse_args()
     every, figures = np.uint64(2**64 - 1), []
-    for n in SIZES:
+    for n in SIZES[:2] if args.small else SIZES:
         random = np.random.default_rng(n).integers(0, 2**64, n, np.uint64)
         words, _ = hamming_table.cpu(random, every, True)
         one, tables = sizes(words, True, of="random words")
         figures.append(one)
     figures += time_coding(words, tables, args.repeat)
-    figures += time_probing(args.repeat)
+    figures += time_probing(SIZES[1] if args.small else PROBED, args.repeat)
     for path in [args.corpora / f"{name}.parquet" for name in CORPORA] if args.corpora else []:
         fingerprints = simhashes(path)
         for mask in TableDesign(64, 3, 16).masks:

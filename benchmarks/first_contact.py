@@ -42,9 +42,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .findings import LOST
+
 ROOT = Path(__file__).resolve().parent.parent
-LOST = 75
-"""Exit status of a step's process whose device takes no more calls; as in first_steps.py."""
 
 BUDGET = 540.0
 """Seconds, unless given; the shares of steps are of this."""

@@ -27,17 +27,15 @@ import pyarrow.parquet as pq
 import neardup_gpu as nd
 from neardup_gpu import selftest
 from neardup_gpu.data import Ragged
-from neardup_gpu.engine.backend import describe_device
+from neardup_gpu.engine.gpu import describe_device
 from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
-from neardup_gpu.kernels import _launch as launch
-from neardup_gpu.kernels._launch import cuda, kernel, namespace, simulated, to_host
+from neardup_gpu.kernels._launch import PARTS, cuda, kernel, namespace, simulated, to_host
 from neardup_gpu.report import count
 
-from .first_steps import NotRun, Settings
-from .gpu import Inputs, Timed, measure, milliseconds, on_device, timed_kernels
+from .findings import Items, NotRun, Settings
+from .gpu import measure, milliseconds, on_device
+from .gpu_inputs import Inputs, Timed, timed_kernels
 from .tracing import Timeline, by_name, compiling, expected_usage, tracing, usage, wait
-
-Items = dict[str, Callable[[], dict[str, Any]]]
 
 TEXT_BYTES = 256_000_000
 DOCUMENT_TOKENS, TOKEN_BYTES = 965, 6.7  # of the text whose speed gpu-prediction.json predicts
@@ -339,7 +337,7 @@ def _filling(threads: int) -> dict[str, Any]:
         def fill() -> None:
             list(pool.map(lambda part: np.copyto(target[part], source[part]), parts))
 
-        return _rate(size, 1e3 * seconds_of(fill)) | {"as_the_project": threads == launch._PARTS}
+        return _rate(size, 1e3 * seconds_of(fill)) | {"as_the_project": threads == PARTS}
 
 
 def _page_locking() -> dict[str, Any]:
@@ -472,7 +470,7 @@ def job(settings: Settings) -> Items:
         pq.write_table(table_of(texts(settings)), beside)
         os.replace(beside, path)
     recipes: dict[str, dict[str, Any]] = {
-        "dedup by min-hash": {"filter": "altavista"},
+        "dedup by min-hash": {"method": nd.MinHash(filter="altavista")},
         "dedup by simhash": {"method": "simhash"},
     }
     return {name: partial(_whole, path, settings, options) for name, options in recipes.items()}
@@ -481,11 +479,11 @@ def job(settings: Settings) -> Items:
 def _whole(path: Path, settings: Settings, options: dict[str, Any]) -> dict[str, Any]:
     few = table_of(generated(400, document_tokens=20))
     options = {**options, "check": 0} if simulated() else options
-    nd.dedup(few, text_columns="text", backend="gpu", **options)  # compiles
+    nd.dedup(few, text_columns="text", engine="gpu", **options)  # compiles
     timeline = Timeline()
     start = time.perf_counter()
     with timeline.recording():
-        found = nd.dedup(path, text_columns="text", backend="gpu", **options)
+        found = nd.dedup(path, text_columns="text", engine="gpu", **options)
     seconds = time.perf_counter() - start
     described = timeline.described() | {"timings": found.report["timings"], "gpu_s": round(seconds, 4)}
     described["device"] = found.report["device"]
@@ -497,7 +495,7 @@ def _whole(path: Path, settings: Settings, options: dict[str, Any]) -> dict[str,
     if settings.profiled:
         return described
     start = time.perf_counter()
-    expected = nd.dedup(path, text_columns="text", backend="cpu", **options)
+    expected = nd.dedup(path, text_columns="text", engine="cpu", **options)
     described["cpu_s"] = round(time.perf_counter() - start, 4)
     described["says"] += f"; cpu {described['cpu_s']:.2f} s"
     if found.documents != expected.documents or found.pairs != expected.pairs:
@@ -509,25 +507,26 @@ def _whole(path: Path, settings: Settings, options: dict[str, Any]) -> dict[str,
 
 
 def batches(settings: Settings) -> Items:
-    """From text in host memory to features, on the GPU and on the CPU, by size."""
+    """From text in host memory to supershingles, on the GPU and on the CPU, by size."""
     sizes = (300, 900) if simulated() else (10_000, 100_000, 1_000_000, 8_000_000, 64_000_000, 256_000_000)
     return {f"{size:,} bytes": partial(_batch, size) for size in sizes}
 
 
 def _batch(size: int) -> dict[str, Any]:
-    recipe = nd.Recipe.choose(filter="altavista")
+    recipe = nd.Recipe(method=nd.MinHash(filter="altavista"))
     text = generated(size, document_tokens=min(DOCUMENT_TOKENS, max(10, size // 40)))
 
-    def features(backend: str) -> Any:
+    def keys(backend: str) -> Any:
         shingles = nd.shingle(nd.tokenize(text, recipe, backend=backend), recipe, backend=backend)
-        return nd.supershingles(nd.minhash(shingles, recipe, backend=backend), recipe, backend=backend)
+        signatures = recipe.method.sketch(shingles, seed=recipe.seed, backend=backend)
+        return recipe.method.keys(signatures, seed=recipe.seed, backend=backend)
 
     repeat = 1 if simulated() else 3
-    taken = {backend: 1e3 * seconds_of(partial(features, backend), repeat) for backend in ("gpu", "cpu")}
+    taken = {backend: 1e3 * seconds_of(partial(keys, backend), repeat) for backend in ("gpu", "cpu")}
     found: dict[str, Any] = {f"{backend}_ms": round(ms, 4) for backend, ms in taken.items()}
     found["cpu_over_gpu"] = round(taken["cpu"] / taken["gpu"], 3)
-    if not selftest.same(to_host(features("cpu")), features("gpu")):
-        found |= {"verdict": "wrong", "reason": "features of gpu and cpu differ"}
+    if not selftest.same(to_host(keys("cpu")), keys("gpu")):
+        found |= {"verdict": "wrong", "reason": "supershingles of gpu and cpu differ"}
     says = f"gpu {taken['gpu']:.2f} ms, cpu {taken['cpu']:.2f} ms: cpu over gpu {found['cpu_over_gpu']}"
     return {**found, "says": says}
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import ctypes
 import glob
 import io
 import json
@@ -24,58 +25,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-LOST = 75
-"""Exit status of a process whose device takes no more calls."""
+from .findings import LOST, Items, NotRun, Settings, brief, said_by
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
-
-Items = dict[str, Callable[[], dict[str, Any]]]
-
-
-class NotRun(Exception):
-    """It cannot be found out here; the message says why."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Where files go, the only items to do, if any, and whether a profiler or sanitizer watches, which wants little."""
-
-    out: Path
-    only: tuple[str, ...] = ()
-    profiled: bool = False
-
-
-def brief(error: BaseException) -> str:
-    """An exception as one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]}"[:400] if lines else type(error).__name__
-
-
-def said_by(words: list[str], seconds: float = 20) -> str:
-    """What a command prints.
-
-    Raises
-    ------
-    NotRun
-        If it is not there, fails or takes too long.
-    """
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=seconds)
-    except OSError as error:
-        raise NotRun(f"{words[0]}: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise NotRun(f"{words[0]} gave no answer within {seconds:.0f} s") from None
-    if done.returncode:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise NotRun(f"{words[0]}: {lines[-1] if lines else f'exit status {done.returncode}'}")
-    return done.stdout
-
 
 # -------------------------------------------------------------------------------------------------------- environment
 
@@ -182,18 +139,20 @@ def _variables() -> dict[str, Any]:
 
 
 def _driver() -> dict[str, Any]:
-    try:
-        from neardup_gpu.engine.backend import _driver as ask
-    except ModuleNotFoundError as missing:
-        raise NotRun(f"the driver is asked through neardup_gpu: {missing}") from None
-    version, devices = ask()
-    if not version:
+    version, devices = ctypes.c_int(0), ctypes.c_int(0)
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        library.cuDriverGetVersion(ctypes.byref(version))
+        if library.cuInit(0) == 0:
+            library.cuDeviceGetCount(ctypes.byref(devices))
+    found = {"cuda": version.value, "devices": devices.value}
+    if not version.value:
         raise NotRun("there is no NVIDIA driver (no libcuda)")
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/maps").read_text().splitlines():
             if "libcuda.so" in line:
-                return {"cuda": version, "devices": devices, "library": line.split()[-1], "says": f"CUDA {version}"}
-    return {"cuda": version, "devices": devices, "says": f"CUDA {version}, devices {devices}"}
+                return {**found, "library": line.split()[-1], "says": f"CUDA {version.value}"}
+    return {**found, "says": f"CUDA {version.value}, devices {devices.value}"}
 
 
 def _smi(out: Path) -> dict[str, Any]:
@@ -251,7 +210,7 @@ def _usable() -> dict[str, Any]:
     reason = why_no_device()
     if reason is not None:
         raise NotRun(reason)
-    from neardup_gpu.engine.backend import describe_device
+    from neardup_gpu.engine.gpu import describe_device
     from neardup_gpu.kernels._launch import simulated
 
     if simulated():
@@ -263,7 +222,7 @@ def _usable() -> dict[str, Any]:
 def why_no_device() -> str | None:
     """Why backend 'gpu' cannot run here; None if it can."""
     try:
-        from neardup_gpu.engine.backend import resolve
+        from neardup_gpu.engine.choice import resolve
 
         resolve("gpu")
     except ImportError as error:
@@ -276,7 +235,7 @@ def why_no_device() -> str | None:
 # ----------------------------------------------------------------------------------------------------------- profilers
 
 PROFILED = {
-    "tokens": "_count_beginnings|_fill_beginnings|_fingerprint_tokens",
+    "tokens": "count_beginnings|fill_beginnings|_fingerprint_tokens",
     "shingles": "_fingerprint",
     "minhash 84 L=32": "_signature",
     "sequences": "_accumulate",
@@ -530,9 +489,9 @@ def main() -> None:
     elif args.step in ("environment", "warm", "profiler", "tests"):
         status = perform(args.step, settings, args.done)
     else:
-        from neardup_gpu.engine.backend import running
+        from neardup_gpu import Engine
 
-        with running("gpu"):
+        with Engine(backend="gpu").start():
             status = perform(args.step, settings, args.done)
             if status == LOST or not args.profiled:
                 leave(status)
@@ -547,7 +506,4 @@ def leave(status: int) -> None:
 
 
 if __name__ == "__main__":
-    # As a module of its own name, so that what the steps import of it is the same.
-    from benchmarks import first_steps
-
-    first_steps.main()
+    main()

@@ -60,13 +60,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "gpu")
 
 from compiled import all_loops, compiled, disassembly, innermost_loops
 
+from neardup_gpu.definitions import material
 from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import minhash, sequences, shingles, simhash, tokens
 from neardup_gpu.kernels._bits import plan
 from neardup_gpu.kernels._launch import TABLES
-from neardup_gpu.recipe import material
 
-from .kernels import ALTAVISTA, WIDTH, load, shuffled
+from .measure import ALTAVISTA, SEED, WIDTH, load, shuffled
 
 
 @dataclass(frozen=True)
@@ -283,29 +283,29 @@ def works(profile: Profile) -> dict[str, Work]:
     k, s, r = ALTAVISTA
     samples, per_document = k * s, profile.document_tokens
     per_lane = -(-samples // 32)
-    share = minhash._STAGED / (256 / 32)  # shingles of a warp
+    share = minhash.STAGED / (256 / 32)  # shingles of a warp
     per_row = 4 * samples / profile.document_tokens  # bytes of a signature, a shingle
     token = profile.token_bytes
-    runs = sequences._RUN / profile.document_tokens  # documents that end in a thread's run
-    jumps = min(shingles._EACH, 1 + (shingles._EACH - 1) * 256 / profile.document_tokens)
+    runs = sequences.RUN / profile.document_tokens  # documents that end in a thread's run
+    jumps = min(shingles.EACH, 1 + (shingles.EACH - 1) * 256 / profile.document_tokens)
     return {
         "_token_beginnings.count_beginnings": Work("byte", 32, 1 + 1 / 32, ascii=True),
         "_token_beginnings.fill_beginnings": Work("byte", 32, 1 + 8 / 32 + 8 / token, ascii=True),
         "tokens._fingerprint_tokens": Work("token", 1, 16 + token, token, 1, True, ascii=True),
         "sequences._accumulate": Work(
             "token",
-            sequences._RUN,
+            sequences.RUN,
             8,
-            8 * sequences._RUN,
+            8 * sequences.RUN,
             (TABLES + 1280) / 256,
             True,
             shifts=max(0.0, 1 - runs) * math.log(max(profile.document_tokens, 2), 256),
         ),
         "shingles._fingerprint": Work(
-            "token", shingles._EACH, 16, 8 * WIDTH * shingles._EACH, TABLES / 256, True, bisections=jumps
+            "token", shingles.EACH, 16, 8 * WIDTH * shingles.EACH, TABLES / 256, True, bisections=jumps
         ),
         f"minhash._signature_kernel(32, {per_lane})": Work(
-            "token", share / 32, 8 + per_row, share, minhash._STAGED / 256
+            "token", share / 32, 8 + per_row, share, minhash.STAGED / 256
         ),
         "supershingles._FEATURES[uint32]": Work(
             "token", per_document / k, per_row + 8 * k / per_document, 8 * (s + 1), TABLES / 256, True
@@ -328,7 +328,7 @@ def simhash_lines(name: str, profile: Profile, before: dict[str, float]) -> list
     """Simhashes of tokens; `before` are the seconds a byte of text that it takes to have these."""
     lines, seconds = [], {}
     per_document = profile.document_tokens
-    staged, search, added = simhash._STAGED / 256, math.log2(profile.documents), 2 * simhash._STAGED / (256 / 32)
+    staged, search, added = simhash.STAGED / 256, math.log2(profile.documents), 2 * simhash.STAGED / (256 / 32)
     kernels = {
         "simhash._add, weights of 1": Work(
             "token", staged, 8 + 1024 / per_document, loops=(staged, 0, search, added), kernel="simhash._add"
@@ -465,7 +465,7 @@ def main() -> None:
     args = parser.parse_args()
     batch = load(shuffled(args.corpus, ["id", "text"]))[0]
     size = int(batch.offsets[-1] - batch.offsets[0])
-    values, _, _ = tokens.cpu(batch.values, batch.offsets, material(1, 1, 32).tokens)
+    values, _, _ = tokens.cpu(batch.values, batch.offsets, material(SEED).tokens)
     profile = Profile(size / len(values), len(values) / len(batch), round(len(batch) * 256e6 / size))
     lines = predict(profile)
     print(f"PREDICTION from machine code, not a measurement; text like {args.corpus.stem}: {profile}")

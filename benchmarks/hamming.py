@@ -29,12 +29,13 @@ import numpy as np
 from neardup_gpu.hamming import HammingIndex, join, pairs, read_chunks, scan
 
 from . import peers
-from .kernels import figure
-from .run import launch
+from .measure import PROGRAMS, Bench, figure, figures_of, launch
 
 RADIUS = 3
 PLANTED = 10_000
 SEED = 0
+SIZES = {1_000_000: 0.3, 10_000_000: 5}  # fingerprints of all pairs: seconds that were asked for
+INDEXED = 10_000_000
 SCANNED = 4 << 23  # fingerprints: four chunks of 64 MB
 QUERIES = 1_000_000  # of the scan, the paper's
 BATCH = 1000
@@ -42,19 +43,8 @@ SINGLE = 2000
 SAMPLE = 20_000  # fingerprints compared all with all
 FLAT_QUERIES = 200  # that faiss's flat index answers one by one
 MOST_QUERIES = 1_000_000  # of all pairs by faiss: of larger sets it is asked for the pairs of so many rows only, once
-WIDE_RADIUS, TINY = 12, 1000
+WIDE, WIDE_RADIUS, TINY = 1_000_000, 12, 1000
 MULTIHASH = ("multihash,4,16,0", "multihash,2,32,1")  # both exact for radius 3
-
-ALONE = """
-import resource, sys
-sys.path.insert(0, sys.argv[1])
-from benchmarks.hamming import RADIUS, fingerprints
-from neardup_gpu.hamming import pairs
-pairs(fingerprints(1000), RADIUS)
-words = fingerprints(int(sys.argv[2]))
-if sys.argv[3] == "pairs":
-    pairs(words, RADIUS)
-"""
 
 
 def fingerprints(n: int, seed: int = SEED) -> np.ndarray:
@@ -121,7 +111,7 @@ def faiss_run(
         paths = [Path(scratch, name) for name in ("words.npy", "asked.npy", "answer.npz")]
         np.save(paths[0], words)
         np.save(paths[1], asked)
-        command = [python, Path(__file__).with_name("faiss_hamming.py"), *paths, radius, single, kind]
+        command = [python, PROGRAMS / "faiss_hamming.py", *paths, radius, single, kind]
         done = subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True)
         answer = np.load(paths[2])
         return json.loads(done.stdout), np.stack([answer["query"], answer["row"], answer["distance"]], axis=1)
@@ -153,8 +143,8 @@ def all_pairs(n: int, repeat: int, cache: Path | None) -> list[dict]:
     context = {"fingerprints": n, "radius": RADIUS}
     known = {"pairs": len(found.left), "design": str(found.design), "uncompared": found.num_uncompared}
     figures = [seconds("all pairs", timed(repeat, lambda: pairs(words, RADIUS)), **context, **known)]
-    here = str(Path(__file__).resolve().parent.parent)
-    peak = {what: launch([sys.executable, "-c", ALONE, here, n, what])["peak_mb"] for what in ("nothing", "pairs")}
+    alone = PROGRAMS / "pairs_alone.py"
+    peak = {what: launch([sys.executable, alone, n, what])["peak_mb"] for what in ("nothing", "pairs")}
     tables, more = found.design.memory(n) / 1e6, peak["pairs"] - peak["nothing"]
     known = {
         "over_all_tables": round(more / tables, 3),
@@ -178,11 +168,11 @@ def all_pairs(n: int, repeat: int, cache: Path | None) -> list[dict]:
     return figures
 
 
-def scanning(repeat: int) -> list[dict]:
+def scanning(scanned: int, num_queries: int, repeat: int) -> list[dict]:
     """Existing fingerprints from memory and from a file against queries, on one thread and on all."""
-    queries, existing = fingerprints(QUERIES), fingerprints(SCANNED, SEED + 1)
-    rng = np.random.default_rng(SEED)
-    existing[rng.permutation(SCANNED)[:PLANTED]] = changed(queries[:PLANTED], rng)
+    queries, existing = fingerprints(num_queries), fingerprints(scanned, SEED + 1)
+    rng, planted = np.random.default_rng(SEED), min(PLANTED, num_queries)
+    existing[rng.permutation(scanned)[:planted]] = changed(queries[:planted], rng)
     chunks = np.split(existing, 4)
     found = [np.stack([m.row, m.query], axis=1) for m in scan(chunks, queries, RADIUS)]
     index = HammingIndex(queries, RADIUS)
@@ -191,7 +181,7 @@ def scanning(repeat: int) -> list[dict]:
     expected = np.concatenate(found)
     expected = expected[np.isin(expected[:, 0], some)]
     assert np.array_equal(np.stack([some[answer[:, 0]], answer[:, 1]], axis=1), expected), "scan and index"
-    figures, context = [], {"queries": QUERIES, "fingerprints": SCANNED, "radius": RADIUS}
+    figures, context = [], {"queries": num_queries, "fingerprints": scanned, "radius": RADIUS}
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "existing.npy")
         np.save(path, existing)
@@ -204,10 +194,10 @@ def scanning(repeat: int) -> list[dict]:
             for name, source in sources.items():
                 taken = timed(repeat, lambda source=source: sum(len(m.row) for m in scan(source(), queries, RADIUS)))
                 start = np.median(build[0])
-                rates = [SCANNED / (t - start) / 1e6 for t in taken[0]]
+                rates = [scanned / (t - start) / 1e6 for t in taken[0]]
                 known = {"threads": threads, "from": name, "matches": sum(map(len, found))}
                 known["million_a_cpu_second"] = float(
-                    f"{SCANNED / (np.median(taken[1]) - np.median(build[1])) / 1e6:.4g}"
+                    f"{scanned / (np.median(taken[1]) - np.median(build[1])) / 1e6:.4g}"
                 )
                 figures.append(figure("scan", rates, "million/s", **known, **context))
         numba.set_num_threads(most)
@@ -261,10 +251,10 @@ def online(n: int, repeat: int, cache: Path | None) -> list[dict]:
     return figures
 
 
-def losses(repeat: int, cache: Path) -> list[dict]:
+def losses(wide: int, repeat: int, cache: Path) -> list[dict]:
     """Where comparing with everything is faster: a large radius, and a handful of fingerprints."""
     figures = []
-    for n, radius in ((1_000_000, WIDE_RADIUS), (TINY, RADIUS)):
+    for n, radius in ((wide, WIDE_RADIUS), (TINY, RADIUS)):
         words, rng = fingerprints(n), np.random.default_rng(SEED + 3)
         asked = changed(words[rng.integers(0, n, BATCH)], rng)
         index, context = HammingIndex(words, radius, num_queries=BATCH), {"fingerprints": n, "radius": radius}
@@ -285,11 +275,39 @@ def losses(repeat: int, cache: Path) -> list[dict]:
     return figures
 
 
+def part(bench: Bench) -> list[dict]:
+    """All pairs, a scan, an index; faiss beside them."""
+    made = {"--sizes": ",".join(str(bench.sized(n)) for n in SIZES)}
+    made |= {name: bench.sized(n) for name, n in (("--index", INDEXED), ("--scanned", SCANNED), ("--queries", QUERIES))}
+    options = [word for option in made.items() for word in option]
+    options += ["--peers", "--cache", bench.cache] if bench.peers else []
+    figures = figures_of("hamming", "--repeat", bench.repeat, *options)
+    for row in figures:
+        what, size = row["what"], row.get("fingerprints")
+        if what == "all pairs" and size in SIZES:
+            bench.target(
+                f"all pairs within 3 bits of {size:,} fingerprints, s", row["median"], SIZES[size], least=False
+            )
+        elif what == "all pairs, peak memory":
+            bench.target(f"all pairs of {size:,}, peak over all tables", row["over_all_tables"], 3, least=False)
+        elif what == "scan" and row["threads"] == 1:
+            bench.target(f"scan from {row['from']}, million/s on one core", row["median"], 4, least=True)
+        elif what == "index: one query, warm, from Python":
+            bench.target("one query of 10 million, warm, us", row["median"], 50, least=False)
+        elif what.startswith("index: a query of a batch"):
+            bench.target("a query of a batch of 1,000, warm, us", row["median"], 5, least=False)
+    return figures
+
+
 def main() -> None:
     """Read the command line; print figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="1000000,10000000", help="fingerprints of all pairs, divided by commas")
-    parser.add_argument("--index", type=int, default=10_000_000, help="fingerprints of the index")
+    parser.add_argument(
+        "--sizes", default=",".join(map(str, SIZES)), help="fingerprints of all pairs, divided by commas"
+    )
+    parser.add_argument("--index", type=int, default=INDEXED, help="fingerprints of the index")
+    parser.add_argument("--scanned", type=int, default=SCANNED, help="existing fingerprints of the scan")
+    parser.add_argument("--queries", type=int, default=QUERIES, help="of the scan")
     parser.add_argument("--repeat", type=int, default=5, help="runs, after one that is dropped")
     parser.add_argument("--peers", action="store_true", help="run faiss too; the first time installs it")
     parser.add_argument(
@@ -301,10 +319,10 @@ def main() -> None:
     figures = []
     for n in map(int, args.sizes.split(",")):
         figures += all_pairs(n, args.repeat, cache)
-    figures += scanning(args.repeat)
+    figures += scanning(args.scanned, args.queries, args.repeat)
     figures += online(args.index, args.repeat, cache)
     if cache is not None:
-        figures += losses(args.repeat, cache)
+        figures += losses(min(WIDE, args.index), args.repeat, cache)
     print(json.dumps(figures))
 
 

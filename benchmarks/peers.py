@@ -1,6 +1,6 @@
 """Run the peers on a text column of a Parquet file, in this machine and this hour.
 
-    python benchmarks/peers.py --corpus corpora/bills_116_small.parquet --peers rensa,datasketch,text-dedup
+    python -m benchmarks.peers --corpus corpora/bills_116_small.parquet --peers rensa,datasketch,text-dedup
 
 Every peer gets a virtual environment of its own (pinned in requirements.txt beside this file, kept under --cache) and
 one process, and answers with one line of JSON:

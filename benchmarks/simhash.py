@@ -35,15 +35,25 @@ import numba
 import numpy as np
 import pyarrow.parquet as pq
 
-from neardup_gpu import hamming, pipeline, theory
-from neardup_gpu.data import Pairs, Ragged
-from neardup_gpu import hamming
-from neardup_gpu.kernels import occurrences, sequences, supershingles
-from neardup_gpu.kernels._bits import count_bits
-from neardup_gpu.methods.frequencies import Counter, Frequencies
-from neardup_gpu.recipe import Filter, Recipe, SimhashRecipe
+from neardup_gpu import (
+    Filter,
+    Frequencies,
+    MinHash,
+    Ragged,
+    Recipe,
+    SimHash,
+    hamming,
+    shingle,
+    theory,
+    tokenize,
+    verify,
+)
+from neardup_gpu.data import Pairs
+from neardup_gpu.definitions import polynomial
+from neardup_gpu.kernels import sequences, supershingles
+from neardup_gpu.methods.frequencies import Counter, counted, occurrences
 
-from .kernels import figure, load, num_bytes, shuffled, signatures_seconds
+from .measure import Bench, figure, figures_of, load, num_bytes, shuffled, signatures_seconds
 
 CORPORA = ("bills_116", "django_docs", "manpages")
 SPEED_CORPUS = "bills_116"
@@ -52,7 +62,8 @@ LEVEL = 0.8
 RADII = range(1, 11)  # the paper's
 SAMPLED = 400  # pairs at each distance, at most
 FAILURE = 0.05  # of an interval
-TOKENS, SHINGLES = SimhashRecipe(weighting="tf"), SimhashRecipe(weighting="tf", features="shingles")
+TOKENS = Recipe(method=SimHash(weighting="tf"))
+SHINGLES = TOKENS.with_(elements="shingles")
 SCHEMES = {
     "tokens, tf": TOKENS,
     "tokens, log": TOKENS.with_(weighting="log"),
@@ -61,7 +72,7 @@ SCHEMES = {
     "shingles, log": SHINGLES.with_(weighting="log"),
 }
 BUCKETS = 128  # figure 2b
-DEFAULT, ALTAVISTA = Recipe.choose(LEVEL).filter, Filter(6, 14, 2)
+DEFAULT, ALTAVISTA = Recipe(threshold=LEVEL).method.filter, Filter(6, 14, 2)
 SHAPES = {8: [(4, 16)], 16: [(8, 16)], 48: [(24, 16), (6, 64)]}  # bytes of a sketch: (supershingles, bits of each)
 MOST_SAMPLES = 20  # in a supershingle
 HENZINGER = 12, 384  # her radius and bits
@@ -71,43 +82,54 @@ RECALLS = (0.95, 0.99)  # at which the candidates of a radius are counted
 # ----------------------------------------------------------------------------------------------------- text -> sketches
 
 
-def features_of(text: Ragged, recipe: SimhashRecipe) -> Ragged:
-    """Fingerprints of a batch's tokens or shingles."""
-    tokens = pipeline.tokenize(text, recipe)
-    return pipeline.shingle(tokens, recipe) if recipe.features == "shingles" else tokens
+def elements_of(text: Ragged, recipe: Recipe) -> Ragged:
+    """Fingerprints of a batch's tokens or shingles, as the method takes them."""
+    tokens = tokenize(text, recipe)
+    return shingle(tokens, recipe) if recipe.method.elements == "shingles" else tokens
 
 
 def frequencies(batches: list[Ragged]) -> Frequencies:
     """In how many documents each token occurs."""
-    return counted([pipeline._counted(features_of(batch, TOKENS), None) for batch in batches])
+    return frequencies_of([counted(elements_of(batch, TOKENS), None)[0] for batch in batches])
 
 
-def counted(batches: list[Any]) -> Frequencies:
+def frequencies_of(batches: list[Ragged]) -> Frequencies:
     """Document frequencies of batches of distinct tokens."""
     counter = Counter()
-    for batch in batches:
-        held = occurrences.cpu(batch.distinct.values)
-        counter.add(held, int((batch.distinct.sizes > 0).sum()))
+    for distinct in batches:
+        counter.add(occurrences(distinct, None), int((distinct.sizes > 0).sum()))
     return counter.result(TOKENS.seed)
 
 
-def counted_simhashes(batches: list[Ragged], recipe: SimhashRecipe) -> np.ndarray:
+def counted_simhashes(batches: list[Ragged], recipe: Recipe) -> np.ndarray:
     """As `simhashes` weighted by TF-IDF, document frequencies counted first, as the whole job does it."""
-    waiting = [pipeline._counted(features_of(batch, recipe), None) for batch in batches]
-    table = counted(waiting)
-    return np.concatenate([pipeline._weighted(batch, recipe, table, None) for batch in waiting])
+    waiting = [counted(elements_of(batch, recipe), None) for batch in batches]
+    table = frequencies_of([distinct for distinct, _ in waiting])
+    return np.concatenate([recipe.method.sketch_counted(*batch, table, backend=None) for batch in waiting])
 
 
-def simhashes(batches: list[Ragged], recipe: SimhashRecipe, table: Frequencies | None) -> np.ndarray:
+def simhashes(batches: list[Ragged], recipe: Recipe, table: Frequencies | None) -> np.ndarray:
     """Text -> simhashes: uint64, shape (documents, bits / 64)."""
-    found = [pipeline.simhash(features_of(batch, recipe), recipe, frequencies=table) for batch in batches]
-    return np.concatenate(found).reshape(-1, recipe.bits // 64)
+    statistics = table if recipe.method.needs_statistics else None
+    found = [
+        recipe.method.sketch(elements_of(batch, recipe), seed=recipe.seed, statistics=statistics) for batch in batches
+    ]
+    return np.concatenate(found).reshape(-1, recipe.method.bits // 64)
 
 
 def signatures(batches: list[Ragged], samples: int) -> np.ndarray:
     """Text -> min-hash samples: uint32, shape (documents, samples)."""
-    recipe = Recipe(Filter(samples, 1, 1))
-    return np.concatenate([pipeline.minhash(features_of(batch, SHINGLES), recipe) for batch in batches])
+    method = MinHash(k=samples, s=1)
+    return np.concatenate([method.sketch(elements_of(batch, SHINGLES), seed=SHINGLES.seed) for batch in batches])
+
+
+@numba.njit
+def count_bits(x: np.uint64) -> np.uint64:
+    """Ones of a word."""
+    x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
 # ------------------------------------------------------------------------------------------------------ all pairs
@@ -129,16 +151,16 @@ def all_distances(words: np.ndarray) -> np.ndarray:
 
 
 @numba.njit(parallel=True, cache=False)
-def all_agreements(features: np.ndarray) -> np.ndarray:
-    """How many pairs of rows agree in each number of their k features; shape (k + 1,)."""
-    n, k = features.shape
+def all_agreements(keys: np.ndarray) -> np.ndarray:
+    """How many pairs of rows agree in each number of their k supershingles; shape (k + 1,)."""
+    n, k = keys.shape
     counts = np.zeros((numba.get_num_threads(), k + 1), np.int64)
     for part in numba.prange(len(counts)):
         for i in range(part, n, len(counts)):
             for j in range(i + 1, n):
                 agree = 0
-                for f in range(k):
-                    agree += features[i, f] == features[j, f]
+                for column in range(k):
+                    agree += keys[i, column] == keys[j, column]
                 counts[part, agree] += 1
     return counts.sum(axis=0)
 
@@ -181,7 +203,7 @@ def read(path: Path) -> Corpus:
     """A corpus and its gold."""
     table = pq.read_table(path, columns=["id", "text"])
     batches = load(table)
-    found = [features_of(batch, TOKENS) for batch in batches]
+    found = [elements_of(batch, TOKENS) for batch in batches]
     marks = np.concatenate([sequences.cpu(part.values, part.offsets, TOKENS.material.documents) for part in found])
     first = np.sort(np.unique(marks, axis=0, return_index=True)[1])
     rows = first[np.concatenate([part.sizes for part in found])[first] > 0]
@@ -223,11 +245,11 @@ def distance_curves(words: np.ndarray, corpus: Corpus) -> dict[float, Curve]:
     return {level: _curve(every, gold, corpus.is_true(level)) for level in LEVELS}
 
 
-def agreement_curve(features: np.ndarray, corpus: Corpus, level: float = LEVEL) -> Curve:
+def agreement_curve(keys: np.ndarray, corpus: Corpus, level: float = LEVEL) -> Curve:
     """The curve of r = k, k - 1, ..., 1."""
-    k = features.shape[1]
-    every = np.cumsum(all_agreements(features)[::-1])[:-1]
-    missed = k - (features[corpus.left] == features[corpus.right]).sum(axis=1)
+    k = keys.shape[1]
+    every = np.cumsum(all_agreements(keys)[::-1])[:-1]
+    missed = k - (keys[corpus.left] == keys[corpus.right]).sum(axis=1)
     return _curve(every, missed, corpus.is_true(level))
 
 
@@ -375,9 +397,10 @@ def distribution(corpus: Corpus, words: np.ndarray, name: str) -> list[dict]:
 # ------------------------------------------------------------------------------------------------------ supershingles
 
 
-def features(minima: np.ndarray, k: int, s: int, bits: int) -> np.ndarray:
+def keys_of(minima: np.ndarray, k: int, s: int, bits: int) -> np.ndarray:
     """Supershingles of the first k * s samples."""
-    return supershingles.cpu(np.ascontiguousarray(minima[:, : k * s]), k, s, bits, TOKENS.material.supershingles)
+    modulus = polynomial(TOKENS.seed, "supershingles")
+    return supershingles.cpu(np.ascontiguousarray(minima[:, : k * s]), k, s, bits, modulus)
 
 
 def best_filters(corpus: Corpus, minima: np.ndarray) -> list[dict]:
@@ -386,7 +409,7 @@ def best_filters(corpus: Corpus, minima: np.ndarray) -> list[dict]:
     for size, shapes in SHAPES.items():
         best = (-1.0, None, None)
         for (k, bits), s in itertools.product(shapes, range(1, MOST_SAMPLES + 1)):
-            curve = agreement_curve(features(minima, k, s, bits), corpus)
+            curve = agreement_curve(keys_of(minima, k, s, bits), corpus)
             at = int(np.argmax(curve.f1))
             if curve.f1[at] > best[0]:
                 best = (float(curve.f1[at]), (k, s, k - at, bits), (curve.precision[at], curve.recall[at]))
@@ -399,7 +422,7 @@ def best_filters(corpus: Corpus, minima: np.ndarray) -> list[dict]:
                 corpus=corpus.name,
                 truth=LEVEL,
                 filter=f"{k},{s},{r}",
-                feature_bits=bits,
+                supershingle_bits=bits,
                 precision=rounded(rates)[0],
                 recall=rounded(rates)[1],
             )
@@ -409,8 +432,8 @@ def best_filters(corpus: Corpus, minima: np.ndarray) -> list[dict]:
 
 def candidates_of(minima: np.ndarray, filter_: Filter) -> Pairs:
     """Candidate pairs of a filter, nothing left out."""
-    recipe = Recipe(filter_, bucket_limit=2**31 - 1)
-    return pipeline.collide(features(minima, *filter_[:2], 64), recipe).pairs
+    method = MinHash(filter=filter_, bucket_limit=2**31 - 1)
+    return method.collide(keys_of(minima, *filter_[:2], 64), seed=TOKENS.seed).pairs
 
 
 def verified(corpus: Corpus, sets: Ragged, found: dict[str, Pairs]) -> list[dict]:
@@ -421,7 +444,7 @@ def verified(corpus: Corpus, sets: Ragged, found: dict[str, Pairs]) -> list[dict
     for name, pairs in found.items():
         context = {"corpus": corpus.name, "truth": LEVEL, "candidates": len(pairs.left)}
         context["candidates_for_each_true_pair"] = _each(len(pairs.left), len(wanted))
-        passed = pipeline.verify(sets, pairs, LEVEL).pairs
+        passed = verify(sets, pairs, LEVEL).pairs
         for stage, ends in (("unverified", pairs), ("verified", passed)):
             hits = np.isin(wanted, ends.left * n + ends.right).sum()
             rates = {
@@ -481,7 +504,7 @@ def quality(path: Path) -> list[dict]:
     figures += best_filters(corpus, minima)
     for filter_ in (DEFAULT, ALTAVISTA):
         candidates[f"supershingles {filter_}"] = candidates_of(minima, filter_)
-    every = [part[i] for batch in corpus.batches for part in [features_of(batch, SHINGLES)] for i in range(len(part))]
+    every = [part[i] for batch in corpus.batches for part in [elements_of(batch, SHINGLES)] for i in range(len(part))]
     return figures + verified(corpus, Ragged.from_rows([every[row] for row in corpus.rows], np.uint64), candidates)
 
 
@@ -527,6 +550,17 @@ def speed(path: Path, repeat: int) -> list[dict]:
     return figures
 
 
+def part(bench: Bench) -> list[dict]:
+    """Precision and recall of simhashes on real documents, beside supershingles; text to simhashes."""
+    for name in CORPORA:
+        bench.corpus(name)
+    figures = figures_of("simhash", "--corpora", bench.corpora, "--repeat", bench.repeat)
+    for row in figures:
+        if row["what"].startswith("speed over that of signatures") and "64 bits" in row["what"]:
+            bench.target(f"simhash, {row['what']}", row["median"], 0.5, least=True)
+    return figures
+
+
 def main() -> None:
     """Read the command line; print figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -537,12 +571,13 @@ def main() -> None:
         help="folder of NAME.parquet and NAME.gold.parquet; NEARDUP_CORPORA unless given",
     )
     parser.add_argument("--names", default=",".join(CORPORA), help="corpora divided by commas")
+    parser.add_argument("--speed", default=SPEED_CORPUS, help="the corpus that is timed")
     parser.add_argument("--repeat", type=int, default=5, help="runs of what is timed, after one that is dropped")
     args = parser.parse_args()
     figures = []
     for name in args.names.split(","):
         figures += quality(args.corpora / f"{name}.parquet")
-    figures += speed(args.corpora / f"{SPEED_CORPUS}.parquet", args.repeat)
+    figures += speed(args.corpora / f"{args.speed}.parquet", args.repeat)
     print(json.dumps(figures))
 
 

@@ -57,16 +57,16 @@ def expected_usage(chip: str) -> dict[str, dict[str, int]]:
 def compiling() -> Iterator[dict[Kernel, float]]:
     """Seconds that each kernel took to compile, of those launched while this lasts."""
     seconds: dict[Kernel, float] = {}
-    launch = Kernel._launch
+    launch = Kernel.blocks
 
     def noted(kernel: Kernel, count: int, *arguments: Any) -> None:
-        if kernel not in seconds:
+        if kernel not in seconds and count > 0:
             start = time.perf_counter()
             kernel.compiled  # noqa: B018 (compiles)
             seconds[kernel] = time.perf_counter() - start
         launch(kernel, count, *arguments)
 
-    with mock.patch.object(Kernel, "_launch", noted):
+    with mock.patch.object(Kernel, "blocks", noted):
         yield seconds
 
 
@@ -135,7 +135,7 @@ def tracing() -> Iterator[list[tuple[str, Any, Any]]]:
     Between two moments lies also what the host takes to launch, where the device waits for it.
     """
     spans: list[tuple[str, Any, Any]] = []
-    launch = Kernel._launch
+    launch = Kernel.blocks
 
     def note(name: str, call: Callable[[], Any]) -> Any:
         begin = mark()
@@ -144,12 +144,13 @@ def tracing() -> Iterator[list[tuple[str, Any, Any]]]:
         return result
 
     def noted(kernel: Kernel, count: int, *arguments: Any) -> None:
-        note(kernel_name(kernel), lambda: launch(kernel, count, *arguments))
+        if count > 0:
+            note(kernel_name(kernel), lambda: launch(kernel, count, *arguments))
 
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(Kernel, "_launch", noted))
+        stack.enter_context(mock.patch.object(Kernel, "blocks", noted))
         for module in modules():
-            if hasattr(module, "namespace") and not module.__name__.endswith(".launch"):
+            if hasattr(module, "namespace") and not module.__name__.endswith("._launch"):
                 stack.enter_context(mock.patch.object(module, "namespace", lambda: _Noted(note)))
         yield spans
 
@@ -200,7 +201,7 @@ class Timeline:
             for name, module in kernel_modules().items():
                 stack.enter_context(mock.patch.object(module, "gpu", self._kernel(name, module.gpu)))
             stack.enter_context(mock.patch.object(Documents, "batches", self._reading(Documents.batches)))
-            for method, make in (("_use", self._using), ("_fill", self._filling), ("_copy", self._copying)):
+            for method, make in (("use", self._using), ("fill", self._filling), ("copy", self._copying)):
                 stack.enter_context(mock.patch.object(Staging, method, make(getattr(Staging, method))))
             yield
         wait()
@@ -258,7 +259,7 @@ class Timeline:
         if simulated():
             return time.perf_counter()
         event = namespace().cuda.Event()
-        event.record(staging._copying)
+        event.record(staging.copying)
         return event
 
     def intervals(self) -> list[tuple[str, float, float]]:

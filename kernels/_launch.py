@@ -321,7 +321,7 @@ def most_rows(row_bytes):
 
 T = TypeVar("T")
 
-_PARTS = 8  # threads that fill a slab: one core copies slower than the bus
+PARTS = 8  # threads that fill a slab: one core copies slower than the bus
 _PART = 1 << 20  # bytes that are worth a thread
 _LARGE = 1 << 28  # twins up to here are powers of two, so that few are made; page-locked slabs always are, by CuPy
 
@@ -350,6 +350,8 @@ class Staging:
     has ended; its twin on the device is not overwritten before the kernels that read it have ended; kernels wait for
     the copy. The twins belong to the slots until all is computed, so no memory passes between streams.
 
+    `use`, `fill` and `copy` are steps of `staged`; benchmarks/tracing.py times each.
+
     Parameters
     ----------
     slots : int
@@ -359,16 +361,16 @@ class Staging:
 
     def __init__(self, slots: int = 3) -> None:
         if simulated():
-            self._compute = self._copying = _Now()
+            self._compute = self.copying = _Now()
             event, use_device = _Now, None
         else:
             import cupy
 
-            self._compute, self._copying = cupy.cuda.get_current_stream(), cupy.cuda.Stream(non_blocking=True)
+            self._compute, self.copying = cupy.cuda.get_current_stream(), cupy.cuda.Stream(non_blocking=True)
             event, use_device = partial(cupy.cuda.Event, block=True, disable_timing=True), cupy.cuda.Device().use
         self._slots = [_Slot(event) for _ in range(slots)]
         self._staging = ThreadPoolExecutor(1, "neardup-stage", initializer=use_device)
-        self._filling = ThreadPoolExecutor(_PARTS, "neardup-fill")
+        self._filling = ThreadPoolExecutor(PARTS, "neardup-fill")
 
     def __enter__(self) -> Staging:
         return self
@@ -377,7 +379,7 @@ class Staging:
         self._staging.shutdown()
         self._filling.shutdown()
         try:
-            self._copying.synchronize()
+            self.copying.synchronize()
             self._compute.synchronize()
         except Exception:
             if kind is None:  # else the first error says more
@@ -409,17 +411,18 @@ class Staging:
         waiting: deque[tuple[T, _Slot, Any]] = deque()
         for number, item in enumerate(items):
             if len(waiting) == len(self._slots):
-                yield from self._use(*waiting.popleft())
+                yield from self.use(*waiting.popleft())
             slot = self._slots[number % len(self._slots)]
             waiting.append((item, slot, self._stage(slot, *text_of(item))))
             if len(waiting) == 2:
-                yield from self._use(*waiting.popleft())
+                yield from self.use(*waiting.popleft())
         while waiting:
-            yield from self._use(*waiting.popleft())
+            yield from self.use(*waiting.popleft())
         for slot in self._slots:
             slot.twin = None
 
-    def _use(self, item: T, slot: _Slot, staged: Any) -> Iterator[tuple[T, tuple[Any, Any] | None]]:
+    def use(self, item: T, slot: _Slot, staged: Any) -> Iterator[tuple[T, tuple[Any, Any] | None]]:
+        """Give an item once its text is on the device, and let the slot be written again afterwards."""
         try:
             length, place, needed = (0, 0, 0) if staged is None else staged.result()
         except Exception as error:
@@ -448,27 +451,27 @@ class Staging:
                     raise
                 return None
             slot.read.record(self._compute)  # whatever used this memory before did so on that stream
-        return self._staging.submit(self._copy, slot, values, offsets, place, needed)
+        return self._staging.submit(self.copy, slot, values, offsets, place, needed)
 
-    def _copy(self, slot: _Slot, values: np.ndarray, offsets: np.ndarray, place: int, needed: int) -> tuple:
+    def copy(self, slot: _Slot, values: np.ndarray, offsets: np.ndarray, place: int, needed: int) -> tuple:
         """In a thread of its own: fill the slab and start its copy."""
         first, last = int(offsets[0]), int(offsets[-1])
         slot.copied.synchronize()
         if needed > len(slot.slab):
             slot.slab = _page_locked(_slab_size(needed))
-        self._fill(slot.slab[: last - first], values[first:last])
+        self.fill(slot.slab[: last - first], values[first:last])
         np.subtract(offsets, first, out=slot.slab[place:needed].view(np.int64))
-        self._copying.wait_event(slot.read)
+        self.copying.wait_event(slot.read)
         if simulated():
             slot.twin[:needed] = namespace().asarray(slot.slab[:needed])  # type: ignore[index]
         else:
-            slot.twin.data.copy_from_host_async(slot.slab.ctypes.data, needed, self._copying)  # type: ignore[attr-defined]
-        slot.copied.record(self._copying)
+            slot.twin.data.copy_from_host_async(slot.slab.ctypes.data, needed, self.copying)  # type: ignore[attr-defined]
+        slot.copied.record(self.copying)
         return last - first, place, needed
 
-    def _fill(self, target: np.ndarray, source: np.ndarray) -> None:
+    def fill(self, target: np.ndarray, source: np.ndarray) -> None:
         """Copy, by several threads where it is worth it: NumPy does not hold the interpreter while it copies."""
-        bounds = np.linspace(0, len(source), 1 + max(1, min(_PARTS, len(source) // _PART))).astype(np.int64).tolist()
+        bounds = np.linspace(0, len(source), 1 + max(1, min(PARTS, len(source) // _PART))).astype(np.int64).tolist()
         parts = [slice(first, last) for first, last in pairwise(bounds)]
         list(self._filling.map(lambda part: np.copyto(target[part], source[part]), parts))
 

@@ -152,7 +152,7 @@ def cpu(shingles, offsets, a, b):
     return signature
 
 
-_STAGED = 2048  # shingles that a block mixes at a time and keeps in shared memory: 8 or 16 kB
+STAGED = 2048  # shingles that a block mixes at a time and keeps in shared memory: 8 or 16 kB
 _MOST = {32: 5, 64: 2}  # samples a lane, for L: with more, their a, b and minima leave registers for too few warps
 
 
@@ -165,19 +165,19 @@ def _signature_kernel(bits: int, per_lane: int) -> Kernel:
     unrolled = np.uint64(8)
 
     def signatures(shingles, offsets, a, b, first_sample, signature):
-        """Every block takes `_STAGED` shingles, every warp an equal share of them, whatever documents they are of.
+        """Every block takes `STAGED` shingles, every warp an equal share of them, whatever documents they are of.
 
         Each lane keeps `per_lane` samples in registers; a shingle is read once for the whole warp, by broadcast. So
         a long document has many warps, and a warp many short documents. Those that lie within a share are stored; of
         others the minima are merged by atomics.
         """
-        staged = cuda.shared.array(_STAGED, kind)
-        base = np.int64(cuda.blockIdx.x) * _STAGED + offsets[0]
-        count = min(offsets[-1] - base, _STAGED)
+        staged = cuda.shared.array(STAGED, kind)
+        base = np.int64(cuda.blockIdx.x) * STAGED + offsets[0]
+        count = min(offsets[-1] - base, STAGED)
         for i in range(cuda.threadIdx.x, count, cuda.blockDim.x):
             staged[i] = word(mix64(shingles[base + i]) >> shift)
         cuda.syncthreads()
-        lane, share = cuda.threadIdx.x & 31, _STAGED // (cuda.blockDim.x >> 5)
+        lane, share = cuda.threadIdx.x & 31, STAGED // (cuda.blockDim.x >> 5)
         begin = (cuda.threadIdx.x >> 5) * share
         stop = min(begin + share, count)
         if begin >= stop:
@@ -236,5 +236,5 @@ def gpu(shingles, offsets, a, b):
     per_lane = -(-samples // (32 * columns))
     for first in range(0, samples, 32 * per_lane):
         count = int(offsets[-1] - offsets[0])
-        _signature_kernel(bits, per_lane).blocks(-(-count // _STAGED), shingles, offsets, a, b, first, signature)
+        _signature_kernel(bits, per_lane).blocks(-(-count // STAGED), shingles, offsets, a, b, first, signature)
     return signature

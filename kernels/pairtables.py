@@ -156,7 +156,7 @@ def _bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe):
                 probe = min(bucket_probe, m)
                 num_large += 1
                 num_uncompared += (m - probe) * (m - probe - 1) // 2
-            if emit:
+            if emit and m > 1:
                 _pack_bucket(rows[start:stop], probe, bits, packed[num_pairs:])
             num_pairs += probe * (2 * m - probe - 1) // 2
             start = stop

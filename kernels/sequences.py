@@ -72,7 +72,7 @@ def cpu(values, offsets, polys):
     )
 
 
-_RUN = 64  # values that a thread takes
+RUN = 64  # values that a thread takes
 
 
 @jit()
@@ -102,7 +102,7 @@ def shifted(f, distance, powers, q):
 
 @kernel("void(uint64[::1], int64[::1], uint64, uint64[::1], uint64[::1], int64, uint64[:,::1])")
 def _accumulate(values, offsets, q, tables, powers, which, result):
-    """One thread a run of `_RUN` values, whatever their rows.
+    """One thread a run of `RUN` values, whatever their rows.
 
     A fingerprint is the sum of its parts, each shifted by what follows it in its row: so parts of a long row meet by
     atomic exclusive-or, and only they need to be shifted.
@@ -111,8 +111,8 @@ def _accumulate(values, offsets, q, tables, powers, which, result):
     load(tables, modulus)
     shifts = cuda.shared.array(1280, types.uint64)
     load(powers, shifts)
-    i = offsets[0] + np.int64(cuda.grid(1)) * _RUN
-    stop = min(i + _RUN, offsets[-1])
+    i = offsets[0] + np.int64(cuda.grid(1)) * RUN
+    stop = min(i + RUN, offsets[-1])
     if i >= stop:
         return
     d = row_of(offsets, i)
@@ -135,7 +135,7 @@ def gpu(values, offsets, polys):
     polys = np.asarray(polys, np.uint64)
     empty = (offsets[1:] == offsets[:-1])[:, None]
     result = xp.where(empty, xp.ascontiguousarray(polys), np.uint64(0))
-    runs = -(-int(offsets[-1] - offsets[0]) // _RUN)
+    runs = -(-int(offsets[-1] - offsets[0]) // RUN)
     for which, q in enumerate(polys):
         tables, powers = xp.ascontiguousarray(byte_tables(q)), xp.ascontiguousarray(power_tables(q))
         _accumulate.threads(runs, values, offsets, q, tables, powers, which, result)

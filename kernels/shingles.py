@@ -115,19 +115,19 @@ def cpu(tokens, offsets, w, mode, poly, bag_poly):
     return values, new_offsets
 
 
-_EACH = 8  # shingles of a thread, so that a block copies its tables once for 2,048
+EACH = 8  # shingles of a thread, so that a block copies its tables once for 2,048
 
 
 @kernel("void(uint64[::1], int64[::1], int64[::1], int64, boolean, uint64, uint64[::1], uint64[::1])")
 def _fingerprint(tokens, offsets, new_offsets, w, circular, q, tables, values):
-    """One thread `_EACH` shingles, w reductions each; neighbours read the same tokens, and the block's shared tables.
+    """One thread `EACH` shingles, w reductions each; neighbours read the same tokens, and the block's shared tables.
 
     Look-ups of 8 bytes at random places: about three of the 16 lanes served at a time meet in a bank.
     """
     modulus = cuda.shared.array(TABLES, types.uint64)
     load(tables, modulus)
-    at = np.int64(cuda.blockIdx.x) * _EACH * cuda.blockDim.x + cuda.threadIdx.x
-    end = min(at + _EACH * cuda.blockDim.x, len(values))
+    at = np.int64(cuda.blockIdx.x) * EACH * cuda.blockDim.x + cuda.threadIdx.x
+    end = min(at + EACH * cuda.blockDim.x, len(values))
     d = -1
     while at < end:
         if d < 0 or new_offsets[d + 1] <= at:
@@ -166,7 +166,7 @@ def gpu(tokens, offsets, w, mode, poly, bag_poly):
     tables = xp.ascontiguousarray(byte_tables(np.uint64(poly)))
     circular = mode == "circular"
     _fingerprint.threads(
-        -(-len(values) // _EACH), tokens, offsets, new_offsets, w, circular, np.uint64(poly), tables, values
+        -(-len(values) // EACH), tokens, offsets, new_offsets, w, circular, np.uint64(poly), tables, values
     )
     if mode != "bag" or len(values) == 0:
         return values, new_offsets

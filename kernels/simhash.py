@@ -158,27 +158,27 @@ def cpu(features, offsets, weights, bits):
     return simhash[0] if bits == 64 else np.ascontiguousarray(simhash.T)
 
 
-_STAGED = 1024  # features that a block mixes at a time and keeps in shared memory, with their weights: 16 kB
+STAGED = 1024  # features that a block mixes at a time and keeps in shared memory, with their weights: 16 kB
 
 
 @kernel("void(uint64[::1], int64[::1], int64[::1], uint64, int64[:,::1])")
 def _add(features, offsets, weights, salt, counters):
-    """Every block takes `_STAGED` features, every warp an equal share of them, whatever documents they are of.
+    """Every block takes `STAGED` features, every warp an equal share of them, whatever documents they are of.
 
     Each lane keeps two counters in registers; a feature is read once for the whole warp, by broadcast. Counters of
     documents that lie within a share are stored; of others they are merged by atomics.
     """
-    words = cuda.shared.array(_STAGED, types.uint64)
-    terms = cuda.shared.array(_STAGED, types.int64)
-    base = np.int64(cuda.blockIdx.x) * _STAGED + offsets[0]
-    count = min(offsets[-1] - base, _STAGED)
+    words = cuda.shared.array(STAGED, types.uint64)
+    terms = cuda.shared.array(STAGED, types.int64)
+    base = np.int64(cuda.blockIdx.x) * STAGED + offsets[0]
+    count = min(offsets[-1] - base, STAGED)
     i, first = np.uint64(cuda.threadIdx.x), np.uint64(base)
     while i < np.uint64(count):
         words[i] = mix64(features[first + i] + salt)
         terms[i] = weights[first + i] if len(weights) > 0 else np.int64(1)
         i += np.uint64(cuda.blockDim.x)
     cuda.syncthreads()
-    lane, share = cuda.threadIdx.x & 31, _STAGED // (cuda.blockDim.x >> 5)
+    lane, share = cuda.threadIdx.x & 31, STAGED // (cuda.blockDim.x >> 5)
     begin = (cuda.threadIdx.x >> 5) * share
     stop = min(begin + share, count)
     if begin >= stop:
@@ -227,7 +227,7 @@ def gpu(features, offsets, weights, bits):
     xp = namespace()
     features, offsets = xp.ascontiguousarray(features), xp.ascontiguousarray(offsets)
     weights = xp.empty(0, np.int64) if weights is None else xp.ascontiguousarray(weights)
-    blocks = -(-int(offsets[-1] - offsets[0]) // _STAGED)
+    blocks = -(-int(offsets[-1] - offsets[0]) // STAGED)
     simhash = xp.empty((bits // 64, len(offsets) - 1), np.uint64)
     for word in range(len(simhash)):
         counters = xp.zeros((len(offsets) - 1, 64), np.int64)

@@ -13,12 +13,9 @@ import numbers
 import operator
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from .errors import ArgumentTypeError, ParameterError
-
-if TYPE_CHECKING:
-    from .data import Pairs, Ragged
 
 T = TypeVar("T")
 
@@ -58,7 +55,7 @@ def _bound(value: float) -> str:
     return str(value)
 
 
-def _hint(hint: str) -> str:
+def hinted(hint: str) -> str:
     return f"; {hint}" if hint else ""
 
 
@@ -81,7 +78,7 @@ def unfit(name: str, wanted: str, value: Any, hint: str = "") -> str:
     >>> unfit("num_queries", bounds(0), -1)
     'num_queries must be >= 0, got -1'
     """
-    return f"{name} must be {wanted}, got {shown(value)}{_hint(hint)}"
+    return f"{name} must be {wanted}, got {shown(value)}{hinted(hint)}"
 
 
 # ------------------------------------------------------------------------------------------------------ one value
@@ -175,7 +172,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
 def text(name: str, value: Any, hint: str = "give a text") -> str:
     """A text."""
     if not isinstance(value, str):
-        raise ArgumentTypeError(f"{name}: {shown(value)} is no text{_hint(hint)}")
+        raise ArgumentTypeError(f"{name}: {shown(value)} is no text{hinted(hint)}")
     return str(value)
 
 
@@ -217,7 +214,7 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], hint: s
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(_article(each.__name__) for each in kinds)
-        raise ArgumentTypeError(f"{name}: {shown(value)}; give {wanted}{_hint(hint)}")
+        raise ArgumentTypeError(f"{name}: {shown(value)}; give {wanted}{hinted(hint)}")
     return value
 
 
@@ -320,7 +317,7 @@ def as_array(name: str, value: Any) -> tuple[Any, bool]:
 def _unfit_array(name: str, found: Any, wanted: Any, shape: tuple[int | None, ...], hint: str) -> ParameterError:
     needed = _shape(["rows" if length is None else length for length in shape])
     return ParameterError(
-        f"{name}: {found.dtype} of shape {_shape(found.shape)}; {wanted} of shape {needed} is needed{_hint(hint)}"
+        f"{name}: {found.dtype} of shape {_shape(found.shape)}; {wanted} of shape {needed} is needed{hinted(hint)}"
     )
 
 
@@ -387,33 +384,3 @@ def within(name: str, found: Any, low: float, high: float, what: str = "") -> An
             first = found.ravel()[at].item()
             raise ParameterError(unfit(f"{name}[{at}]", bounds(low, high), first, what))
     return found
-
-
-def ragged(name: str, value: Any, dtype: Any, hint: str = "") -> Ragged:
-    """Rows of different lengths, of values of one dtype."""
-    import numpy as np
-
-    from .data import Ragged
-
-    if not isinstance(value, Ragged):
-        raise ArgumentTypeError(
-            f"{name}: {shown(value)}; give a Ragged{_hint(hint or f'Ragged.from_rows(rows, np.{np.dtype(dtype)})')}"
-        )
-    if value.values.dtype == dtype:
-        # Text comes from Arrow, whose memory cannot be written to, and that is what its kernels are compiled for.
-        if dtype is np.uint8 or getattr(value.values.flags, "writeable", True):
-            return value
-        return Ragged(value.values.copy(), value.offsets)
-    if len(value.values):
-        raise ParameterError(f"{name}: a Ragged of {value.values.dtype}; of {np.dtype(dtype)} is needed{_hint(hint)}")
-    return Ragged(value.values.astype(dtype), value.offsets)
-
-
-def pairs_within(name: str, value: Any, rows: int) -> Pairs:
-    """Pairs of rows that there are."""
-    from .data import Pairs
-
-    instance(name, value, Pairs, "Pairs.from_unsorted(left, right) makes one")
-    if len(value) and (last := int(value.right.max())) >= rows:
-        raise ParameterError(f"{name}: a pair names row {last:,}, there are {rows:,} rows; they are counted from 0")
-    return value

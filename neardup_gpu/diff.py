@@ -106,7 +106,7 @@ def _elided(
                 shown.append((op, "".join(words)))
                 shown += [("cut", "...")] if last and hidden_after else []
     if differences > DIFFERENCES:
-        notes.append(f"shown: {DIFFERENCES} of {differences:,} differences; --full shows all")
+        notes.append(f"shown: {DIFFERENCES} of {differences:,} differences; full=True shows all")
     return shown
 
 

@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from progress import messages
 
-from neardup_gpu import hamming
-from neardup_gpu.cli import app as cli
+from neardup_gpu import cli, hamming
+from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import InputError
 from neardup_gpu.hamming import jobs as hamming_files, joins, members
 from neardup_gpu.hamming.files import open_fingerprints
-from neardup_gpu.recipe import METADATA_KEY, Recipe, SimhashRecipe, recipe_of
+from neardup_gpu.methods.simhash import SimHash
+from neardup_gpu.recipe import Recipe
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -89,7 +90,7 @@ def write(
     ids: Any = None,
     *,
     null: np.ndarray | None = None,
-    recipe: Recipe | SimhashRecipe | None = None,
+    recipe: Recipe | None = None,
     name: str = "simhash",
 ) -> Path:
     """Fingerprints as Parquet, Arrow IPC (file or stream) or .npy, by the extension."""
@@ -435,19 +436,19 @@ def test_impossible_designs(fails: Callable[..., str], tmp_path: Path, options: 
 
 
 def test_outputs_carry_the_recipe_with_the_settings_that_were_used(tmp_path: Path) -> None:
-    recipe = SimhashRecipe(radius=2, weighting="log", bucket_limit=100)
+    recipe = Recipe(method=SimHash(radius=2, weighting="log", bucket_limit=100))
     path = write(tmp_path / "a.parquet", planted(64), names("d", 400), recipe=recipe)
     out = tmp_path / "out.parquet"
     assert hamming_files.pairs(path, out)["radius"] == 2
-    assert recipe_of(pq.read_schema(out), "out") == recipe
+    assert Recipe.of(pq.read_schema(out), "out") == recipe
     hamming_files.pairs(path, out, radius=4, bucket_probe=7, overwrite=True)
-    assert recipe_of(pq.read_schema(out), "out") == recipe.with_(radius=4, bucket_probe=7)
+    assert Recipe.of(pq.read_schema(out), "out") == recipe.with_(radius=4, bucket_probe=7)
     hamming_files.join(path, path, out, overwrite=True)
-    assert recipe_of(pq.read_schema(out), "out") == recipe
+    assert Recipe.of(pq.read_schema(out), "out") == recipe
     found = hamming_files.build(path, tmp_path / "i", radius=5)
     assert found["recipe"] == recipe.with_(radius=5).describe()
     hamming_files.query(tmp_path / "i", path, out, radius=1, overwrite=True)
-    assert recipe_of(pq.read_schema(out), "out") == recipe.with_(radius=1)
+    assert Recipe.of(pq.read_schema(out), "out") == recipe.with_(radius=1)
     plain = write(tmp_path / "b.parquet", planted(64))
     hamming_files.pairs(plain, out, radius=1, overwrite=True)
     settings = json.loads(pq.read_schema(out).metadata[METADATA_KEY])
@@ -464,10 +465,10 @@ def test_info_describes_what_they_wrote(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_other_recipes_are_refused(fails: Callable[..., str], run: Run, tmp_path: Path) -> None:
     values, index = planted(64), tmp_path / "i"
-    tf = write(tmp_path / "tf.parquet", values, names("d", 400), recipe=SimhashRecipe(weighting="tf"))
-    far = SimhashRecipe(weighting="tf", radius=9, keep="longest")
+    tf = write(tmp_path / "tf.parquet", values, names("d", 400), recipe=Recipe(method=SimHash(weighting="tf")))
+    far = Recipe(method=SimHash(weighting="tf", radius=9), keep="longest")
     wide = write(tmp_path / "wide.parquet", values, names("w", 400), recipe=far)
-    log = write(tmp_path / "log.parquet", values, names("e", 400), recipe=SimhashRecipe(weighting="log"))
+    log = write(tmp_path / "log.parquet", values, names("e", 400), recipe=Recipe(method=SimHash(weighting="log")))
     plain = write(tmp_path / "plain.parquet", values, names("f", 400))
     assert run("build", tf, "-o", index, "-q")[0] == 0
     assert run("build", plain, "-o", tmp_path / "plain.hamming", "-q")[0] == 0
@@ -564,7 +565,7 @@ def test_an_index_that_cannot_be_used(fails: Callable[..., str], run: Run, tmp_p
     assert "give one of the two" in asked(index) and "give one of the two" in asked(index, path, "--fingerprint", "0x1")
     assert "hexadecimal" in asked(index, "--fingerprint", "12345")
     for option in ("--column", "--id-column"):
-        assert "leave them out where values are given" in asked(index, "--fingerprint", "0x1", option, "other")
+        assert "say how files are read" in asked(index, "--fingerprint", "0x1", option, "other")
     wide = write(tmp_path / "wide.parquet", planted(128), names("d", 400))
     assert "fingerprints of 128 bits" in asked(index, wide)
     assert "is not an index" in asked(path, path)
@@ -575,7 +576,7 @@ def test_an_index_that_cannot_be_used(fails: Callable[..., str], run: Run, tmp_p
 
 
 def test_outputs_are_not_replaced_unasked(fails: Callable[..., str], run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "a.parquet", planted(64), names("d", 400), recipe=SimhashRecipe())
+    path = write(tmp_path / "a.parquet", planted(64), names("d", 400), recipe=Recipe(method=SimHash()))
     out, index, diary = tmp_path / "p.parquet", tmp_path / "i", tmp_path / "diary"
     diary.write_text("dear diary")
     assert run("build", path, "-o", index, "-q")[0] == 0
@@ -624,7 +625,7 @@ def test_from_documents_to_pairs(run: Run, tmp_path: Path, bits: int) -> None:
     status, said, _ = run("pairs", simhashes, "-o", out)
     assert status == 0 and "2 rows whose fingerprint is null" in said
     assert rows_of(out) == [("d0", "d1", 0)]
-    assert recipe_of(pq.read_schema(out), "p") == recipe_of(pq.read_schema(simhashes), "simhashes")
+    assert Recipe.of(pq.read_schema(out), "p") == Recipe.of(pq.read_schema(simhashes), "simhashes")
 
 
 # ------------------------------------------------------------------------------------------------------ small functions

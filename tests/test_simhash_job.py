@@ -17,8 +17,20 @@ import pytest
 from versions import corpus, families
 from witnesses import greedy, jaccard, shingle_set
 
-from neardup_gpu import Engine, Frequencies, Ragged, Recipe, Shingles, SimHash, dedup, pairs, shingle, sketch, tokenize
-from neardup_gpu.cli import app as cli
+from neardup_gpu import (
+    Engine,
+    Frequencies,
+    Ragged,
+    Recipe,
+    Shingles,
+    SimHash,
+    cli,
+    dedup,
+    pairs,
+    shingle,
+    sketch,
+    tokenize,
+)
 from neardup_gpu.definitions import METADATA_KEY, mix64
 from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from neardup_gpu.recipe import choose_recipe

@@ -205,7 +205,7 @@ def test_without_memory_the_text_stays_on_the_host(device, monkeypatch):
 
 @pytest.mark.parametrize("device", [(1, 0.3)], indirect=True)
 def test_what_goes_wrong_in_the_other_thread_is_raised_here(device, monkeypatch):
-    monkeypatch.setattr(launch.Staging, "_fill", lambda *arguments: 1 / 0)
+    monkeypatch.setattr(launch.Staging, "fill", lambda *arguments: 1 / 0)
     with pytest.raises(ZeroDivisionError), launch.Staging() as staging:
         list(staging.staged(batches(1), lambda batch: batch))
 
@@ -214,12 +214,12 @@ def test_large_batches_are_filled_by_several_threads():
     text = np.random.default_rng(1).integers(0, 256, 3 * launch._PART + 7, np.uint8)
     with Filling() as staging:
         target = np.zeros_like(text)
-        staging._fill(target, text)
+        staging.fill(target, text)
     np.testing.assert_array_equal(target, text)
 
 
 class Filling(launch.Staging):
-    """Only what `_fill` needs."""
+    """Only what `fill` needs."""
 
     def __init__(self):
         self._filling = launch.ThreadPoolExecutor(2)

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import checks
 from ..data import Ragged
-from ..engine.settings import BACKENDS
+from ..engine.contract import BACKENDS
 from ..errors import ParameterError
 from ..store.ids import Ids
 from ..store.outputs import new_file

@@ -23,7 +23,6 @@ from ..engine.contract import Runtime
 from ..engine.memory import parse_size
 from ..engine.settings import Engine
 from ..errors import InputError, ParameterError
-from ..methods.simhash import SimHash
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
 from ..store.parquet import TableWriter
@@ -264,10 +263,10 @@ def _check_query_options(
     """Refuse options of a query that contradict each other."""
     if bool(fingerprints) == bool(values):
         raise ParameterError(
-            "fingerprints and values: give one of the two, files of fingerprints or hexadecimal values"
+            "values and fingerprints: give one of the two, hexadecimal values or files of fingerprints"
         )
     if values and (id_column is not None or column != "simhash"):
-        raise ParameterError("column and id_column say how files are read; leave them out where values are given")
+        raise ParameterError("column and id_column say how files are read; leave them out beside values=...")
     checks.optional(checks.integer, "nearest", nearest, 1)
 
 

@@ -226,9 +226,10 @@ class MinHash:
 
         from neardup_gpu.kernels import minhash
 
+        from ..data import as_ragged
         from ..engine.choice import kernel
 
-        elements = checks.ragged("elements", elements, np.uint64)
+        elements = as_ragged("elements", elements, np.uint64)
         drawn = permutations(checks.seed(seed), self._settled().samples, self.bits)
         return kernel(minhash, backend)(elements.values, elements.offsets, *drawn)
 
@@ -337,8 +338,10 @@ class MinHash:
         """The share of equal samples, and its interval by `theory.mean_interval`."""
         import numpy as np
 
+        from ..engine.arrays import same_device
         from ..engine.choice import to_host
 
+        left, right = same_device(sketches, left, right)
         equal = to_host((sketches[left] == sketches[right]).sum(axis=1))
         bounds = _intervals(self.filter.samples)
         return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
@@ -346,6 +349,12 @@ class MinHash:
     def expected_recall(self, threshold: float | None) -> float | None:
         """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there."""
         return None if threshold is None else theory.pass_probability(threshold, *self._settled())
+
+    def in_words(self, threshold: float | None) -> tuple[str, str]:
+        from ..report import percent
+
+        expected = percent(self.expected_recall(threshold) or 0.0)
+        return "filter", f"{self.filter}: {expected} of pairs at resemblance {threshold} pass, by theory"
 
     def schema(self) -> dict[str, pa.DataType]:
         import pyarrow as pa

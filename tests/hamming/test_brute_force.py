@@ -9,7 +9,7 @@ from strategies import fingerprints
 
 from neardup_gpu import hamming
 from neardup_gpu.hamming import HammingIndex, TableDesign
-from neardup_gpu.kernels import hamming as kernels
+from neardup_gpu.kernels import hamming as kernel
 
 
 def designs(radius, bits=64):
@@ -52,9 +52,9 @@ def test_every_design_of_few_bits_finds_all_pairs_of_all_fingerprints(bits, radi
     expected = brute_pairs(values, radius)
     for prefix in range(bits - radius + 1):
         masks = np.array(TableDesign(bits, radius, prefix).masks, np.uint64)
-        assert rows_of(kernels.cpu(values, masks, radius, kernels.NO_LIMIT, 0)) == expected
+        assert rows_of(kernel.cpu(values, masks, radius, kernel.NO_LIMIT, 0)) == expected
         scattered = values << np.uint64(64 - bits), masks << np.uint64(64 - bits)
-        assert rows_of(kernels.cpu(*scattered, radius, kernels.NO_LIMIT, 0)) == expected
+        assert rows_of(kernel.cpu(*scattered, radius, kernel.NO_LIMIT, 0)) == expected
 
 
 @pytest.mark.parametrize("bits", [64, 128])

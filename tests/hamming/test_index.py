@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from near import answers, brute, crowded, planted, rows_of
 
-from neardup_gpu import Recipe, SimhashRecipe, hamming
+from neardup_gpu import Recipe, SimHash, hamming
 from neardup_gpu.errors import InputError, NeardupError, OutputError, ParameterError, RecipeMismatchError
 from neardup_gpu.hamming import HammingIndex, TableDesign, members, tables
 from neardup_gpu.hamming.storage import INDEX
-from neardup_gpu.kernels import compression
+from neardup_gpu.kernels import huffman_encode
 from neardup_gpu.store import outputs
 from neardup_gpu.store.arrays import ArraysFile
 
@@ -205,12 +205,12 @@ def test_damaged_members_are_not_answered(tmp_path, name):
                 HammingIndex.load(path).query(planted(np.random.default_rng(3), 3))
 
 
-@pytest.mark.parametrize("recipe", [Recipe.choose(0.8), {"weights": {1}}, 5, "tf"])
+@pytest.mark.parametrize("recipe", [Recipe(), {"weights": {1}}, 5, "tf"])
 def test_recipes_of_no_simhashes(recipe, tmp_path):
-    with pytest.raises(NeardupError, match="recipe must be a SimhashRecipe or a JSON-serialisable dict, got"):
+    with pytest.raises(NeardupError, match="recipe must be a Recipe of method simhash or a JSON-serialisable dict"):
         HammingIndex([1, 2], 1, recipe=recipe)
     _, path = saved(tmp_path)
-    with pytest.raises(NeardupError, match="recipe must be a SimhashRecipe or a JSON-serialisable dict, got"):
+    with pytest.raises(NeardupError, match="recipe must be a Recipe of method simhash or a JSON-serialisable dict"):
         HammingIndex.load(path, recipe)
 
 
@@ -275,7 +275,7 @@ def test_a_compressed_index_answers_as_another(tmp_path, prefix, num_words):
 def test_tables_compressed_one_by_one_are_those_compressed_together():
     values = np.random.default_rng(9).integers(0, 2**64, 1 << 14, np.uint64)
     plain, small = (HammingIndex(values, 3, design=TableDesign(64, 3, 16), compress=c) for c in (False, True))
-    for name, array in compression.encode_cpu(plain.tables.arrays["words"])._asdict().items():
+    for name, array in huffman_encode.cpu(plain.tables.arrays["words"])._asdict().items():
         np.testing.assert_array_equal(small.tables.arrays[name], array)
     assert plain.tables.bits_a_word == 64 > small.tables.bits_a_word
     assert plain.members is None  # what is saved of who has which fingerprint is saved where there are repeats
@@ -330,12 +330,12 @@ def test_foreign_recipes_are_refused(tmp_path):
 
 def test_simhashes_of_a_foreign_recipe_are_refused(tmp_path):
     """The radius and who is kept are not what simhashes depend on; the weighting is."""
-    recipe = SimhashRecipe(weighting="log", radius=3)
+    recipe = Recipe(method=SimHash(weighting="log", radius=3))
     _, path = saved(tmp_path, recipe)
-    again = HammingIndex.load(path, recipe.with_(radius=5, keep="longest", w=7))
+    again = HammingIndex.load(path, recipe.with_(radius=5, keep="longest", shingle_size=7))
     assert again.recipe == recipe.describe() and len(again) > 0
     with pytest.raises(RecipeMismatchError, match="made with weighting = 'log', asked for 'tf'"):
-        HammingIndex.load(path, SimhashRecipe(weighting="tf"))
+        HammingIndex.load(path, Recipe(method=SimHash(weighting="tf")))
 
 
 def test_tables_of_another_design_are_refused(tmp_path):

@@ -1,5 +1,7 @@
 """All pairs of a set: repeats, crowded buckets, and what is refused."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from near import brute, brute_pairs, of_integers, planted, rows_of
@@ -7,7 +9,7 @@ from near import brute, brute_pairs, of_integers, planted, rows_of
 from neardup_gpu import hamming
 from neardup_gpu.errors import NeardupError, ParameterError
 from neardup_gpu.hamming import HammingIndex, TableDesign
-from neardup_gpu.kernels import hamming as kernels
+from neardup_gpu.kernels import _matches, hamming as kernel
 
 
 @pytest.mark.parametrize("num_words", [1, 2])
@@ -28,16 +30,16 @@ def test_what_tables_find_again_is_not_held_again(num_words, monkeypatch):
     crowd = [1 << int(place) for place in generator.integers(0, 40, 300)]  # two bits from one another at most
     values = of_integers(crowd + [int.from_bytes(generator.bytes(8 * num_words)) for _ in range(100)], num_words)
     design = TableDesign(64 * num_words, 10, 12)
-    most, make_unique = [], kernels._Matches._make_unique
+    most, drop_repeats = [], _matches.Matches._drop_repeats
 
     def noted(matches):
-        most.append(sum(map(len, matches.packed)))
-        make_unique(matches)
+        most.append(matches.num_held)
+        drop_repeats(matches)
 
-    monkeypatch.setattr(kernels, "_SOME", 0)
-    monkeypatch.setattr(kernels._Matches, "_make_unique", noted)
+    monkeypatch.setattr(kernel, "Matches", partial(_matches.Matches, at_least=0))
+    monkeypatch.setattr(_matches.Matches, "_drop_repeats", noted)
     found = hamming.pairs(values, 10, design=design, bucket_limit=299, collapse=False)
-    expected = kernels.reference(values, design.array, 10, 299, hamming.BUCKET_PROBE)
+    expected = kernel.reference(values, design.array, 10, 299, hamming.BUCKET_PROBE)
     assert rows_of(found) == rows_of(expected) and found.num_large == expected[3] > 2
     assert len(most) > 3 and max(most) <= 3 * len(found.left)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import SimhashRecipe
+from neardup_gpu import Recipe, SimHash
 from neardup_gpu.errors import DamagedError, InputError, NeardupError
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.hamming.storage import INDEX
@@ -31,7 +31,7 @@ def saved(path, number=60, num_words=1, compress=False, ids=True, repeats=True, 
     if not repeats:
         values = np.unique(values, axis=0)
     named = [f"id {row}" for row in range(len(values))] if ids else None
-    options = {"recipe": SimhashRecipe(bits=64 * num_words), **options}
+    options = {"recipe": Recipe(method=SimHash(bits=64 * num_words)), **options}
     HammingIndex(values, 3, named, compress=compress, **options).save(path, overwrite=True)
     return values
 

@@ -1,6 +1,6 @@
 """What faiss-cpu does with 64-bit fingerprints, for benchmarks/hamming.py: run in an environment of its own.
 
-    python benchmarks/faiss_hamming.py FINGERPRINTS.npy QUERIES.npy ANSWER.npz RADIUS SINGLE INDEX
+    python benchmarks/programs/faiss_hamming.py FINGERPRINTS.npy QUERIES.npy ANSWER.npz RADIUS SINGLE INDEX
 
 INDEX is flat, or multihash,NHASH,BITS,FLIPS: NHASH hash tables, each of BITS other bits of the fingerprint; a query
 looks up its own BITS bits in each, and all that differ from them in up to FLIPS bits. Whatever d bits differ, some

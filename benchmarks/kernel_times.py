@@ -1,10 +1,10 @@
 """Time every kernel on one corpus, after checking on a small sample that `cpu` gives the bits of `reference`.
 
-    python -m benchmarks.kernels --corpus corpora/bills_116.parquet --repeat 5
+    python -m benchmarks.kernel_times --corpus corpora/bills_116.parquet --repeat 5
 
 Rows are shuffled and cut into batches of 8 MB, which stay in memory: reading is left out, and so is compilation. One
-run passes all batches through the whole chain, each kernel timed by itself. Prints a JSON list of figures; benchmarks/
-run.py calls this in a process of its own, once as it is and once with NEARDUP_CLMUL=0.
+run passes all batches through the whole chain, each kernel timed by itself. Prints a JSON list of figures; the part
+`kernels` of run.py is this in a process of its own, once as it is and once with NEARDUP_CLMUL=0.
 
     ns/token     time over the tokens of the text, whatever the kernel's own items are; others are named in the unit
     gb_per_s     bytes of the arrays that go in and come out, over the time
@@ -22,13 +22,13 @@ from typing import Any
 
 import numba
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neardup_gpu.data import Ragged
-from neardup_gpu.documents import open_documents
+from neardup_gpu.definitions import material, polynomial
 from neardup_gpu.kernels import (
     components,
+    greedy,
     minhash,
     overlap,
     pairtables,
@@ -40,48 +40,26 @@ from neardup_gpu.kernels import (
     tokens,
 )
 from neardup_gpu.kernels._launch import CARRYLESS_WIDTH, to_host
-from neardup_gpu.recipe import Filter, Recipe, material
+from neardup_gpu.methods.minhash import MinHash, permutations
 
-BATCH_BYTES = 8 << 20
-SHUFFLE_SEED = 0
+from .measure import ALTAVISTA, SEED, WIDTH, Bench, figure, figures_of, load, num_bytes, shuffled, timed
+
 SAMPLE_BYTES = 6000  # text on which `reference` is run
 RANDOM_ROWS = 1_000_000  # rows of the pair tables that have no pairs
-WIDTH = 5
-ALTAVISTA = Filter(6, 14, 2)
+CHAINED = "minhash 84 L=32", "minhash 140 L=32", "minhash 84 L=64"
 
 
-def figure(what: str, values: list[float], unit: str, **context: Any) -> dict[str, Any]:
-    """One measured quantity: smallest, median and greatest of its runs, four digits each, and what it was taken on."""
-    low, middle, high = (float(f"{x:.4g}") for x in (min(values), statistics.median(values), max(values)))
-    spread = {"min": low, "median": middle, "max": high, "runs": len(values)}
-    return {"what": what, "unit": unit, **spread, **{key: value for key, value in context.items() if value is not None}}
-
-
-def shuffled(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """The rows of a Parquet file in a random order, the same each time."""
-    table = pq.read_table(path, columns=columns)
-    return table.take(pa.array(np.random.default_rng(SHUFFLE_SEED).permutation(len(table))))
-
-
-def load(table: pa.Table) -> list[Ragged]:
-    """Column `text` in batches of `BATCH_BYTES`."""
-    return [batch.text for batch in open_documents(table.select(["text"])).batches(max_bytes=BATCH_BYTES)]
-
-
-def num_bytes(batches: list[Ragged]) -> int:
-    """Bytes of text."""
-    return sum(int(batch.offsets[-1] - batch.offsets[0]) for batch in batches)
-
-
-def signatures_seconds(batches: list[Ragged], samples: int, bits: int = 32) -> float:
-    """Seconds from text to signatures."""
-    drawn = material(1, samples, bits)
-    start = time.perf_counter()
-    for batch in batches:
-        values, offsets, _ = tokens.cpu(batch.values, batch.offsets, drawn.tokens)
-        values, offsets = shingles.cpu(values, offsets, WIDTH, "set", drawn.shingles, drawn.bags)
-        minhash.cpu(values, offsets, drawn.a, drawn.b)
-    return time.perf_counter() - start
+def part(bench: Bench) -> list[dict]:
+    """Each kernel by itself: 1 thread and all, with and without carry-less multiplication."""
+    corpus, figures = bench.corpus("bills_116"), []
+    options = ["--corpus", corpus, "--repeat", bench.repeat, "--random-rows", bench.sized(RANDOM_ROWS)]
+    for setting in ({}, {"NEARDUP_CLMUL": "0"}):
+        figures += figures_of("kernel_times", *options, **setting)
+    best = [f for f in figures if f["what"] == f"text to signatures, {CHAINED[0]}" and f["clmul_bits"]]
+    if best:
+        rate = max(best, key=lambda f: f["threads"])
+        bench.target("text to signatures of bills_116, 84 samples, L = 32, MB/s", rate["median"], 500, least=True)
+    return figures
 
 
 def check_agreement(batch: Ragged, slow: str = "reference", fast: str = "cpu", size: int = SAMPLE_BYTES) -> int:
@@ -95,10 +73,11 @@ def check_agreement(batch: Ragged, slow: str = "reference", fast: str = "cpu", s
     short = np.flatnonzero(np.cumsum(np.where(batch.sizes < size // 3, batch.sizes, 0)) < size)
     rows = [batch[int(row)] for row in short if batch.sizes[row] < size // 3]
     assert rows, "no document is short enough to compare"
-    sample, drawn, (k, s, r) = Ragged.from_rows(rows, np.uint8), material(1, ALTAVISTA.samples, 32), ALTAVISTA
+    sample, drawn, (k, s, r) = Ragged.from_rows(rows, np.uint8), material(SEED), ALTAVISTA
+    narrow, wide = (permutations(SEED, ALTAVISTA.samples, bits) for bits in (32, 64))
 
-    def agree(kernel: Any, *args: Any, prefix: str = "") -> Any:
-        expected, found = getattr(kernel, prefix + slow)(*args), getattr(kernel, prefix + fast)(*args)
+    def agree(kernel: Any, *args: Any) -> Any:
+        expected, found = getattr(kernel, slow)(*args), getattr(kernel, fast)(*args)
         several = isinstance(expected, tuple)
         for one, other in zip(expected, found, strict=True) if several else [(expected, found)]:
             other = to_host(other) if isinstance(one, np.ndarray) else other
@@ -108,15 +87,15 @@ def check_agreement(batch: Ragged, slow: str = "reference", fast: str = "cpu", s
     values, offsets, _ = agree(tokens, sample.values, sample.offsets, drawn.tokens)
     agree(sequences, values, offsets, drawn.documents)
     values, offsets = agree(shingles, values, offsets, WIDTH, "set", drawn.shingles, drawn.bags)
-    wide = material(1, ALTAVISTA.samples, 64)
-    agree(minhash, values, offsets, wide.a, wide.b)
-    features = agree(supershingles, agree(minhash, values, offsets, drawn.a, drawn.b), k, s, 64, drawn.supershingles)
-    twice = np.concatenate([features, features])
-    left, right, *_ = agree(pairtables, twice, np.ones(len(twice), bool), r, drawn.keys, 64, 16)
+    agree(minhash, values, offsets, *wide)
+    signatures = agree(minhash, values, offsets, *narrow)
+    keys = agree(supershingles, signatures, k, s, 64, polynomial(SEED, "supershingles"))
+    twice = np.concatenate([keys, keys])
+    left, right, *_ = agree(pairtables, twice, np.ones(len(twice), bool), r, polynomial(SEED, "pair keys"), 64, 16)
     weight, pinned = np.ones(len(left)), np.zeros(len(twice), bool)
-    agree(components, len(twice), left, right, weight, pinned, prefix="greedy_")
-    agree(components, len(twice), left, right, prefix="connected_")
-    values, offsets = agree(resemblance, values, offsets, prefix="unique_")
+    agree(greedy, len(twice), left, right, weight, pinned)
+    agree(components, len(twice), left, right)
+    values, offsets = agree(sets, values, offsets)
     left, right = np.triu_indices(len(offsets) - 1, 1)
     agree(resemblance, values, offsets, left, right)
     few = min(10, len(sample))
@@ -148,9 +127,9 @@ class Stopwatch:
 
 
 def chain(batches: list[Ragged], watch: Stopwatch) -> Iterator[tuple[int, Ragged, Ragged]]:
-    """Pass each batch through all kernels; gives number of tokens, shingle sets, and features as rows of k."""
-    drawn, longer, wide = material(1, 84, 32), material(1, 140, 32), material(1, 84, 64)
-    k, s, _ = ALTAVISTA
+    """Pass each batch through all kernels; gives number of tokens, shingle sets, and supershingles as rows of k."""
+    drawn, modulus, (k, s, _) = material(SEED), polynomial(SEED, "supershingles"), ALTAVISTA
+    permuted = [permutations(SEED, samples, bits) for samples, bits in ((84, 32), (140, 32), (84, 64))]
     for batch in batches:
         first, last = batch.offsets[0], batch.offsets[-1]
         text, places = batch.values[first:last], batch.offsets - first
@@ -158,20 +137,20 @@ def chain(batches: list[Ragged], watch: Stopwatch) -> Iterator[tuple[int, Ragged
         num_tokens = len(values)
         watch("sequences", sequences.cpu, values, offsets, drawn.documents)
         values, offsets = watch("shingles", shingles.cpu, values, offsets, WIDTH, "set", drawn.shingles, drawn.bags)
-        signature = watch("minhash 84 L=32", minhash.cpu, values, offsets, drawn.a, drawn.b)
-        watch("minhash 140 L=32", minhash.cpu, values, offsets, longer.a, longer.b)
-        watch("minhash 84 L=64", minhash.cpu, values, offsets, wide.a, wide.b)
-        features = watch("supershingles 6 of 14", supershingles.cpu, signature, k, s, 64, drawn.supershingles)
+        signatures = [
+            watch(name, minhash.cpu, values, offsets, *each) for name, each in zip(CHAINED, permuted, strict=True)
+        ]
+        keys = watch("supershingles 6 of 14", supershingles.cpu, signatures[0], k, s, 64, modulus)
         values, offsets = watch("unique", sets.cpu, values, offsets)
-        yield num_tokens, Ragged(values, offsets), features
+        yield num_tokens, Ragged(values, offsets), keys
 
 
 def time_chain(batches: list[Ragged], repeat: int, context: dict[str, Any]) -> tuple[list[dict], Ragged, np.ndarray]:
-    """Figures of the kernels that see every token, and the sets and features they gave."""
+    """Figures of the kernels that see every token, and the sets and supershingles they gave."""
     watch = Stopwatch()
     for run in range(repeat + 1):  # the first run compiles, and is dropped
         watch.begin()
-        counts, sets, features = zip(*chain(batches, watch), strict=True)
+        counts, made, keys = zip(*chain(batches, watch), strict=True)
         if run == 0:
             watch.runs.clear()
     num_tokens, text_bytes = sum(counts), num_bytes(batches)
@@ -179,41 +158,31 @@ def time_chain(batches: list[Ragged], repeat: int, context: dict[str, Any]) -> t
     for name, seconds in watch.runs.items():
         rate = round(watch.bytes[name] / statistics.median(seconds) / 1e9, 3)
         figures.append(figure(name, [t / num_tokens * 1e9 for t in seconds], "ns/token", gb_per_s=rate, **context))
-    for last in ("minhash 84 L=32", "minhash 140 L=32", "minhash 84 L=64"):
+    for last in CHAINED:
         steps = zip(*(watch.runs[name] for name in ("tokens", "shingles", last)), strict=True)
         rates = [text_bytes / sum(step) / 1e6 for step in steps]
         figures.append(figure(f"text to signatures, {last}", rates, "MB/s", text_bytes=text_bytes, **context))
-    ends = np.cumsum([0, *(part.offsets[-1] for part in sets)])
-    offsets = np.concatenate([[0], *(part.offsets[1:] + end for part, end in zip(sets, ends[:-1], strict=True))])
-    return figures, Ragged(np.concatenate([part.values for part in sets]), offsets), np.concatenate(features)
-
-
-def timed(repeat: int, kernel: Callable[..., Any], *args: Any) -> list[float]:
-    """Seconds of some calls, after one that is dropped."""
-    seconds = []
-    for _ in range(repeat + 1):
-        start = time.perf_counter()
-        kernel(*args)
-        seconds.append(time.perf_counter() - start)
-    return seconds[1:]
+    ends = np.cumsum([0, *(part.offsets[-1] for part in made)])
+    offsets = np.concatenate([[0], *(part.offsets[1:] + end for part, end in zip(made, ends[:-1], strict=True))])
+    return figures, Ragged(np.concatenate([part.values for part in made]), offsets), np.concatenate(keys)
 
 
 def time_pairs(
-    sets: Ragged, features: np.ndarray, pairs: np.ndarray, repeat: int, context: dict[str, Any]
+    documents: Ragged, keys: np.ndarray, pairs: np.ndarray, random_rows: int, repeat: int, context: dict[str, Any]
 ) -> list[dict]:
     """Figures of the kernels that see rows or pairs."""
-    recipe, drawn = Recipe(ALTAVISTA), material(1, 84, 32)
-    random = np.random.default_rng(0).integers(0, 2**64, (RANDOM_ROWS, ALTAVISTA.k), np.uint64)
+    limits, modulus = MinHash(filter=ALTAVISTA), polynomial(SEED, "pair keys")
+    random = np.random.default_rng(0).integers(0, 2**64, (random_rows, ALTAVISTA.k), np.uint64)
     figures = []
-    for name, rows in (("pair tables 6,14,2", features), (f"pair tables 6,14,2, {RANDOM_ROWS:,} random rows", random)):
-        args = (rows, np.ones(len(rows), bool), ALTAVISTA.r, drawn.keys, recipe.bucket_limit, recipe.bucket_probe)
+    for name, rows in (("pair tables 6,14,2", keys), (f"pair tables 6,14,2, {random_rows:,} random rows", random)):
+        args = (rows, np.ones(len(rows), bool), ALTAVISTA.r, modulus, limits.bucket_limit, limits.bucket_probe)
         seconds, steps = timed(repeat, pairtables.cpu, *args), len(rows) * ALTAVISTA.tables
         values = [t / steps * 1e9 for t in seconds]
         figures.append(figure(name, values, "ns/row and table", rows=len(rows), **context))
     if len(pairs):
         left, right = pairs.T.copy()
-        elements = int(sets.sizes[left].sum() + sets.sizes[right].sum())
-        seconds = timed(repeat, resemblance.cpu, sets.values, sets.offsets, left, right)
+        elements = int(documents.sizes[left].sum() + documents.sizes[right].sum())
+        seconds = timed(repeat, resemblance.cpu, documents.values, documents.offsets, left, right)
         rate = round(8 * elements / statistics.median(seconds) / 1e9, 3)
         values = [t / elements * 1e9 for t in seconds]
         figures.append(figure("merge of two sets", values, "ns/element", gb_per_s=rate, pairs=len(left), **context))
@@ -225,6 +194,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True, help="Parquet file with the columns id and text")
     parser.add_argument("--repeat", type=int, default=5, help="runs, after one that is dropped")
+    parser.add_argument("--random-rows", type=int, default=RANDOM_ROWS, help="rows of pair tables without pairs")
     args = parser.parse_args()
     table = shuffled(args.corpus, ["id", "text"])
     batches = load(table)
@@ -241,8 +211,9 @@ def main() -> None:
     figures = []
     for threads in sorted({1, numba.get_num_threads()}):
         numba.set_num_threads(threads)
-        here, sets, features = time_chain(batches, args.repeat, context | {"threads": threads})
-        figures += here + time_pairs(sets, features, pairs, args.repeat, context | {"threads": threads})
+        known = context | {"threads": threads}
+        here, documents, keys = time_chain(batches, args.repeat, known)
+        figures += here + time_pairs(documents, keys, pairs, args.random_rows, args.repeat, known)
     print(json.dumps(figures))
 
 
