@@ -74,7 +74,7 @@ def _probe_by_blocks(xp, backend, tables, rows, masks, queries, *limits):
     """
     table, decode, gathered, probe = backend
     lengths, offsets, blocks, keys, firsts = tables
-    found, num_large, num_uncompared = Matches(None if xp is np else xp), 0, 0
+    found, num_large, num_uncompared = Matches(None if xp is np else xp, in_runs=True), 0, 0
     places = to_host(offsets).tolist()
     for number, top in enumerate(plan(masks).tops):
         here = slice(places[number], places[number + 1])

@@ -14,7 +14,7 @@ on a GPU see `gpu`.
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 from numba import prange, types
@@ -24,7 +24,13 @@ from ._launch import TABLES, check_rows, cuda, jit, kernel, load, most_rows, nam
 from ._matches import Matches
 
 
-def reference(features, present, r, poly, bucket_limit, bucket_probe):
+def _subsets(k, r, tables):
+    """(number, columns) of some tables, or of all."""
+    subsets = enumerate(combinations(range(k), r))
+    return subsets if tables is None else islice(subsets, tables.start, tables.stop, tables.step)
+
+
+def reference(features, present, r, poly, bucket_limit, bucket_probe, tables=None):
     """Candidate pairs, from the definition.
 
     Parameters
@@ -39,6 +45,9 @@ def reference(features, present, r, poly, bucket_limit, bucket_probe):
         Modulus of the keys' fingerprint, without its leading term.
     bucket_limit, bucket_probe : int
         In a bucket of more than `bucket_limit` rows, rows are compared with its first `bucket_probe` rows only.
+    tables : range, optional
+        Numbers of the tables to look into; all, unless given. The answers of several ranges together are that of all,
+        but that a pair is in each which finds it.
 
     Returns
     -------
@@ -50,7 +59,7 @@ def reference(features, present, r, poly, bucket_limit, bucket_probe):
         Pairs of rows of such a bucket that this bucket did not compare, over all tables.
     """
     pairs, num_large, num_uncompared = set(), 0, 0
-    for number, subset in enumerate(combinations(range(features.shape[1]), r)):
+    for number, subset in _subsets(features.shape[1], r, tables):
         table: dict[int, list[int]] = {}
         for row in np.flatnonzero(present).tolist():
             key = rabin_words([number, *(features[row, j] for j in subset)], int(poly))
@@ -147,7 +156,7 @@ def _bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe):
                 probe = min(bucket_probe, m)
                 num_large += 1
                 num_uncompared += (m - probe) * (m - probe - 1) // 2
-            if emit:
+            if emit and m > 1:
                 _pack_bucket(rows[start:stop], probe, bits, packed[num_pairs:])
             num_pairs += probe * (2 * m - probe - 1) // 2
             start = stop
@@ -185,7 +194,7 @@ def _row_bits(features):
     return max(1, len(features).bit_length())
 
 
-def cpu(features, present, r, poly, bucket_limit, bucket_probe):
+def cpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None):
     """As `reference`: keys in parallel, buckets as equal neighbours of the sorted table.
 
     A pair that an earlier table holds is dropped where it arises, as long as no bucket was large: large buckets leave
@@ -199,11 +208,12 @@ def cpu(features, present, r, poly, bucket_limit, bucket_probe):
     bits = _row_bits(features)
     rows = np.flatnonzero(present).astype(np.uint32)
     found, num_large, num_uncompared = Matches(bits=bits, with_distances=False), 0, 0
-    for number, subset in enumerate(combinations(range(features.shape[1]), r)):
+    from_first = tables is None or tables.start == 0  # or what an earlier table's limit left out may be lost
+    for number, subset in _subsets(features.shape[1], r, tables):
         columns = np.array(subset, np.int64)
         keys, order = _sort_by_key(_keys(features, rows, columns, number, np.uint64(poly)), rows)
         packed, large, uncompared = _bucket_pairs(keys, order, bits, bucket_limit, bucket_probe)
-        if num_large == 0:
+        if num_large == 0 and from_first:
             packed = packed[~_collided_before(packed, bits, features, columns)]
         num_large += large
         num_uncompared += uncompared
@@ -342,7 +352,7 @@ def _pairs(xp, starts, sizes, counts, rows, bits):
         yield packed
 
 
-def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
+def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max_rows=None):
     """As `reference`: keys, radix sort, buckets and pairs table by table, each step by all threads.
 
     Features in device memory stay there, and so do those in host memory (sketches that outgrew the device): these go
@@ -380,19 +390,20 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, max_rows=None):
     bits = _row_bits(features)
     present, poly = xp.ascontiguousarray(present), np.uint64(poly)
     modulus = byte_tables(poly)
-    tables = xp.ascontiguousarray(modulus)
+    moduli = xp.ascontiguousarray(modulus)
     passes = -(-len(features) // (max_rows or most_rows(_ROW_BYTES)))
     split = max(0, passes - 1).bit_length()
     resident = isinstance(features, xp.ndarray)
     if resident:
         features = xp.ascontiguousarray(features)
     found, num_large, num_uncompared = Matches(xp, bits, with_distances=False, at_least=_CHUNK), 0, 0
-    for number, subset in enumerate(combinations(range(features.shape[1]), r)):
+    from_first = tables is None or tables.start == 0  # as in `cpu`
+    for number, subset in _subsets(features.shape[1], r, tables):
         columns = xp.ascontiguousarray(np.array(subset, np.int64))
         begin = np.uint64(advance_by_tables(poly ^ np.uint64(number), modulus))
-        filtered = resident and num_large == 0
+        filtered = resident and num_large == 0 and from_first
         for upper in range(1 << split):
-            rows, starts, sizes = _table(xp, features, present, columns, begin, tables, split, upper)
+            rows, starts, sizes = _table(xp, features, present, columns, begin, moduli, split, upper)
             counts, large, uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
             num_large += large
             num_uncompared += uncompared

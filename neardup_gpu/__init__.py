@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import hamming, theory
+    from .comparison import Comparison, resemblance
     from .data import Pairs, Ragged
     from .documents import Documents, open_documents
     from .engine.settings import Engine
@@ -67,6 +68,7 @@ __all__ = [
     "ArgumentTypeError",
     "BackendUnavailableError",
     "Candidates",
+    "Comparison",
     "DamagedError",
     "Documents",
     "Engine",
@@ -98,6 +100,7 @@ __all__ = [
     "keep",
     "open_documents",
     "pairs",
+    "resemblance",
     "shingle",
     "sketch",
     "theory",
@@ -106,6 +109,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "comparison": ("Comparison", "resemblance"),
     "data": (
         "Pairs",
         "Ragged",

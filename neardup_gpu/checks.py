@@ -13,12 +13,9 @@ import numbers
 import operator
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from .errors import ArgumentTypeError, ParameterError
-
-if TYPE_CHECKING:
-    from .data import Pairs, Ragged
 
 T = TypeVar("T")
 
@@ -58,8 +55,30 @@ def _bound(value: float) -> str:
     return str(value)
 
 
-def _hint(hint: str) -> str:
+def hinted(hint: str) -> str:
     return f"; {hint}" if hint else ""
+
+
+def bounds(low: float, high: float | None = None) -> str:
+    """What a value has to be, as it follows "must be" in a message.
+
+    >>> bounds(0), bounds(1, 64)
+    ('>= 0', 'between 1 and 64')
+    """
+    if high is None or high == math.inf:
+        return f">= {_bound(low)}"
+    if low == -math.inf:
+        return f"<= {_bound(high)}"
+    return f"between {_bound(low)} and {_bound(high)}"
+
+
+def unfit(name: str, wanted: str, value: Any, hint: str = "") -> str:
+    """The message that a value is not what it must be.
+
+    >>> unfit("num_queries", bounds(0), -1)
+    'num_queries must be >= 0, got -1'
+    """
+    return f"{name} must be {wanted}, got {shown(value)}{hinted(hint)}"
 
 
 # ------------------------------------------------------------------------------------------------------ one value
@@ -78,10 +97,9 @@ def integer(name: str, value: Any, low: float = 0, high: int | None = None, hint
                 raise TypeError
             value = operator.index(value)
         except (TypeError, ValueError):
-            raise ArgumentTypeError(f"{name}: {shown(value)} is no whole number{_hint(hint)}") from None
+            raise ArgumentTypeError(unfit(name, "a whole number", value, hint)) from None
     if value < low or (high is not None and value > high):
-        within = f"below {_bound(low)}" if high is None else f"outside {_bound(low)} to {_bound(high)}"
-        raise ParameterError(f"{name} {shown(value)} is {within}{_hint(hint)}")
+        raise ParameterError(unfit(name, bounds(low, high), value, hint))
     return value
 
 
@@ -89,10 +107,8 @@ def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf
     """A number from `low` to `high`; neither a bool nor NaN is one."""
     found = _real(name, value, hint)
     if not low <= found <= high:
-        within = (
-            f"below {_bound(low)}" if found < low and high == math.inf else f"outside {_bound(low)} to {_bound(high)}"
-        )
-        raise ParameterError(f"{name} {shown(value)} is {within if found == found else 'no number'}{_hint(hint)}")
+        wanted = "a number" if (low, high) == (-math.inf, math.inf) else bounds(low, high)
+        raise ParameterError(unfit(name, wanted, value, hint))
     return found
 
 
@@ -100,8 +116,8 @@ def fraction(name: str, value: Any, *, zero: bool = True, one: bool = True, hint
     """A number between 0 and 1; `zero` and `one` say whether the ends are allowed."""
     found = _real(name, value, hint)
     if not 0 <= found <= 1 or (found == 0 and not zero) or (found == 1 and not one):
-        ends = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
-        raise ParameterError(f"{name} {shown(value)} is outside {ends}{_hint(hint)}")
+        wanted = bounds(0, 1) if zero and one else f"{'>=' if zero else '>'} 0 and {'<=' if one else '<'} 1"
+        raise ParameterError(unfit(name, wanted, value, hint))
     return found
 
 
@@ -109,7 +125,7 @@ def _real(name: str, value: Any, hint: str) -> float:
     if type(value) is float:
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ArgumentTypeError(f"{name}: {shown(value)} is no number{_hint(hint)}")
+        raise ArgumentTypeError(unfit(name, "a number", value, hint))
     try:
         return float(value)
     except OverflowError:
@@ -156,7 +172,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
 def text(name: str, value: Any, hint: str = "give a text") -> str:
     """A text."""
     if not isinstance(value, str):
-        raise ArgumentTypeError(f"{name}: {shown(value)} is no text{_hint(hint)}")
+        raise ArgumentTypeError(f"{name}: {shown(value)} is no text{hinted(hint)}")
     return str(value)
 
 
@@ -198,7 +214,7 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], hint: s
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(_article(each.__name__) for each in kinds)
-        raise ArgumentTypeError(f"{name}: {shown(value)}; give {wanted}{_hint(hint)}")
+        raise ArgumentTypeError(f"{name}: {shown(value)}; give {wanted}{hinted(hint)}")
     return value
 
 
@@ -228,7 +244,7 @@ def array(
     wanted = _dtype(dtype)
     found, listed = as_array(name, value)
     if found.dtype != wanted and found.dtype.newbyteorder("=") != wanted:
-        refused = _unfit(name, found, wanted, shape, hint)
+        refused = _unfit_array(name, found, wanted, shape, hint)
         if not (listed or convert or found.dtype == object):
             raise refused
         if listed and found.dtype.kind == "f" and wanted.kind in "iu" and found.size:
@@ -240,7 +256,7 @@ def array(
         length is None or length == there for length, there in zip(shape, found.shape, strict=True)
     )
     if not fits:
-        raise _unfit(name, found, wanted, shape, hint)
+        raise _unfit_array(name, found, wanted, shape, hint)
     if found.dtype == wanted and found.flags.c_contiguous and getattr(found.flags, "writeable", True):
         return found
     return found.astype(wanted, order="C")
@@ -298,10 +314,10 @@ def as_array(name: str, value: Any) -> tuple[Any, bool]:
         raise ArgumentTypeError(f"{name}: {shown(value)} cannot be read as an array") from None
 
 
-def _unfit(name: str, found: Any, wanted: Any, shape: tuple[int | None, ...], hint: str) -> ParameterError:
+def _unfit_array(name: str, found: Any, wanted: Any, shape: tuple[int | None, ...], hint: str) -> ParameterError:
     needed = _shape(["rows" if length is None else length for length in shape])
     return ParameterError(
-        f"{name}: {found.dtype} of shape {_shape(found.shape)}; {wanted} of shape {needed} is needed{_hint(hint)}"
+        f"{name}: {found.dtype} of shape {_shape(found.shape)}; {wanted} of shape {needed} is needed{hinted(hint)}"
     )
 
 
@@ -366,37 +382,5 @@ def within(name: str, found: Any, low: float, high: float, what: str = "") -> An
         if bad.any():
             at = int(bad.argmax())
             first = found.ravel()[at].item()
-            raise ParameterError(
-                f"{name}[{at}] is {shown(first)}, outside {_bound(low)} to {_bound(high)}{_hint(what)}"
-            )
+            raise ParameterError(unfit(f"{name}[{at}]", bounds(low, high), first, what))
     return found
-
-
-def ragged(name: str, value: Any, dtype: Any, hint: str = "") -> Ragged:
-    """Rows of different lengths, of values of one dtype."""
-    import numpy as np
-
-    from .data import Ragged
-
-    if not isinstance(value, Ragged):
-        raise ArgumentTypeError(
-            f"{name}: {shown(value)}; give a Ragged{_hint(hint or f'Ragged.from_rows(rows, np.{np.dtype(dtype)})')}"
-        )
-    if value.values.dtype == dtype:
-        # Text comes from Arrow, whose memory cannot be written to, and that is what its kernels are compiled for.
-        if dtype is np.uint8 or getattr(value.values.flags, "writeable", True):
-            return value
-        return Ragged(value.values.copy(), value.offsets)
-    if len(value.values):
-        raise ParameterError(f"{name}: a Ragged of {value.values.dtype}; of {np.dtype(dtype)} is needed{_hint(hint)}")
-    return Ragged(value.values.astype(dtype), value.offsets)
-
-
-def pairs_within(name: str, value: Any, rows: int) -> Pairs:
-    """Pairs of rows that there are."""
-    from .data import Pairs
-
-    instance(name, value, Pairs, "Pairs.from_unsorted(left, right) makes one")
-    if len(value) and (last := int(value.right.max())) >= rows:
-        raise ParameterError(f"{name}: a pair names row {last:,}, there are {rows:,} rows; they are counted from 0")
-    return value

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import checks
-from .errors import ParameterError
+from .errors import ArgumentTypeError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,6 +157,30 @@ class Pairs:
         """
         mask = checks.array("mask", mask, bool, (len(self),))
         return Pairs(self.left[mask], self.right[mask])
+
+
+def as_ragged(name: str, value: Any, dtype: Any, hint: str = "") -> Ragged:
+    """Rows of different lengths, of values of one dtype."""
+    if not isinstance(value, Ragged):
+        hint = hint or f"Ragged.from_rows(rows, np.{np.dtype(dtype)})"
+        raise ArgumentTypeError(f"{name}: {checks.shown(value)}; give a Ragged{checks.hinted(hint)}")
+    if value.values.dtype == dtype:
+        # Text comes from Arrow, whose memory cannot be written to, and that is what its kernels are compiled for.
+        if dtype is np.uint8 or getattr(value.values.flags, "writeable", True):
+            return value
+        return Ragged(value.values.copy(), value.offsets)
+    if len(value.values):
+        wanted = f"of {np.dtype(dtype)} is needed{checks.hinted(hint)}"
+        raise ParameterError(f"{name}: a Ragged of {value.values.dtype}; {wanted}")
+    return Ragged(value.values.astype(dtype), value.offsets)
+
+
+def pairs_within(name: str, value: Any, rows: int) -> Pairs:
+    """Pairs of rows that there are."""
+    checks.instance(name, value, Pairs, "Pairs.from_unsorted(left, right) makes one")
+    if len(value) and (last := int(value.right.max())) >= rows:
+        raise ParameterError(f"{name}: a pair names row {last:,}, there are {rows:,} rows; they are counted from 0")
+    return value
 
 
 def arrow(values: np.ndarray, null: np.ndarray | None = None) -> pa.Array:

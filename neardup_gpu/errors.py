@@ -88,5 +88,5 @@ def too_few_threads(number: str) -> str:
     """One line for threads that cannot be started."""
     return (
         f"{number} threads can be started; raise the limit of processes (ulimit -u) or of memory (ulimit -v), or ask "
-        "for fewer with --threads or the environment variable NUMBA_NUM_THREADS"
+        "for fewer with threads=... or the environment variable NUMBA_NUM_THREADS"
     )

@@ -31,10 +31,10 @@ def describe(path: Path) -> dict[str, Any]:
     for kept in path.parents:
         if kept.name == "kept" and (kept.parent / REPORT).exists():
             raise InputError(f"{path}: kept rows, in the input's own format; try neardup info {kept.parent}")
-    from .store.arrays import is_index
+    from .hamming.storage import INDEX
     from .store.parquet import opened
 
-    if is_index(path):
+    if INDEX.matches(path):
         return _describe_index(path)
     try:
         with opened(path) as file:
@@ -55,7 +55,7 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def _describe_index(path: Path) -> dict[str, Any]:
-    from .hamming.index import HammingIndex
+    from .hamming import HammingIndex
 
     index = HammingIndex.load(path)
     counts = {
@@ -84,15 +84,15 @@ def check(path: Path) -> str:
     InputError
         If it carries no checksums.
     """
-    from .store.arrays import IndexFile, is_index
+    from .hamming.storage import INDEX
+    from .store.arrays import ArraysFile
 
     if path.is_dir() or path.name == REPORT:
         folder = path if path.is_dir() else path.parent
         number = sum(1 for _ in _check_result(folder))
         return f"all {number:,} files of {folder}"
-    if is_index(path):
-        file = IndexFile(path)
-        file.verify_all()
+    if INDEX.matches(path):
+        ArraysFile(path, INDEX).verify_all()
     elif not verify_pages(path):
         raise InputError(f"{path}: carries no checksums; another program wrote it, or an earlier version")
     return f"all {os.path.getsize(path):,} bytes of {path}"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,11 @@ from .engine.settings import Engine, as_engine
 from .errors import InputError
 from .recall import Run, check_recall
 from .recipe import Recipe, choose_recipe
-from .result import Result
+from .result import Facts, Result
 from .sketching import Sketcher, Sketches, no_documents, num_rows
 from .store.artefacts import write_report, write_result
 from .store.outputs import new_folder
-from .tables import all_skipped, report_of, tabulate
+from .tables import Job, all_skipped, report_of, tabulate
 from .verification import verify_spooled
 
 if TYPE_CHECKING:
@@ -230,8 +231,8 @@ def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, c
             sampled = runtime.run(check_recall, facts, spool, recipe, check, clock, runtime)
     with clock.stage("decide"):
         tables = tabulate(ranked, groups, decisions, recipe, documents, reference)
-        about = ranked, groups, candidates, decisions, sketches
-        report = report_of(*about, recipe, runtime, documents, reference, sampled)
+        job = Job(sketches, candidates, recipe, runtime, documents, reference)
+        report = report_of(ranked, groups, decisions, job, sampled)
     return Result(
         documents=tables.documents,
         pairs=tables.pairs,
@@ -240,6 +241,7 @@ def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, c
         frequencies=sketcher.statistics,
         skipped=all_skipped(documents, reference),
         sources=(documents, reference),
+        facts=Facts(ranked, replace(groups, keys=None), decisions),
     )
 
 

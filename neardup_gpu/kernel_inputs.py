@@ -387,7 +387,7 @@ def identical(draw: Draw, size: int) -> tuple:
 
 def hamming(draw: Draw, size: int) -> tuple:
     """Fingerprints of 64 or 128 bits, and masks; of many, those of the cheapest design for pairs within 3 bits."""
-    from .hamming.index import choose
+    from .hamming import choose
 
     num_words = draw.option([1, 2])
     if size > FEW:

@@ -160,10 +160,11 @@ class Recipe:
         settings = {key: value for key, value in stored.items() if key not in own | shingles | set(versions())}
         try:
             method = kind.from_settings(settings)
-            if method.describe() != settings:
-                raise unreadable(name)
             made_of = Shingles(stored["shingle_size"], stored["shingling"])
-            return cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
+            found = cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
+            if found.describe() != {**stored, "method": method.name}:
+                raise unreadable(name)
+            return found
         except (KeyError, ValueError, TypeError) as error:
             known = isinstance(error, (ArgumentTypeError, ParameterError))
             raise unreadable(name, str(error) if known else "") from None

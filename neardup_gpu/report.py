@@ -111,25 +111,16 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if counts["removed"]:
         removed += f": {counts['removed_exact']:,} exact, {counts['removed_near']:,} near"
     rows.append(("removed", removed))
-    by_simhash = recipe.get("method") == "simhash"
     if counts.get("removed_unverified"):
-        how = "their simhash alone" if by_simhash and recipe["threshold"] is None else "a chain of pairs"
+        how = "a chain of pairs" if recipe["threshold"] is not None else f"their {recipe['method']} alone"
         rows.append(("unverified", f"{counts['removed_unverified']:,} removed by {how}, without a resemblance"))
     if report["group_sizes"]:
         rows.append(("groups", f"{counts['groups']:,}, the largest of {report['group_sizes'][-1][0]:,}"))
     sampled = report["recall"]["sampled"]
     rows += [("" if i else "recall", line) for i, line in enumerate(_sampled(sampled))]
-    if by_simhash:
-        verified = "" if recipe["threshold"] is None else f", verified at resemblance {recipe['threshold']}"
-        kind = f"{recipe['features']}, {recipe['weighting']}"
-        rows.append(("radius", f"{recipe['radius']} of {recipe['bits']} bits ({kind}){verified}"))
-    else:
-        expected = percent(report["recall"]["expected"])
-        rows.append(
-            ("filter", f"{recipe['filter']}: {expected} of pairs at resemblance {recipe['threshold']} pass, by theory")
-        )
-        if sampled is not None and sampled["with_duplicates"]:
-            rows.append(("", f"{percent(sampled['filter']['recall'])} of the sampled pairs pass, limits apart"))
+    rows.append(tuple(report["candidates"]))
+    if report["recall"]["expected"] is not None and sampled is not None and sampled["with_duplicates"]:
+        rows.append(("", f"{percent(sampled['filter']['recall'])} of the sampled pairs pass, limits apart"))
     if limits["large_buckets"]:
         buckets = count(limits["large_buckets"], "large bucket")
         rows.append(("limits", f"{count(limits['uncompared_pairs'], 'pair')} in {buckets} not compared"))

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import checks
+from .data import arrow
 from .documents import Documents
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .recipe import Recipe
 
 if TYPE_CHECKING:
+    from .decisions import Decisions, Groups, Ranked
     from .explanation import Explanation
     from .methods.frequencies import Frequencies
+
+
+class Facts(NamedTuple):
+    """What decisions were made from, in ranks; see `decisions`."""
+
+    ranked: Ranked
+    groups: Groups
+    decisions: Decisions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +49,8 @@ class Result:
         file, row, rows, reason: what could not be read, with `on_error="skip"`; see `Documents.skipped`.
     sources : tuple of (Documents, Documents or None), optional
         The documents and the reference set, which `explain` reads again.
+    facts : Facts, optional
+        What decisions were made from, for `at`.
 
     Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. By simhash, both
     tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
@@ -52,6 +64,7 @@ class Result:
     frequencies: Frequencies | None = None
     skipped: pa.Table | None = None
     sources: tuple[Documents, Documents | None] | None = None
+    facts: Facts | None = None
 
     def explain(self, id: Any, *, full: bool = False) -> Explanation:
         """Say why a document stays or goes: the kept one, their resemblance, and the words in which they differ.
@@ -95,14 +108,118 @@ class Result:
         )
 
     @property
-    def kept(self) -> pa.ChunkedArray:
-        """Ids of the documents that stay, in input order."""
-        return self.documents.filter(self.documents["kept"])["id"]
+    def kept(self) -> pa.Table:
+        """Rows of `documents` that stay, in input order."""
+        return self.documents.filter(self.documents["kept"])
 
     @property
     def removed(self) -> pa.Table:
         """Rows of `documents` that go, in input order."""
         return self.documents.filter(pc.invert(self.documents["kept"]))
+
+    def groups(self) -> pa.Table:
+        """Documents that are near-duplicates of one another, the largest groups first.
+
+        Returns
+        -------
+        pyarrow.Table
+            group, the id of the document that was kept; members, the ids of the documents of the input, the kept one
+            first if it is one of them, then in input order; size, their number and the kept one. Documents that are
+            nobody's duplicates are in no group.
+        """
+        gone = self.removed
+        keys = ["group", "in_reference"] if "in_reference" in gone.column_names else ["group"]
+        grouped = gone.group_by(keys, use_threads=False).aggregate([("id", "list")])
+        known = grouped["in_reference"] if len(keys) == 2 else pa.array(np.zeros(len(grouped), bool))
+        members = [
+            others if from_reference else [kept, *others]
+            for kept, others, from_reference in zip(
+                grouped["group"].to_pylist(), grouped["id_list"].to_pylist(), known.to_pylist(), strict=True
+            )
+        ]
+        kind = pa.list_(self.documents.schema.field("id").type)
+        size = pc.add(pc.list_value_length(grouped["id_list"]), 1)
+        table = pa.table({"group": grouped["group"], "members": pa.array(members, kind), "size": size})
+        order = np.argsort(-size.to_numpy(), kind="stable")
+        return table.take(arrow(order))
+
+    def at(self, threshold: float) -> Result:
+        """The decisions at a higher threshold, from the verified pairs: nothing is read or computed again.
+
+        Parameters
+        ----------
+        threshold : float
+            At least the one of this run.
+
+        Returns
+        -------
+        Result
+            What this run would have decided with that threshold and the same candidates. Its report has no sampled
+            recall; `limits` says what this run left out.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If the threshold is lower, or nothing was verified.
+        """
+        threshold = checks.fraction("threshold", threshold, zero=False)
+        if self.recipe.threshold is None or self.facts is None:
+            raise ParameterError("threshold: nothing was verified in this run; give dedup a threshold")
+        if threshold < self.recipe.threshold:
+            raise ParameterError(
+                f"threshold {threshold} is below {self.recipe.threshold}, the one of this run, which verified no more; "
+                "run dedup again"
+            )
+        from .decisions import decide
+        from .engine.settings import Engine
+        from .stages import at_least
+        from .tables import decided_counts, tabulate
+
+        ranked, groups, before = self.facts
+        recipe = self.recipe.with_(threshold=threshold)
+        verified = before.verified
+        verified = at_least(threshold, verified.pairs.left, verified.pairs.right, verified.resemblance)
+        with Engine(backend="cpu").start() as runtime:
+            decisions = decide(ranked, groups, verified, recipe, runtime)
+        assert self.sources is not None
+        tables = tabulate(ranked, groups, decisions, recipe, *self.sources)
+        counts, sizes = decided_counts(ranked, groups, decisions, recipe)
+        report = self.report | {"recipe": recipe.describe(), "counts": self.report["counts"] | counts, **sizes}
+        report["candidates"] = recipe.method.in_words(threshold)
+        report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
+        facts = self.facts._replace(decisions=decisions)
+        found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}
+        return replace(self, **found, facts=facts)
+
+    def plot(self) -> Any:
+        """Draw the resemblance of the listed pairs and the sizes of the groups.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ParameterError
+            If matplotlib is not installed.
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise ParameterError(
+                "plot needs matplotlib; install it with: pip install 'neardup_gpu[notebook]'"
+            ) from None
+        figure = Figure(figsize=(9, 3.5), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        resemblance = pc.drop_null(self.pairs["resemblance"]).to_numpy()
+        lowest = self.recipe.threshold or 0.0
+        left.hist(resemblance, bins=np.linspace(lowest, 1, 41))
+        left.set(xlabel="resemblance", ylabel="pairs", title=f"{len(self.pairs):,} pairs")
+        sizes = self.report["group_sizes"]
+        right.bar([str(size) for size, _ in sizes[:20]], [count for _, count in sizes[:20]])
+        groups = self.report["counts"]["groups"]
+        right.set(xlabel="documents in a group", ylabel="groups", yscale="log", title=f"{groups:,} groups")
+        return figure
 
     def __repr__(self) -> str:
         counts = self.report["counts"]

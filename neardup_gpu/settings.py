@@ -9,7 +9,9 @@ from dataclasses import field
 from typing import Any
 
 
-def setting(default: Any, help: str, *, metavar: str | None = None, flag: str | None = None) -> Any:
+def setting(
+    default: Any, help: str, *, metavar: str | None = None, flag: str | None = None, shown: str | None = None
+) -> Any:
     """A field of a dataclass of settings.
 
     Parameters
@@ -21,6 +23,9 @@ def setting(default: Any, help: str, *, metavar: str | None = None, flag: str | 
     metavar : str, optional
         What stands for the value in the help, such as "N".
     flag : str, optional
-        The flag, where it is not the field's name with hyphens.
+        The flag, where it is not the field's name with hyphens; a space divides it from a short one: "--output -o". ""
+        for a field that has none.
+    shown : str, optional
+        What the help calls the default, where the value says too little: "80% of what is free" for None.
     """
-    return field(default=default, metadata={"help": help, "metavar": metavar, "flag": flag})
+    return field(default=default, metadata={"help": help, "metavar": metavar, "flag": flag, "shown": shown})

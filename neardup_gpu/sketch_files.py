@@ -113,7 +113,7 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa
         ]
         raise InputError(
             f"{' and '.join(holders[:2])}: id {shorten(repr(repeated.as_py()), 60)} is there more than once; "
-            "sketch with --id-column, ids unique over all files"
+            "sketch with id_column=..., a column of ids that are unique over all files"
         )
     return joined, recipe
 

@@ -32,7 +32,7 @@ from neardup_gpu.kernels import (
 from neardup_gpu.kernels._launch import array_module
 
 from . import checks
-from .data import Pairs, Ragged
+from .data import Pairs, Ragged, as_ragged, pairs_within
 from .documents import open_documents
 from .engine.arrays import same_device
 from .engine.choice import kernel
@@ -73,7 +73,7 @@ def count_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> tuple[Rag
 
 def _as_text(documents: Any) -> Ragged:
     if isinstance(documents, Ragged):
-        return checks.ragged("documents", documents, np.uint8, "UTF-8 text, or give a list of str")
+        return as_ragged("documents", documents, np.uint8, "UTF-8 text, or give a list of str")
     if isinstance(documents, str):
         raise ArgumentTypeError("documents: one string given; put it into a list")
     column = checks.texts("documents", documents)
@@ -101,7 +101,7 @@ def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ra
     ParameterError, ArgumentTypeError
         If an argument is not what is said above.
     """
-    tokens, recipe = checks.ragged("tokens", tokens, np.uint64), checks.instance("recipe", recipe, Recipe)
+    tokens, recipe = as_ragged("tokens", tokens, np.uint64), checks.instance("recipe", recipe, Recipe)
     drawn, (size, kind) = recipe.material, (recipe.shingles.size, recipe.shingles.kind)
     return Ragged(
         *kernel(shingles_kernel, backend)(tokens.values, tokens.offsets, size, kind, drawn.shingles, drawn.bags)
@@ -136,8 +136,8 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
     ParameterError, ArgumentTypeError
         If an argument is not what is said above.
     """
-    shingles = checks.ragged("shingles", shingles, np.uint64)
-    candidates = checks.pairs_within("candidates", candidates, len(shingles))
+    shingles = as_ragged("shingles", shingles, np.uint64)
+    candidates = pairs_within("candidates", candidates, len(shingles))
     threshold = checks.fraction("threshold", threshold)
     sets = shingle_sets(shingles, backend)
     left, right = same_device(sets.values, candidates.left, candidates.right)
@@ -214,7 +214,7 @@ def keep(
     """
     num_documents = checks.integer("num_documents", num_documents, 0, checks.MOST_ROWS)
     checks.instance("verified", verified, Verified, "verify makes one")
-    pairs = checks.pairs_within("verified.pairs", verified.pairs, num_documents)
+    pairs = pairs_within("verified.pairs", verified.pairs, num_documents)
     resemblance = checks.array(
         "verified.resemblance", verified.resemblance, np.float64, (len(pairs),), convert=True, hint="one for each pair"
     )

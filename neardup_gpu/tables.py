@@ -95,67 +95,84 @@ def _with_recipe(columns: dict[str, Any], recipe: Recipe) -> pa.Table:
 # ------------------------------------------------------------------------------------------------------------- report
 
 
+class Job(NamedTuple):
+    """What a report says of a job beside its decisions."""
+
+    sketches: Sketches
+    candidates: Candidates
+    recipe: Recipe
+    runtime: Runtime
+    documents: Documents
+    reference: Documents | None
+
+
 def report_of(
-    ranked: Ranked,
-    groups: Groups,
-    candidates: Candidates,
-    decisions: Decisions,
-    sketches: Sketches,
-    recipe: Recipe,
-    runtime: Runtime,
-    documents: Documents,
-    reference: Documents | None,
-    sampled: dict[str, Any] | None,
+    ranked: Ranked, groups: Groups, decisions: Decisions, job: Job, sampled: dict[str, Any] | None
 ) -> dict[str, Any]:
     """What report.json holds, but for the times."""
+    method, candidates, reference = job.recipe.method, job.candidates, job.reference
+    decided, sizes = decided_counts(ranked, groups, decisions, job.recipe)
+    counts = {
+        "documents": job.sketches.documents,
+        **{name: decided[name] for name in ("kept", "removed", "removed_exact", "removed_near", "removed_unverified")},
+        "reference_documents": ranked.num_known,
+        "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
+        **{name: getattr(job.sketches, name) for name in _COUNTED},
+        "representatives": len(groups.ranks),
+        "candidate_pairs": len(candidates.pairs),
+        **{name: decided[name] for name in ("verified_pairs", "groups")},
+    }
+    skipped = all_skipped(job.documents, reference)
+    if skipped is not None:
+        counts["skipped"] = num_skipped(skipped)
+    return {
+        "version": __version__,
+        "recipe": job.recipe.describe(),
+        "input": job.documents.describe(),
+        "against": None if reference is None else reference.describe(),
+        "backend": job.runtime.backend,
+        "device": job.runtime.describe(),
+        "threads": numba.get_num_threads(),
+        "counts": counts,
+        **sizes,
+        "candidates": job.recipe.method.in_words(job.recipe.threshold),
+        "recall": {"expected": job.recipe.expected_recall, "sampled": sampled},
+        "limits": {
+            "bucket_limit": method.bucket_limit,
+            "bucket_probe": method.bucket_probe,
+            "large_buckets": candidates.large_buckets,
+            "uncompared_pairs": candidates.uncompared_pairs,
+        },
+    }
+
+
+_COUNTED = ("null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")
+
+
+def decided_counts(
+    ranked: Ranked, groups: Groups, decisions: Decisions, recipe: Recipe
+) -> tuple[dict[str, int], dict[str, Any]]:
+    """Counts of what was decided, and the sizes of groups as a report has them."""
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine
-    sizes = _group_sizes(decisions.keeper[mine][removed], len(ranked))
+    sizes = np.bincount(decisions.keeper[mine][removed], minlength=len(ranked))
+    sizes[sizes > 0] += 1  # the kept document
     found = np.flatnonzero(sizes)
     largest = found[np.argsort(-sizes[found], kind="stable")[:5]]
     each, how_many = np.unique(sizes[found], return_counts=True)
     exact = int(np.count_nonzero(removed & (groups.same_tokens[mine] != mine)))
     counts = {
-        "documents": sketches.documents,
         "kept": int((~removed).sum()),
         "removed": int(removed.sum()),
         "removed_exact": exact,
         "removed_near": int(removed.sum()) - exact,
         "removed_unverified": int(np.count_nonzero(removed & np.isnan(decisions.resemblance[mine]))),
-        "reference_documents": ranked.num_known,
-        "empty": int(np.count_nonzero(ranked.num_tokens[mine] == 0)),
-        "null_text": sketches.null_text,
-        "invalid_utf8": sketches.invalid_utf8,
-        "stripped_pages": sketches.stripped_pages,
-        "text_bytes": sketches.text_bytes,
-        "tokens": sketches.tokens,
-        "shingles": sketches.shingles,
-        "representatives": len(groups.ranks),
-        "candidate_pairs": len(candidates.pairs),
         "verified_pairs": len(decisions.verified.pairs) if recipe.verifies else 0,
         "groups": len(found),
     }
-    skipped = all_skipped(documents, reference)
-    if skipped is not None:
-        counts["skipped"] = num_skipped(skipped)
-    return {
-        "version": __version__,
-        "recipe": recipe.describe(),
-        "input": documents.describe(),
-        "against": None if reference is None else reference.describe(),
-        "backend": runtime.backend,
-        "device": runtime.describe(),
-        "threads": numba.get_num_threads(),
-        "counts": counts,
+    return counts, {
         "group_sizes": [[int(size), int(count)] for size, count in zip(each, how_many, strict=True)],
         "largest_groups": [{"id": _as_json(ranked.ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],
-        "recall": {"expected": recipe.expected_recall, "sampled": sampled},
-        "limits": {
-            "bucket_limit": recipe.method.bucket_limit,
-            "bucket_probe": recipe.method.bucket_probe,
-            "large_buckets": candidates.large_buckets,
-            "uncompared_pairs": candidates.uncompared_pairs,
-        },
     }
 
 
@@ -164,13 +181,6 @@ def all_skipped(documents: Documents, reference: Documents | None) -> pa.Table |
     if documents.skipped is None or reference is None:
         return documents.skipped
     return pa.concat_tables([documents.skipped, reference.skipped])
-
-
-def _group_sizes(keepers: np.ndarray, num_ranks: int) -> np.ndarray:
-    """Documents of each group, by the rank of its kept document; 0 where nothing is removed for it."""
-    sizes = np.bincount(keepers, minlength=num_ranks)
-    sizes[sizes > 0] += 1
-    return sizes
 
 
 def _as_json(id: pa.Scalar) -> int | str:

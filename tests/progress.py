@@ -2,7 +2,7 @@
 
 import re
 
-from neardup_gpu.engine.clock import STAGES
+from neardup_gpu.engine.stage_names import STAGES
 
 LINE = re.compile(rf"({'|'.join(label for label, _ in STAGES.values())}): .*\d (s|min)\b.*\n")
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import dedup, find_pairs, sketch
+from neardup_gpu import dedup, pairs, sketch
 from neardup_gpu.errors import OutputError
 from neardup_gpu.store import artefacts
 from neardup_gpu.store.outputs import new_file, new_folder
@@ -41,7 +41,7 @@ def test_sketches_and_pairs_may_be_replaced(file: Path) -> None:
     with pytest.raises(OutputError, match="exists already"):
         sketch(file, sketches)
     with pytest.raises(OutputError, match="is read as input, which would be lost"):
-        find_pairs(sketches, sketches)
+        pairs(sketches, sketches)
     with pytest.raises(OutputError, match="is a folder; name a file"):
         sketch(file, file.parent, overwrite=True)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from progress import messages
 
-from neardup_gpu import Recipe, dedup, minhash, tokenize
+from neardup_gpu import Recipe, dedup, tokenize
 from neardup_gpu.engine import backend
 from neardup_gpu.engine.backend import Job, parse_size, resolve, running
 from neardup_gpu.errors import BackendUnavailableError, NeardupError, ParameterError
@@ -184,7 +184,7 @@ class TestByName:
     @pytest.mark.parametrize("name", ["cpu", "reference"])
     def test_options_of_a_gpu_are_refused_elsewhere(self, monkeypatch, options, name):
         with pytest.raises(ParameterError, match=rf"--(device 0|gpu-memory 1GB) is for backend 'gpu', not '{name}'"):
-            dedup(TEXTS_TABLE, backend=name, **options)
+            dedup(TEXTS_TABLE, engine=name, **options)
         monkeypatch.setenv("NEARDUP_BACKEND", name)
         with pytest.raises(ParameterError, match="is for backend 'gpu'"):
             dedup(TEXTS_TABLE, **options)
@@ -320,10 +320,13 @@ class TestArrays:
         assert run(Array(values), Array(offsets), a, b).tolist() == run(values, offsets, a, b).tolist()
 
     def test_stages_by_variable(self, monkeypatch):
-        recipe = Recipe.choose()
+        recipe = Recipe()
         monkeypatch.setenv("NEARDUP_BACKEND", "reference")
-        found = minhash(tokenize(TEXTS, recipe), recipe)
-        assert found.tolist() == minhash(tokenize(TEXTS, recipe, backend="cpu"), recipe, backend="cpu").tolist()
+        found = recipe.method.sketch(tokenize(TEXTS, recipe), seed=recipe.seed)
+        assert (
+            found.tolist()
+            == recipe.method.sketch(tokenize(TEXTS, recipe, backend="cpu"), seed=recipe.seed, backend="cpu").tolist()
+        )
 
 
 SIZES = {

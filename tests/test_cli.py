@@ -20,8 +20,7 @@ from hypothesis import given, settings, strategies as st
 from progress import messages
 
 import neardup_gpu
-from neardup_gpu import explanation as explain, theory
-from neardup_gpu.cli import app as cli
+from neardup_gpu import cli, diff, theory
 
 WORDS = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in "aeiou" for c in ("", "n", "r", "st")]
 
@@ -190,7 +189,7 @@ def test_settings_reach_the_recipe(run: Run, corpus: Path) -> None:
     status, said, _ = run("dedup", corpus, "--dry-run", "--json", *options.split(), "--cluster", "components")
     assert status == 0
     recipe = json.loads(said)["recipe"]
-    wanted = {"threshold": 0.7, "filter": "6,5,1", "w": 3, "shingling": "bag", "bits": 64, "seed": 9}
+    wanted = {"threshold": 0.7, "filter": "6,5,1", "shingle_size": 3, "shingling": "bag", "bits": 64, "seed": 9}
     assert {name: recipe[name] for name in wanted} == wanted
     assert (recipe["keep"], recipe["cluster"]) == ("longest", "components")
 
@@ -271,15 +270,15 @@ BAD: dict[str, tuple[Callable[[Path], list[object]], str]] = {
     "shingle size": (lambda f: [good(f), "--shingle-size", 0], "shingles have 1 to 64 tokens"),
     "shingling": (lambda f: [good(f), "--shingling", "heap"], "heap.*set, bag, circular"),
     "bits": (lambda f: [good(f), "--bits", 16], "bits 16"),
-    "seed": (lambda f: [good(f), "--seed", -1], "seed -1"),
+    "seed": (lambda f: [good(f), "--seed", -1], "--seed must be .* got -1"),
     "keep": (lambda f: [good(f), "--keep", "date:desc"], "'date'"),
     "cluster": (lambda f: [good(f), "--cluster", "all"], "all.*greedy"),
     "backend": (lambda f: [good(f), "--backend", "abacus"], "abacus.*cpu"),
     "device of a cpu": (lambda f: [good(f), "--backend", "cpu", "--device", 0], "--device 0 is for backend 'gpu'"),
-    "device": (lambda f: [good(f), "--device", -1], "device -1 is below 0"),
+    "device": (lambda f: [good(f), "--device", -1], "device must be >= 0, got -1"),
     "memory of a cpu": (lambda f: [good(f), "--backend", "cpu", "--gpu-memory", "1GB"], "--gpu-memory 1GB is for"),
-    "threads": (lambda f: [good(f), "--threads", 100_000], "threads 100000"),
-    "check": (lambda f: [good(f), "--check", -1], "check -1"),
+    "threads": (lambda f: [good(f), "--threads", 100_000], "--threads must be .* got 100000"),
+    "check": (lambda f: [good(f), "--check", -1], "--check must be .* got -1"),
     "temporary folder": (lambda f: [good(f), "--temp-dir", f / "nowhere"], "nowhere.*--temp-dir"),
     "reference": (lambda f: [good(f), "--against", f / "nosuch.parquet"], r"nosuch\.parquet"),
 }
@@ -317,8 +316,8 @@ def test_interrupt_leaves_nothing(corpus: Path, tmp_path: Path, becomes: str) ->
     """Also where what was interrupted raises something else, as Numba does while it compiles."""
     code = """
 import os, signal, sys, time
-from neardup_gpu import cli, pipeline
-write = pipeline.write_result
+from neardup_gpu import cli, job
+write = job.write_result
 def interrupted(*arguments):
     write(*arguments)
     try:
@@ -326,7 +325,7 @@ def interrupted(*arguments):
         time.sleep(60)
     except KeyboardInterrupt:
         raise BECOMES from None
-pipeline.write_result = interrupted
+job.write_result = interrupted
 sys.exit(cli.main(["dedup", sys.argv[1], "-o", sys.argv[2]]))
 """.replace("BECOMES", becomes)
     done = python(code, corpus, tmp_path / "out")
@@ -349,12 +348,12 @@ def test_nobody_reads_stdout(result: Path) -> None:
 
 
 def test_a_bug_is_a_traceback(monkeypatch: pytest.MonkeyPatch, run: Run, corpus: Path) -> None:
-    from neardup_gpu import pipeline
+    from neardup_gpu import job
 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(pipeline, "dedup", broken)
+    monkeypatch.setattr(job, "dedup", broken)
     status, _, err = run("dedup", corpus, "--dry-run")
     assert status == 70
     assert "in broken" in err
@@ -364,16 +363,16 @@ def test_a_bug_is_a_traceback(monkeypatch: pytest.MonkeyPatch, run: Run, corpus:
 
 
 def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch, run: Run, corpus: Path) -> None:
-    from neardup_gpu import pipeline
+    from neardup_gpu import job
     from neardup_gpu.kernels import _cache
 
-    decide = pipeline._decide
+    decide = job.decide
 
     def compiling(*arguments: object, **options: object) -> object:
         _cache._announce(corpus, "")
         return decide(*arguments, **options)
 
-    monkeypatch.setattr(pipeline, "_decide", compiling)
+    monkeypatch.setattr(job, "decide", compiling)
     monkeypatch.setattr(_cache, "_announced", False)
     for said in ("compiling kernels for this machine, once (about a minute)\n", ""):
         assert run("dedup", corpus, "--dry-run")[::2] == (0, said)
@@ -479,10 +478,10 @@ SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "the", "漢", "字\n", "x,"
 
 @given(SENTENCES, SENTENCES)
 def test_a_full_diff_rebuilds_both_texts(kept: str, removed: str) -> None:
-    words, notes = explain._diff(kept, removed, full=True)
+    words, notes = diff.differences(kept, removed, full=True)
     if not words:
         assert notes
-        assert explain._WORD.findall(" ".join(kept.split())) == explain._WORD.findall(" ".join(removed.split()))
+        assert diff.WORD.findall(" ".join(kept.split())) == diff.WORD.findall(" ".join(removed.split()))
         return
     for text, op in ((kept, "removed"), (removed, "added")):
         rebuilt = "".join(part for kind, part in words if kind in ("equal", op))
@@ -496,7 +495,7 @@ def test_a_full_diff_rebuilds_both_texts(kept: str, removed: str) -> None:
 def test_aligned_blocks_are_equal_and_in_order(left: list[int], right: list[int]) -> None:
     a, b = [str(x) for x in left + right], [str(x) for x in right + left]
     end_a = end_b = 0
-    for start_a, start_b, length in explain._blocks(a, b):
+    for start_a, start_b, length in diff._blocks(a, b):
         assert start_a >= end_a
         assert start_b >= end_b
         assert a[start_a : start_a + length] == b[start_b : start_b + length]
@@ -507,10 +506,10 @@ def test_aligned_blocks_are_equal_and_in_order(left: list[int], right: list[int]
 
 def test_diff_of_huge_texts_is_cut_and_says_so() -> None:
     many = "".join(f"w{i} " for i in range(400_000))
-    words, notes = explain._diff(f"p {many}x y", f"q {many}y", full=False)
+    words, notes = diff.differences(f"p {many}x y", f"q {many}y", full=False)
     assert words[:2] == [("removed", "p "), ("added", "q ")]
     assert "1,000,000 characters" in notes[0]
-    words, notes = explain._diff(f"{many}x y", f"{many}y", full=False)
+    words, notes = diff.differences(f"{many}x y", f"{many}y", full=False)
     assert [part for part in words if part[0] not in ("equal", "cut")] == [("removed", "x ")]
     assert notes == []
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from neardup_gpu.hamming.index import TableDesign
+from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import _huffman, hamming_probe, hamming_table, huffman_decode, huffman_encode, huffman_probe
 from neardup_gpu.kernels._huffman import BLOCK_BITS, LONGEST, SYMBOLS, Tables, code_lengths
 from neardup_gpu.kernels.hamming import NO_LIMIT

@@ -19,8 +19,8 @@ from progress import LINE, messages
 from rich.console import Console
 
 import neardup_gpu as nd
-from neardup_gpu import explanation as explain
-from neardup_gpu.cli import app as cli, console
+from neardup_gpu import cli, explanation as explain
+from neardup_gpu.cli import console
 from neardup_gpu.engine import bars, clock
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.errors import ArgumentTypeError
@@ -322,15 +322,15 @@ def test_notes_survive_a_closed_or_full_stderr(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_the_library_logs_is_shown(monkeypatch: pytest.MonkeyPatch, run: Run, corpus: Path) -> None:
-    from neardup_gpu import pipeline
+    from neardup_gpu import job
 
-    decide = pipeline._decide
+    decide = job.decide
 
     def noting(*arguments: object, **options: object) -> object:
         logging.getLogger("neardup_gpu").info("GPU memory\nran out\x1b[2J")
         return decide(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pipeline, "_decide", noting)
+    monkeypatch.setattr(job, "decide", noting)
     errors = run("dedup", corpus, "--dry-run", "--backend", "cpu")[2]
     assert messages(errors) == "GPU memory\\nran out\\x1b[2J\n"
     assert run("dedup", corpus, "--dry-run", "--backend", "cpu", "--quiet") == (0, "", "")
@@ -346,7 +346,7 @@ def test_nothing_in_a_document_steers_the_terminal() -> None:
 
 
 def test_matches_line_up_whatever_their_ids_are(capsys: pytest.CaptureFixture[str]) -> None:
-    from neardup_gpu.cli.hamming import _Table
+    from neardup_gpu.cli.hamming.query import _Table
 
     _Table()(pa.table({"query_id": ["漢字", "a\nb"], "id": ["x", "longer"], "distance": [0, 12]}))
     assert capsys.readouterr().out == (

@@ -60,7 +60,7 @@ class Run:
         table = pq.read_table(path, columns=["id", "text"])
         self.ids, self.texts = table["id"].to_pylist(), table["text"].to_pylist()
         self.pairs = self.rows(self.result.pairs, "resemblance")
-        recipe, self.sequence = Recipe.choose(), []
+        recipe, self.sequence = Recipe(), []
         for first in range(0, len(self.texts), 500):
             tokens = tokenize(table["text"].slice(first, 500), recipe)
             self.sequence += [hashlib.sha256(tokens[i].tobytes()).digest() for i in range(len(tokens))]

@@ -382,7 +382,7 @@ def test_partition_folders_are_kept(tmp_path, name):
 def decisions() -> pa.Table:
     """What dedup writes about documents."""
     data = pa.table({"id": IDS, "kept": [True] * 7, "group": IDS, "duplicate_of": pa.nulls(7, pa.string())})
-    return data.replace_schema_metadata({METADATA_KEY: Recipe.choose(0.8).to_json()})
+    return data.replace_schema_metadata({METADATA_KEY: Recipe(threshold=0.8).to_json()})
 
 
 @pytest.mark.parametrize("glob", [None, "*.txt", "*.parquet"])

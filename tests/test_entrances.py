@@ -10,10 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
-from neardup_gpu import errors, theory
+from neardup_gpu import errors, hamming, theory
 from neardup_gpu.data import Pairs, Ragged
-from neardup_gpu.hamming import index as hamming
-from neardup_gpu.hamming.index import HammingIndex, TableDesign
+from neardup_gpu.hamming import HammingIndex, TableDesign
 
 TEXTS = ["one two three four five six", "one two three four five six", "seven eight nine ten eleven twelve"]
 MASKED = np.ma.MaskedArray([1, 2], [True, False])
@@ -366,6 +365,6 @@ def test_every_public_function_and_parameter_is_tried(world):
         functions |= {
             name
             for name, value in vars(module).items()
-            if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+            if inspect.isfunction(value) and value.__module__.startswith(module.__name__) and not name.startswith("_")
         }
-    assert functions - set(tried) <= {"slices", "is_index", "choose_filter"}
+    assert functions - set(tried) <= {"choose_filter"}

@@ -16,11 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from progress import messages
 
-from neardup_gpu.cli import app as cli
-from neardup_gpu.errors import InputError, ParameterError
-from neardup_gpu.hamming import index as hamming, jobs as hamming_files
-from neardup_gpu.hamming.jobs import hexadecimal, open_fingerprints, parse_fingerprint
-from neardup_gpu.recipe import METADATA_KEY, Recipe, SimhashRecipe, recipe_of
+from neardup_gpu import cli, hamming
+from neardup_gpu.definitions import METADATA_KEY
+from neardup_gpu.errors import InputError
+from neardup_gpu.hamming import jobs as hamming_files, joins, members
+from neardup_gpu.hamming.files import open_fingerprints
+from neardup_gpu.methods.simhash import SimHash
+from neardup_gpu.recipe import Recipe
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -88,7 +90,7 @@ def write(
     ids: Any = None,
     *,
     null: np.ndarray | None = None,
-    recipe: Recipe | SimhashRecipe | None = None,
+    recipe: Recipe | None = None,
     name: str = "simhash",
 ) -> Path:
     """Fingerprints as Parquet, Arrow IPC (file or stream) or .npy, by the extension."""
@@ -154,12 +156,12 @@ def test_join_is_every_existing_row_with_every_query_in_chunks(
     a = write(tmp_path / "a.parquet", existing, np.arange(1000, 1300), null=null)
     b = write(tmp_path / "b.arrow", queries, names("q", 300))
     scanned: list[int] = []
-    scan = hamming.scan
+    scan = joins.scan
 
     def counting(chunks: Any, *rest: Any, **options: Any) -> Any:
         return scan((scanned.append(len(chunk)) or chunk for chunk in chunks), *rest, **options)
 
-    monkeypatch.setattr(hamming, "scan", counting)
+    monkeypatch.setattr(joins, "scan", counting)
     monkeypatch.setattr(hamming_files, "CHUNK_BYTES", 100 * bits // 8 + 100 * 8)
     status, said, err = run("join", a, b, "--radius", 4, "-o", tmp_path / "p.parquet")
     assert (status, err) == (0, "")
@@ -299,7 +301,7 @@ def test_crowds_are_written_part_by_part(run: Run, tmp_path: Path, monkeypatch: 
     assert run("build", a, "-o", tmp_path / "i", "-q") == (0, "", "")
     near = distances(values, queries)
     for part, write_bytes in ((10**6, 10**6), (500, 10**6), (1000, 40 * 256)):
-        monkeypatch.setattr(hamming, "PART", part)
+        monkeypatch.setattr(members, "PART", part)
         monkeypatch.setattr(hamming_files, "WRITE_BYTES", write_bytes)
         monkeypatch.setattr(hamming_files, "WRITE_ROWS", write_bytes // 256)
         out = tmp_path / "m.parquet"
@@ -415,13 +417,13 @@ def test_the_design_is_the_one_asked_for(tmp_path: Path) -> None:
     [
         (("--tables", 4, "--memory", "1GB"), "give one of them"),
         (("--tables", 4, "--queries", 9), "leave it out"),
-        (("--tables", 0), "tables 0"),
-        (("--queries", -5), "--queries -5: expect 0 at least"),
-        (("--memory", "much"), "--memory 'much' is not a size"),
+        (("--tables", 0), "num_tables must be >= 1, got 0"),
+        (("--queries", -5), "num_queries must be >= 0, got -5"),
+        (("--memory", "much"), "memory 'much' is not a size"),
         (("--memory", "1kB"), "1,000 bytes"),
-        (("--leading-bits", 62), "62 leading bits"),
-        (("--radius", 64), "radius 64 is outside 0 to 63"),
-        (("--radius", -1), "radius -1 is outside 0 to 63"),
+        (("--leading-bits", 62), "leading_bits must be between 0 and 61, got 62"),
+        (("--radius", 64), "radius must be between 0 and 63, got 64"),
+        (("--radius", -1), "radius must be between 0 and 63, got -1"),
     ],
 )
 def test_impossible_designs(fails: Callable[..., str], tmp_path: Path, options: tuple, says: str) -> None:
@@ -434,19 +436,19 @@ def test_impossible_designs(fails: Callable[..., str], tmp_path: Path, options: 
 
 
 def test_outputs_carry_the_recipe_with_the_settings_that_were_used(tmp_path: Path) -> None:
-    recipe = SimhashRecipe(radius=2, weighting="log", bucket_limit=100)
+    recipe = Recipe(method=SimHash(radius=2, weighting="log", bucket_limit=100))
     path = write(tmp_path / "a.parquet", planted(64), names("d", 400), recipe=recipe)
     out = tmp_path / "out.parquet"
     assert hamming_files.pairs(path, out)["radius"] == 2
-    assert recipe_of(pq.read_schema(out), "out") == recipe
+    assert Recipe.of(pq.read_schema(out), "out") == recipe
     hamming_files.pairs(path, out, radius=4, bucket_probe=7, overwrite=True)
-    assert recipe_of(pq.read_schema(out), "out") == recipe.with_(radius=4, bucket_probe=7)
+    assert Recipe.of(pq.read_schema(out), "out") == recipe.with_(radius=4, bucket_probe=7)
     hamming_files.join(path, path, out, overwrite=True)
-    assert recipe_of(pq.read_schema(out), "out") == recipe
+    assert Recipe.of(pq.read_schema(out), "out") == recipe
     found = hamming_files.build(path, tmp_path / "i", radius=5)
     assert found["recipe"] == recipe.with_(radius=5).describe()
     hamming_files.query(tmp_path / "i", path, out, radius=1, overwrite=True)
-    assert recipe_of(pq.read_schema(out), "out") == recipe.with_(radius=1)
+    assert Recipe.of(pq.read_schema(out), "out") == recipe.with_(radius=1)
     plain = write(tmp_path / "b.parquet", planted(64))
     hamming_files.pairs(plain, out, radius=1, overwrite=True)
     settings = json.loads(pq.read_schema(out).metadata[METADATA_KEY])
@@ -463,18 +465,20 @@ def test_info_describes_what_they_wrote(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_other_recipes_are_refused(fails: Callable[..., str], run: Run, tmp_path: Path) -> None:
     values, index = planted(64), tmp_path / "i"
-    tf = write(tmp_path / "tf.parquet", values, names("d", 400), recipe=SimhashRecipe(weighting="tf"))
-    far = SimhashRecipe(weighting="tf", radius=9, keep="longest")
+    tf = write(tmp_path / "tf.parquet", values, names("d", 400), recipe=Recipe(method=SimHash(weighting="tf")))
+    far = Recipe(method=SimHash(weighting="tf", radius=9), keep="longest")
     wide = write(tmp_path / "wide.parquet", values, names("w", 400), recipe=far)
-    log = write(tmp_path / "log.parquet", values, names("e", 400), recipe=SimhashRecipe(weighting="log"))
+    log = write(tmp_path / "log.parquet", values, names("e", 400), recipe=Recipe(method=SimHash(weighting="log")))
     plain = write(tmp_path / "plain.parquet", values, names("f", 400))
     assert run("build", tf, "-o", index, "-q")[0] == 0
     assert run("build", plain, "-o", tmp_path / "plain.hamming", "-q")[0] == 0
-    for other, says in ((log, "made with weighting = "), (plain, f"{plain}: holds no recipe")):
+    for other, says in ((log, "made with weighting = "), (plain, f"records a recipe and {plain} does not")):
         assert says in fails("pairs", tf, other)
         assert says in fails("join", tf, other)
         assert says in fails("query", index, other)
-    assert f"{tmp_path / 'plain.hamming'}: holds no recipe" in fails("query", tmp_path / "plain.hamming", tf)
+    assert f"records a recipe and {tmp_path / 'plain.hamming'} does not" in fails(
+        "query", tmp_path / "plain.hamming", tf
+    )
     out = tmp_path / "out.parquet"
     for command in (("pairs", tf, wide), ("join", tf, wide), ("query", index, wide)):
         assert run(*command, "-o", out, "--overwrite", "-q") == (0, "", "")
@@ -491,7 +495,7 @@ def test_files_that_cannot_be_used(fails: Callable[..., str], tmp_path: Path) ->
 
     good = write(tmp_path / "good.parquet", planted(64), names("d", 400))
     assert "no such file" in said(tmp_path / "missing.parquet")
-    assert "no column 'hash'; it has id, simhash. Name one with --column" in said(good, "--column", "hash")
+    assert "no column 'hash'; it has id, simhash; pass column=... to name one of them" in said(good, "--column", "hash")
     assert "no column 'url'" in said(good, "--id-column", "url")
     assert "fingerprints are uint64" in said(good, "--column", "id")
     signed = tmp_path / "signed.parquet"
@@ -556,15 +560,15 @@ def test_an_index_that_cannot_be_used(fails: Callable[..., str], run: Run, tmp_p
     def asked(*options: object) -> str:
         return fails("query", *options)
 
-    assert "radius 5 is outside 0 to 3, this index's" in asked(index, path, "--radius", 5)
-    assert "ask for one at least" in asked(index, path, "--nearest", 0)
-    assert "one of the two" in asked(index) and "one of the two" in asked(index, path, "--fingerprint", "0x1")
+    assert "radius must be between 0 and 3, got 5; that is the index's radius" in asked(index, path, "--radius", 5)
+    assert "nearest must be >= 1, got 0" in asked(index, path, "--nearest", 0)
+    assert "give one of the two" in asked(index) and "give one of the two" in asked(index, path, "--fingerprint", "0x1")
     assert "hexadecimal" in asked(index, "--fingerprint", "12345")
     for option in ("--column", "--id-column"):
-        assert "leave them out with --fingerprint" in asked(index, "--fingerprint", "0x1", option, "other")
+        assert "say how files are read" in asked(index, "--fingerprint", "0x1", option, "other")
     wide = write(tmp_path / "wide.parquet", planted(128), names("d", 400))
     assert "fingerprints of 128 bits" in asked(index, wide)
-    assert "is no index" in asked(path, path)
+    assert "is not an index" in asked(path, path)
     assert "no such file" in asked(tmp_path / "missing", path)
     assert str(tmp_path) in asked(tmp_path, path)
     index.write_bytes(index.read_bytes()[:-1])
@@ -572,7 +576,7 @@ def test_an_index_that_cannot_be_used(fails: Callable[..., str], run: Run, tmp_p
 
 
 def test_outputs_are_not_replaced_unasked(fails: Callable[..., str], run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "a.parquet", planted(64), names("d", 400), recipe=SimhashRecipe())
+    path = write(tmp_path / "a.parquet", planted(64), names("d", 400), recipe=Recipe(method=SimHash()))
     out, index, diary = tmp_path / "p.parquet", tmp_path / "i", tmp_path / "diary"
     diary.write_text("dear diary")
     assert run("build", path, "-o", index, "-q")[0] == 0
@@ -621,42 +625,10 @@ def test_from_documents_to_pairs(run: Run, tmp_path: Path, bits: int) -> None:
     status, said, _ = run("pairs", simhashes, "-o", out)
     assert status == 0 and "2 rows whose fingerprint is null" in said
     assert rows_of(out) == [("d0", "d1", 0)]
-    assert recipe_of(pq.read_schema(out), "p") == recipe_of(pq.read_schema(simhashes), "simhashes")
+    assert Recipe.of(pq.read_schema(out), "p") == Recipe.of(pq.read_schema(simhashes), "simhashes")
 
 
 # ------------------------------------------------------------------------------------------------------ small functions
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("0x0", 0),
-        ("0X1f", 31),
-        ("0xFFFFFFFFFFFFFFFF", 2**64 - 1),
-        ("1234567890123456", 0x1234567890123456),
-        ("8f3A0c51d2e4b697", 0x8F3A0C51D2E4B697),
-    ],
-)
-def test_hexadecimal_of_64_bits(text: str, value: int) -> None:
-    assert parse_fingerprint(text, 64) == value
-    assert parse_fingerprint(hexadecimal(np.uint64(value)), 64) == value
-
-
-def test_hexadecimal_of_128_bits() -> None:
-    assert parse_fingerprint("0x1f", 128) == (0, 31)
-    assert parse_fingerprint("000000000000000100000000000000ff", 128) == (1, 255)
-    pair = np.array([2**63, 7], np.uint64)
-    assert parse_fingerprint(hexadecimal(pair), 128) == (2**63, 7)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "0x", "31", "1f", "0x1g", "-0x1", "0x" + "f" * 17, "f" * 17, "f" * 15, "0x1_f", "²"]
-)
-def test_what_is_no_fingerprint(text: str) -> None:
-    with pytest.raises(ParameterError, match="16 hexadecimal digits"):
-        parse_fingerprint(text, 64)
-    with pytest.raises(ParameterError, match="32 hexadecimal digits"):
-        parse_fingerprint(text if text.startswith("0x") and len(text) < 18 else "f" * 16, 128)
 
 
 def test_chunks_are_bounded_and_whole(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from neardup_gpu import Filter, Recipe, minhash, supershingles, theory
+from neardup_gpu import Filter, MinHash, Recipe, theory
 from neardup_gpu.data import Ragged
 from neardup_gpu.kernels import minhash as kernel, pairtables
 
@@ -40,8 +40,8 @@ CASES = [(80, 10), (50, 25), (20, 40), (0, 30), (60, 0), (1, 0)]
 def test_estimate_of_resemblance_is_unbiased(bits, shared, own):
     """1,000 pairs: the bound is 0.104, and its failure probability 1e-9."""
     trials = 1000
-    recipe = Recipe(Filter(16, 8, 1), bits=bits)
-    signatures = minhash(sets_of_resemblance(shared, own, trials, seed=bits + shared), recipe)
+    recipe = Recipe(method=MinHash(bits=bits, filter=Filter(16, 8, 1)))
+    signatures = recipe.method.sketch(sets_of_resemblance(shared, own, trials, seed=bits + shared), seed=recipe.seed)
     estimates = (signatures[::2] == signatures[1::2]).mean(axis=1)
     resemblance = shared / (shared + 2 * own)
     assert abs(estimates.mean() - resemblance) <= hoeffding(trials)
@@ -71,19 +71,21 @@ def test_structured_shingles_are_mixed_first(bits):
     trials = 1000
     start = np.random.default_rng(bits).integers(0, 2**63, trials)
     rows = [np.arange(s + shift, s + shift + 90, dtype=np.uint64) for s in start.tolist() for shift in (0, 10)]
-    recipe = Recipe(Filter(16, 8, 1), bits=bits)
-    signatures = minhash(Ragged.from_rows(rows, np.uint64), recipe)
+    recipe = Recipe(method=MinHash(bits=bits, filter=Filter(16, 8, 1)))
+    signatures = recipe.method.sketch(Ragged.from_rows(rows, np.uint64), seed=recipe.seed)
     assert abs((signatures[::2] == signatures[1::2]).mean() - 80 / 100) <= hoeffding(trials)
 
 
-@pytest.mark.parametrize("feature_bits", [64, 16])
-def test_supershingles_agree_with_the_probability_of_all_their_samples(feature_bits):
+@pytest.mark.parametrize("supershingle_bits", [64, 16])
+def test_supershingles_agree_with_the_probability_of_all_their_samples(supershingle_bits):
     """x**s, and for 16 bits a 2**-16 share of the rest by accident; 4,000 pairs, each with the mean over k."""
     trials, s = 4000, 6
-    recipe = Recipe(Filter(8, s, 1), feature_bits=feature_bits)
-    features = supershingles(minhash(sets_of_resemblance(90, 5, trials, seed=3), recipe), recipe)
+    recipe = Recipe(method=MinHash(supershingle_bits=supershingle_bits, filter=Filter(8, s, 1)))
+    features = recipe.method.keys(
+        recipe.method.sketch(sets_of_resemblance(90, 5, trials, seed=3), seed=recipe.seed), seed=recipe.seed
+    )
     expected = 0.9**s
-    if feature_bits == 16:
+    if supershingle_bits == 16:
         assert int(features.max()) < 2**16
         expected += (1 - expected) / 2**16
     assert abs((features[::2] == features[1::2]).mean() - expected) <= hoeffding(trials)
@@ -94,18 +96,20 @@ def test_supershingles_agree_with_the_probability_of_all_their_samples(feature_b
 def test_the_filter_passes_as_theory_says(filter_, shared, own):
     """P(k, s, r)(x) of 4,000 pairs of resemblance x, passed or not: the bound is 0.052."""
     trials = 4000
-    recipe = Recipe(Filter(*filter_), bits=64)
-    features = supershingles(minhash(sets_of_resemblance(shared, own, trials, seed=5), recipe), recipe)
+    recipe = Recipe(method=MinHash(bits=64, filter=Filter(*filter_)))
+    features = recipe.method.keys(
+        recipe.method.sketch(sets_of_resemblance(shared, own, trials, seed=5), seed=recipe.seed), seed=recipe.seed
+    )
     agreeing = (features[::2] == features[1::2]).sum(axis=1)
     expected = theory.pass_probability(shared / (shared + 2 * own), *filter_)
-    assert abs((agreeing >= recipe.filter.r).mean() - expected) <= hoeffding(trials)
+    assert abs((agreeing >= recipe.method.filter.r).mean() - expected) <= hoeffding(trials)
     present = np.ones(len(features), bool)
-    left, right, *_ = pairtables.cpu(features, present, recipe.filter.r, np.uint64(1 << 63 | 27), 1000, 32)
+    left, right, *_ = pairtables.cpu(features, present, recipe.method.filter.r, np.uint64(1 << 63 | 27), 1000, 32)
     # 3.2e7 pairs in at most 56 tables: false collisions of 64-bit keys have an expectation below 1e-10.
     assert set(zip(left.tolist(), right.tolist(), strict=True)) >= {
-        (2 * i, 2 * i + 1) for i in np.flatnonzero(agreeing >= recipe.filter.r).tolist()
+        (2 * i, 2 * i + 1) for i in np.flatnonzero(agreeing >= recipe.method.filter.r).tolist()
     }
-    assert len(left) == np.count_nonzero(agreeing >= recipe.filter.r)
+    assert len(left) == np.count_nonzero(agreeing >= recipe.method.filter.r)
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Frequencies, SimhashRecipe, dedup, sketch
+from neardup_gpu import Frequencies, Recipe, SimHash, dedup, sketch
 from neardup_gpu.errors import OutputError
 from neardup_gpu.recipe import METADATA_KEY
 from neardup_gpu.store import disk, outputs
@@ -533,7 +533,7 @@ def test_folders_around_an_output_vanish_with_it(tmp_path: Path) -> None:
 def test_frequencies_have_a_name_for_each_name_of_simhashes(tmp_path: Path) -> None:
     table = pa.table({"id": ["a", "b"], "text": ["one two three", "four five six"]})
     for name in ("s.parquet", "s.pq", "s", "s.b.pq"):
-        found = sketch(table, tmp_path / name, id_column="id", recipe=SimhashRecipe(weighting="tfidf"))
+        found = sketch(table, tmp_path / name, id_column="id", recipe=Recipe(method=SimHash(weighting="tfidf")))
         assert Frequencies.load(found["frequencies"]).digest == found["recipe"]["frequencies"]
     assert len(os.listdir(tmp_path)) == 8
     assert (tmp_path / "s.frequencies.parquet").exists() and (tmp_path / "s.frequencies.pq").exists()

@@ -224,7 +224,7 @@ def test_half_a_billion_documents_are_sorted_in_one_pass(monkeypatch):
     runtime = SimpleNamespace(memGetInfo=lambda: (54_500_000_000, 80_000_000_000))
     cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime), get_default_memory_pool=lambda: pool)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr(pairtables, "simulated", lambda: False)
+    monkeypatch.setattr(launch, "simulated", lambda: False)
     assert launch.most_rows(pairtables._ROW_BYTES) > 500_000_000
     pool.get_limit = lambda: 40_000_000_000
     assert launch.most_rows(pairtables._ROW_BYTES) == 15_500_000_000 // 2 // 44

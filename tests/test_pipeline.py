@@ -13,9 +13,16 @@ from versions import WORDS, corpus, families
 from witnesses import greedy, jaccard, shingle_set, token_strings
 
 import neardup_gpu
-from neardup_gpu import Pairs, Recipe, Result, dedup, find_pairs, report, sketch, theory
-from neardup_gpu.errors import InputError, NeardupError, OutputError, ParameterError, RecipeMismatchError
-from neardup_gpu.recipe import METADATA_KEY, recipe_of
+from neardup_gpu import Engine, MinHash, Pairs, Recipe, Result, dedup, pairs, report, sketch, theory
+from neardup_gpu.definitions import METADATA_KEY
+from neardup_gpu.errors import (
+    ArgumentTypeError,
+    InputError,
+    NeardupError,
+    OutputError,
+    ParameterError,
+    RecipeMismatchError,
+)
 
 
 def decisions(result):
@@ -100,13 +107,13 @@ class TestPromises:
 
     def test_no_pair_is_missed_by_a_filter_that_misses_none(self, table):
         """All pairs at or above the threshold; by the union bound one is missed with probability below 1e-9."""
-        run = dedup(table, id_column="id", filter="64,2,1")
+        run = dedup(table, id_column="id", method=MinHash(filter="64,2,1"))
         first = {}
         for id_, text in zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True):
             first.setdefault(tuple(token_strings(text)), (id_, shingle_set(text)))
         sets = {id_: shingles for tokens, (id_, shingles) in first.items() if tokens}
         expected = {(a, b) for a, b in itertools.combinations(sets, 2) if jaccard(sets[a], sets[b]) >= 0.8}
-        assert len(expected) * theory.miss_probability(0.8, *run.recipe.filter) < 1e-9
+        assert len(expected) * theory.miss_probability(0.8, *run.recipe.method.filter) < 1e-9
         found = {(p["id_a"], p["id_b"]) for p in run.pairs.to_pylist() if p["id_b"] in sets}
         assert found == expected
         assert run.report["counts"]["verified_pairs"] == len(expected) > 30
@@ -115,7 +122,7 @@ class TestPromises:
     def test_a_resemblance_equal_to_the_threshold_is_enough(self, tenths):
         """10 shingles, of which the shorter text has some: 0.3 is 3 / 10, and nothing is lost in between."""
         texts = [" ".join(WORDS[:14]), " ".join(WORDS[: 4 + tenths]) + (" ." if tenths == 10 else "")]
-        options = {"filter": "200,1,1", "check": 0}  # misses 1 / 10 with probability 0.9**200 < 1e-9
+        options = {"method": MinHash(filter="200,1,1"), "check": 0}  # misses 1 / 10 with probability 0.9**200 < 1e-9
         for threshold, removed in ((tenths / 10, 1), (math.nextafter(tenths / 10, 2), 0)):
             if threshold <= 1:
                 run = dedup(pa.table({"text": texts}), threshold=threshold, **options)
@@ -153,7 +160,7 @@ class TestPromises:
 
     def test_tables_carry_the_recipe(self, result):
         for artefact in (result.documents, result.pairs):
-            assert recipe_of(artefact.schema, "result") == result.recipe
+            assert Recipe.of(artefact.schema, "result") == result.recipe
         assert METADATA_KEY == b"neardup_gpu"
 
 
@@ -171,17 +178,15 @@ class TestTheSameBits:
         if threads > numba.config.NUMBA_NUM_THREADS:
             pytest.skip("this machine has one processor")
         before = numba.get_num_threads()
-        assert decisions(dedup(table, id_column="id", threads=threads)) == decisions(result)
+        assert decisions(dedup(table, id_column="id", engine=Engine(threads=threads))) == decisions(result)
         assert numba.get_num_threads() == before
 
     def test_where_it_ran(self, table):
-        report = dedup(table, id_column="id", backend="cpu").report
+        report = dedup(table, id_column="id", engine="cpu").report
         assert (report["backend"], report["device"]) == ("cpu", None)
 
     def test_blocks_of_verification(self, table, result, monkeypatch):
-        from neardup_gpu import pipeline
-
-        monkeypatch.setattr(pipeline, "VERIFY_BYTES", 8 * 500)
+        monkeypatch.setattr("neardup_gpu.engine.memory.HOST_BYTES", 8 * 500)
         assert decisions(dedup(table, id_column="id")) == decisions(result)
 
     @pytest.mark.parametrize("parts", [1, 4])
@@ -198,7 +203,7 @@ class TestTheSameBits:
         assert decisions(written) == decisions(result)
         stored = pq.read_table(tmp_path / "out" / "documents.parquet")
         assert stored.to_pylist() == result.documents.to_pylist()
-        assert recipe_of(stored.schema, "") == result.recipe
+        assert Recipe.of(stored.schema, "") == result.recipe
         assert pq.read_table(tmp_path / "out" / "pairs.parquet").to_pylist() == result.pairs.to_pylist()
         kept, expected = pq.read_table(tmp_path / "out" / "kept"), table.filter(result.documents["kept"])
         assert kept.schema == expected.schema
@@ -216,8 +221,8 @@ class TestTheSameBits:
     @pytest.mark.parametrize("filter_", ["2,3,1", "3,2,2"])
     def test_backends(self, filter_):
         small = corpus(families(6, seed=3, lengths=(3, 50, 90)))
-        options = {"id_column": "id", "filter": filter_, "threshold": 0.5}
-        runs = [dedup(small, backend=backend, **options) for backend in ("reference", "cpu")]
+        options = {"id_column": "id", "method": MinHash(filter=filter_), "threshold": 0.5}
+        runs = [dedup(small, engine=backend, **options) for backend in ("reference", "cpu")]
         assert decisions(runs[0]) == decisions(runs[1])
         assert [run.report["backend"] for run in runs] == ["reference", "cpu"]
         assert runs[0].report["counts"] == runs[1].report["counts"]
@@ -264,17 +269,17 @@ def test_keep_rules(table, keep):
 def test_strings_sort_by_their_bytes():
     text = " ".join(WORDS[:60])
     table = pa.table({"id": [0, 1, 2, 3], "text": [text] * 4, "name": ["é", "z", "Z", "\U00010000"]})
-    assert dedup(table, id_column="id", keep="name").kept.to_pylist() == [2]
-    assert dedup(table, id_column="id", keep="name:desc").kept.to_pylist() == [3]
+    assert dedup(table, id_column="id", keep="name").kept["id"].to_pylist() == [2]
+    assert dedup(table, id_column="id", keep="name:desc").kept["id"].to_pylist() == [3]
     coded = table.set_column(2, "name", table["name"].dictionary_encode())
-    assert dedup(coded, id_column="id", keep="name:desc").kept.to_pylist() == [3]
+    assert dedup(coded, id_column="id", keep="name:desc").kept["id"].to_pylist() == [3]
 
 
 @pytest.mark.parametrize("value", [True, b"bytes", pa.scalar(2**63, pa.uint64()), pa.scalar(3, pa.timestamp("s"))])
 def test_other_columns_have_an_order(value):
     text = " ".join(WORDS[:60])
     table = pa.table({"text": [text] * 2, "rank": pa.array([None, value])})
-    assert dedup(table, keep="rank").kept.to_pylist() == [1]
+    assert dedup(table, keep="rank").kept["id"].to_pylist() == [1]
 
 
 def test_components():
@@ -282,9 +287,9 @@ def test_components():
     words = [f"w{i}" for i in range(140)]
     texts = [" ".join(words[i : i + 100]) for i in (0, 8, 16)]  # neighbours 88 of 104 shingles, ends 80 of 112
     table = pa.table({"id": ["a", "b", "c"], "text": texts})
-    chain = dedup(table, id_column="id", cluster="greedy", recall=0.999)
+    chain = dedup(table, id_column="id", cluster="greedy", method=MinHash(recall=0.999))
     assert [row["kept"] for row in chain.documents.to_pylist()] == [True, False, True]
-    whole = dedup(table, id_column="id", cluster="components", recall=0.999)
+    whole = dedup(table, id_column="id", cluster="components", method=MinHash(recall=0.999))
     assert whole.documents.to_pylist() == [
         {"id": "a", "kept": True, "duplicate_of": None, "resemblance": None, "group": "a"},
         {"id": "b", "kept": False, "duplicate_of": "a", "resemblance": 88 / 104, "group": "a"},
@@ -435,14 +440,13 @@ class TestInput:
             ({"text_columns": "score"}, InputError, "column 'score' holds double"),
             ({"keep": "missing"}, InputError, "no column 'missing'"),
             ({"keep": "missing:desc"}, InputError, "no column 'missing'"),
-            ({"keep": "list"}, InputError, "--keep list: column 'list' of type list<.*> has no order"),
-            ({"threshold": 1.5}, ParameterError, r"threshold 1.5 is outside"),
-            ({"filter": "6,x"}, ParameterError, "6,x"),
+            ({"keep": "list"}, InputError, "keep list: column 'list' of type list<.*> has no order"),
+            ({"threshold": 1.5}, ParameterError, r"threshold must be .*got 1.5"),
+            ({"recipe": 5}, ArgumentTypeError, "recipe: 5; give a Recipe"),
             ({"cluster": "mean"}, ParameterError, "cluster 'mean'"),
-            ({"backend": "tpu"}, ParameterError, "backend 'tpu' is not one of reference, cpu, gpu"),
-            ({"threads": 0}, ParameterError, "threads 0"),
-            ({"threads": 10_000}, ParameterError, "threads 10000"),
-            ({"check": -1}, ParameterError, "check -1"),
+            ({"engine": "tpu"}, ParameterError, "engine 'tpu' is not one of auto, reference, cpu, gpu"),
+            ({"engine": Engine(threads=10_000)}, ParameterError, "threads must be .*got 10000"),
+            ({"check": -1}, ParameterError, "check must be >= 0, got -1"),
         ],
     )
     def test_what_cannot_be(self, table, options, error, message, tmp_path):
@@ -516,7 +520,7 @@ class TestOutput:
         out = tmp_path / "out"
         out.mkdir()  # an empty folder is free
         dedup(table, id_column="id", output=out)
-        with pytest.raises(OutputError, match="exists already; name another output or add --overwrite"):
+        with pytest.raises(OutputError, match="exists already; name another output"):
             dedup(table, id_column="id", output=out)
         dedup(table.slice(0, 5), id_column="id", output=out, overwrite=True)
         assert len(pq.read_table(out / "documents.parquet")) == 5
@@ -553,14 +557,14 @@ class TestGiantBuckets:
         texts = [" ".join([*words, f"page{i}"]) for i in range(num)]
         run = dedup(pa.table({"text": texts}), check=20)
         counts, limits, recipe = run.report["counts"], run.report["limits"], run.recipe
-        most = recipe.filter.tables * recipe.bucket_probe * num
+        most = recipe.method.filter.tables * recipe.method.bucket_probe * num
         assert counts["representatives"] == num
         assert num - 1 <= counts["candidate_pairs"] <= most < num * (num - 1) // 2
         assert limits["large_buckets"] > 0
         # Every pair of a large bucket was compared or is counted: no bucket is larger than all pages.
         assert 0 < limits["uncompared_pairs"] <= limits["large_buckets"] * num * (num - 1) // 2
         # Page 0 is among every page's candidates, unless the filter misses it, as it does one in 1e15.
-        assert theory.miss_probability(396 / 398, *recipe.filter) * num < 1e-9
+        assert theory.miss_probability(396 / 398, *recipe.method.filter) * num < 1e-9
         assert (counts["kept"], counts["removed_near"]) == (1, num - 1)
         assert run.documents["duplicate_of"].to_pylist()[1:] == [0] * (num - 1)
         sampled = run.report["recall"]["sampled"]
@@ -570,7 +574,7 @@ class TestGiantBuckets:
 
     def test_what_the_limit_leaves_out_is_counted_exactly(self):
         texts = [" ".join([*WORDS[:100], f"page{i}"]) for i in range(30)]
-        recipe = Recipe.choose(0.8, filter=(1, 1, 1), bucket_limit=10, bucket_probe=4)
+        recipe = Recipe(threshold=0.8, method=MinHash(filter=(1, 1, 1), bucket_limit=10, bucket_probe=4))
         run = dedup(pa.table({"text": texts}), recipe=recipe, check=0)
         # One feature of one sample: nearly all pages in one bucket, from which 4 rows are compared with all.
         limits, counts = run.report["limits"], run.report["counts"]
@@ -581,7 +585,7 @@ class TestGiantBuckets:
 
 class TestCheckOfRecall:
     def test_a_filter_that_finds_all(self, table):
-        run = dedup(table, id_column="id", filter="64,1,1", threshold=0.8, check=10_000)
+        run = dedup(table, id_column="id", threshold=0.8, check=10_000, method=MinHash(filter="64,1,1"))
         sampled = run.report["recall"]["sampled"]
         verified = run.report["counts"]["verified_pairs"]
         assert sampled["documents"] == run.report["counts"]["representatives"]
@@ -589,7 +593,7 @@ class TestCheckOfRecall:
 
     def test_a_filter_that_finds_little(self, table):
         """Over all documents the check is no sample: it counts the share of each one's pairs that were found."""
-        run = dedup(table, id_column="id", filter="1,20,1", check=10_000)
+        run = dedup(table, id_column="id", check=10_000, method=MinHash(filter="1,20,1"))
         texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
         first = {}
         for i, text in texts.items():
@@ -648,7 +652,7 @@ class TestSketches:
     def test_round_trip(self, table, result, tmp_path):
         counts = sketch(table, tmp_path / "s.parquet", id_column="id")
         assert counts["documents"] == len(table)
-        found = find_pairs(tmp_path / "s.parquet", tmp_path / "p.parquet")
+        found = pairs(tmp_path / "s.parquet", tmp_path / "p.parquet")
         assert pq.read_table(tmp_path / "p.parquet").to_pylist() == found.to_pylist()
         assert (
             found.num_rows
@@ -663,7 +667,7 @@ class TestSketches:
             if pair["resemblance"] == 1:
                 assert estimate["estimate"] == 1
         # Each estimate is the mean of `samples` values; the union bound over the pairs makes the failure 1e-9 in all.
-        bound = theory.hoeffding(result.recipe.filter.samples, 1e-9 / len(result.pairs))
+        bound = theory.hoeffding(result.recipe.method.filter.samples, 1e-9 / len(result.pairs))
         assert all(
             abs(estimates[p["id_a"], p["id_b"]]["estimate"] - p["resemblance"]) <= bound
             for p in result.pairs.to_pylist()
@@ -674,44 +678,44 @@ class TestSketches:
         sketch(table, tmp_path / "all.parquet", id_column="id")
         sketch(table.slice(0, half), tmp_path / "a.parquet", id_column="id")
         sketch(table.slice(half), tmp_path / "b.parquet", id_column="id")
-        together = find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
-        assert together.to_pylist() == find_pairs(tmp_path / "all.parquet").to_pylist()
+        together = pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+        assert together.to_pylist() == pairs(tmp_path / "all.parquet").to_pylist()
 
     def test_threshold_and_r(self, table, tmp_path):
-        sketch(table, tmp_path / "s.parquet", id_column="id", filter="6,5,2")
-        every = find_pairs(tmp_path / "s.parquet")
-        high = find_pairs(tmp_path / "s.parquet", threshold=0.9)
+        sketch(table, tmp_path / "s.parquet", id_column="id", method=MinHash(filter="6,5,2"))
+        every = pairs(tmp_path / "s.parquet")
+        high = pairs(tmp_path / "s.parquet", threshold=0.9)
         assert high.to_pylist() == [p for p in every.to_pylist() if p["estimate"] >= 0.9]
-        strict = find_pairs(tmp_path / "s.parquet", r=5)
+        strict = pairs(tmp_path / "s.parquet", r=5)
         assert 0 < len(strict) < len(every)
         assert {tuple(p.values()) for p in strict.to_pylist()} < {tuple(p.values()) for p in every.to_pylist()}
 
-    @pytest.mark.parametrize("change", [{"seed": 2}, {"w": 4}, {"bits": 64}, {"filter": (3, 4, 1)}])
+    @pytest.mark.parametrize("change", [{"seed": 2}, {"shingle_size": 4}, {"bits": 64}, {"filter": (3, 4, 1)}])
     def test_other_recipes(self, table, tmp_path, change):
-        recipe = Recipe.choose(0.8)
+        recipe = Recipe(threshold=0.8)
         sketch(table.slice(0, 20), tmp_path / "a.parquet", id_column="id", recipe=recipe)
         sketch(table.slice(20, 20), tmp_path / "b.parquet", id_column="id", recipe=recipe.with_(**change))
         with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with .*; sketch it again"):
-            find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+            pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
 
     def test_repeated_ids(self, table, tmp_path):
         for name in ("a.parquet", "b.parquet"):
             sketch(table, tmp_path / name, id_column="id")
         with pytest.raises(InputError, match="is there more than once"):
-            find_pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+            pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
 
     def test_what_is_no_sketch(self, table, tmp_path):
         pq.write_table(table, tmp_path / "t.parquet")
         (tmp_path / "x.parquet").write_bytes(b"PAR1")
         for name, message in (("t", "no column 'num_tokens'"), ("x", "cannot be read"), ("missing", "no such file")):
             with pytest.raises(InputError, match=message):
-                find_pairs(tmp_path / f"{name}.parquet")
+                pairs(tmp_path / f"{name}.parquet")
         with pytest.raises(ParameterError, match="sketches: none given"):
-            find_pairs([])
+            pairs([])
 
     def test_only_empty_documents(self, tmp_path):
         sketch(pa.table({"text": ["", None]}), tmp_path / "s.parquet")
-        assert len(find_pairs(tmp_path / "s.parquet")) == 0
+        assert len(pairs(tmp_path / "s.parquet")) == 0
 
 
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
@@ -719,14 +723,14 @@ def test_the_stages_alone_give_the_pairs_of_the_whole(backend):
     """On documents without exact copies, which `dedup` collapses first."""
     texts = list({" ".join(token_strings(text)): text for text in families(9, seed=4, lengths=(3, 50, 90))}.values())
     table = pa.table({"text": texts})
-    whole = dedup(table, filter="4,3,1", threshold=0.6, backend=backend)
+    whole = dedup(table, threshold=0.6, method=MinHash(filter="4,3,1"), engine=backend)
     recipe = whole.recipe
     options = {"backend": backend}
     shingles = neardup_gpu.shingle(neardup_gpu.tokenize(texts, recipe, **options), recipe, **options)
-    signatures = neardup_gpu.minhash(shingles, recipe, **options)
-    features = neardup_gpu.supershingles(signatures, recipe, **options)
+    signatures = recipe.method.sketch(shingles, seed=recipe.seed, **options)
+    features = recipe.method.keys(signatures, seed=recipe.seed, **options)
     present = shingles.sizes > 0
-    candidates = neardup_gpu.collide(features, recipe, present=present, **options)
+    candidates = recipe.method.collide(features, seed=recipe.seed, present=present, **options)
     verified = neardup_gpu.verify(shingles, candidates.pairs, recipe.threshold, **options)
     keeper = neardup_gpu.keep(len(texts), verified, recipe, **options)
     assert isinstance(verified.pairs, Pairs) and len(verified.pairs)
@@ -738,13 +742,13 @@ def test_the_stages_alone_give_the_pairs_of_the_whole(backend):
 @pytest.mark.parametrize("cluster", ["greedy", "components"])
 def test_pinned_documents_stay_though_others_join_them(cluster):
     pairs = Pairs(np.array([0, 1]), np.array([2, 2]))
-    verified = neardup_gpu.pipeline.Verified(pairs, np.array([0.9, 0.9]))
-    recipe = Recipe.choose(cluster=cluster)
+    verified = neardup_gpu.Verified(pairs, np.array([0.9, 0.9]))
+    recipe = Recipe(cluster=cluster)
     assert neardup_gpu.keep(3, verified, recipe, pinned=np.array([True, True, False])).tolist() == [0, 1, 0]
 
 
 def test_tokenize_takes_lists_arrays_and_chunks():
-    recipe = Recipe.choose()
+    recipe = Recipe()
     texts = ["one two", None, "three"]
     chunked = pa.chunked_array([pa.array(texts[:1]), pa.array(texts[1:])])
     for documents in (texts, pa.array(texts), chunked, pa.array(texts).dictionary_encode()):
@@ -766,7 +770,7 @@ def test_progress_is_reported(table):
 @pytest.mark.parametrize("shingling", ["bag", "circular"])
 @pytest.mark.parametrize("w", [1, 3])
 def test_other_shinglings_verify_by_their_own_sets(table, shingling, w):
-    recipe = Recipe.choose(0.8).with_(shingling=shingling, w=w)
+    recipe = Recipe(threshold=0.8).with_(shingling=shingling, shingle_size=w)
     run = dedup(table, id_column="id", recipe=recipe)
 
     def shingles(text):

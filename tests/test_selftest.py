@@ -8,8 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from neardup_gpu import selftest
-from neardup_gpu.cli import app as cli
+from neardup_gpu import cli, selftest
 from neardup_gpu.engine.backend import Job
 from neardup_gpu.errors import BackendUnavailableError
 from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
@@ -231,7 +230,7 @@ def test_an_unusable_backend(run, monkeypatch):
 
     monkeypatch.setattr("neardup_gpu.engine.backend.resolve", refused)
     status, out, err = run("--backend", "gpu")
-    assert (status, out, err) == (2, "", "neardup: backend 'gpu': there is no NVIDIA driver\n")
+    assert (status, out, err) == (2, "", "neardup: --backend 'gpu': there is no NVIDIA driver\n")
 
 
 @pytest.mark.gpu

@@ -18,10 +18,9 @@ from versions import corpus, families
 from witnesses import greedy, jaccard, shingle_set
 
 import neardup_gpu
-from neardup_gpu import Frequencies, Ragged, Recipe, SimhashRecipe, dedup, find_pairs, shingle, sketch, tokenize
-from neardup_gpu.cli import app as cli
+from neardup_gpu import Frequencies, Ragged, Recipe, Shingles, SimHash, cli, dedup, pairs, shingle, sketch, tokenize
 from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
-from neardup_gpu.recipe import METADATA_KEY, choose_recipe, mix64, recipe_of
+from neardup_gpu.recipe import METADATA_KEY, choose_recipe, mix64
 
 STEP = 0x9E3779B97F4A7C15
 
@@ -70,7 +69,7 @@ def witness(table, recipe, order=None):
     rows = features_of(texts, recipe)
     simhash = simhashes_of(rows, recipe)
     order = [row for row in (range(len(table)) if order is None else order) if simhash[row] is not None]
-    tokens = features_of(texts, SimhashRecipe())
+    tokens = features_of(texts, Recipe(method=SimHash()))
     sets = {row: shingle_set(texts[row] or "") for row in order}
 
     def distance(a, b):
@@ -123,16 +122,16 @@ def check(table, result, order=None):
 
 
 RECIPES = {
-    "usual": SimhashRecipe(),
-    "plain": SimhashRecipe(weighting="tf"),
-    "wide": SimhashRecipe(radius=8, weighting="log"),
-    "shingles": SimhashRecipe(radius=6, features="shingles", shingling="bag", w=2),
-    "tfidf": SimhashRecipe(radius=6, weighting="tfidf"),
-    "long": SimhashRecipe(radius=9, bits=128, weighting="log"),
-    "exact": SimhashRecipe(radius=0),
-    "verified": SimhashRecipe(radius=8, threshold=0.7),
-    "verified tfidf": SimhashRecipe(radius=10, threshold=0.5, weighting="tfidf"),
-    "verified long": SimhashRecipe(radius=12, bits=128, threshold=0.8),
+    "usual": Recipe(method=SimHash()),
+    "plain": Recipe(method=SimHash(weighting="tf")),
+    "wide": Recipe(method=SimHash(radius=8, weighting="log")),
+    "shingles": Recipe(method=SimHash(radius=6, elements="shingles"), shingles=Shingles(2, "bag")),
+    "tfidf": Recipe(method=SimHash(radius=6, weighting="tfidf")),
+    "long": Recipe(method=SimHash(radius=9, bits=128, weighting="log")),
+    "exact": Recipe(method=SimHash(radius=0)),
+    "verified": Recipe(method=SimHash(radius=8), threshold=0.7),
+    "verified tfidf": Recipe(method=SimHash(radius=10, weighting="tfidf"), threshold=0.5),
+    "verified long": Recipe(method=SimHash(radius=12, bits=128), threshold=0.8),
 }
 
 
@@ -157,7 +156,7 @@ class TestDecisions:
     def test_priority(self, table, name, keep):
         result = run(table, RECIPES[name].with_(keep=keep))
         if keep == "longest":
-            sizes = [len(row) for row in features_of(table["text"].to_pylist(), SimhashRecipe())]
+            sizes = [len(row) for row in features_of(table["text"].to_pylist(), Recipe(method=SimHash()))]
             order = sorted(range(len(table)), key=lambda row: (-sizes[row], row))
         else:
             unique = table["unique"].to_pylist()
@@ -216,12 +215,12 @@ class TestDecisions:
         """700 orders of the same words have one simhash: one stays; verified, the limit says how many are compared."""
         words = [" ".join(order) for order in itertools.islice(itertools.permutations("abcdefg"), 700)]
         crowd = pa.table({"id": list(range(700)), "text": words})
-        found = run(crowd, SimhashRecipe(bucket_limit=10, bucket_probe=2))
+        found = run(crowd, Recipe(method=SimHash(bucket_limit=10, bucket_probe=2)))
         assert found.documents["duplicate_of"].to_pylist() == [None, *[0] * 699]
         assert found.documents["distance"].to_pylist() == [None, *[0] * 699]
         assert found.documents["resemblance"].null_count == 700
         assert found.report["limits"]["uncompared_pairs"] == 0
-        verified = run(crowd, SimhashRecipe(bucket_limit=10, bucket_probe=2, threshold=0.9))
+        verified = run(crowd, Recipe(method=SimHash(bucket_limit=10, bucket_probe=2), threshold=0.9))
         assert verified.report["counts"]["kept"] == 700
         limits, tables = verified.report["limits"], verified.report["limits"]["large_buckets"]
         assert tables >= 4
@@ -232,7 +231,7 @@ class TestDecisions:
 class TestFrequencies:
     def test_counted_ones_are_kept_with_the_result(self, table, tmp_path):
         result = run(table, RECIPES["tfidf"], output=tmp_path / "out")
-        rows = features_of(table["text"].to_pylist(), SimhashRecipe())
+        rows = features_of(table["text"].to_pylist(), Recipe(method=SimHash()))
         holders = Counter(f for row in rows for f in set(row))
         frequencies = result.frequencies
         assert dict(zip(frequencies.tokens.tolist(), frequencies.counts.tolist(), strict=True)) == holders
@@ -240,7 +239,7 @@ class TestFrequencies:
         assert frequencies.num_documents == sum(1 for row in rows if row)
         assert result.recipe.frequencies == frequencies.digest
         tokens = tokenize([text or "" for text in table["text"].to_pylist()], result.recipe)
-        assert Frequencies.of(tokens, result.recipe).digest == frequencies.digest
+        assert Frequencies.of(tokens, seed=result.recipe.seed).digest == frequencies.digest
         loaded = Frequencies.load(tmp_path / "out" / "frequencies.parquet")
         assert loaded.digest == frequencies.digest and len(loaded) == len(holders)
         again = run(table, RECIPES["tfidf"], frequencies=tmp_path / "out" / "frequencies.parquet")
@@ -279,16 +278,16 @@ class TestFrequencies:
         with pytest.raises(ParameterError, match="of digest 00"):
             run(table, recipe.with_(frequencies="0" * 32))
         with pytest.raises(ParameterError, match="only simhashes weighted by 'tfidf'"):
-            run(table, SimhashRecipe(), frequencies=frequencies)
+            run(table, Recipe(method=SimHash()), frequencies=frequencies)
         with pytest.raises(ParameterError, match="only simhashes"):
             dedup(table, id_column="id", frequencies=frequencies)
         one = Ragged.from_rows([[1]], np.uint64)
         with pytest.raises(ParameterError, match="needs them"):
-            neardup_gpu.simhash(one, recipe)
+            recipe.method.sketch(one, seed=recipe.seed)
         with pytest.raises(ParameterError, match="only simhashes weighted"):
-            neardup_gpu.simhash(one, SimhashRecipe(), frequencies=frequencies)
+            Recipe(method=SimHash()).method.sketch(one, seed=1, statistics=frequencies)
         with pytest.raises(RecipeMismatchError, match="digest"):
-            neardup_gpu.simhash(one, recipe.with_(frequencies="0" * 32), frequencies=frequencies)
+            recipe.with_(frequencies="0" * 32).method.sketch(one, seed=1, statistics=frequencies)
         changed = pq.read_table(tmp_path / "f.parquet")
         pq.write_table(changed.slice(1), tmp_path / "g.parquet")
         with pytest.raises(InputError, match="has changed"):
@@ -317,7 +316,7 @@ class TestFiles:
             assert stored["simhash"].type == pa.uint64()
         assert stored["simhash"].to_pylist() == words
         assert None in words
-        found = recipe_of(stored.schema, "s")
+        found = Recipe.of(stored.schema, "s")
         assert found.with_(frequencies=None) == recipe
         assert counts["recipe"] == found.describe()
         assert counts["empty"] == words.count(None)
@@ -335,12 +334,12 @@ class TestFiles:
         assert not (tmp_path / "half.frequencies.parquet").exists()
         whole, part = pq.read_table(tmp_path / "all.parquet"), pq.read_table(tmp_path / "half.parquet")
         assert part["simhash"].to_pylist() == whole["simhash"].to_pylist()[half:]
-        mine, theirs = (recipe_of(each.schema, "") for each in (whole, part))
+        mine, theirs = (Recipe.of(each.schema, "") for each in (whole, part))
         mine.check_sketches(theirs, "half")
         with pytest.raises(RecipeMismatchError, match="weighting = log,"):
-            mine.check_sketches(SimhashRecipe(), "other")
+            mine.check_sketches(Recipe(method=SimHash()), "other")
         with pytest.raises(RecipeMismatchError, match="method = minhash"):
-            mine.check_sketches(Recipe.choose(), "other")
+            mine.check_sketches(Recipe(), "other")
 
     def test_nothing_is_half_written(self, table, tmp_path):
         (tmp_path / "s.frequencies.parquet").write_text("mine")
@@ -351,7 +350,7 @@ class TestFiles:
     def test_min_hash_pairs_refuse_them(self, table, tmp_path):
         sketch(table, tmp_path / "s.parquet", id_column="id", method="simhash")
         with pytest.raises(InputError, match="neardup hamming pairs"):
-            find_pairs(tmp_path / "s.parquet")
+            pairs(tmp_path / "s.parquet")
 
 
 class TestRecipes:
@@ -359,14 +358,18 @@ class TestRecipes:
         for recipe in RECIPES.values():
             assert SimhashRecipe.from_json(recipe.to_json()) == recipe
             schema = pa.schema([], {METADATA_KEY: recipe.to_json().encode()})
-            assert recipe_of(schema, "x") == recipe
+            assert Recipe.of(schema, "x") == recipe
         with pytest.raises(RecipeMismatchError, match="method simhash, not minhash"):
-            Recipe.from_json(SimhashRecipe().to_json())
+            Recipe.from_json(Recipe(method=SimHash()).to_json())
 
     def test_shingles_depend_on_w_tokens_do_not(self):
-        SimhashRecipe(w=3).check_sketches(SimhashRecipe(w=5), "x")
+        Recipe(method=SimHash(), shingles=Shingles(3)).check_sketches(
+            Recipe(method=SimHash(), shingles=Shingles(5)), "x"
+        )
         with pytest.raises(RecipeMismatchError, match="w = 5"):
-            SimhashRecipe(w=3, features="shingles").check_sketches(SimhashRecipe(w=5, features="shingles"), "x")
+            Recipe(method=SimHash(elements="shingles"), shingles=Shingles(3)).check_sketches(
+                Recipe(method=SimHash(elements="shingles"), shingles=Shingles(5)), "x"
+            )
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -383,17 +386,17 @@ class TestRecipes:
     )
     def test_impossible_ones(self, change, message):
         with pytest.raises(ParameterError, match=message):
-            SimhashRecipe(**change)
+            Recipe(method=SimHash(), **change)
 
     def test_choice(self):
-        assert choose_recipe("simhash", radius=5, threshold=0.9) == SimhashRecipe(radius=5, threshold=0.9)
-        assert choose_recipe("simhash") == SimhashRecipe()
-        assert choose_recipe() == Recipe.choose()
+        assert choose_recipe("simhash", radius=5, threshold=0.9) == Recipe(method=SimHash(radius=5), threshold=0.9)
+        assert choose_recipe("simhash") == Recipe(method=SimHash())
+        assert choose_recipe() == Recipe()
         for arguments in ({"method": "md5"}, {"radius": 3}, {"method": "simhash", "recall": 0.9}):
             with pytest.raises(ParameterError, match=r"method|radius|recall"):
                 choose_recipe(**arguments)
         with pytest.raises(ParameterError, match="recipe and radius: the recipe holds that"):
-            dedup(corpus(["a"]), recipe=SimhashRecipe(), radius=3)
+            dedup(corpus(["a"]), recipe=Recipe(method=SimHash()), method=SimHash(radius=3))
 
 
 class TestCheckOfRecall:
@@ -402,7 +405,7 @@ class TestCheckOfRecall:
 
     def test_of_all_documents_it_is_the_share_of_pairs_found(self, table):
         """With every document sampled: for each with duplicates the share of its pairs that the radius finds."""
-        recipe = SimhashRecipe(radius=4, threshold=0.5)
+        recipe = Recipe(method=SimHash(radius=4), threshold=0.5)
         sampled = run(table, recipe, check=10_000).report["recall"]["sampled"]
         texts = [text or "" for text in table["text"].to_pylist()]
         by_tokens = dict(zip(map(tuple, features_of(texts, recipe)), texts, strict=True))

@@ -8,14 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
+from neardup_gpu import MinHash, Recipe, SimHash, hamming, sketch_files
+from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import DamagedError, InputError, NeardupError, RecipeMismatchError, ResourceError
-from neardup_gpu.hamming import index as hamming, jobs as hamming_files
+from neardup_gpu.hamming import jobs as hamming_files
 from neardup_gpu.kernels import _launch as launch, hamming_table, pairtables
 from neardup_gpu.kernels._launch import MOST_ROWS, check_rows
-from neardup_gpu.recipe import METADATA_KEY, Recipe, SimhashRecipe
-from neardup_gpu.store import parquet as tables, sketches
+from neardup_gpu.store import parquet as tables
 
-RECIPE = Recipe((3, 2, 1))
+RECIPE = Recipe(method=MinHash(filter=(3, 2, 1)))
 
 
 def documents(first, number):
@@ -58,10 +59,10 @@ WRONG = {
     "a sample that is null": ("signature", pa.array([[1, 2, 3, 4, 5, None]] * 8 + [None], pa.list_(pa.uint32(), 6))),
     "no signature where there are tokens": ("signature", pa.nulls(9, pa.list_(pa.uint32(), 6))),
     "a signature where there are no tokens": ("signature", lists(np.zeros(54, np.uint32), 6)),
-    "2 features instead of 3": ("features", lists(np.zeros(18, np.uint64), 2, LAST)),
-    "features as text": ("features", pa.array(["x"] * 9)),
-    "one word of a fingerprint": ("fingerprint", pa.array(np.zeros(9, np.uint64))),
-    "a fingerprint that is null": ("fingerprint", lists(np.zeros(18, np.uint64), 2, LAST)),
+    "2 supershingles instead of 3": ("supershingles", lists(np.zeros(18, np.uint64), 2, LAST)),
+    "supershingles as text": ("supershingles", pa.array(["x"] * 9)),
+    "one word of a document hash": ("document_hash", pa.array(np.zeros(9, np.uint64))),
+    "a document hash that is null": ("document_hash", lists(np.zeros(18, np.uint64), 2, LAST)),
     "fewer tokens than none": ("num_tokens", pa.array([-1] * 8 + [0])),
     "tokens that are null": ("num_tokens", pa.array([None] * 8 + [0], pa.int64())),
     "tokens of 32 bits": ("num_tokens", pa.array([1] * 8 + [0], pa.int32())),
@@ -76,7 +77,7 @@ def test_columns_that_do_not_fit_the_recipe(sketched, wrong):
     column, array = WRONG[wrong]
     rewritten(sketched, column, array)
     with pytest.raises(DamagedError, match=r"s\.parquet: .*; sketch it again") as error:
-        nd.find_pairs(sketched)
+        nd.pairs(sketched)
     assert "\n" not in str(error.value)
 
 
@@ -86,32 +87,32 @@ def test_columns_that_do_not_fit_the_recipe(sketched, wrong):
 def test_an_edited_recipe_that_the_columns_do_not_fit(sketched, edit):
     rewritten(sketched, edit=edit)
     with pytest.raises((DamagedError, RecipeMismatchError), match=r"s\.parquet: "):
-        nd.find_pairs(sketched)
+        nd.pairs(sketched)
 
 
-def test_features_of_more_bits_than_the_recipe_s(sketched):
-    rewritten(sketched, edit=('"feature_bits": 64', '"feature_bits": 16'))
+def test_supershingles_of_more_bits_than_the_recipe_s(sketched):
+    rewritten(sketched, edit=('"supershingle_bits": 64', '"supershingle_bits": 16'))
     with pytest.raises(DamagedError, match="more than the 16 bits of its recipe"):
-        nd.find_pairs(sketched)
+        nd.pairs(sketched)
 
 
 def test_a_file_that_another_program_rewrote_is_read(sketched):
     """Whatever it called the values of lists, and with columns of its own."""
-    expected = nd.find_pairs(sketched)
+    expected = nd.pairs(sketched)
     table = pq.read_table(sketched)
     kind = pa.list_(pa.field("of_its_own", pa.uint32()), 6)
     again = table.set_column(table.column_names.index("signature"), "signature", table["signature"].cast(kind))
     again = again.append_column("note", pa.array(["x"] * 9)).select(again.column_names[::-1])
     pq.write_table(again.replace_schema_metadata(table.schema.metadata), sketched, use_compliant_nested_type=False)
-    assert nd.find_pairs(sketched).equals(expected)
+    assert nd.pairs(sketched).equals(expected)
     nd.sketch(documents(100, 3), sketched.with_name("t.parquet"), id_column="id", recipe=RECIPE)
-    assert len(nd.find_pairs([sketched, sketched.with_name("t.parquet")])) == len(expected) + 1
+    assert len(nd.pairs([sketched, sketched.with_name("t.parquet")])) == len(expected) + 1
 
 
 @pytest.mark.parametrize("bits", [64, 128])
 def test_simhashes_of_other_bits_than_their_recipe_s(tmp_path, bits):
     path = tmp_path / "h.parquet"
-    nd.sketch(documents(0, 9), path, id_column="id", recipe=SimhashRecipe(bits=bits))
+    nd.sketch(documents(0, 9), path, id_column="id", recipe=Recipe(method=SimHash(bits=bits)))
     rewritten(path, edit=(f'"bits": {bits}', f'"bits": {192 - bits}'))
     with pytest.raises(DamagedError, match=r"column 'simhash' is .*, its recipe makes .*; sketch it again"):
         hamming_files.pairs(path, tmp_path / "p.parquet")
@@ -122,13 +123,13 @@ def test_the_order_of_files_and_repeats_of_them_change_no_byte(tmp_path, monkeyp
     for name, first in (("a", 0), ("b", 5), ("c", 9)):
         table = documents(first, 5).slice(0, 4 if name == "b" else 5)
         nd.sketch(table, f"{name}.parquet", id_column="id", recipe=RECIPE)
-        nd.sketch(table, f"{name}.h.parquet", id_column="id", recipe=SimhashRecipe())
+        nd.sketch(table, f"{name}.h.parquet", id_column="id", recipe=Recipe(method=SimHash()))
     os.link("a.parquet", "z.parquet")
     (tmp_path / "link.parquet").symlink_to("b.parquet")
-    for suffix, run in (("parquet", nd.find_pairs), ("h.parquet", hamming_files.pairs)):
+    for suffix, run in (("parquet", nd.pairs), ("h.parquet", hamming_files.pairs)):
         a, b, c = (f"{name}.{suffix}" for name in "abc")
         orders = [[a, b, c], [c, b, a], [b, str(tmp_path / c), f"./{a}", a], [a, b, c, c, str(tmp_path / b)]]
-        if run is nd.find_pairs:
+        if run is nd.pairs:
             orders.append([c, "z.parquet", "link.parquet", b, a])
         found = []
         for number, order in enumerate(orders):
@@ -140,7 +141,7 @@ def test_the_order_of_files_and_repeats_of_them_change_no_byte(tmp_path, monkeyp
 
 def test_an_index_does_not_depend_on_the_order_of_its_files(tmp_path):
     for name, first in (("a", 0), ("b", 5)):
-        nd.sketch(documents(first, 5), tmp_path / f"{name}.parquet", id_column="id", recipe=SimhashRecipe())
+        nd.sketch(documents(first, 5), tmp_path / f"{name}.parquet", id_column="id", recipe=Recipe(method=SimHash()))
     for number, order in enumerate(["ab", "ba", "bab"]):
         hamming_files.build([tmp_path / f"{name}.parquet" for name in order], tmp_path / f"{number}.index")
     assert len({(tmp_path / f"{number}.index").read_bytes() for number in range(3)}) == 1
@@ -150,19 +151,19 @@ def test_repeated_ids_name_the_files(sketched):
     other = sketched.with_name("t.parquet")
     nd.sketch(documents(4, 5), other, id_column="id", recipe=RECIPE)
     with pytest.raises(InputError, match=r"s\.parquet and .*t\.parquet: id 'd4' is there more than once"):
-        nd.find_pairs([other, sketched])
+        nd.pairs([other, sketched])
 
 
 @pytest.mark.parametrize("kind", ["sketches", "simhashes"])
 def test_a_flipped_bit_anywhere_in_parquet_is_damage(tmp_path, kind):
     """But in the marker, whose loss says that there are no checksums: then the answer is the right one."""
     path = tmp_path / "s.parquet"
-    recipe = RECIPE if kind == "sketches" else SimhashRecipe()
+    recipe = RECIPE if kind == "sketches" else Recipe(method=SimHash())
     nd.sketch(documents(0, 9), path, id_column="id", recipe=recipe)
 
     def answer():
         if kind == "sketches":
-            return nd.find_pairs(path).to_pylist()
+            return nd.pairs(path).to_pylist()
         (tmp_path / "p.parquet").unlink(missing_ok=True)
         hamming_files.pairs(path, tmp_path / "p.parquet")
         return pq.read_table(tmp_path / "p.parquet").to_pylist()
@@ -208,9 +209,9 @@ class TestRows:
             check_rows(MOST_ROWS + 1, "documents")
 
     def test_documents(self):
-        for recipe in (Recipe.choose(), SimhashRecipe()):
+        for recipe in (Recipe(), Recipe(method=SimHash())):
             with pytest.raises(ResourceError, match="documents: 4,294,967,295 rows"):
-                nd.collide(self.WIDE if recipe.method == "minhash" else self.MANY, recipe)
+                recipe.method.collide(self.WIDE if recipe.method.name == "minhash" else self.MANY, seed=recipe.seed)
         with pytest.raises(ResourceError):
             pairtables.cpu(self.WIDE, None, 2, np.uint64(5), 64, 16)
 
@@ -230,17 +231,17 @@ class TestRows:
 
     def test_files_are_counted_before_they_are_read(self, sketched, monkeypatch):
         monkeypatch.setattr(launch, "MOST_ROWS", 8)
-        monkeypatch.setattr(sketches, "read_table", lambda path: pytest.fail("it was read"))
+        monkeypatch.setattr(sketch_files, "read_table", lambda path: pytest.fail("it was read"))
         with pytest.raises(ResourceError, match="sketches: 9 rows, and there may be 8"):
-            nd.find_pairs(sketched)
+            nd.pairs(sketched)
         path = sketched.with_name("h.parquet")
         monkeypatch.undo()
-        nd.sketch(documents(0, 9), path, id_column="id", recipe=SimhashRecipe())
+        nd.sketch(documents(0, 9), path, id_column="id", recipe=Recipe(method=SimHash()))
         monkeypatch.setattr(launch, "MOST_ROWS", 8)
         with pytest.raises(ResourceError, match="fingerprints: 9 rows"):
             hamming_files.pairs(path, sketched.with_name("p.parquet"))
         pq.write_table(documents(0, 9), sketched.with_name("d.parquet"))
-        monkeypatch.setattr("neardup_gpu.pipeline._tokenize", lambda *_: pytest.fail("it was read"))
+        monkeypatch.setattr("neardup_gpu.sketching.count_tokens", lambda *_: pytest.fail("it was read"))
         for given in (documents(0, 9), sketched.with_name("d.parquet")):
             with pytest.raises(ResourceError, match="documents: 9 rows"):
                 nd.dedup(given, id_column="id")

@@ -38,7 +38,7 @@ def test_the_file_vanishes(tmp_path):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(OutputError, match=r"missing: No such file or directory; name another folder with --temp-dir"):
+    with pytest.raises(OutputError, match=r"missing: No such file or directory; name another folder with temp_dir=..."):
         Spool(tmp_path / "missing")
 
 
@@ -48,7 +48,7 @@ def test_a_full_disk(tmp_path):
     with Spool(tmp_path) as spool:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
         try:
-            with pytest.raises(OutputError, match=r"File too large; name a larger disk with --temp-dir"):
+            with pytest.raises(OutputError, match=r"File too large; name a larger disk with temp_dir=..."):
                 spool.append(Ragged.from_rows([np.arange(1000)], np.uint64))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -67,7 +67,7 @@ def test_a_disk_that_fails_when_read(tmp_path, monkeypatch):
 
         spool._file.close()
         monkeypatch.setattr(spool, "_file", Failing())
-        with pytest.raises(OutputError, match=r"Input/output error; name another disk with --temp-dir"):
+        with pytest.raises(OutputError, match=r"Input/output error; name another disk with temp_dir=..."):
             spool.gather(np.array([0]))
 
 

@@ -19,7 +19,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 
 def num_kept(**options):
-    return sum(nd.dedup(TABLE, backend="cpu", **options).documents["kept"].to_pylist())
+    return sum(nd.dedup(TABLE, engine="cpu", **options).documents["kept"].to_pylist())
 
 
 def in_a_fork(run):
@@ -171,12 +171,12 @@ for call in calls:
 
 def test_a_stream_that_starts_a_job_is_refused():
     def batches():
-        nd.dedup(TABLE, backend="cpu")
+        nd.dedup(TABLE, engine="cpu")
         yield from TABLE.to_batches()
 
     stream = pa.RecordBatchReader.from_batches(TABLE.schema, batches())
     with pytest.raises(ResourceError, match="has started another job, which would wait for the first one for ever"):
-        nd.dedup(stream, backend="cpu")
+        nd.dedup(stream, engine="cpu")
     assert num_kept() == 40
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -15,6 +16,8 @@ from ..printable import encodable, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType, RenderResult
+
+    from .options import Output
 
 
 class Place(NamedTuple):
@@ -53,6 +56,13 @@ def stdout() -> Place:
     console = _console(sys.stdout)
     colour = console.color_system is not None and not console.no_color
     return Place(max(40, min(100, console.width)), colour, not console.options.ascii_only)
+
+
+def help_width() -> int:
+    """Characters in a line of help: at least 40, for words to fit in; 80 but on a terminal."""
+    if not _is_terminal(sys.stdout):
+        return 80
+    return max(40, min(100, shutil.get_terminal_size().columns))
 
 
 class _Lines:
@@ -108,6 +118,34 @@ def _json(character: str) -> str:
 
 def _plain(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown: Output, following: str) -> None:
+    """What a command has written, on stdout.
+
+    Parameters
+    ----------
+    found : dict
+        Counts and timings.
+    rows : list of (label, text), or None
+        What is said of them: each count, unless given.
+    shown : Output
+        How it is printed, and the output.
+    following : str
+        The command to go on with.
+    """
+    output = shown.output
+    if shown.json:
+        say_json({**found, "output": output})
+    elif not shown.quiet:
+        from ..report import row, size, times
+
+        if rows is None:
+            numbers = {name.replace("_", " "): value for name, value in found.items() if isinstance(value, int)}
+            rows = [(name, size(value) if name == "text bytes" else f"{value:,}") for name, value in numbers.items()]
+        timed = times(found["timings"], None, found.get("text_bytes")) if "timings" in found else []
+        every = (*rows, *timed, ("written", str(output)), ("next", following))
+        say(*(row(label, text, 12) for label, text in every))
 
 
 def note(message: str) -> None:

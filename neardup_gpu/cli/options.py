@@ -1,192 +1,228 @@
-"""Options that several commands share."""
+"""Flags from settings: one for each field of the dataclasses that the library takes, and what several commands share.
+
+A command names in its signature which settings it takes, and is called with what was given of them:
+
+    ReadingFlags: Any = flags(DOCUMENTS, Reading)
+
+    def command(*inputs: Inputs, reading: ReadingFlags = None):
+        documents = open_documents(inputs, **given(reading))
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
 
-import typer
+from cyclopts import Group, Parameter
 
-DOCUMENTS, MATCHING, DECIDING, OUTPUT, RUNNING = (
-    "Documents",
-    "What counts as a near-duplicate",
-    "Who is kept",
-    "Output",
-    "Running",
+from ..documents.reading_options import Reading
+from ..engine.settings import Engine
+from ..errors import ParameterError
+from ..settings import setting
+
+if TYPE_CHECKING:
+    from cyclopts import Token
+
+DOCUMENTS, FINGERPRINTS, MATCHING, DECIDING, TABLES, OUTPUT, RUNNING = (
+    Group(title, sort_key=place)
+    for place, title in enumerate(
+        (
+            "Documents",
+            "Fingerprints",
+            "What counts as a near-duplicate",
+            "Who is kept",
+            "Tables",
+            "Output",
+            "Running",
+        )
+    )
 )
 
+PLAIN = Parameter(
+    negative=(),  # no --no-html beside --html
+    allow_repeating=True,  # the last one counts
+    json_dict=False,
+    json_list=False,
+)
+
+# ----------------------------------------------------------------------------------------------------- from a dataclass
+
+
+class Given:
+    """What was given of some settings by flags, which the fields of a class of `flags` hold; None where nothing was."""
+
+    FLAGS: ClassVar[dict[str, str]] = {}
+    """The flag of each field, which is a parameter of the library."""
+
+
+def flags(heading: Group, *settings: type) -> Any:
+    """A dataclass of flags for these dataclasses of settings, to annotate a parameter of a command with.
+
+    Its fields are those of all of them, all optional. Where several have a field, the flag says what each makes of it.
+
+    Parameters
+    ----------
+    heading : Group
+        Under which the help lists the flags.
+    *settings : type
+        Dataclasses whose fields were made by `setting`. A field whose flag is "" has none.
+
+    Returns
+    -------
+    type
+        The dataclass, annotated so that cyclopts takes its fields as flags.
+    """
+    hints = {each: get_type_hints(each) for each in settings}
+    fields: dict[str, list[tuple[type, dataclasses.Field[Any]]]] = {}
+    for each in settings:
+        for field in dataclasses.fields(each):
+            if field.metadata["flag"] != "":
+                fields.setdefault(field.name, []).append((each, field))
+    made: list[tuple[str, Any, Any]] = []
+    names: dict[str, str] = {}
+    for name, owners in fields.items():
+        owner, field = owners[0]
+        kind, converter = _kind(hints[owner][name])
+        words = (field.metadata.get("flag") or f"--{name.replace('_', '-')}").split()
+        names[name] = words[0]
+        parameter = Parameter(
+            name=words,
+            allow_leading_hyphen=True,  # of values, such as -1
+            help=" ".join(dict.fromkeys(each.metadata["help"] for _, each in owners)),
+            metavar=field.metadata.get("metavar"),
+            show_default=_default(owners),
+            converter=converter,
+            group=heading,
+        )
+        made.append((name, Annotated[kind | None, PLAIN, parameter], dataclasses.field(default=None)))
+    namespace = {"FLAGS": names, "__module__": __name__}
+    gathered = dataclasses.make_dataclass("Flags", made, bases=(Given,), kw_only=True, namespace=namespace)
+    return Annotated[gathered, Parameter(name="*", group=heading)]
+
+
+def _kind(hint: Any) -> tuple[Any, Any]:
+    """The type of a flag for a field of this type, and what converts its words."""
+    kinds = get_args(hint) or (hint,)
+    if bool in kinds:
+        return bool, None
+    if any(get_args(kind) for kind in kinds):  # a sequence
+        return list[str], _texts
+    if str in kinds or Any in kinds:
+        return str, text
+    return (float, _number) if float in kinds else (int, _whole)
+
+
+def text(_: type, tokens: list[Token]) -> str:
+    """A word as it is; cyclopts would read "none" as no word."""
+    return tokens[-1].value
+
+
+def _texts(_: type, tokens: list[Token]) -> list[str]:
+    return [token.value for token in tokens]
+
+
+def _whole(_: type, tokens: list[Token]) -> int:
+    try:
+        return int(tokens[-1].value)
+    except ValueError:
+        raise ValueError(f"{tokens[-1].value!r} is not a whole number") from None
+
+
+def _number(_: type, tokens: list[Token]) -> float:
+    try:
+        return float(tokens[-1].value)
+    except ValueError:
+        raise ValueError(f"{tokens[-1].value!r} is not a number") from None
+
+
+def _default(owners: list[tuple[type, dataclasses.Field[Any]]]) -> Any:
+    """What the help says of the default; False where there is nothing to say."""
+    shown = {}
+    for owner, field in owners:
+        default = "" if field.default is None or isinstance(field.default, bool) else field.default
+        shown[owner.__name__] = str(field.metadata.get("shown") or default)
+    if len(set(shown.values())) > 1:
+        return ", ".join(f"{default} by {name.lower()}" for name, default in shown.items() if default)
+    return next(iter(shown.values())) or False
+
+
+def given(*values: Given | None) -> dict[str, Any]:
+    """What was given by flags, by the names of the fields."""
+    fields: dict[str, Any] = {}
+    for each in values:
+        fields |= {} if each is None else vars(each)
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def one_or_all(inputs: tuple[str, ...]) -> str | list[str]:
+    """Inputs as the library takes them: a single one is named in no list."""
+    return inputs[0] if len(inputs) == 1 else list(inputs)
+
+
+def refuse_others(what: str, chosen: str, settings: dict[str, tuple[type, ...]], values: Given | None) -> None:
+    """Refuse what was given by flags that others of the merged settings have, but not the chosen ones.
+
+    Parameters
+    ----------
+    what : str
+        The flag that chooses, such as "--method".
+    chosen : str
+        What it chose.
+    settings : dict
+        The merged dataclasses, by what the flag chooses.
+    values : Given or None
+        What was given of them.
+    """
+    names = {word: {f.name for kind in kinds for f in dataclasses.fields(kind)} for word, kinds in settings.items()}
+    for name in given(values):
+        if values is not None and name not in names[chosen]:
+            others = [word for word, fields in names.items() if name in fields]
+            raise ParameterError(f"{values.FLAGS[name]} is for {what} {' or '.join(others)}; leave it out")
+
+
+# ---------------------------------------------------------------------------------------------- what several have alike
+
+
+def argument(name: str, help: str, *, required: bool = True) -> Parameter:
+    """An argument without a flag: its name in the help, and one sentence."""
+    return Parameter(name=name, help=help, required=required, converter=text, allow_leading_hyphen=False)
+
+
 Inputs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="INPUT",
-        help="Parquet, JSON lines (.gz, .zst), Arrow IPC, a folder of these or of text or HTML files, a glob, a URI.",
-        show_default=False,
-    ),
-]
-TextColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--text-column",
-        metavar="NAME",
-        help="Column of text; several are joined.",
-        show_default="text, else the only one",
-        rich_help_panel=DOCUMENTS,
-    ),
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--id-column",
-        metavar="NAME",
-        help="Column of ids, unique.",
-        show_default="paths of files, else row numbers",
-        rich_help_panel=DOCUMENTS,
-    ),
-]
-Html = Annotated[
-    bool, typer.Option("--html", help="The text is HTML: compare what is visible.", rich_help_panel=DOCUMENTS)
-]
-Glob = Annotated[
-    str | None,
-    typer.Option(
-        "--glob", metavar="PATTERN", help="Which files of a folder to read: '*.py'.", rich_help_panel=DOCUMENTS
-    ),
-]
-OnError = Annotated[
     str,
-    typer.Option(
-        "--on-error",
-        metavar="WHAT",
-        help="At a row that cannot be read: stop, or skip it and list it in skipped.parquet.",
-        rich_help_panel=DOCUMENTS,
+    argument(
+        "INPUT",
+        "Parquet, JSON lines (.gz, .zst), Arrow IPC, a folder of these or of text or HTML files, a glob, a URI.",
     ),
 ]
-MaxDocumentBytes = Annotated[
-    int,
-    typer.Option(
-        "--max-document-bytes",
-        metavar="N",
-        help="Longest line of JSON lines, and longest text or HTML file.",
-        show_default="1 GiB",
-        rich_help_panel=DOCUMENTS,
-    ),
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option(
-        "--threshold",
-        metavar="X",
-        help="Least resemblance, above 0 to 1.",
-        show_default="0.8",
-        rich_help_panel=MATCHING,
-    ),
-]
-Recall = Annotated[
-    float | None,
-    typer.Option(
-        "--recall",
-        metavar="X",
-        help="Share of the pairs at the threshold to find.",
-        show_default="0.99",
-        rich_help_panel=MATCHING,
-    ),
-]
-FilterText = Annotated[
-    str | None,
-    typer.Option(
-        "--filter",
-        metavar="K,S,R",
-        help="R of K features of S samples must agree; or altavista, bands, bing.",
-        show_default="chosen for --recall",
-        rich_help_panel=MATCHING,
-    ),
-]
-ShingleSize = Annotated[
-    int, typer.Option("--shingle-size", metavar="W", help="Words in a shingle.", rich_help_panel=MATCHING)
-]
-Shingling = Annotated[
-    str, typer.Option("--shingling", metavar="KIND", help="set, bag or circular.", rich_help_panel=MATCHING)
-]
-Bits = Annotated[
-    int | None,
-    typer.Option(
-        "--bits", metavar="L", help="Bits of a sample: 32 or 64.", show_default="32", rich_help_panel=MATCHING
-    ),
-]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        "--features",
-        metavar="KIND",
-        help="What a simhash summarises: tokens or shingles.",
-        show_default="tokens",
-        rich_help_panel=MATCHING,
-    ),
-]
-Weighting = Annotated[
-    str | None,
-    typer.Option(
-        "--weighting",
-        metavar="KIND",
-        help="Weight of a feature: tf, log or tfidf.",
-        show_default="log",
-        rich_help_panel=MATCHING,
-    ),
-]
-FrequenciesFile = Annotated[
-    str | None,
-    typer.Option(
-        "--frequencies",
-        metavar="FILE",
-        help="Document frequencies for tfidf, from an earlier run.",
-        show_default="counted",
-        rich_help_panel=MATCHING,
-    ),
-]
-TempDir = Annotated[
-    str | None,
-    typer.Option("--temp-dir", metavar="DIR", help="For temporary files.", rich_help_panel=RUNNING),
-]
-FeatureBits = Annotated[
-    int | None,
-    typer.Option(
-        "--feature-bits",
-        metavar="B",
-        help="Bits of a feature: 64 or 16.",
-        show_default="64; 16 for bing",
-        rich_help_panel=MATCHING,
-    ),
-]
-Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Random constants are drawn from it.", rich_help_panel=MATCHING)
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.", rich_help_panel=OUTPUT)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.", rich_help_panel=OUTPUT)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.", rich_help_panel=OUTPUT)]
-Backend = Annotated[
-    str | None,
-    typer.Option(
-        "--backend",
-        metavar="NAME",
-        help="gpu, cpu or reference; the same result.",
-        show_default="gpu if there is one",
-        rich_help_panel=RUNNING,
-    ),
-]
-Device = Annotated[
-    int | None,
-    typer.Option("--device", metavar="N", help="Which GPU.", show_default="0", rich_help_panel=RUNNING),
-]
-GpuMemory = Annotated[
-    str | None,
-    typer.Option(
-        "--gpu-memory",
-        metavar="SIZE",
-        help="GPU memory to use: 20GB, 20GiB.",
-        show_default="80% of what is free",
-        rich_help_panel=RUNNING,
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option("--threads", metavar="N", help="Processors to use.", show_default="all", rich_help_panel=RUNNING),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Temporary:
+    """Where temporary files go."""
+
+    temp_dir: str | None = setting(None, "Folder for temporary files.", metavar="DIR", shown="the system's")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Json:
+    """What is printed."""
+
+    json: bool = setting(False, "Print JSON, for machines.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where a result goes, and what is printed."""
+
+    output: str | None = setting(None, "File to write.", metavar="FILE", flag="--output -o")
+    overwrite: bool = setting(False, "Replace what is there.")
+    json: bool = setting(False, "Print JSON, for machines.")
+    quiet: bool = setting(False, "Print no progress and no summary.", flag="--quiet -q")
+
+
+ReadingFlags: Any = flags(DOCUMENTS, Reading)
+JsonFlags: Any = flags(OUTPUT, Json)
+EngineFlags: Any = flags(RUNNING, Engine)
+TemporaryFlags: Any = flags(RUNNING, Temporary)

@@ -22,8 +22,6 @@ BUG = 70
 def run() -> int:
     """What the installed command calls: `main`, and the end of the process."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of which NumPy would start one for each core, for nothing
-    if os.environ.get("COLUMNS", "").isdecimal() and int(os.environ["COLUMNS"]) < 40:
-        os.environ.setdefault("TERMINAL_WIDTH", "40")  # of typer's help, which is no words but frames below it
     status = main()
     if status != 0:
         # Nothing waits for what is left of the job, and nothing can fail again. Besides, Python makes a status of 130 a
@@ -69,18 +67,18 @@ def _run(arguments: list[str] | None) -> int:
     except FileNotFoundError:
         _complain("the working folder was removed; change to one that exists")
         return 2
-    from .app import app
+    from .app import run as run_command
 
-    # typer itself turns KeyboardInterrupt into 130, and gives the status of whatever left early.
-    status = app(args=arguments, prog_name="neardup", standalone_mode=False) or 0
+    status = run_command(arguments)
     sys.stdout.flush()
     return status
 
 
 def _status_of(error: Exception) -> int:
     """Say what went wrong, in one line unless it is a mistake in this package; the exit status."""
+    from cyclopts import CycloptsError
+
     from ..errors import NeardupError, want
-    from .app import ClickException
 
     if isinstance(error, BrokenPipeError):
         _drop(sys.stdout)
@@ -88,12 +86,16 @@ def _status_of(error: Exception) -> int:
     if isinstance(error, OSError) and str(error) == f"[Errno {error.errno}] {error.strerror}":  # no file is named
         _drop(sys.stdout)
         _complain(f"standard output cannot be written ({error.strerror})")
-    elif isinstance(error, ClickException):
-        _complain(f"{error.format_message().rstrip('.')}. See neardup --help.")
+    elif isinstance(error, CycloptsError):
+        from .errors import usage_message
+
+        _complain(usage_message(error))
     elif isinstance(error, NeardupError):
         _complain(str(error))
     elif missing := want(error):
-        _complain(missing)
+        from .errors import ENGINE, in_flags
+
+        _complain(in_flags(missing, ENGINE))
     elif isinstance(error, OSError) and error.errno is not None:
         _complain(f"{error.filename}: {error.strerror}" if isinstance(error.filename, str) else str(error))
     else:

@@ -74,7 +74,7 @@ def default_text_column(name: str, schema: pa.Schema, others: Collection[str]) -
     used = [column for column in dict.fromkeys(others) if column in schema.names]
     apart = f" beside {' and '.join(map(repr, used))}" if used else ""
     raise InputError(
-        f"{name}: {problem}{apart} and none named 'text'; it has {listed(schema.names)}. Name one with --text-column."
+        f"{name}: {problem}{apart} and none named 'text'; it has {listed(schema.names)}. Name one with text_columns=..."
     )
 
 

@@ -209,7 +209,7 @@ def _nothing(source: str, pattern: str, glob: str | None, is_result: bool, found
     if "results" in found.left_out:
         results = ", ".join(found.left_out["results"][:3])
         return f"no file to read in this folder but results of dedup ({results}); name one to read the rows it kept."
-    return f"no file to read in this folder; it may hold {SUPPORTED}. Other files: --glob."
+    return f"no file to read in this folder; it may hold {SUPPORTED}. Other files are read with glob=..."
 
 
 def _without_about(found: Found) -> Found:
@@ -501,7 +501,7 @@ def one_kind(files: list[File], sources: list[str]) -> str:
         a, b = sorted(kinds, key=lambda kind: (kind == "text", -len(kinds[kind]), kinds[kind][0].path))[:2]
         first, other = kinds[a][0], kinds[b][0]
         if len(sources) == 1 and first.how == "folder":
-            way = f"pick one with --glob, such as '*{suffix_of(first)}'"
+            way = f"pick one kind, such as with glob='*{suffix_of(first)}'"
         else:
             way = "name files of one kind and read the others in a run of their own"
         raise InputError(f"{first.name} and {other.name} are of different kinds; {way}.")

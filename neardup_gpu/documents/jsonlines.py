@@ -138,7 +138,7 @@ class JsonLines:
     def _too_long(self) -> str:
         return (
             f"longer than {self.policy.max_document_bytes:,} bytes; shorten it, or allow more with "
-            "--max-document-bytes."
+            "max_document_bytes=..."
         )
 
     def places(self, rows: np.ndarray) -> np.ndarray:

@@ -9,9 +9,7 @@ import pyarrow as pa
 
 from .. import checks
 from ..errors import InputError
-
-MAX_DOCUMENT_BYTES = 1 << 30
-"""Bytes of one line of JSON lines, or of one text or HTML file, unless told otherwise."""
+from .reading_options import MAX_DOCUMENT_BYTES
 
 SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int64()), ("reason", pa.string())])
 """Columns of skipped.parquet. `row` counts from 1 and is null for a whole file; in JSON lines it is the line's number.

@@ -326,9 +326,9 @@ class Documents:
             raise InputError(f"{readers[0].name}: the list of text columns is empty.")
         if schemas:
             for name in self.text_columns:
-                self._check(name, is_text, "text", "--text-column")
+                self._check(name, is_text, "text", "text_columns")
             if id_column is not None:
-                self._check(id_column, is_key, "integers or strings", "--id-column")
+                self._check(id_column, is_key, "integers or strings", "id_column")
                 self._type(id_column)
 
     def _default_text(self, schemas: list[pa.Schema], others: list[str]) -> str:
@@ -432,7 +432,7 @@ class Documents:
         max_bytes = checks.integer("max_bytes", max_bytes)
         for name in names:
             # What arrays and objects in JSON hold is not known.
-            self._check(name, lambda kind: self.format != "jsonl" or not pa.types.is_nested(kind), "a value", "--keep")
+            self._check(name, lambda kind: self.format != "jsonl" or not pa.types.is_nested(kind), "a value", "keep")
         types = {name: self._type(name) for name in names}
         if not self.rewindable and self._readers[0].spent:
             raise InputError("the stream has been read and gives its documents only once; pass a table instead.")
@@ -529,8 +529,8 @@ class Documents:
         number, shown = repeated["counts"].as_py(), shorten(repr(repeated["values"].as_py()), 60)
         raise InputError(
             f"{what}: id {shown} stands for {number:,} documents ({self._place(first)}, {self._place(second)}"
-            f"{', ...' if number > 2 else ''}); name a column of unique ids with --id-column, or leave it out to use "
-            "row numbers"
+            f"{', ...' if number > 2 else ''}); name a column of unique ids with id_column=..., or leave it out to "
+            "use row numbers"
         )
 
     def _place(self, number: int) -> str:
@@ -683,15 +683,14 @@ class Documents:
             if count != 1:
                 problem = "no column" if count == 0 else f"{count} columns named"
                 extent = " in the first 100 lines" if self.format == "jsonl" else ""
-                raise InputError(
-                    f"{reader.name}: {problem} {name!r}; it has {listed(schema.names)}{extent}. Name one with {option}."
-                )
+                there = f"it has {listed(schema.names)}{extent}"
+                raise InputError(f"{reader.name}: {problem} {name!r}; {there}. Name one with {option}=...")
             kind = schema.field(name).type
             if not fits(kind):
                 where, holds = reader.name, str(kind)
                 if self.format == "jsonl":
                     where, holds = f"{where} line {reader.decided[name]}", json_words(kind)
-                raise InputError(f"{where}: column {name!r} holds {holds}, not {what}. Name one with {option}.")
+                raise InputError(f"{where}: column {name!r} holds {holds}, not {what}. Name one with {option}=...")
 
     def _type(self, name: str) -> pa.DataType:
         """The type that the column is given in: one for all files."""

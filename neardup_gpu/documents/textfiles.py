@@ -68,7 +68,7 @@ class TextFiles:
         self.seen[row] = seen
         if len(data) > most:
             raise InputError(
-                f"{file.name}: longer than {most:,} bytes; leave it out, or allow more with --max-document-bytes."
+                f"{file.name}: longer than {most:,} bytes; leave it out, or allow more with max_document_bytes=..."
             )
         if self.html or self.ids[row].lower().endswith(HTML_EXTENSIONS):
             page = read_page(data)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from .clock import STAGES, Progress as Report
+from .stage_names import STAGES, Progress as Report
 
 
 class _Rate(ProgressColumn):

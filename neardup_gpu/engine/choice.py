@@ -21,8 +21,8 @@ from .. import checks
 from ..errors import BackendUnavailableError, ParameterError
 from ..log import log
 from ..report import count
+from .contract import BACKENDS
 from .memory import parse_size
-from .settings import BACKENDS
 from .threads import exclusive
 
 OLDEST = (8, 0)

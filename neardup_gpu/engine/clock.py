@@ -14,29 +14,10 @@ from numba.core.event import TimingListener, install_listener
 from ..errors import ArgumentTypeError
 from ..log import progress_log
 from ..report import count, duration, percent
-
-Progress = Callable[[str, int, int | None], None]
-"""Called with a stage's name, what is done and, where it is known, of how much: documents, pairs or fingerprints. Where
-files do not say how many documents they hold, their number is estimated from the bytes read so far."""
+from .stage_names import STAGES, Progress
 
 SILENCE = 30.0
 """Seconds after which a stage that still runs says how far it is."""
-
-STAGES = {
-    "sketch": ("sketching", "document"),
-    "weigh": ("weighing", "document"),
-    "build": ("building tables", "fingerprint"),
-    "query": ("asking", "fingerprint"),
-    "match": ("comparing", "fingerprint"),
-    "read": ("reading", "fingerprint"),
-    "collide": ("finding candidates", "document"),
-    "estimate": ("estimating", "pair"),
-    "verify": ("verifying", "pair"),
-    "decide": ("deciding", "document"),
-    "check": ("checking recall", "document"),
-    "write": ("writing", "document"),
-}
-"""What each stage is called, and what it counts."""
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ..data import Ragged
     from .memory import Shares
 
+BACKENDS = ("reference", "cpu", "gpu")
+"""The same kernels three times: by their definition, on all cores, on a GPU. None changes a result."""
+
 R = TypeVar("R")
 P = TypeVar("P", bound="Piece")
 

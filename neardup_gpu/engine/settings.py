@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import checks
 from ..settings import setting
+from .contract import BACKENDS
 
 if TYPE_CHECKING:
     from .contract import Runtime
-
-BACKENDS = ("reference", "cpu", "gpu")
-"""The same kernels three times: by their definition, on all cores, on a GPU. None changes a result."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,7 +42,7 @@ def on_threads(threads: int | None) -> Iterator[None]:
     """
     most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     if threads is not None and not 1 <= threads <= most:
-        raise ParameterError(f"threads {threads} is outside 1 to {most}, this machine's")
+        raise ParameterError(f"threads must be between 1 and {most} (what this machine has), got {threads}")
     with _enough(), _one_at_a_time():
         _try_to_start(threads or most)
         before = numba.get_num_threads()

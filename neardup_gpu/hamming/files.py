@@ -1,8 +1,9 @@
 """Fingerprints in files: Parquet, Arrow IPC and .npy, read part by part.
 
 A set of fingerprints is one file, several, or a folder of them, read in the order of their paths: Parquet or Arrow IPC
-with a column of uint64 (64 bits) or of fixed-size lists of two (128 bits), or .npy of uint64, (rows,) or (rows, 2).
-Null fingerprints are left out and counted. Rows without an id column are named by their numbers, from 0 over all files.
+with a column of uint64 (64 bits) or of fixed-size lists of two uint64 (128 bits), or .npy of uint64, of shape (rows,)
+or (rows, 2). Null fingerprints are left out and counted. Rows without an id column are named by their numbers, from 0
+over all files.
 """
 
 from __future__ import annotations
@@ -22,28 +23,31 @@ import pyarrow.parquet as pq
 from neardup_gpu.kernels._launch import check_rows
 
 from ..data import arrow
-from ..definitions import METADATA_KEY
-from ..errors import InputError, NeardupError, ParameterError, RecipeMismatchError, ResourceError, want
+from ..errors import InputError, NeardupError, ResourceError, want
 from ..recipe import Recipe
-from ..sketch_files import check_columns, distinct_files
+from ..sketch_files import distinct_files
 from ..store.parquet import opened
-from . import index as hamming
-from .index import CHUNK_BYTES
+from .joins import CHUNK_BYTES, read_chunks
+from .recipes import check_recipes, is_other_artefact, recipe_in
 
 Paths = str | Path | list[str] | list[Path]
 
+PARQUET = (".parquet", ".pq")
 IPC = (".arrow", ".arrows", ".ipc", ".feather")
-EXTENSIONS = (".parquet", ".pq", *IPC, ".npy")  # of what is read of a folder
+NPY = ".npy"
+EXTENSIONS = (*PARQUET, *IPC, NPY)  # of the files that are read of a folder
 
 
 class Chunk(NamedTuple):
     """Some consecutive rows.
 
+    Attributes
+    ----------
     fingerprints : array of uint64, shape (rows,) for 64 bits, (rows, 2) for 128
     ids : pyarrow.Array, length rows
         Of the id column, or int64 row numbers.
     num_null : int
-        Rows between them that are left out, as their fingerprints are null.
+        Number of rows between them that are left out, as their fingerprints are null.
     """
 
     fingerprints: np.ndarray
@@ -52,19 +56,22 @@ class Chunk(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fingerprints:
-    """Fingerprints of one set of files: see `open_fingerprints`, which makes them.
+class FingerprintFiles:
+    """A set of fingerprints in files; `open_fingerprints` makes it.
 
+    Parameters
+    ----------
     files : list of Path
     column : str
+        The column that holds the fingerprints.
     id_column : str or None
-        None: rows are named by their numbers.
+        The column that names the rows; None where their numbers do.
     id_type : pyarrow.DataType
-    bits : 64 or 128
-    recipe : Recipe, SimhashRecipe or None
-        What the first file says; the others agree in what fingerprints depend on.
+    bits : {64, 128}
+    recipe : Recipe or None
+        What the first file records; the others agree with it in all that fingerprints depend on.
     num_rows : int
-        As far as headers say.
+        The number of rows, as far as headers tell it.
     """
 
     files: list[Path]
@@ -74,6 +81,11 @@ class Fingerprints:
     bits: int
     recipe: Recipe | None
     num_rows: int
+
+    @property
+    def name(self) -> str:
+        """What messages call the set: its first file."""
+        return str(self.files[0])
 
     def chunks(self, max_bytes: int) -> Iterator[Chunk]:
         """All rows, at most `max_bytes` of fingerprints and ids at a time, more only where ids are long.
@@ -104,9 +116,9 @@ class Fingerprints:
         Raises
         ------
         InputError
-            As `chunks`; and if two rows have the same id.
+            As in `chunks`; and if two rows have the same id.
         ResourceError
-            If there are too many; before they are read, as far as headers say.
+            If there are too many rows; before they are read, as far as headers tell their number.
         """
         check_rows(self.num_rows, "fingerprints")
         pieces = list(self._pieces(CHUNK_BYTES))
@@ -115,176 +127,176 @@ class Fingerprints:
         if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
             chunks = chunks.cast(pa.large_string())
         ids = chunks.combine_chunks()
-        if self.id_column is not None and len(pc.unique(ids)) < len(ids):
+        if self.id_column is not None and (num_ids := len(pc.unique(ids))) < len(ids):
             raise InputError(
-                f"{self.files[0]}: {len(ids):,} rows have {len(pc.unique(ids)):,} ids in column {self.id_column!r}; "
-                "name a column of ids that are unique over all files with --id-column"
+                f"{self.name}: {len(ids):,} rows have {num_ids:,} ids in column {self.id_column!r}; "
+                "pass id_column=... with ids that are unique over all files"
             )
         return Chunk(values, ids, sum(piece.num_null for piece in pieces))
 
     def _pieces(self, max_bytes: int) -> Iterator[Chunk]:
-        """As `chunks`, but often smaller: as the files hold them."""
+        """Like `chunks`, but often smaller: as the files hold the rows."""
         start = 0
         for path in self.files:
             for fingerprints, ids in _read(path, self.column, self.id_column, max_bytes):
-                first = start
+                numbers = arrow(np.arange(start, start + len(fingerprints)))
                 start += len(fingerprints)
                 if isinstance(fingerprints, np.ndarray):
-                    yield Chunk(fingerprints, arrow(np.arange(first, start)), 0)
+                    yield Chunk(fingerprints, numbers, 0)
                     continue
                 if ids is None:
-                    ids = arrow(np.arange(first, start))
+                    ids = numbers
                 elif ids.null_count:
                     raise InputError(
-                        f"{path}: an id in column {self.id_column!r} is null; name another column with --id-column"
+                        f"{path}: an id in column {self.id_column!r} is null; pass id_column=... to name another column"
                     )
                 num_null = fingerprints.null_count
                 if num_null:
-                    there = fingerprints.is_valid()
-                    fingerprints, ids = fingerprints.filter(there), ids.filter(there)
-                yield Chunk(_words(fingerprints, str(path), self.column), _plain(ids, self.id_type), num_null)
+                    valid = fingerprints.is_valid()
+                    fingerprints, ids = fingerprints.filter(valid), ids.filter(valid)
+                yield Chunk(_words(fingerprints, path, self.column), _cast_ids(ids, self.id_type), num_null)
 
 
-def open_fingerprints(paths: Paths, *, column: str = "simhash", id_column: str | None = None) -> Fingerprints:
+def open_fingerprints(paths: Paths, *, column: str = "simhash", id_column: str | None = None) -> FingerprintFiles:
     """Open files of fingerprints; only their headers are read here.
 
     Parameters
     ----------
     paths : path or list of paths
-        Files, or folders, of which every file of a known extension is read; hidden ones, those whose name begins with
-        ``_``, and Parquet of neardup's own without the column, such as pairs beside simhashes, are left out.
-    column : str
-        What holds the fingerprints.
+        Files, or folders, of which every file of a known extension is read. Left out of a folder are hidden files,
+        those whose name begins with ``_``, and Parquet that neardup wrote without the column, such as pairs beside
+        simhashes.
+    column : str, default="simhash"
+        The column that holds the fingerprints.
     id_column : str, optional
-        What names the rows; ``id``, unless given, where there is such a column.
+        The column that names the rows; ``id``, unless given, where there is such a column.
 
     Raises
     ------
     InputError
         If there is nothing to read, a column is missing or of another type, or the files differ in them.
     RecipeMismatchError
-        If fingerprints were made by different recipes, or some by a recipe and some by none.
+        If fingerprints were made by different recipes, or only some files record a recipe.
     """
-    files = _files([paths] if isinstance(paths, str | Path) else list(paths), column)
-    found = [_inspect(path, column, id_column) for path in files]
-    first = found[0]
-    for path, other in zip(files[1:], found[1:], strict=True):
-        if other.bits != first.bits:
-            raise InputError(f"{path}: fingerprints of {other.bits} bits, {files[0]} has {first.bits}; use one length")
-        if (other.id_type is None) != (first.id_type is None):
-            without, has = (path, files[0]) if other.id_type is None else (files[0], path)
-            raise InputError(f"{without}: no column of ids, {has} has one; give ids to all files or to none")
-        if other.id_type != first.id_type:
-            raise InputError(
-                f"{path}: ids are {other.id_type}, those of {files[0]} {first.id_type}; make them one type"
-            )
-        check_recipes(first.recipe, str(files[0]), other.recipe, str(path))
+    files = _list_files([paths] if isinstance(paths, str | Path) else list(paths), column)
+    headers = [_read_header(path, column, id_column) for path in files]
+    first = headers[0]
+    for path, other in zip(files[1:], headers[1:], strict=True):
+        _check_alike(files[0], first, path, other)
     named = first.id_type is not None
-    return Fingerprints(
+    return FingerprintFiles(
         files,
         column,
         (id_column or "id") if named else None,
         first.id_type if named else pa.int64(),
         first.bits,
         first.recipe,
-        sum(header.num_rows for header in found),
+        sum(header.num_rows for header in headers),
     )
 
 
-def check_recipes(recipe: Recipe | None, name: str, other: Recipe | None, other_name: str) -> None:
-    """Refuse fingerprints that cannot be compared.
-
-    Raises
-    ------
-    RecipeMismatchError
-        If they were made by different recipes, or only one by a recipe.
-    """
-    if recipe is not None and other is not None:
-        recipe.check_sketches(other, other_name)
-    elif recipe is not None or other is not None:
-        raise one_without(*((other_name, name) if other is None else (name, other_name)))
-
-
-def one_without(name: str, other: str) -> RecipeMismatchError:
-    return RecipeMismatchError(f"{name}: holds no recipe, {other} does; nothing says that they were made alike")
-
-
 class _Header(NamedTuple):
+    """What a file says of its fingerprints before they are read."""
+
     bits: int
     id_type: pa.DataType | None
     recipe: Recipe | None
     num_rows: int  # 0 where only reading tells
 
 
-def _files(paths: list[Any], column: str) -> list[Path]:
-    """The files that some paths name, each once, in an order of their own."""
+def _check_alike(first_path: Path, first: _Header, path: Path, other: _Header) -> None:
+    """Refuse two files that cannot be one set."""
+    if other.bits != first.bits:
+        raise InputError(f"{path}: fingerprints of {other.bits} bits, {first_path} has {first.bits}; use one length")
+    if (other.id_type is None) != (first.id_type is None):
+        without, has = (path, first_path) if other.id_type is None else (first_path, path)
+        raise InputError(f"{without}: no column of ids, {has} has one; give ids to all files or to none")
+    if other.id_type != first.id_type:
+        raise InputError(f"{path}: ids are {other.id_type}, those of {first_path} {first.id_type}; make them one type")
+    check_recipes(first.recipe, str(first_path), other.recipe, str(path))
+
+
+def _list_files(paths: list[Any], column: str) -> list[Path]:
+    """The files that some paths name, each once, in an order that does not depend on that of the paths."""
     if not paths:
-        raise InputError("no fingerprints given; name files that neardup simhash wrote, other Parquet, Arrow or .npy")
+        raise InputError(
+            "no fingerprints given; name files that `neardup simhash` wrote, or other Parquet, Arrow or .npy files"
+        )
     found: set[Path] = set()
     for path in map(Path, paths):
         if not path.exists():
             raise InputError(f"{path}: no such file or folder")
-        if not path.is_dir():
-            found.add(path)
-            continue
-        inside = {
-            file
-            for file in path.rglob("*")
-            if file.suffix.lower() in EXTENSIONS
-            and file.is_file()
-            and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-        }
-        if not inside:
-            raise InputError(f"{path}: no file to read in this folder; it may hold {', '.join(EXTENSIONS)}")
-        others = {file for file in inside if _is_other(file, column)}
-        if inside == others:
-            raise InputError(f"{path}: no file in this folder has column {column!r}; make some with neardup simhash")
-        found |= inside - others
+        found |= _files_in(path, column) if path.is_dir() else {path}
     return distinct_files(found)
+
+
+def _files_in(folder: Path, column: str) -> set[Path]:
+    """The files of fingerprints in a folder."""
+    inside = {
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in EXTENSIONS
+        and file.is_file()
+        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    }
+    if not inside:
+        raise InputError(f"{folder}: no file to read in this folder; it may hold {', '.join(EXTENSIONS)}")
+    found = {file for file in inside if not _is_other(file, column)}
+    if not found:
+        raise InputError(f"{folder}: no file in this folder has column {column!r}; make some with `neardup simhash`")
+    return found
 
 
 def _is_other(path: Path, column: str) -> bool:
     """Whether neardup wrote a file, but not of fingerprints."""
-    if path.suffix.lower() not in (".parquet", ".pq"):
+    if path.suffix.lower() not in PARQUET:
         return False
     with _opened(path) as (schema, _):
-        return METADATA_KEY in (schema.metadata or {}) and column not in schema.names
+        return is_other_artefact(schema, column)
 
 
-def _inspect(path: Path, column: str, id_column: str | None) -> _Header:
+def _read_header(path: Path, column: str, id_column: str | None) -> _Header:
     """What a file says of its fingerprints, before they are read."""
-    if path.suffix.lower() == ".npy":
+    if path.suffix.lower() == NPY:
         if id_column is not None:
-            raise InputError(f"{path}: .npy has no columns; leave out --id-column, or write Parquet with ids")
+            raise InputError(f"{path}: .npy has no columns; leave out id_column, or write Parquet with ids")
         bits = _npy_bits(path)
         return _Header(bits, None, None, os.path.getsize(path) // (bits // 8))
     with _opened(path) as (schema, file):
         names = schema.names
-        for name in (column, *([] if id_column is None else [id_column])):
-            if names.count(name) != 1:
-                problem = f"{names.count(name)} columns named" if name in names else "no column"
-                option = "--column" if name == column else "--id-column"
-                raise InputError(f"{path}: {problem} {name!r}; it has {', '.join(names[:20])}. Name one with {option}")
-        kind = schema.field(column).type
-        if pa.types.is_uint64(kind):
-            bits = 64
-        elif pa.types.is_fixed_size_list(kind) and pa.types.is_uint64(kind.value_type) and kind.list_size == 2:
-            bits = 128
-        else:
-            advice = "name another column with --column"
-            if pa.types.is_int64(kind):
-                advice = "reinterpret its bits: .view('uint64') in NumPy, .reinterpret(signed=False) in Polars"
-            raise InputError(
-                f"{path}: column {column!r} is {kind}; fingerprints are uint64, or for 128 bits fixed-size lists of "
-                f"two uint64; {advice}"
-            )
+        _check_one_column(path, names, "column", column)
+        if id_column is not None:
+            _check_one_column(path, names, "id_column", id_column)
+        bits = _bits_of(schema.field(column).type, path, column)
         ids = id_column or ("id" if "id" in names and column != "id" else None)
-        stored = (schema.metadata or {}).get(METADATA_KEY)
-        recipe = None if stored is None else Recipe.from_json(stored, str(path))
-        if recipe is not None:
-            check_columns(schema, recipe, path)
+        id_type = None if ids is None else _id_type(schema.field(ids).type, path, ids)
         num_rows = file.metadata.num_rows if isinstance(file, pq.ParquetFile) else 0
-        return _Header(bits, None if ids is None else _id_type(schema.field(ids).type, path, ids), recipe, num_rows)
+        return _Header(bits, id_type, recipe_in(schema, path), num_rows)
+
+
+def _check_one_column(path: Path, names: list[str], parameter: str, name: str) -> None:
+    """Refuse a file unless exactly one of its columns has the name that `parameter` gives."""
+    count = names.count(name)
+    if count != 1:
+        problem = f"{count} columns are named" if count else "no column"
+        raise InputError(
+            f"{path}: {problem} {name!r}; it has {', '.join(names[:20])}; pass {parameter}=... to name one of them"
+        )
+
+
+def _bits_of(kind: pa.DataType, path: Path, column: str) -> int:
+    """The length of the fingerprints that a column of some type holds."""
+    if pa.types.is_uint64(kind):
+        return 64
+    if pa.types.is_fixed_size_list(kind) and pa.types.is_uint64(kind.value_type) and kind.list_size == 2:
+        return 128
+    advice = "pass column=... to name another column"
+    if pa.types.is_int64(kind):
+        advice = "reinterpret its bits: .view('uint64') in NumPy, .reinterpret(signed=False) in Polars"
+    raise InputError(
+        f"{path}: column {column!r} is {kind}; fingerprints are uint64, or for 128 bits fixed-size lists of two "
+        f"uint64; {advice}"
+    )
 
 
 def _id_type(kind: pa.DataType, path: Path, name: str) -> pa.DataType:
@@ -298,17 +310,20 @@ def _id_type(kind: pa.DataType, path: Path, name: str) -> pa.DataType:
     checks = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)
     if any(check(kind) for check in (*checks, pa.types.is_large_binary, pa.types.is_fixed_size_binary)):
         return kind
-    raise InputError(f"{path}: ids in column {name!r} are {kind}; they are integers or strings. Use --id-column")
+    raise InputError(
+        f"{path}: ids in column {name!r} are {kind}; they must be integers or strings; pass id_column=... to name "
+        "another column"
+    )
 
 
 def _npy_bits(path: Path) -> int:
-    first = next(hamming.read_chunks(path, 16), None)  # which refuses what holds no fingerprints
+    first = next(read_chunks(path, 16), None)  # which refuses a file that does not hold fingerprints
     return 64 * (np.load(path) if first is None else first).ndim
 
 
 @contextlib.contextmanager
 def _opened(path: Path, *, whole: bool = False) -> Iterator[tuple[pa.Schema, Any]]:
-    """The schema of a Parquet or Arrow file, and the open file; `whole`: it is going to be read."""
+    """The schema of a Parquet or Arrow file, and the open file; `whole`: all of it is going to be read."""
     if path.suffix.lower() not in IPC:
         with opened(path, whole=whole) as file:
             yield file.schema_arrow, file
@@ -329,78 +344,48 @@ def _opened(path: Path, *, whole: bool = False) -> Iterator[tuple[pa.Schema, Any
 
 
 def _read(path: Path, column: str, id_column: str | None, max_bytes: int) -> Iterator[tuple[Any, pa.Array | None]]:
-    """The fingerprints of a file, of .npy as an array of NumPy, else as Arrow's with nulls; and their ids."""
-    if path.suffix.lower() == ".npy":
-        for chunk in hamming.read_chunks(path, max(16, max_bytes // 2)):  # as much again are row numbers
+    """The fingerprints of a file, of .npy as a NumPy array, else as an Arrow array with nulls; and their ids."""
+    if path.suffix.lower() == NPY:
+        for chunk in read_chunks(path, max(16, max_bytes // 2)):  # row numbers take as much again
             yield chunk, None
         return
     names = [column, *([] if id_column is None else [id_column])]
     most = min(1 << 16, max(1, max_bytes // 24))  # rows at once
     with _opened(path, whole=True) as (_, file):
-        if isinstance(file, pq.ParquetFile):
-            batches: Iterable[pa.RecordBatch] = file.iter_batches(most, columns=names)
-        elif isinstance(file, pa.ipc.RecordBatchFileReader):
-            batches = (file.get_batch(i) for i in range(file.num_record_batches))
-        else:
-            batches = file
-        for whole in batches:
-            for first in range(0, whole.num_rows, most):
-                batch = whole.slice(first, most)
-                yield batch.column(column), None if id_column is None else batch.column(id_column)
+        for batch in _batches(file, names, most):
+            for first in range(0, batch.num_rows, most):
+                part = batch.slice(first, most)
+                yield part.column(column), None if id_column is None else part.column(id_column)
 
 
-def _words(column: pa.Array, name: str, column_name: str) -> np.ndarray:
+def _batches(file: Any, names: list[str], most: int) -> Iterable[pa.RecordBatch]:
+    """The record batches of an open Parquet or Arrow file; of Parquet, `most` rows of some columns at a time."""
+    if isinstance(file, pq.ParquetFile):
+        return file.iter_batches(most, columns=names)
+    if isinstance(file, pa.ipc.RecordBatchFileReader):
+        return (file.get_batch(number) for number in range(file.num_record_batches))
+    return file
+
+
+def _words(column: pa.Array, path: Path, name: str) -> np.ndarray:
     """Fingerprints without nulls as an array of their words."""
     if pa.types.is_uint64(column.type):
         return column.to_numpy()
     words = column.flatten()
     if words.null_count:
-        raise InputError(f"{name}: column {column_name!r} has lists with a null in them; make the whole list null")
+        raise InputError(f"{path}: column {name!r} has lists with a null in them; make the whole list null")
     return words.to_numpy().reshape(-1, 2)
 
 
-def _plain(ids: pa.Array, kind: pa.DataType) -> pa.Array:
+def _cast_ids(ids: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Ids of a file in the type that all files' ids are given in."""
     if pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_decode()
     return ids if ids.type == kind else ids.cast(kind)
 
 
 def _stacked(arrays: list[np.ndarray], bits: int) -> np.ndarray:
+    """Fingerprints of several pieces as one array; without pieces, an empty one."""
     if len(arrays) == 1:
         return arrays[0]
     return np.concatenate([np.empty((0, 2) if bits == 128 else 0, np.uint64), *arrays])
-
-
-def parse_fingerprint(text: str, bits: int) -> Any:
-    """A fingerprint from hexadecimal: as 0x and digits, or as all of its digits (16, or 32 for 128 bits).
-
-    Returns
-    -------
-    int for 64 bits; for 128 bits two, of which the first has the first digits
-
-    Raises
-    ------
-    ParameterError
-        If it is anything else, such as decimal.
-
-    Examples
-    --------
-    >>> parse_fingerprint("0xff", 64), parse_fingerprint("00000000000000ff" * 2, 128)
-    (255, (255, 255))
-    """
-    digits = text.strip().lower()
-    prefixed = digits.startswith("0x")
-    digits = digits.removeprefix("0x")
-    full = bits // 4
-    valid = bool(digits) and set(digits) <= set("0123456789abcdef")
-    if not valid or len(digits) > full or (len(digits) < full and not prefixed):
-        raise ParameterError(
-            f"fingerprint {text!r}: not {full} hexadecimal digits of {bits} bits; fewer may follow 0x, as in 0x1f"
-        )
-    value = int(digits, 16)
-    return value if bits == 64 else (value >> 64, value % 2**64)
-
-
-def hexadecimal(fingerprint: Any) -> str:
-    """A fingerprint, uint64 or two of them, as `parse_fingerprint` reads it."""
-    return "0x" + "".join(f"{int(word):016x}" for word in np.atleast_1d(fingerprint))

@@ -216,6 +216,10 @@ class Method(Protocol):
         """Share of the pairs exactly at the threshold that become candidates; None where theory does not say."""
         ...
 
+    def in_words(self, threshold: float | None) -> tuple[str, str]:
+        """(label, sentence) by which a report says what candidates are."""
+        ...
+
     def schema(self) -> dict[str, pa.DataType]:
         """Columns of a sketch file beside id, num_tokens and document_hash."""
         ...

@@ -16,7 +16,7 @@ import pyarrow as pa
 from neardup_gpu.kernels import counts as counts_kernel, log_weights, lookup, occurrences as occurrences_kernel
 
 from .. import checks
-from ..data import Ragged, arrow
+from ..data import Ragged, arrow, as_ragged
 from ..definitions import METADATA_KEY, checked_settings, settings_of, versions
 from ..engine.choice import kernel, to_host
 from ..engine.pieces import spans
@@ -27,7 +27,6 @@ from ..store.parquet import read_table, write_table
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
-    from .simhash import SimHash
 
 _DOCUMENTS_KEY = b"neardup_gpu_documents"
 
@@ -80,7 +79,7 @@ class Frequencies:
         ParameterError, ArgumentTypeError
             If `tokens` is no Ragged of uint64, or `seed` no seed.
         """
-        tokens = checks.ragged("tokens", tokens, np.uint64)
+        tokens = as_ragged("tokens", tokens, np.uint64)
         held, counts = map(to_host, occurrences(counted(tokens, backend)[0], backend))
         return cls(held, counts, int((tokens.sizes > 0).sum()), checks.seed(seed))
 
@@ -231,7 +230,7 @@ class FrequencyPass:
         self._tokens.append(distinct)
         self._counts.append(Ragged(counts.view(np.uint64), distinct.offsets))
 
-    def finish(self, method: SimHash, seed: int, report: Any) -> tuple[Frequencies, np.ndarray]:
+    def finish(self, method: Any, seed: int, report: Any) -> tuple[Frequencies, np.ndarray]:
         """How many documents hold each token, and the sketch of each document, in host memory."""
         frequencies = self._counter.result(seed)
         offsets = self._tokens.offsets

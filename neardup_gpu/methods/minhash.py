@@ -226,9 +226,10 @@ class MinHash:
 
         from neardup_gpu.kernels import minhash
 
+        from ..data import as_ragged
         from ..engine.choice import kernel
 
-        elements = checks.ragged("elements", elements, np.uint64)
+        elements = as_ragged("elements", elements, np.uint64)
         drawn = permutations(checks.seed(seed), self._settled().samples, self.bits)
         return kernel(minhash, backend)(elements.values, elements.offsets, *drawn)
 
@@ -319,7 +320,9 @@ class MinHash:
         present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
         limits = self.bucket_limit, self.bucket_probe
         modulus = polynomial(checks.seed(seed), "pair keys")
-        left, right, large, uncompared = kernel(pairtables, backend)(keys, present, self.filter.r, modulus, *limits)
+        some = None if tasks is None or len(tasks) == self.filter.tables else tasks
+        run = kernel(pairtables, backend)
+        left, right, large, uncompared = run(keys, present, self.filter.r, modulus, *limits, some)
         return Candidates(Pairs(left, right), int(large), int(uncompared))
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -344,6 +347,12 @@ class MinHash:
     def expected_recall(self, threshold: float | None) -> float | None:
         """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there."""
         return None if threshold is None else theory.pass_probability(threshold, *self._settled())
+
+    def in_words(self, threshold: float | None) -> tuple[str, str]:
+        from ..report import percent
+
+        expected = percent(self.expected_recall(threshold) or 0.0)
+        return "filter", f"{self.filter}: {expected} of pairs at resemblance {threshold} pass, by theory"
 
     def schema(self) -> dict[str, pa.DataType]:
         import pyarrow as pa

@@ -175,10 +175,11 @@ class SimHash:
 
         from neardup_gpu.kernels import simhash
 
+        from ..data import as_ragged
         from ..engine.choice import kernel
         from .frequencies import counted
 
-        elements = checks.ragged("elements", elements, np.uint64)
+        elements = as_ragged("elements", elements, np.uint64)
         _, found = self.with_statistics(statistics, checks.seed(seed))
         if self.weighting == "tf":
             return kernel(simhash, backend)(elements.values, elements.offsets, None, self.bits)
@@ -249,7 +250,7 @@ class SimHash:
 
         from ..data import Pairs
         from ..engine.choice import resolve, to_host
-        from ..hamming import pairs
+        from ..hamming.near_pairs import pairs
 
         if hasattr(keys, "shape"):
             check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
@@ -292,6 +293,10 @@ class SimHash:
 
     def expected_recall(self, threshold: float | None) -> float | None:
         return None
+
+    def in_words(self, threshold: float | None) -> tuple[str, str]:
+        verified = "" if threshold is None else f", verified at resemblance {threshold}"
+        return "radius", f"{self.radius} of {self.bits} bits ({self.elements}, {self.weighting}){verified}"
 
     def schema(self) -> dict[str, pa.DataType]:
         import pyarrow as pa

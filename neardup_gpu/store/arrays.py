@@ -1,12 +1,21 @@
-"""The file of an index: arrays that are mapped, each part compared with its checksum before it is believed.
+"""A file of named arrays that are mapped, each part of it compared with its checksum before it is believed.
 
     preamble    48 bytes: see `_PREAMBLE`; its last field is the checksum of the others
-    head        JSON that says what the arrays are; their checksums, one for each 64 KiB; zeros up to the next page
+    head        JSON: the caller's header and what the arrays are; a checksum for each 64 KiB of the arrays; zeros up to
+                the next page
     arrays      one after another, each followed by zeros up to the next page
 
-Opening reads the preamble and the head, whose checksum is in the preamble, and up to 16 MB of the smaller arrays. What
-is left is compared block by block, each block once, when something reads it first: so a file larger than memory opens
-in milliseconds, and each bit that counts in an answer has been compared before that is given.
+To open a file is to read the preamble and the head, whose checksum is in the preamble, and up to 16 MB of the smaller
+arrays. What is left is compared block by block, each block once, when something first reads it: so a file larger than
+memory opens in milliseconds, and each bit that counts in an answer has been compared before the answer is given.
+
+What the arrays mean is the caller's. A caller describes its kind of file by an `ArraysFormat`:
+
+    INDEX = ArraysFormat(b"NEARDUPH", 3, "an index of fingerprints", "build one with `neardup hamming build`")
+    INDEX.write(path, {"radius": 3}, {"words": words, "rows": rows})
+    file = ArraysFile(path, INDEX)
+    file.verify("rows", starts, stops)
+    file.arrays["rows"]
 """
 
 from __future__ import annotations
@@ -15,6 +24,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +35,10 @@ from neardup_gpu.kernels._file_blocks import unread
 from ..errors import DamagedError, InputError
 from .checksums import changed, checksum
 
-MAGIC = b"NEARDUPH"
-VERSION = 3
 BYTE_ORDER = 0x01020304
 BLOCK_BYTES = 1 << 16
 AT_ONCE = 16 << 20
-"""Bytes of arrays, the smaller first, that are compared when a file is opened: it takes a millisecond or two."""
+"""Bytes of arrays, the smaller arrays first, that are compared when a file is opened: it takes a millisecond or two."""
 
 _PREAMBLE = np.dtype(
     [
@@ -48,62 +56,129 @@ _PAGE = 4096
 _KINDS = {np.dtype(kind).str: np.dtype(kind) for kind in "bBhHiIlLqQ"}  # of arrays, in this machine's byte order
 
 
-def write(file: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write an index where nothing is yet; `header` becomes JSON beside what is said of the arrays."""
-    described = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
-    text = json.dumps({**header, "arrays": described}).encode()
-    checksums = np.array([found for array in arrays.values() for found in _checksums(array)], np.uint64)
-    head = text + bytes(-len(text) % 8) + checksums.tobytes()
-    head += bytes(-(_PREAMBLE.itemsize + len(head)) % _PAGE)
-    preamble = np.array((MAGIC, BYTE_ORDER, VERSION, len(text), len(checksums), checksum(head), 0), _PREAMBLE)
-    preamble["preamble"] = checksum(preamble.tobytes()[:_FIELDS])
-    with open(file, "wb") as out:
-        out.write(preamble.tobytes() + head)
-        for array in arrays.values():
-            out.write(array.data)  # `tofile` does not say why it fails
-            out.write(bytes(-array.nbytes % _PAGE))
+@dataclass(frozen=True)
+class ArraysFormat:
+    """One kind of files of named arrays: how its files are told from others, and what messages say of them.
+
+    Parameters
+    ----------
+    magic : bytes
+        The first 8 bytes of each file.
+    version : int
+        Files of other versions are refused.
+    name : str
+        What such a file is, with its article: "an index of fingerprints".
+    advice : str
+        How to make one: "build one with `neardup hamming build`".
+    again : str
+        What to do where a file is damaged or of another version: "build the index again".
+    """
+
+    magic: bytes
+    version: int
+    name: str
+    advice: str
+    again: str
+
+    def matches(self, path: str | Path) -> bool:
+        """Whether a file begins as files of this kind do."""
+        try:
+            with open(path, "rb") as file:
+                return file.read(len(self.magic)) == self.magic
+        except OSError:
+            return False
+
+    def write(self, path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Write a file where there is none yet; `header` becomes JSON, beside the description of the arrays."""
+        described = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
+        text = json.dumps({**header, "arrays": described}).encode()
+        checksums = np.array([found for array in arrays.values() for found in _checksums(array)], np.uint64)
+        head = text + bytes(-len(text) % 8) + checksums.tobytes()
+        head += bytes(-(_PREAMBLE.itemsize + len(head)) % _PAGE)
+        fields = self.magic, BYTE_ORDER, self.version, len(text), len(checksums), checksum(head), 0
+        preamble = np.array(fields, _PREAMBLE)
+        preamble["preamble"] = checksum(preamble.tobytes()[:_FIELDS])
+        with open(path, "wb") as out:
+            out.write(preamble.tobytes() + head)
+            for array in arrays.values():
+                out.write(array.data)  # `tofile` does not say why it fails
+                out.write(bytes(-array.nbytes % _PAGE))
+
+    def cut_short(self, path: str | Path) -> DamagedError:
+        """The error for a file that ends too early."""
+        return DamagedError(f"{path}: was cut short; {self.again}")
+
+    def unreadable(self, path: str | Path) -> InputError:
+        """The error for a header that is as it was written, but not by this package."""
+        return InputError(f"{path}: its header cannot be read; {self.again}")
+
+    def read_preamble(self, path: str | Path, start: bytes) -> np.void:
+        """The first fields of a file, if this version reads it."""
+        if start[: len(self.magic)] == self.magic and len(start) < _PREAMBLE.itemsize:
+            raise self.cut_short(path)
+        found = np.frombuffer(start.ljust(_PREAMBLE.itemsize, b"\0"), _PREAMBLE)[0]
+        ours = found.copy()
+        ours["magic"], ours["byte_order"], ours["version"] = self.magic, BYTE_ORDER, self.version
+        sound = checksum(ours.tobytes()[:_FIELDS]) == found["preamble"]
+        if sound and found.tobytes() == ours.tobytes():
+            return found
+        if sound:  # the file is of this version, but one of the three fields is not what it was
+            raise changed(path)
+        if found["magic"] != self.magic:
+            raise InputError(f"{path}: is not {self.name}; {self.advice}")
+        if found["byte_order"] == int.from_bytes(BYTE_ORDER.to_bytes(4, "little"), "big"):
+            raise InputError(
+                f"{path}: was written in another byte order than this machine's ({sys.byteorder}); {self.again} here"
+            )
+        if found["version"] != self.version and found["byte_order"] == BYTE_ORDER:
+            age = "an earlier" if found["version"] < self.version else "a later"
+            raise InputError(
+                f"{path}: was made by {age} version, in format {found['version']}; this version reads format "
+                f"{self.version}; {self.again}"
+            )
+        raise changed(path)
 
 
 def _checksums(array: np.ndarray) -> Iterator[int]:
-    """Those of an array's blocks, the last one with the zeros that follow the array."""
+    """The checksum of each block of an array, of the last block with the zeros that follow the array."""
     data = array.reshape(-1).view(np.uint8)
     for start in range(0, len(data), BLOCK_BYTES):
         block = data[start : start + BLOCK_BYTES]
         yield checksum(block, bytes(-len(block) % _PAGE))
 
 
-def is_index(path: str | Path) -> bool:
-    """Whether a file begins as an index does."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
+class ArraysFile:
+    """An open file of named arrays.
 
+    Parameters
+    ----------
+    path : path
+        A file that `ArraysFormat.write` wrote.
+    kind : ArraysFormat
+        The kind that the file has to be of.
 
-class IndexFile:
-    """A file that `write` wrote.
-
+    Attributes
+    ----------
     header : dict
-        As it was given, and "arrays".
-    arrays : dict of arrays
-        Mapped from the file. What was not verified may be anything.
+        The caller's header, and "arrays".
+    arrays : dict of str to array
+        Mapped from the file. Values that were not verified may be anything.
     num_left : int
-        Blocks that were not compared yet.
+        Number of blocks that were not compared yet.
 
     Raises
     ------
     InputError
-        If there is no such file, or it is no index, of another version or of another byte order.
+        If there is no such file, or it is of another kind, of another version or of another byte order.
     DamagedError
         If it is not as it was written, as far as was read here.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = path
+    def __init__(self, path: str | Path, kind: ArraysFormat) -> None:
+        self.path, self._kind = path, kind
         try:
             with open(path, "rb") as file:
-                preamble = _preamble(path, file.read(_PREAMBLE.itemsize))
+                preamble = kind.read_preamble(path, file.read(_PREAMBLE.itemsize))
                 size = os.fstat(file.fileno()).st_size
                 num_text, num_blocks = int(preamble["text"]), int(preamble["blocks"])
                 start = _PREAMBLE.itemsize + num_text + -num_text % 8 + 8 * num_blocks
@@ -114,73 +189,93 @@ class IndexFile:
         except InputError:
             raise
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}; name an index") from None
+            raise InputError(f"{path}: {error.strerror}; name {kind.name}") from None
         if start > size:
-            raise cut_short(path)
+            raise kind.cut_short(path)
         if checksum(head) != preamble["head"]:
             raise changed(path)
         self._checksums = np.frombuffer(head, np.uint64, num_blocks, num_text + -num_text % 8)
         self._done = np.zeros(num_blocks, np.uint8)
         self.num_left = num_blocks
         self._blocks: dict[str, range] = {}
-        self.header = _parsed(path, head[:num_text])
-        self.arrays = self._mapped(start, size)
+        self.header = self._parse(head[:num_text])
+        self.arrays = self._map(start, size)
         total = 0
         for name in sorted(self.arrays, key=lambda name: self.arrays[name].nbytes):
             if (total := total + self.arrays[name].nbytes) <= AT_ONCE:
                 self.verify(name)
 
-    def _mapped(self, start: int, size: int) -> dict[str, np.ndarray]:
-        """The arrays that the header describes."""
-        kinds: dict[str, tuple[np.dtype, tuple[int, ...]]] = {}
+    def _parse(self, text: bytes) -> dict[str, Any]:
         try:
-            for name, (kind, shape) in self.header["arrays"].items():
-                kinds[name] = _KINDS[kind], tuple(shape)
-                if not all(type(length) is int and 0 <= length < 2**48 for length in shape) or len(shape) not in (1, 2):
-                    raise ValueError
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise unreadable(self.path) from None
+            header = json.loads(text)
+        except (ValueError, RecursionError):
+            raise self._kind.unreadable(self.path) from None
+        if not isinstance(header, dict):
+            raise self._kind.unreadable(self.path)
+        return header
+
+    def _map(self, start: int, size: int) -> dict[str, np.ndarray]:
+        """Map the arrays that the header describes; they begin at byte `start` of a file of `size` bytes."""
+        described = self._described()
         self._places, end, number = {}, start, 0
-        for name, (dtype, shape) in kinds.items():
+        for name, (dtype, shape) in described.items():
             num_bytes = int(np.prod(shape, dtype=object)) * dtype.itemsize
             padded = num_bytes + -num_bytes % _PAGE
             self._places[name] = slice(end, end + num_bytes)
             self._blocks[name] = range(number, number + -(-padded // BLOCK_BYTES))
             end, number = end + padded, self._blocks[name].stop
         if number != len(self._checksums):
-            raise unreadable(self.path)
+            raise self._kind.unreadable(self.path)
         if size != end:
-            raise cut_short(self.path) if size < end else changed(self.path)
+            raise self._kind.cut_short(self.path) if size < end else changed(self.path)
         # Copied on write: nobody writes, and compiled code has one form for arrays that may be written to.
         self._bytes = np.memmap(self.path, np.uint8, "c").view(np.ndarray)
         return {
-            name: self._bytes[self._places[name]].view(kind).reshape(shape) for name, (kind, shape) in kinds.items()
+            name: self._bytes[self._places[name]].view(dtype).reshape(shape)
+            for name, (dtype, shape) in described.items()
         }
+
+    def _described(self) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
+        """The dtype and shape of each array, as the header describes them."""
+        described: dict[str, tuple[np.dtype, tuple[int, ...]]] = {}
+        try:
+            for name, (dtype, shape) in self.header["arrays"].items():
+                described[name] = _KINDS[dtype], tuple(shape)
+                if not all(type(length) is int and 0 <= length < 2**48 for length in shape) or len(shape) not in (1, 2):
+                    raise ValueError
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise self._kind.unreadable(self.path) from None
+        return described
 
     @property
     def verified(self) -> bool:
-        """Whether all of the file is as it was written."""
+        """Whether all of the file was compared and is as it was written."""
         return self.num_left == 0
 
     def verify(self, name: str, starts: np.ndarray | None = None, stops: np.ndarray | None = None) -> None:
-        """Compare what some reader is about to read with its checksums: all of an array, or some runs of its values.
+        """Compare what a caller is about to read with its checksums: all of an array, or some runs of its values.
 
         Parameters
         ----------
-        starts, stops : arrays of int64
-            Numbers of values; of an array of two dimensions row after row. Runs outside the array are cut off there.
+        name : str
+            Which array.
+        starts, stops : arrays of int64, optional
+            Numbers of the first value of each run and of the one after its last; an array of two dimensions is numbered
+            row after row. Runs that reach beyond the array are cut off there.
 
         Raises
         ------
         DamagedError
             If a block is not as it was written.
         """
+        if self.num_left == 0:
+            return
         blocks = self._blocks[name]
+        done = self._done[blocks.start : blocks.stop]
         if starts is None or stops is None:
-            numbers = np.flatnonzero(self._done[blocks.start : blocks.stop] == 0) + blocks.start
+            numbers = np.flatnonzero(done == 0) + blocks.start
         else:
-            item = self.arrays[name].itemsize
-            numbers = unread(starts, stops, item, BLOCK_BYTES, self._done[blocks.start : blocks.stop]) + blocks.start
+            numbers = unread(starts, stops, self.arrays[name].itemsize, BLOCK_BYTES, done) + blocks.start
         place = self._places[name]
         end = place.stop + -place.stop % _PAGE
         for number in numbers.tolist():
@@ -189,6 +284,27 @@ class IndexFile:
                 raise changed(self.path)
             self.num_left -= not self._done[number]
             self._done[number] = 1
+
+    def verify_rows(self, offsets: str, values: str, numbers: np.ndarray) -> None:
+        """Compare some rows of a ragged array, and the offsets that say where they are, with their checksums.
+
+        Parameters
+        ----------
+        offsets, values : str
+            Names of two arrays: row i is values[offsets[i]:offsets[i + 1]].
+        numbers : array of int64
+            Numbers of the rows.
+
+        Raises
+        ------
+        DamagedError
+            If a block is not as it was written.
+        """
+        if self.num_left == 0:
+            return
+        self.verify(offsets, numbers, numbers + 2)
+        places = self.arrays[offsets]
+        self.verify(values, places[numbers], places[numbers + 1])
 
     def verify_all(self) -> None:
         """Compare all that was not compared before.
@@ -200,48 +316,3 @@ class IndexFile:
         """
         for name in self.arrays:
             self.verify(name)
-
-
-def cut_short(path: str | Path) -> DamagedError:
-    """What is raised where a file ends too early."""
-    return DamagedError(f"{path}: was cut short; build the index again")
-
-
-def unreadable(path: str | Path) -> InputError:
-    """What is raised where a header is as it was written, but by no program of ours."""
-    return InputError(f"{path}: its header cannot be read; build the index again")
-
-
-def _preamble(path: str | Path, start: bytes) -> np.void:
-    """The first fields of a file, if this version reads it."""
-    if start[: len(MAGIC)] == MAGIC and len(start) < _PREAMBLE.itemsize:
-        raise cut_short(path)
-    found = np.frombuffer(start.ljust(_PREAMBLE.itemsize, b"\0"), _PREAMBLE)[0]
-    ours = found.copy()
-    ours["magic"], ours["byte_order"], ours["version"] = MAGIC, BYTE_ORDER, VERSION
-    sound = checksum(ours.tobytes()[:_FIELDS]) == found["preamble"]
-    if sound and found.tobytes() == ours.tobytes():
-        return found
-    if sound:  # it is of this version, but one of the three is not what it was
-        raise changed(path)
-    if found["magic"] != MAGIC:
-        raise InputError(f"{path}: is no index of fingerprints; build one with neardup hamming build")
-    if found["byte_order"] == int.from_bytes(BYTE_ORDER.to_bytes(4, "little"), "big"):
-        raise InputError(f"{path}: of another byte order than this machine's ({sys.byteorder}); build it here")
-    if found["version"] != VERSION and found["byte_order"] == BYTE_ORDER:
-        age = "an earlier" if found["version"] < VERSION else "a later"
-        raise InputError(
-            f"{path}: an index of format {found['version']}, made by {age} version; this one reads format {VERSION}, "
-            "build it again"
-        )
-    raise changed(path)
-
-
-def _parsed(path: str | Path, text: bytes) -> dict[str, Any]:
-    try:
-        header = json.loads(text)
-    except (ValueError, RecursionError):
-        raise unreadable(path) from None
-    if not isinstance(header, dict):
-        raise unreadable(path)
-    return header

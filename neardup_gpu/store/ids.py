@@ -15,24 +15,38 @@ from ..errors import DamagedError, ParameterError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .arrays import ArraysFile
+
+
+KINDS = ("integer", "string", "binary")
+NAMES = ("ids", "id_offsets", "id_values")
+"""Of the arrays that hold ids."""
+
 
 class Ids:
-    """One id a row, in memory or mapped from a file.
+    """One id for each row, in memory or mapped from a file.
 
-    kind : "integer", "string" or "binary"
-    arrays : dict of arrays
-        Of integers `ids`, shape (rows,). Of others `id_offsets`, int64, shape (rows + 1,), and `id_values`, uint8:
-        row i is id_values[id_offsets[i]:id_offsets[i + 1]], strings in UTF-8.
+    Parameters
+    ----------
+    kind : {"integer", "string", "binary"}
+    arrays : dict of str to array
+        For integers `ids`, shape (rows,). For the others `id_offsets`, int64, shape (rows + 1,), and `id_values`,
+        uint8: the id of row i is id_values[id_offsets[i]:id_offsets[i + 1]], a string in UTF-8.
+    file : ArraysFile, optional
+        The file that the arrays are mapped from. What is read of them is compared with its checksums before.
 
-    Cost: an integer its own bytes; a string or bytes its own and 8. Only those taken are read and decoded.
+    Notes
+    -----
+    An integer takes its own bytes, a string or bytes take their own and 8. Only the ids that are taken are read and
+    decoded.
     """
 
-    def __init__(self, kind: str, arrays: dict[str, np.ndarray]) -> None:
-        self.kind, self.arrays = kind, arrays
+    def __init__(self, kind: str, arrays: dict[str, np.ndarray], file: ArraysFile | None = None) -> None:
+        self.kind, self.arrays, self._file = kind, arrays, file
 
     @classmethod
     def of(cls, ids: Any) -> Ids:
-        """From pyarrow's arrays of integers, strings or bytes, or from lists, NumPy, pandas or polars of them.
+        """Take ids from pyarrow, NumPy, pandas, polars or a list: integers, strings or bytes.
 
         Raises
         ------
@@ -51,18 +65,18 @@ class Ids:
             if all(isinstance(value, int | np.integer) and 0 <= value < 2**64 for value in each):
                 array = np.array(each, np.uint64)  # of which some need 64 bits
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise _wrong(f"{array.ndim}-dimensional {array.dtype}")
+            raise _refused(f"an array of {array.ndim} dimensions of {array.dtype}")
         return cls("integer", {"ids": np.ascontiguousarray(array, array.dtype.newbyteorder("="))})
 
     @classmethod
     def _of_texts(cls, texts: Any) -> Ids:
         kind = "binary" if len(texts) and isinstance(texts[0], bytes) else "string"
         if not all(isinstance(text, bytes if kind == "binary" else str) for text in texts):
-            raise _wrong("both strings and bytes")
+            raise _refused("both strings and bytes")
         try:
             values = texts if kind == "binary" else [text.encode() for text in texts]
         except UnicodeEncodeError as error:
-            raise ParameterError(f"ids: {error.object!r} is no Unicode text; give such ids as bytes") from None
+            raise ParameterError(f"ids: {error.object!r} is not valid Unicode; give such ids as bytes") from None
         offsets = np.zeros(len(values) + 1, np.int64)
         np.cumsum([len(value) for value in values], out=offsets[1:])
         return cls(kind, {"id_offsets": offsets, "id_values": np.frombuffer(b"".join(values), np.uint8)})
@@ -83,9 +97,9 @@ class Ids:
         elif any(check(kind) for check in binary):
             target, name = pa.large_binary(), "binary"
         else:
-            raise _wrong(str(kind))
+            raise _refused(str(kind))
         if ids.null_count:
-            raise _wrong(f"{kind} with nulls")
+            raise _refused(f"{kind} with nulls")
         ids = ids if kind == target else ids.cast(target)
         if isinstance(ids, pa.ChunkedArray):
             ids = ids.combine_chunks()
@@ -100,7 +114,7 @@ class Ids:
         return len(self.arrays["ids"]) if self.kind == "integer" else len(self.arrays["id_offsets"]) - 1
 
     def fit(self, num_rows: int) -> bool:
-        """Whether they are arrays of that kind and number."""
+        """Whether the arrays have the dtypes and shapes that `num_rows` ids of this kind have."""
         found = {name: (array.dtype.kind, array.dtype.itemsize, array.shape) for name, array in self.arrays.items()}
         if self.kind == "integer":
             kind, _, shape = found.pop("ids", ("", 0, ()))
@@ -110,13 +124,14 @@ class Ids:
         return sound and found == {"id_offsets": ("i", 8, (num_rows + 1,))}
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """The ids of some rows: of integers their own type, else objects, str or bytes.
+        """The ids of some rows: integers in their own dtype, others as an array of str or bytes objects.
 
         Raises
         ------
         DamagedError
-            If a file that they are mapped from is damaged, as far as that shows.
+            If the ids are mapped from a file in which theirs are not as they were written.
         """
+        self._verify(rows)
         if self.kind == "integer":
             return self.arrays["ids"][rows]
         starts, stops = self._bounds(rows)
@@ -132,14 +147,15 @@ class Ids:
         return found
 
     def arrow(self, rows: np.ndarray) -> pa.Array:
-        """As `take`, for Arrow: of integers their own type, else large_string or large_binary."""
+        """Like `take`, as an Arrow array: integers in their own type, others as large_string or large_binary."""
         import pyarrow as pa
 
         from ..data import arrow
 
+        self._verify(rows)
         if self.kind == "integer":
             return arrow(self.arrays["ids"][rows])
-        self._bounds(rows)  # Arrow looks at no more than these, and checks nothing
+        self._bounds(rows)  # Arrow reads these rows alone, and checks none of their bounds
         buffers = [None, *(pa.py_buffer(self.arrays[name]) for name in ("id_offsets", "id_values"))]
         kept = pa.Array.from_buffers(pa.large_binary(), len(self), buffers).take(arrow(rows))
         try:
@@ -148,11 +164,21 @@ class Ids:
             raise _damaged() from None
 
     def sizes(self, rows: np.ndarray) -> np.ndarray:
-        """Bytes of the ids of some rows: int64, shape (rows,)."""
+        """How many bytes the ids of some rows take: int64, shape (rows,)."""
+        self._verify(rows)
         if self.kind == "integer":
             return np.full(len(rows), self.arrays["ids"].itemsize)
         starts, stops = self._bounds(rows)
         return stops - starts
+
+    def _verify(self, rows: np.ndarray) -> None:
+        """Compare the ids of some rows with the checksums of their file."""
+        if self._file is None:
+            return
+        if self.kind == "integer":
+            self._file.verify("ids", rows, rows + 1)
+        else:
+            self._file.verify_rows("id_offsets", "id_values", rows)
 
     def _bounds(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         offsets = self.arrays["id_offsets"]
@@ -162,9 +188,9 @@ class Ids:
         return starts, stops
 
 
-def _wrong(what: str) -> ParameterError:
-    return ParameterError(f"ids: {what}; give one integer or string a fingerprint")
+def _refused(found: str) -> ParameterError:
+    return ParameterError(f"ids must be one integer or one string for each fingerprint, got {found}")
 
 
 def _damaged() -> DamagedError:
-    return DamagedError("the index is damaged (its ids are none); build it again")
+    return DamagedError("the index is damaged: its ids are not valid; build it again")

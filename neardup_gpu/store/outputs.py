@@ -104,9 +104,9 @@ def new_files(
         if _identity(there) in inputs.identities:
             raise OutputError(f"{target}: is read as input, which would be lost; name another output")
         if not overwrite:
-            raise OutputError(f"{target}: exists already; name another output or add --overwrite")
+            raise OutputError(f"{target}: exists already; name another output or pass overwrite=True")
         if not stat.S_ISREG(os.lstat(there).st_mode) or not is_ours(there):
-            raise OutputError(f"{target}: was not written by neardup; --overwrite replaces only what was")
+            raise OutputError(f"{target}: was not written by neardup; overwrite=True replaces only what was")
 
     with _new(targets, check, overwrite) as files:
         yield files
@@ -191,10 +191,10 @@ def _check_result(target: _Target, folder: Path, inputs: _Inputs, overwrite: boo
                 shown = Path(target.asked, Path(place, name).relative_to(folder))
                 raise OutputError(f"{target}: holds the input {shown}, which would be lost; name another output")
     if not overwrite:
-        raise OutputError(f"{target}: exists already; name another output or add --overwrite")
+        raise OutputError(f"{target}: exists already; name another output or pass overwrite=True")
     foreign = foreign_files(folder)
     if foreign is None:
-        raise OutputError(f"{target}: holds other files than a result; --overwrite replaces only earlier results")
+        raise OutputError(f"{target}: holds other files than a result; overwrite=True replaces only earlier results")
     if foreign:
         found = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3:,} more" if len(foreign) > 3 else "")
         raise OutputError(f"{target}: also holds {found}, new or changed since the result was written; move that away")

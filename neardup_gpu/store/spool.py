@@ -37,7 +37,7 @@ class Spool:
         except OSError as error:
             if wanting := want(error):
                 raise ResourceError(wanting) from error
-            raise OutputError(f"{self.folder}: {error.strerror}; name another folder with --temp-dir") from None
+            raise OutputError(f"{self.folder}: {error.strerror}; name another folder with temp_dir=...") from None
         self._starts = [np.zeros(1, np.int64)]
         self.num_values = 0
 
@@ -55,7 +55,7 @@ class Spool:
             while view:
                 view = view[self._file.write(view) :]
         except OSError as error:
-            raise OutputError(f"{self.folder}: {error.strerror}; name a larger disk with --temp-dir") from None
+            raise OutputError(f"{self.folder}: {error.strerror}; name a larger disk with temp_dir=...") from None
         self._starts.append(rows.offsets[1:] - first + self.num_values)
         self.num_values += int(last - first)
 
@@ -94,7 +94,7 @@ class Spool:
         except OutputError:
             raise
         except OSError as error:
-            raise OutputError(f"{self.folder}: {error.strerror}; name another disk with --temp-dir") from None
+            raise OutputError(f"{self.folder}: {error.strerror}; name another disk with temp_dir=...") from None
 
 
 class DeviceSpool:

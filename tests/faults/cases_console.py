@@ -59,7 +59,7 @@ def a_missing_input_whose_name_is_not_utf8(box):
     return ["dedup", "missing\udcff\udc9b.parquet", "-o", "out"]
 
 
-@case(says="No such command", then=shows_nothing_hidden)
+@case(says="there is no command", then=shows_nothing_hidden)
 def a_command_that_forges_a_second_line(box):
     return [f"x\nneardup: all is well{ESCAPE}"]
 

@@ -445,7 +445,7 @@ def many_texts_beside_one_file_of_data(box):
     return ["dedup", "in", "-o", "out"]
 
 
-@case(says=("in/d.parquet", "in/e.jsonl", "--glob, such as '*.parquet'"))
+@case(says=("in/d.parquet", "in/e.jsonl", "such as with --glob '*.parquet'"))
 def two_formats_of_data(box):
     box.documents("in/d.parquet")
     box.documents("in/e.jsonl")

@@ -225,7 +225,7 @@ def no_threads_at_all(box):
     )
 
 
-@case(says="ask for fewer with --threads")
+@case(says="ask for fewer with threads=...")
 def fewer_threads_than_kernels_run_on(box):
     return (
         "import threading\nfrom unittest import mock\nstart, left = threading.Thread.start, [0, 0]\n"

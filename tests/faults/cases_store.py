@@ -131,7 +131,7 @@ def an_index_with_something_after_it(box):
     return ["info", "i.index"]
 
 
-@case(says="is no index")
+@case(says="is not an index")
 def parquet_in_place_of_an_index(box):
     box.simhashes("h.parquet")
     return ["hamming", "query", "h.parquet", "--fingerprint", "0x1"]

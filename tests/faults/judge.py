@@ -393,7 +393,7 @@ def _redirected(stdout: str, folder: str) -> int:
 def _act(does: list[str] | str) -> int:
     """In the child: what the user does; the exit status."""
     if isinstance(does, list):
-        from neardup_gpu.cli.app import main
+        from neardup_gpu.cli import main
 
         return main(does)
     import numpy as np

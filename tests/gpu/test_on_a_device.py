@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup_gpu import Recipe, SimhashRecipe, dedup, find_pairs, sketch
+from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, dedup, pairs, sketch
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.backend import DEFAULT_SHARE, running
 from neardup_gpu.errors import NeardupError, ParameterError
-from neardup_gpu.hamming.index import HammingIndex, TableDesign, join, pairs as near_pairs
+from neardup_gpu.hamming import HammingIndex, TableDesign, join, pairs as near_pairs
 from neardup_gpu.kernels import _launch as launch, hamming
 from neardup_gpu.pipeline import frequencies_path
 
@@ -58,11 +58,11 @@ def same(found, expected):
 
 @pytest.fixture(scope="module")
 def expected(table):
-    return dedup(table, backend="cpu")
+    return dedup(table, engine="cpu")
 
 
 def test_agreement_at_scale(table, expected):
-    found = dedup(table, backend="gpu")
+    found = dedup(table, engine="gpu")
     same(found, expected)
     assert found.report["counts"]["text_bytes"] > 90_000_000
     assert found.report["counts"]["removed_near"] > 1000
@@ -71,7 +71,7 @@ def test_agreement_at_scale(table, expected):
 
 @pytest.mark.parametrize("batch_bytes", [1 << 18, 1 << 22, 1 << 26])
 def test_batches_change_nothing(table, expected, batch_bytes):
-    found = dedup(table, backend="gpu", batch_bytes=batch_bytes)
+    found = dedup(table, batch_bytes=batch_bytes, engine="gpu")
     same(found, expected)
     assert found.report["device"]["batches"] > 90_000_000 // batch_bytes
 
@@ -81,30 +81,30 @@ def test_batches_change_nothing(table, expected, batch_bytes):
     [
         {"cluster": "components"},
         {"keep": "longest"},
-        {"recipe": Recipe.choose(shingling="bag")},
-        {"recipe": Recipe.choose(shingling="circular")},
-        {"recipe": Recipe.choose(bits=64)},
+        {"recipe": Recipe(shingles=Shingles(kind="bag"))},
+        {"recipe": Recipe(shingles=Shingles(kind="circular"))},
+        {"recipe": Recipe(method=MinHash(bits=64))},
         {"against": generated(1_000_000, seed=2)},
     ],
     ids=str,
 )
 def test_options(small, options):
-    same(dedup(small, backend="gpu", **options), dedup(small, backend="cpu", **options))
+    same(dedup(small, engine="gpu", **options), dedup(small, engine="cpu", **options))
 
 
 SIMHASHES = [
-    SimhashRecipe(weighting="tf"),
-    SimhashRecipe(weighting="tfidf"),
-    SimhashRecipe(radius=8, threshold=0.7, weighting="tf"),
-    SimhashRecipe(radius=12, threshold=0.7, weighting="tfidf", bits=128),
-    SimhashRecipe(features="shingles", weighting="log", shingling="bag"),
+    Recipe(method=SimHash(weighting="tf")),
+    Recipe(method=SimHash(weighting="tfidf")),
+    Recipe(method=SimHash(radius=8, weighting="tf"), threshold=0.7),
+    Recipe(method=SimHash(radius=12, weighting="tfidf", bits=128), threshold=0.7),
+    Recipe(method=SimHash(elements="shingles", weighting="log"), shingles=Shingles(kind="bag")),
 ]
 
 
 @pytest.mark.parametrize("recipe", SIMHASHES, ids=str)
 def test_simhash_at_scale(table, recipe):
-    found = dedup(table, recipe=recipe, backend="gpu")
-    same(found, dedup(table, recipe=recipe, backend="cpu"))
+    found = dedup(table, recipe=recipe, engine="gpu")
+    same(found, dedup(table, recipe=recipe, engine="cpu"))
     assert found.report["counts"]["removed_near"] > 1000
     assert found.report["device"]["halvings"] == 0
 
@@ -114,7 +114,10 @@ def test_simhash_at_scale(table, recipe):
 def test_simhash_with_little_memory(recipe, gpu_memory):
     """What waits for document frequencies goes to the file."""
     table = generated(20_000_000, seed=3)
-    same(dedup(table, recipe=recipe, backend="gpu", gpu_memory=gpu_memory), dedup(table, recipe=recipe, backend="cpu"))
+    same(
+        dedup(table, recipe=recipe, engine=Engine(backend="gpu", memory=gpu_memory)),
+        dedup(table, recipe=recipe, engine="cpu"),
+    )
 
 
 @pytest.mark.parametrize("weighting", ["tf", "tfidf"])
@@ -122,7 +125,7 @@ def test_simhashes(small, tmp_path, weighting):
     files = []
     for backend in ("cpu", "gpu"):
         path = tmp_path / f"{backend}.parquet"
-        sketch(small, path, recipe=SimhashRecipe(weighting=weighting), backend=backend)
+        sketch(small, path, recipe=Recipe(method=SimHash(weighting=weighting)), engine=backend)
         paths = [path, *([frequencies_path(path)] if weighting == "tfidf" else [])]
         files.append([each.read_bytes() for each in paths])
     assert files[0] == files[1]
@@ -185,12 +188,12 @@ def test_an_index_of_ten_million(tmp_path, num_words, compress):
 
 def test_batches_that_do_not_fit_are_halved(small, caplog):
     """All text in one batch, with less and less memory, down to what is too little for anything."""
-    wanted, halvings = dedup(small, backend="cpu"), []
+    wanted, halvings = dedup(small, engine="cpu"), []
     for megabytes in (96, 64, 48, 32, 24, 16, 12, 8):
         caplog.clear()
         try:
             with caplog.at_level(logging.INFO, "neardup_gpu"):
-                found = dedup(small, backend="gpu", batch_bytes=1 << 30, gpu_memory=f"{megabytes}MB")
+                found = dedup(small, batch_bytes=1 << 30, engine=Engine(backend="gpu", memory=f"{megabytes}MB"))
         except NeardupError:
             break
         same(found, wanted)
@@ -204,18 +207,18 @@ def test_batches_that_do_not_fit_are_halved(small, caplog):
 def test_little_memory(gpu_memory):
     """Sketches go to host memory and shingles to the file."""
     table = generated(20_000_000, seed=3)
-    same(dedup(table, backend="gpu", gpu_memory=gpu_memory), dedup(table, backend="cpu"))
+    same(dedup(table, engine=Engine(backend="gpu", memory=gpu_memory)), dedup(table, engine="cpu"))
 
 
 def test_a_document_that_does_not_fit():
     table = pa.table({"text": ["a b c d e f g h " * 4_000_000, "short"]})
     with pytest.raises(NeardupError, match=r"document 0: .*--backend cpu"):
-        dedup(table, backend="gpu", gpu_memory="64MB")
+        dedup(table, engine=Engine(backend="gpu", memory="64MB"))
 
 
 def test_more_memory_than_there_is():
     with pytest.raises(ParameterError, match=r"are free on device"):
-        dedup(pa.table({"text": ["a"]}), backend="gpu", gpu_memory="100TB")
+        dedup(pa.table({"text": ["a"]}), engine=Engine(backend="gpu", memory="100TB"))
 
 
 def test_the_bound_is_kept_and_lifted(small):
@@ -230,15 +233,15 @@ def test_the_bound_is_kept_and_lifted(small):
     with running("gpu") as job:
         free, total = cupy.cuda.runtime.memGetInfo()
         assert 0.5 * DEFAULT_SHARE * free < job.memory < total
-    dedup(small, backend="gpu", gpu_memory="1GB")
+    dedup(small, engine=Engine(backend="gpu", memory="1GB"))
     gc.collect()
     assert (pool.get_limit(), pool.used_bytes()) == (before, held)
 
 
 def test_the_same_every_time(small):
-    first = dedup(small, backend="gpu")
+    first = dedup(small, engine="gpu")
     for _ in range(9):
-        same(dedup(small, backend="gpu"), first)
+        same(dedup(small, engine="gpu"), first)
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3])
@@ -266,8 +269,8 @@ def test_sketch_and_pairs(small, tmp_path):
     tables = []
     for backend in ("cpu", "gpu"):
         path = tmp_path / f"{backend}.parquet"
-        sketch(small, path, backend=backend)
-        tables.append((path.read_bytes(), find_pairs(path, backend=backend)))
+        sketch(small, path, engine=backend)
+        tables.append((path.read_bytes(), pairs(path, engine=backend)))
     assert tables[0][0] == tables[1][0]
     assert tables[0][1].equals(tables[1][1])
 
@@ -280,9 +283,9 @@ def test_a_gpu_is_found(monkeypatch):
 def test_every_device_by_number(small):
     import cupy
 
-    wanted = dedup(small, backend="cpu")
+    wanted = dedup(small, engine="cpu")
     for number in range(cupy.cuda.runtime.getDeviceCount()):
-        found = dedup(small, backend="gpu", device=number)
+        found = dedup(small, engine=Engine(backend="gpu", device=number))
         same(found, wanted)
         assert found.report["device"]["number"] == number
         assert cupy.cuda.Device().id == 0

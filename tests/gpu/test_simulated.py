@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Recipe, SimhashRecipe, dedup, find_pairs, sketch
-from neardup_gpu.hamming.index import HammingIndex, pairs as near_pairs
+from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, dedup, pairs, sketch
+from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
 from neardup_gpu.kernel_inputs import kernel_modules
 from neardup_gpu.kernels import counts, sequences
 
@@ -87,13 +87,15 @@ def same(found, expected):
 
 def check(table, gpu_memory=None, batch_bytes=None, **options):
     """Both backends give the same bits; the result of the simulator's."""
-    found = dedup(table, id_column="id", backend="gpu", gpu_memory=gpu_memory, batch_bytes=batch_bytes, **options)
-    same(found, dedup(table, id_column="id", backend="cpu", **options))
+    found = dedup(
+        table, id_column="id", batch_bytes=batch_bytes, engine=Engine(backend="gpu", memory=gpu_memory), **options
+    )
+    same(found, dedup(table, id_column="id", engine="cpu", **options))
     return found
 
 
 def test_fifty_kilobytes_of_documents():
-    found = check(corpus(50_000), recipe=Recipe.choose(filter=(12, 5, 1)), check=30)
+    found = check(corpus(50_000), recipe=Recipe(method=MinHash(filter=(12, 5, 1))), check=30)
     counts = found.report["counts"]
     assert counts["text_bytes"] > 45_000
     assert counts["removed_near"] > 5
@@ -107,14 +109,19 @@ OPTIONS = {
     "components": {"cluster": "components"},
     "against": {"against": documents(700, passage=25)},
     "longest": {"keep": "longest"},
-    "bag": {"recipe": Recipe.choose(shingling="bag")},
-    "circular": {"recipe": Recipe.choose(shingling="circular")},
-    "64 bits": {"recipe": Recipe.choose(bits=64, filter="altavista")},
+    "bag": {"recipe": Recipe(shingles=Shingles(kind="bag"))},
+    "circular": {"recipe": Recipe(shingles=Shingles(kind="circular"))},
+    "64 bits": {"recipe": Recipe(method=MinHash(bits=64, filter="altavista"))},
     "small batches": {"batch_bytes": 1000, "check": 0},
     "little memory": {"gpu_memory": "60kB", "check": 0},
-    "simhash": {"recipe": SimhashRecipe(radius=6)},
-    "simhash, verified, tfidf": {"recipe": SimhashRecipe(radius=12, bits=128, threshold=0.6, weighting="tfidf")},
-    "simhash, tfidf, little memory": {"recipe": SimhashRecipe(radius=6, weighting="tfidf"), "gpu_memory": "60kB"},
+    "simhash": {"recipe": Recipe(method=SimHash(radius=6))},
+    "simhash, verified, tfidf": {
+        "recipe": Recipe(method=SimHash(radius=12, bits=128, weighting="tfidf"), threshold=0.6)
+    },
+    "simhash, tfidf, little memory": {
+        "recipe": Recipe(method=SimHash(radius=6, weighting="tfidf")),
+        "gpu_memory": "60kB",
+    },
 }
 
 
@@ -146,7 +153,7 @@ def test_batches_of_counted_tokens_are_halved():
         return run(values, offsets)
 
     with mock.patch.object(counts, "gpu", limited):
-        report = check(SMALL, recipe=SimhashRecipe(weighting="tfidf")).report
+        report = check(SMALL, recipe=Recipe(method=SimHash(weighting="tfidf"))).report
     assert report["device"]["halvings"] >= 1
 
 
@@ -154,7 +161,13 @@ def test_simhashes_their_pairs_and_an_index(tmp_path):
     found = {}
     for backend in ("cpu", "gpu"):
         path = tmp_path / f"{backend}.parquet"
-        sketch(SMALL, path, id_column="id", recipe=SimhashRecipe(features="shingles", weighting="tf"), backend=backend)
+        sketch(
+            SMALL,
+            path,
+            id_column="id",
+            recipe=Recipe(method=SimHash(elements="shingles", weighting="tf")),
+            engine=backend,
+        )
         table = pq.read_table(path)
         simhashes = table["simhash"].drop_null()
         near = near_pairs(simhashes, 6, backend=backend)
@@ -169,8 +182,8 @@ def test_sketch_and_pairs(tmp_path):
     tables = []
     for backend in ("cpu", "gpu"):
         path = tmp_path / f"{backend}.parquet"
-        sketch(SMALL, path, id_column="id", backend=backend)
-        tables.append((path.read_bytes(), find_pairs(path, backend=backend)))
+        sketch(SMALL, path, id_column="id", engine=backend)
+        tables.append((path.read_bytes(), pairs(path, engine=backend)))
     assert tables[0][0] == tables[1][0]
     assert tables[0][1].equals(tables[1][1])
 

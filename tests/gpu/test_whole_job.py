@@ -18,25 +18,24 @@ from test_pipeline import decisions
 from versions import corpus, families
 
 from neardup_gpu import (
+    Engine,
+    MinHash,
     Pairs,
     Ragged,
     Recipe,
-    SimhashRecipe,
-    collide,
+    Shingles,
+    SimHash,
     dedup,
-    find_pairs,
     keep,
-    minhash,
+    pairs,
     selftest,
     shingle,
-    simhash,
     sketch,
-    supershingles,
     tokenize,
     verify,
 )
 from neardup_gpu.errors import NeardupError
-from neardup_gpu.hamming.index import HammingIndex, join, pairs as near_pairs
+from neardup_gpu.hamming import HammingIndex, join, pairs as near_pairs
 from neardup_gpu.kernels import (
     _launch as launch,
     counts,
@@ -69,8 +68,10 @@ KNOWN = corpus(families(num=12, seed=4), seed=5)
 
 def check(gpu, table=TABLE, gpu_memory=None, batch_bytes=None, **options):
     """Both backends decide alike; the report of the one on the GPU."""
-    expected = dedup(table, id_column="id", backend="cpu", **options)
-    found = dedup(table, id_column="id", backend="gpu", gpu_memory=gpu_memory, batch_bytes=batch_bytes, **options)
+    expected = dedup(table, id_column="id", engine="cpu", **options)
+    found = dedup(
+        table, id_column="id", batch_bytes=batch_bytes, engine=Engine(backend="gpu", memory=gpu_memory), **options
+    )
     assert decisions(found) == decisions(expected)
     for part in ("counts", "limits", "recall", "group_sizes", "largest_groups", "recipe"):
         assert found.report[part] == expected.report[part]
@@ -86,18 +87,27 @@ OPTIONS = {
     "longest": {"keep": "longest"},
     "by date": {"keep": "date:desc"},
     "low threshold": {"threshold": 0.3, "recall": 0.9},
-    "bag": {"recipe": Recipe.choose(shingling="bag")},
-    "circular": {"recipe": Recipe.choose(shingling="circular", w=3)},
-    "64 bits": {"recipe": Recipe.choose(bits=64)},
-    "bing": {"recipe": Recipe.choose(filter="bing", feature_bits=16)},
-    "large buckets": {"recipe": Recipe.choose(filter=(3, 1, 1), bucket_limit=2, bucket_probe=1)},
+    "bag": {"recipe": Recipe(shingles=Shingles(kind="bag"))},
+    "circular": {"recipe": Recipe(shingles=Shingles(3, "circular"))},
+    "64 bits": {"recipe": Recipe(method=MinHash(bits=64))},
+    "bing": {"recipe": Recipe(method=MinHash(filter="bing", supershingle_bits=16))},
+    "large buckets": {"recipe": Recipe(method=MinHash(filter=(3, 1, 1), bucket_limit=2, bucket_probe=1))},
     "no check": {"check": 0},
-    "simhash": {"recipe": SimhashRecipe(weighting="tf")},
-    "simhash, large buckets": {"recipe": SimhashRecipe(radius=9, bucket_limit=2, bucket_probe=1), "against": KNOWN},
-    "simhash, tfidf": {"recipe": SimhashRecipe(radius=6, weighting="tfidf"), "against": KNOWN},
-    "simhash, verified": {"recipe": SimhashRecipe(radius=8, threshold=0.7, weighting="tf", cluster="components")},
-    "simhash, verified, tfidf": {"recipe": SimhashRecipe(radius=10, threshold=0.5, weighting="tfidf", bits=128)},
-    "simhash of bags, log": {"recipe": SimhashRecipe(features="shingles", shingling="bag", w=2, weighting="log")},
+    "simhash": {"recipe": Recipe(method=SimHash(weighting="tf"))},
+    "simhash, large buckets": {
+        "recipe": Recipe(method=SimHash(radius=9, bucket_limit=2, bucket_probe=1)),
+        "against": KNOWN,
+    },
+    "simhash, tfidf": {"recipe": Recipe(method=SimHash(radius=6, weighting="tfidf")), "against": KNOWN},
+    "simhash, verified": {
+        "recipe": Recipe(method=SimHash(radius=8, weighting="tf"), threshold=0.7, cluster="components")
+    },
+    "simhash, verified, tfidf": {
+        "recipe": Recipe(method=SimHash(radius=10, weighting="tfidf", bits=128), threshold=0.5)
+    },
+    "simhash of bags, log": {
+        "recipe": Recipe(method=SimHash(elements="shingles", weighting="log"), shingles=Shingles(2, "bag"))
+    },
 }
 
 
@@ -228,7 +238,7 @@ def test_no_memory_for_simhashes(gpu, case, module, name):
         check(gpu, **OPTIONS[case])
     assert len(given) > 1
     with short_of_memory_at_first(100, module, name, []), pytest.raises(NeardupError, match=r"--backend cpu"):
-        dedup(TABLE, id_column="id", backend="gpu", **OPTIONS[case])
+        dedup(TABLE, id_column="id", engine="gpu", **OPTIONS[case])
 
 
 @pytest.mark.parametrize("case", ["simhash, tfidf", "simhash, verified, tfidf"])
@@ -251,7 +261,7 @@ def test_what_waited_does_not_take_the_room_of_pairs(gpu, case):
 
 def test_a_document_that_does_not_fit(gpu):
     with short_of_memory(50), pytest.raises(NeardupError, match=r"document 'doc-\d+': .*--backend cpu.*--gpu-memory"):
-        dedup(TABLE, id_column="id", backend="gpu")
+        dedup(TABLE, id_column="id", engine="gpu")
 
 
 def test_a_document_that_fits_when_shingles_have_gone_to_the_file(gpu):
@@ -295,7 +305,7 @@ def test_no_memory_for_candidates(gpu):
         mock.patch.object(pairtables, "gpu", mock.Mock(side_effect=MemoryError)),
         pytest.raises(NeardupError, match=r"--backend cpu.*--gpu-memory"),
     ):
-        dedup(TABLE, id_column="id", backend="gpu")
+        dedup(TABLE, id_column="id", engine="gpu")
 
 
 def test_no_memory_to_decide(gpu):
@@ -303,7 +313,7 @@ def test_no_memory_to_decide(gpu):
         mock.patch.object(greedy, "gpu", mock.Mock(side_effect=MemoryError)),
         pytest.raises(NeardupError, match=r"do not suffice; use --backend cpu, .*--gpu-memory"),
     ):
-        dedup(TABLE, id_column="id", backend="gpu")
+        dedup(TABLE, id_column="id", engine="gpu")
 
 
 def test_other_errors_are_not_taken_for_it(gpu):
@@ -311,7 +321,7 @@ def test_other_errors_are_not_taken_for_it(gpu):
         mock.patch.object(shingles_kernel, "gpu", mock.Mock(side_effect=ZeroDivisionError)),
         pytest.raises(ZeroDivisionError),
     ):
-        dedup(TABLE, id_column="id", backend="gpu")
+        dedup(TABLE, id_column="id", engine="gpu")
 
 
 @pytest.mark.parametrize("gpu_memory", [None, 20_000])
@@ -320,9 +330,9 @@ def test_sketches_and_their_pairs(gpu, gpu_memory, tmp_path):
     for backend in ("cpu", "gpu"):
         memory = gpu_memory if backend == "gpu" else None
         path = tmp_path / f"{backend}.parquet"
-        counts = sketch(TABLE, path, id_column="id", backend=backend, gpu_memory=memory)
+        counts = sketch(TABLE, path, id_column="id", engine=Engine(backend=backend, memory=memory))
         assert counts["backend"] == backend
-        found[backend] = path.read_bytes(), find_pairs(path, backend=backend, gpu_memory=memory)
+        found[backend] = path.read_bytes(), pairs(path, engine=Engine(backend=backend, memory=memory))
     assert found["cpu"][0] == found["gpu"][0]
     assert found["cpu"][1].equals(found["gpu"][1])
     assert found["cpu"][1].num_rows > 10
@@ -335,8 +345,8 @@ def test_simhashes(gpu, gpu_memory, weighting, tmp_path):
     for backend in ("cpu", "gpu"):
         memory = gpu_memory if backend == "gpu" else None
         path = tmp_path / f"{backend}.parquet"
-        recipe = SimhashRecipe(weighting=weighting, bits=128)
-        counts = sketch(TABLE, path, id_column="id", recipe=recipe, backend=backend, gpu_memory=memory)
+        recipe = Recipe(method=SimHash(weighting=weighting, bits=128))
+        counts = sketch(TABLE, path, id_column="id", recipe=recipe, engine=Engine(backend=backend, memory=memory))
         assert counts["backend"] == backend
         files = [path, *([frequencies_path(path)] if weighting == "tfidf" else [])]
         found[backend] = counts["recipe"], *(file.read_bytes() for file in files)
@@ -404,7 +414,7 @@ class TestStages:
     @pytest.mark.parametrize("given", ["cpu", "gpu"])
     @pytest.mark.parametrize("backend", ["cpu", "gpu", "reference"])
     def test_all(self, gpu, backend, given):
-        recipe = Recipe.choose()
+        recipe = Recipe()
         kind = self.kind("cpu" if backend == "reference" else backend)
         place = lambda value: on_device(value) if given == "gpu" else launch.to_host(value)  # noqa: E731
         found = []
@@ -415,11 +425,11 @@ class TestStages:
         assert "30 rows" in repr(shingles)
         assert isinstance(shingles[3], kind) and isinstance(shingles.sizes, kind)
         shingles = Ragged(place(launch.to_host(shingles.values)), place(launch.to_host(shingles.offsets)))
-        signatures = minhash(shingles, recipe, backend=backend)
+        signatures = recipe.method.sketch(shingles, seed=recipe.seed, backend=backend)
         assert isinstance(signatures, kind)
-        features = supershingles(place(launch.to_host(signatures)), recipe, backend=backend)
+        features = recipe.method.keys(place(launch.to_host(signatures)), seed=recipe.seed, backend=backend)
         assert isinstance(features, kind)
-        candidates = collide(place(launch.to_host(features)), recipe, backend=backend).pairs
+        candidates = recipe.method.collide(place(launch.to_host(features)), seed=recipe.seed, backend=backend).pairs
         assert isinstance(candidates.left, kind)
         assert repr(candidates) == f"Pairs({len(candidates)})"
         candidates = Pairs(place(launch.to_host(candidates.left)), place(launch.to_host(candidates.right)))
@@ -434,11 +444,13 @@ class TestStages:
         assert found == self.expected()
 
     def expected(self):
-        recipe = Recipe.choose()
+        recipe = Recipe()
         shingles = shingle(tokenize(TABLE["text"].slice(0, 30), recipe, backend="cpu"), recipe, backend="cpu")
-        signatures = minhash(shingles, recipe, backend="cpu")
-        features = supershingles(signatures, recipe, backend="cpu")
-        verified = verify(shingles, collide(features, recipe, backend="cpu").pairs, 0.8, backend="cpu")
+        signatures = recipe.method.sketch(shingles, seed=recipe.seed, backend="cpu")
+        features = recipe.method.keys(signatures, seed=recipe.seed, backend="cpu")
+        verified = verify(
+            shingles, recipe.method.collide(features, seed=recipe.seed, backend="cpu").pairs, 0.8, backend="cpu"
+        )
         pinned = np.arange(30) == 7
         kept = [
             keep(30, verified, recipe.with_(cluster=cluster), pinned=pinned, backend="cpu").tolist()
@@ -449,13 +461,18 @@ class TestStages:
     @pytest.mark.parametrize("given", ["cpu", "gpu"])
     @pytest.mark.parametrize("weighting", ["tf", "log"])
     def test_simhash(self, gpu, weighting, given):
-        recipe = SimhashRecipe(radius=9, weighting=weighting)
+        recipe = Recipe(method=SimHash(radius=9, weighting=weighting))
         tokens = tokenize(TABLE["text"].slice(0, 30), recipe, backend="cpu")
-        expected = simhash(tokens, recipe, backend="cpu")
-        found = simhash(Ragged(self.on(given, tokens.values), self.on(given, tokens.offsets)), recipe, backend="gpu")
+        expected = recipe.method.sketch(tokens, seed=recipe.seed, backend="cpu")
+        found = recipe.method.sketch(
+            Ragged(self.on(given, tokens.values), self.on(given, tokens.offsets)), seed=recipe.seed, backend="gpu"
+        )
         assert isinstance(found, DeviceArray)
         assert found.get().tolist() == expected.tolist()
-        near, wanted = collide(found, recipe, backend="gpu"), collide(expected, recipe, backend="cpu")
+        near, wanted = (
+            recipe.method.collide(found, seed=recipe.seed, backend="gpu"),
+            recipe.method.collide(expected, seed=recipe.seed, backend="cpu"),
+        )
         assert launch.to_host(near.pairs.left).tolist() == wanted.pairs.left.tolist() != []
         assert launch.to_host(near.pairs.right).tolist() == wanted.pairs.right.tolist()
 

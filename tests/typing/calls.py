@@ -10,70 +10,79 @@ from typing import Any, assert_type
 import numpy as np
 
 import neardup_gpu as nd
-from neardup_gpu import theory
+from neardup_gpu import hamming, theory
 from neardup_gpu.errors import ArgumentTypeError, NeardupError
-from neardup_gpu.hamming import index as hamming
 
 # Jobs
 
 result = nd.dedup("bills.parquet", id_column="id", threshold=0.8)
 assert_type(result, nd.Result)
-nd.dedup(["a.jsonl", Path("b.jsonl")], text_columns=["title", "text"], filter=(6, 14, 2), output=Path("out"))
+nd.dedup(
+    ["a.jsonl", Path("b.jsonl")],
+    text_columns=["title", "text"],
+    output=Path("out"),
+    method=nd.MinHash(filter=(6, 14, 2)),
+)
 nd.dedup(texts=["one", "two"], progress=True)
-nd.dedup("a", recipe=nd.SimhashRecipe(radius=3), gpu_memory="20GB", progress=lambda stage, done, total: None)
+nd.dedup(
+    "a",
+    recipe=nd.Recipe(method=nd.SimHash(radius=3)),
+    progress=lambda stage, done, total: None,
+    engine=nd.Engine(memory="20GB"),
+)
 assert_type(repr(result), str)
 assert_type(result.report, dict[str, Any])
-assert_type(nd.sketch("a.parquet", "s.parquet", recall=0.95), dict[str, Any])
-nd.find_pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
+assert_type(nd.sketch("a.parquet", "s.parquet", method=nd.MinHash(recall=0.95)), dict[str, Any])
+nd.pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
 assert_type(nd.open_documents("a.parquet"), nd.Documents)
 
 nd.dedup("a", threshold="0.8")  # wrong
 nd.dedup("a", threshhold=0.8)  # wrong
 nd.dedup("a", check=None)  # wrong
-nd.dedup("a", filter=(6, 14))  # wrong
+nd.dedup("a", method=nd.MinHash(filter=(6, 14)))  # wrong
 nd.dedup("a", recipe={"threshold": 0.8})  # wrong
 nd.dedup("a", progress=lambda: None)  # wrong
 nd.dedup("a", overwrite="yes")  # wrong
 nd.sketch("a.parquet", output=3)  # wrong
-nd.find_pairs(3)  # wrong
-nd.find_pairs("s.parquet", r=0.5)  # wrong
+nd.pairs(3)  # wrong
+nd.pairs("s.parquet", r=0.5)  # wrong
 nd.open_documents("a", html="yes")  # wrong
 result.keeps  # wrong
 nd.dedupe("a")  # wrong
 
 # Stages
 
-recipe = nd.Recipe.choose(0.8, filter="altavista")
+recipe = nd.Recipe(threshold=0.8, method=nd.MinHash(filter="altavista"))
 assert_type(recipe, nd.Recipe)
 assert_type(recipe.filter, nd.Filter)
 tokens = nd.tokenize(["one two three"], recipe)
 assert_type(tokens, nd.Ragged)
 shingles = nd.shingle(tokens, recipe, backend="cpu")
-signatures = nd.minhash(shingles, recipe)
-features = nd.supershingles(signatures, recipe)
-candidates = nd.collide(features, recipe, present=np.ones(1, bool))
+signatures = recipe.method.sketch(shingles, seed=recipe.seed)
+features = recipe.method.keys(signatures, seed=recipe.seed)
+candidates = recipe.method.collide(features, seed=recipe.seed, present=np.ones(1, bool))
 assert_type(candidates, nd.Candidates)
 assert_type(candidates.pairs, nd.Pairs)
 verified = nd.verify(shingles, candidates.pairs, recipe.threshold)
 assert_type(verified, nd.Verified)
 nd.keep(1, verified, recipe)
-near = nd.SimhashRecipe(radius=3, threshold=None)
-nd.collide(nd.simhash(tokens, near), near)
-frequencies = nd.Frequencies.of(tokens, near)
+near = nd.Recipe(method=nd.SimHash(radius=3), threshold=None)
+near.method.collide(near.method.sketch(tokens, seed=near.seed), seed=near.seed)
+frequencies = nd.Frequencies.of(tokens, seed=near.seed)
 assert_type(frequencies, nd.Frequencies)
 
-nd.minhash(shingles, near)  # wrong
-nd.minhash([[1, 2]], recipe)  # wrong
-nd.simhash(tokens, recipe)  # wrong
-nd.simhash(tokens, near, frequencies="f.parquet")  # wrong
-nd.supershingles(shingles, recipe)  # wrong
-nd.collide(features, "recipe")  # wrong
+near.method.sketch(shingles, seed=near.seed)  # wrong
+recipe.method.sketch([[1, 2]], seed=recipe.seed)  # wrong
+recipe.method.sketch(tokens, seed=recipe.seed)  # wrong
+near.method.sketch(tokens, seed=near.seed, statistics="f.parquet")  # wrong
+recipe.method.keys(shingles, seed=recipe.seed)  # wrong
+"recipe".method.collide(features, seed=1)  # wrong
 nd.verify(shingles, candidates, 0.8)  # wrong
 nd.verify(shingles, candidates.pairs)  # wrong
 nd.keep("1", verified, recipe)  # wrong
 nd.keep(1, verified.pairs, recipe)  # wrong
-nd.Recipe(nd.Filter(6, 14, 2), threshold="high")  # wrong
-nd.SimhashRecipe(3)  # wrong
+nd.Recipe(threshold="high", method=nd.MinHash(filter=nd.Filter(6, 14, 2)))  # wrong
+nd.Recipe(method=nd.SimHash())  # wrong
 recipe.threshold = 0.9  # wrong
 frequencies.num_documents.lower()  # wrong
 

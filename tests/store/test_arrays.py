@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import SimhashRecipe
+from neardup_gpu import Recipe, SimHash
 from neardup_gpu.errors import DamagedError, InputError, NeardupError
-from neardup_gpu.hamming.index import HammingIndex, TableDesign
+from neardup_gpu.hamming import HammingIndex, TableDesign
+from neardup_gpu.hamming.storage import INDEX
 from neardup_gpu.kernels import hamming_probe, huffman_probe
-from neardup_gpu.store import arrays as index_file
-from neardup_gpu.store.arrays import BLOCK_BYTES, IndexFile
+from neardup_gpu.store import arrays
+from neardup_gpu.store.arrays import BLOCK_BYTES, ArraysFile
 from neardup_gpu.store.checksums import checksum
 
 
@@ -30,7 +31,7 @@ def saved(path, number=60, num_words=1, compress=False, ids=True, repeats=True, 
     if not repeats:
         values = np.unique(values, axis=0)
     named = [f"id {row}" for row in range(len(values))] if ids else None
-    options = {"recipe": SimhashRecipe(bits=64 * num_words), **options}
+    options = {"recipe": Recipe(method=SimHash(bits=64 * num_words)), **options}
     HammingIndex(values, 3, named, compress=compress, **options).save(path, overwrite=True)
     return values
 
@@ -38,7 +39,7 @@ def saved(path, number=60, num_words=1, compress=False, ids=True, repeats=True, 
 def rebuilt(path, text):
     """Put another text in the head of a file; the checksums are right."""
     data = path.read_bytes()
-    fields = index_file._PREAMBLE
+    fields = arrays._PREAMBLE
     preamble = np.frombuffer(data[: fields.itemsize], fields)[0].copy()
     old, blocks = int(preamble["text"]), int(preamble["blocks"])
     start = fields.itemsize + old + -old % 8
@@ -78,7 +79,7 @@ def test_what_is_read_block_by_block_is_never_answered_from_when_damaged(
     tmp_path, monkeypatch, num_words, compress, repeats
 ):
     """Each answer is the undamaged index's, or there is none: one query, some, many; a bit anywhere in the arrays."""
-    monkeypatch.setattr(index_file, "AT_ONCE", 0)
+    monkeypatch.setattr(arrays, "AT_ONCE", 0)
     monkeypatch.setattr(hamming_probe, "_FEW", 4)
     monkeypatch.setattr(huffman_probe, "_FEW", 4)
     path, rng = tmp_path / "index", np.random.default_rng(1)
@@ -88,7 +89,7 @@ def test_what_is_read_block_by_block_is_never_answered_from_when_damaged(
     expected = answers(HammingIndex.load(path), queries)
     assert len(expected[1]) > len(queries) / 2
     data = path.read_bytes()
-    file = IndexFile(path)
+    file = ArraysFile(path, INDEX)
     noticed = 0
     for flip in range(80):
         name = list(file.arrays)[flip % len(file.arrays)]
@@ -114,16 +115,16 @@ def test_what_is_read_block_by_block_is_never_answered_from_when_damaged(
 
 
 def test_an_index_opens_and_answers_without_reading_all_of_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(index_file, "AT_ONCE", 1 << 16)
+    monkeypatch.setattr(arrays, "AT_ONCE", 1 << 16)
     path = tmp_path / "index"
     values = saved(path, 300_000, ids=False, repeats=False)
     index = HammingIndex.load(path)
-    before = index._file.num_left
+    before = index._parts.file.num_left
     assert before * BLOCK_BYTES > 0.9 * path.stat().st_size
     assert index.query(int(values[7]))[1].tolist()[0] == 0
-    assert before - 5 * index.design.num_tables <= index._file.num_left < before
+    assert before - 5 * index.design.num_tables <= index._parts.file.num_left < before
     index.query(values)
-    assert index._file.num_left == 0
+    assert index._parts.file.num_left == 0
 
 
 @pytest.mark.parametrize(
@@ -131,8 +132,8 @@ def test_an_index_opens_and_answers_without_reading_all_of_it(tmp_path, monkeypa
     [
         ({"version": 2}, "made by an earlier version"),
         ({"version": 9}, "made by a later version"),
-        ({"magic": b"PARQUET1"}, "is no index"),
-        ({"byte_order": 0x04030201}, "another byte order"),
+        ({"magic": b"PARQUET1"}, "is not an index"),
+        ({"byte_order": 0x04030201}, "in another byte order"),
     ],
 )
 def test_files_of_another_kind_or_version_say_so(tmp_path, change, message):
@@ -140,10 +141,10 @@ def test_files_of_another_kind_or_version_say_so(tmp_path, change, message):
     path = tmp_path / "index"
     saved(path)
     data = bytearray(path.read_bytes())
-    preamble = np.frombuffer(bytes(data[: index_file._PREAMBLE.itemsize]), index_file._PREAMBLE)[0].copy()
+    preamble = np.frombuffer(bytes(data[: arrays._PREAMBLE.itemsize]), arrays._PREAMBLE)[0].copy()
     for name, value in {**change, "preamble": 0}.items():
         preamble[name] = value
-    path.write_bytes(preamble.tobytes() + data[index_file._PREAMBLE.itemsize :])
+    path.write_bytes(preamble.tobytes() + data[arrays._PREAMBLE.itemsize :])
     with pytest.raises(InputError, match=message) as error:
         HammingIndex.load(path)
     assert not isinstance(error.value, DamagedError)
@@ -161,7 +162,7 @@ def test_files_of_another_length_are_refused(tmp_path):
     with pytest.raises(DamagedError, match="has changed"):
         HammingIndex.load(path)
     path.write_bytes(b"")
-    with pytest.raises(InputError, match="is no index"):
+    with pytest.raises(InputError, match="is not an index"):
         HammingIndex.load(path)
     for missing in (tmp_path / "elsewhere", tmp_path):
         with pytest.raises(InputError):
@@ -171,7 +172,7 @@ def test_files_of_another_length_are_refused(tmp_path):
 def test_headers_that_lie(tmp_path):
     path = tmp_path / "index"
     saved(path)
-    told, good = IndexFile(path).header, path.read_bytes()
+    told, good = ArraysFile(path, INDEX).header, path.read_bytes()
     words, rows = told["arrays"]["words"], told["arrays"]["rows"]
     design = {**told["design"], "bits": 128}
     lies = [
@@ -246,7 +247,7 @@ def test_mutated_headers_are_refused_or_harmless(sound_index, data):
     """A NeardupError of one line, or the right answers: whatever a header says under a right checksum."""
     path, values, expected = sound_index
     good = path.read_bytes()
-    header = IndexFile(path).header
+    header = ArraysFile(path, INDEX).header
     mutated = copy.deepcopy(header)
     for _ in range(data.draw(st.integers(1, 2))):
         *above, key = data.draw(st.sampled_from([at for at in places(mutated) if at]))

@@ -1,0 +1,166 @@
+"""The command `neardup curve`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import nextafter
+from pathlib import Path
+from typing import Any
+
+from ..errors import ParameterError
+from ..settings import setting
+from .console import Place, notes, say, say_json, stdout
+from .options import MATCHING, OUTPUT, Json, flags, given
+
+DRAWN_BY = "neardup curve"
+"""What pictures say of themselves, so that they are known again."""
+
+Shape = tuple[int, int, int]
+"""A filter: k, s, r."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """Whose curve is shown."""
+
+    filter: str | None = setting(
+        None,
+        "R of K features of S samples must agree. Also altavista, bands or bing.",
+        metavar="K,S,R",
+        shown="chosen for --threshold",
+    )
+    threshold: float | None = setting(
+        None, "Choose a filter for this resemblance, or mark it on the curve of --filter.", metavar="X", shown="0.8"
+    )
+    recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing(Json):
+    """What is written."""
+
+    output: str | None = setting(
+        None, "Draw the curve to a file that ends in .svg, .png or .pdf.", metavar="FILE", flag="--output -o"
+    )
+    overwrite: bool = setting(False, "Replace what is there.")
+
+
+FilterFlags: Any = flags(MATCHING, Filter)
+DrawingFlags: Any = flags(OUTPUT, Drawing)
+
+
+def curve(*, settings: FilterFlags = None, written: DrawingFlags = None) -> None:
+    """Show how likely a filter makes two documents candidates, by their resemblance."""
+    from .. import theory
+
+    shape, threshold = _chosen(Filter(**given(settings)))
+    shown = Drawing(**given(written))
+    if shown.output is not None:
+        _draw(shown.output, shape, threshold, shown.overwrite)
+    levels = sorted({*(i / 20 for i in range(1, 21)), 0.975, 0.99, *([] if threshold is None else [threshold])})
+    passing = [(x, theory.pass_probability(x, *shape), theory.miss_probability(x, *shape)) for x in levels]
+    if not shown.json:
+        say(*_page(shape, threshold, passing, shown.output))
+        return
+    points = [{"resemblance": x, "pass": p, "miss": m} for x, p, m in passing]
+    k, s, _ = shape
+    facts = {"samples": k * s, "threshold": threshold, "half_point": theory.half_point(*shape), "points": points}
+    say_json({"filter": ",".join(map(str, shape)), **facts, "output": shown.output})
+
+
+def _chosen(settings: Filter) -> tuple[Shape, float | None]:
+    """The filter that was named or chosen, and the threshold to mark."""
+    from .. import checks, theory
+
+    if settings.filter is not None and settings.recall is not None:
+        raise ParameterError("filter and recall: the filter decides the recall; leave one of them out")
+    threshold = settings.threshold
+    if settings.filter is not None and threshold is None:
+        return theory.parse_filter(settings.filter), None
+    threshold = 0.8 if threshold is None else threshold
+    checks.fraction("threshold", threshold, zero=False)
+    if settings.filter is not None:
+        return theory.parse_filter(settings.filter), threshold
+    return theory.choose_filter(threshold, 0.99 if settings.recall is None else settings.recall), threshold
+
+
+def _page(
+    shape: Shape, threshold: float | None, passing: list[tuple[float, float, float]], output: str | None
+) -> list[Any]:
+    """What the filter means, its curve, and a table of it."""
+    from .. import theory
+    from ..report import beside, count, heading, percent, row
+
+    k, s, r = shape
+    meaning = f": {r} of {k} features agree, each of {count(s, 'sample')}; half at {theory.half_point(*shape):.4f}"
+    parts: list[Any] = [beside((f"filter {k},{s},{r}", "bold"), meaning)]
+    if threshold is not None:
+        parts.append(f"recall at resemblance {threshold}: {percent(theory.pass_probability(threshold, *shape))}")
+    parts += ["", *_picture(lambda x: theory.pass_probability(x, *shape), threshold, stdout()), ""]
+    parts.append(heading(f"{'resemblance':>11}  {'candidates':>12}  {'missed':>12}"))
+    for x, p, m in passing:
+        almost = nextafter(1, 0)  # where one of the two is above 0, the other is no more than this
+        candidates, missed = percent(min(p, almost) if m else p), percent(min(m, almost) if p else m)
+        line = f"{x:>11}  {candidates:>12}  {missed:>12}"
+        parts.append(heading(line) if x == threshold else line)
+    return parts if output is None else [*parts, "", row("written", output)]
+
+
+def _picture(height_at: Callable[[float], float], threshold: float | None, place: Place) -> list[Any]:
+    """The curve over 0 to 1, drawn with characters."""
+    from rich.text import Text
+
+    rows, columns = 12, min(64, place.width - 8)
+    heights = [height_at((i + 0.5) / columns) for i in range(columns)]
+    marked = -1 if threshold is None else min(columns - 1, int(threshold * columns))
+    blocks, mark = (" ▁▂▃▄▅▆▇█", "│") if place.blocks else ("    #####", "|")
+    lines: list[Any] = []
+    for level in reversed(range(rows)):
+        label = {rows - 1: "100%", rows // 2 - 1: "50%", 0: "0%"}.get(level, "")
+        line = Text(f"{label:>5} ")
+        for i, height in enumerate(heights):
+            cell = blocks[min(8, max(0, round((height * rows - level) * 8)))]
+            line.append(mark if i == marked and cell == " " else cell, "yellow" if i == marked else "cyan")
+        lines.append(line)
+    axis = [" "] * (columns + 4)
+    for tenth in range(0, 11, 2):
+        at = round(tenth / 10 * columns)
+        axis[at : at + 3] = f"{tenth / 10:.1f}"
+    return [*lines, f"{'':5} {''.join(axis)}"]
+
+
+def _draw(output: str, shape: Shape, threshold: float | None, overwrite: bool) -> None:
+    path = Path(output)
+    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise ParameterError(f"{path}: name a picture that ends in .svg, .png or .pdf")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ParameterError(
+            f"{path}: drawing needs matplotlib; install it with: pip install 'neardup_gpu[notebook]'"
+        ) from None
+    from .. import theory
+    from ..store.outputs import new_file
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    levels = [i / 400 for i in range(401)]
+    axes.plot(levels, [theory.pass_probability(x, *shape) for x in levels])
+    if threshold is not None:
+        axes.axvline(threshold, linestyle=":", color="grey")
+    axes.set(
+        xlabel="resemblance",
+        ylabel="probability of becoming candidates",
+        title=f"filter {','.join(map(str, shape))}",
+        xlim=(0, 1),
+        ylim=(0, 1),
+    )
+    key = "Software" if path.suffix.lower() == ".png" else "Creator"
+    with notes(), new_file(output, overwrite, is_ours=_is_drawn) as file:
+        figure.savefig(file, metadata={key: DRAWN_BY})
+
+
+def _is_drawn(path: Path) -> bool:
+    """Whether a picture was drawn by `neardup curve`."""
+    return path.stat().st_size < 1 << 20 and DRAWN_BY.encode() in path.read_bytes()

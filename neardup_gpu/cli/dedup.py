@@ -1,0 +1,129 @@
+"""The command `neardup dedup`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..engine.settings import Engine
+from ..errors import ParameterError
+from ..settings import setting
+from . import methods
+from .console import say, say_json, shown_progress, stdout
+from .methods import ChoiceFlags, ShinglesFlags, chosen, method_flags
+from .options import (
+    DECIDING,
+    DOCUMENTS,
+    OUTPUT,
+    RUNNING,
+    EngineFlags,
+    Inputs,
+    Output,
+    ReadingFlags,
+    TemporaryFlags,
+    flags,
+    given,
+    one_or_all,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """What else documents are compared with."""
+
+    against: str | None = setting(
+        None, "Remove what resembles these documents too. They are left untouched.", metavar="REFERENCE"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keeping:
+    """Who is kept."""
+
+    keep: str = setting(
+        "first", "Which of a group is kept: first, longest, or by a column as date or date:desc.", metavar="RULE"
+    )
+    cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Output):
+    """Where the result goes."""
+
+    output: str | None = setting(None, "Folder to write, whole or not at all.", metavar="OUT", flag="--output -o")
+    dry_run: bool = setting(False, "Decide, but write nothing.")
+    verbose: bool = setting(False, "Print stages, pairs and the recipe as well.", flag="--verbose -v")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """How the recall is estimated."""
+
+    check: int = setting(200, "Number of documents sampled to estimate the recall.", metavar="N")
+
+
+ReferenceFlags: Any = flags(DOCUMENTS, Reference)
+KeepingFlags: Any = flags(DECIDING, Keeping)
+MethodFlags: Any = method_flags(methods.DECIDING)
+ResultFlags: Any = flags(OUTPUT, Result)
+CheckFlag: Any = flags(RUNNING, Check)
+
+
+def dedup(
+    *inputs: Inputs,
+    reading: ReadingFlags = None,
+    reference: ReferenceFlags = None,
+    choice: ChoiceFlags = None,
+    shingles: ShinglesFlags = None,
+    settings: MethodFlags = None,
+    keeping: KeepingFlags = None,
+    result: ResultFlags = None,
+    engine: EngineFlags = None,
+    temporary: TemporaryFlags = None,
+    checked: CheckFlag = None,
+) -> None:
+    """Remove near-duplicates: OUT gets the rows that stay, and for each other one what it duplicates and how much."""
+    shown = Result(**given(result))
+    if shown.output is None and not shown.dry_run:
+        raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
+    where = None if shown.dry_run else shown.output
+    how = chosen(methods.DECIDING, choice, shingles, settings)
+    place = Engine(**given(engine))
+    from .. import job
+
+    with shown_progress(shown.quiet) as progress:
+        found = job.dedup(
+            one_or_all(inputs),
+            **given(reading, reference, keeping, temporary, checked),
+            **how,
+            engine=place,
+            output=where,
+            overwrite=shown.overwrite,
+            progress=progress,
+        )
+    if shown.json:
+        say_json({**found.report, "output": where})
+    elif not shown.quiet:
+        from ..report import summary
+
+        example = None if where is None else _telling_example(found.documents)
+        say(*summary(found.report, stdout().width, output=where, example=example, verbose=shown.verbose))
+
+
+def _telling_example(documents: pa.Table) -> str | None:
+    """Id of the removed document that resembles its kept one least, so that its diff is worth a look."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    removed = documents.select(["id", "kept", "resemblance"]).filter(pc.invert(documents["kept"]))
+    if removed.num_rows == 0:
+        return None
+    least = pc.min(removed["resemblance"])
+    row = 0 if not least.is_valid else pc.index(removed["resemblance"], least).as_py()
+    found = removed["id"][row]
+    if pa.types.is_binary(found.type) or pa.types.is_large_binary(found.type):
+        return found.as_py().decode("utf-8", "surrogateescape")
+    return str(found.as_py())

@@ -1,0 +1,108 @@
+"""Errors as one line: what is wrong with the arguments, and the library's parameters by the names of their flags."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, get_args, get_type_hints
+
+from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError
+from cyclopts.exceptions import CoercionError, UnknownCommandError, UnusedCliTokensError
+
+from .options import EngineFlags, Given
+
+# -------------------------------------------------------------------------------------------------- what does not parse
+
+
+def usage_message(error: CycloptsError) -> str:
+    """One line for arguments that are not those of a command."""
+    says = _usage(error)
+    end = "" if says.endswith("?") else "."
+    return f"{says.rstrip('.')}{end} See {' '.join(['neardup', *(error.command_chain or [])])} --help."
+
+
+def _usage(error: CycloptsError) -> str:
+    if isinstance(error, UnknownCommandError):
+        word = (error.unused_tokens or [""])[0]
+        commands = [] if error.app is None else [name for name in error.app if not name.startswith("-")]
+        if word.startswith("-"):
+            return f"there is no option {word} before a command"
+        return f"there is no command {word!r}{_near(word, commands)}"
+    if isinstance(error, UnknownOptionError):
+        word = (error.token.keyword or error.token.value).partition("=")[0]
+        flags = [name for each in error.argument_collection for name in each.names if name.startswith("-")]
+        return f"there is no option {word}{_near(word, flags)}"
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        name = error.keyword or error.argument.name
+        return f"{name} needs a value" if name.startswith("-") else f"{name} is missing"
+    if isinstance(error, UnusedCliTokensError):
+        return f"{(error.unused_tokens or [''])[0]!r} is one argument too many"
+    if isinstance(error, CoercionError) and error.token is not None:
+        flag, value = error.token.keyword, error.token.value
+        return f"{flag}: {error.msg}" if error.msg else f"{flag}={value}: leave out the value, or say true or false"
+    return str(error)
+
+
+def _near(word: str, words: Iterable[str]) -> str:
+    """A question that proposes the most similar one of the words, if there is one."""
+    similar = difflib.get_close_matches(word, words, n=1)
+    return f"; did you mean {similar[0]}?" if similar else ""
+
+
+# -------------------------------------------------------------------------------------------------- what does not work
+
+
+ENGINE: dict[str, str] = get_args(EngineFlags)[0].FLAGS
+"""The flags that say where to run."""
+
+
+def flags_of(command: Callable[..., Any]) -> dict[str, str]:
+    """The flags of a command, by the names of the library's parameters."""
+    names: dict[str, str] = {}
+    for hint in get_type_hints(command, include_extras=True).values():
+        kind = (get_args(hint) or (hint,))[0]
+        if isinstance(kind, type) and issubclass(kind, Given):
+            names = kind.FLAGS | names  # the first one that has a name
+    return names
+
+
+def in_flags(message: str, flags: dict[str, str]) -> str:
+    """A message of the library with flags for its parameters.
+
+    A message names parameters at its beginning (``threads 0: ...``, ``filter and recall: ...``), with a value
+    (``backend='cpu'``, ``overwrite=True``, ``threads=...``), or anywhere if the name has an underscore (``temp_dir``).
+    What stands in quotes or is part of a path is none.
+
+    Parameters
+    ----------
+    message : str
+    flags : dict
+        By the names of parameters; see `flags_of`.
+    """
+    if not flags:
+        return message
+    name = "|".join(sorted(flags, key=len, reverse=True))
+    long = "|".join(sorted((each for each in flags if "_" in each), key=len, reverse=True))
+
+    def flag(found: re.Match[str]) -> str:
+        return flags[found[0]]
+
+    def with_value(found: re.Match[str]) -> str:
+        value = found["value"]
+        if value in ("True", "..."):
+            return flags[found["name"]]
+        plain = re.fullmatch(r"'([\w.:/+-]+)'", value)
+        return f"{flags[found['name']]} {plain[1] if plain else value}"
+
+    beginning = re.match(rf"(?:{name})(?:(?:, and|,| and| or) (?:{name}))*(?=[ :,;]|$)", message)
+    if beginning:
+        first = re.sub(rf"\b(?:{name})\b", flag, beginning[0])
+        message = first + message[beginning.end() :]
+    valued = re.compile(rf"(?<![\w./-])(?P<name>{name})=(?P<value>'[^']*'|\.\.\.|[\w.+-]*\w)")
+    bare = re.compile(rf"(?<![\w./=-])(?:{long or name})(?![\w/=-]|\.\w)")
+    parts = re.split(r"((?<![\w=])'[^']*')", message)  # what is in quotes, but not as a value, is at odd places
+    for place in range(0, len(parts), 2):
+        part = valued.sub(with_value, parts[place])
+        parts[place] = bare.sub(flag, part) if long else part
+    return "".join(parts)

@@ -1,0 +1,79 @@
+"""The command `neardup hamming build`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from ...printable import shell_path
+from ...report import size
+from ...settings import setting
+from ..console import say_written, shown_progress
+from ..options import OUTPUT, TABLES, EngineFlags, Output, flags, given
+from .options import FINGERPRINT_FILES, ColumnsFlags, RadiusFlags, left_out, running, tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """How many tables the index has, and of how many leading bits."""
+
+    num_tables: int | None = setting(
+        None,
+        "The most leading bits that N tables can have.",
+        metavar="N",
+        flag="--tables",
+        shown="the cheapest design",
+    )
+    leading_bits: int | None = setting(None, "As few tables as have P leading bits each.", metavar="P")
+    memory: str | int | None = setting(None, "The cheapest tables of at most this size, such as 2GB.", metavar="SIZE")
+    num_queries: int | None = setting(
+        None, "Queries expected in the index's life.", metavar="N", flag="--queries", shown="one for each fingerprint"
+    )
+    compress: bool = setting(False, "Huffman-code the tables, which makes them smaller and slower to ask.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Index(Output):
+    """Where the index goes."""
+
+    output: str = setting("index.hamming", "Where the index goes.", metavar="FILE", flag="--output -o")
+
+
+DesignFlags: Any = flags(TABLES, Design)
+IndexFlags: Any = flags(OUTPUT, Index)
+
+
+def build(
+    *fingerprints: Annotated[str, FINGERPRINT_FILES],
+    columns: ColumnsFlags = None,
+    radius: RadiusFlags = None,
+    design: DesignFlags = None,
+    written: IndexFlags = None,
+    engine: EngineFlags = None,
+) -> None:
+    """Build an index of fingerprints, to be asked by `neardup hamming query`."""
+    from ...hamming import jobs
+
+    shown = Index(**given(written))
+    with shown_progress(shown.quiet) as progress:
+        found = jobs.build(
+            list(fingerprints),
+            shown.output,
+            **given(columns, radius, design),
+            **running(engine),
+            overwrite=shown.overwrite,
+            progress=progress,
+        )
+    words = found["words_met"]
+    met = f"{words:,.1f} fingerprints" if words >= 0.05 else "next to none"
+    rows = [
+        ("fingerprints", f"{found['fingerprints']:,} of {found['bits']} bits"),
+        ("tables", f"{tables(found)}, radius {found['radius']}"),
+        ("a query", f"compares {met}, if they are random"),
+        ("file", size(found["file_bytes"])),
+    ]
+    if given(design).get("compress"):
+        least = f"no code takes fewer than {found['least_bits_a_word']:.1f} if they are random"
+        rows.append(("compressed", f"{found['bits_a_word']:.1f} of 64 bits a word of a table; {least}"))
+    following = f"neardup hamming query {shell_path(shown.output)} --fingerprint {found['example'] or 'HEX'}"
+    say_written(found, [*rows, *left_out(found)], shown, following)

@@ -1,0 +1,43 @@
+"""The command `neardup hamming join`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ...printable import shell_path
+from ..console import say_written, shown_progress
+from ..options import EngineFlags, argument, given
+from .options import FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out, running
+
+
+def join(
+    existing: Annotated[str, argument("EXISTING", f"The large set. {FILES}")],
+    queries: Annotated[str, argument("QUERIES", "The smaller one, which is held in memory.")],
+    /,
+    *,
+    columns: ColumnsFlags = None,
+    near: NearFlags = None,
+    written: PairsFlags = None,
+    engine: EngineFlags = None,
+) -> None:
+    """Find what of a set larger than memory is near some queries: id_a (existing), id_b (query), distance."""
+    from ...hamming import jobs
+
+    shown = Pairs(**given(written))
+    with shown_progress(shown.quiet) as progress:
+        found = jobs.join(
+            existing,
+            queries,
+            shown.output,
+            **given(columns, near),
+            **running(engine),
+            overwrite=shown.overwrite,
+            progress=progress,
+        )
+    rows = [
+        ("existing", f"{found['existing']:,}"),
+        ("queries", f"{found['queries']:,}, {found['matched']:,} of them near some"),
+        ("pairs", f"{found['pairs']:,} within {bits(found['radius'])}"),
+        *left_out(found),
+    ]
+    say_written(found, rows, shown, f"neardup info {shell_path(shown.output)}")

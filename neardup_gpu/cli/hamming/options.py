@@ -1,0 +1,91 @@
+"""What the commands of fingerprints have alike: their flags, and their words for what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...engine.settings import Engine
+from ...report import count
+from ...settings import setting
+from ..options import FINGERPRINTS, MATCHING, OUTPUT, Given, Output, argument, flags, given
+
+FILES = (
+    "What `neardup sketch --method simhash` wrote, other Parquet or Arrow IPC, .npy of uint64, or a folder of these."
+)
+FINGERPRINT_FILES = argument("FINGERPRINTS", FILES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """How files of fingerprints are read."""
+
+    column: str = setting("simhash", "Column of uint64, or of lists of two for 128 bits.", metavar="NAME")
+    id_column: str | None = setting(None, "Column of ids.", metavar="NAME", shown="id, else row numbers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Radius:
+    """What is near."""
+
+    radius: int | None = setting(
+        None, "Bits in which two fingerprints may differ.", metavar="K", shown="the recipe's, else 3"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Near(Radius):
+    """What is near, and what is compared."""
+
+    bucket_limit: int | None = setting(
+        None, "Compare all with all in buckets of up to N fingerprints.", metavar="N", shown="the recipe's, else 512"
+    )
+    bucket_probe: int | None = setting(
+        None,
+        "In larger buckets, compare each fingerprint with the first N.",
+        metavar="N",
+        shown="the recipe's, else 32",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs(Output):
+    """Where the pairs go."""
+
+    output: str = setting("pairs.parquet", "Where the pairs go.", metavar="FILE", flag="--output -o")
+
+
+ColumnsFlags: Any = flags(FINGERPRINTS, Columns)
+RadiusFlags: Any = flags(MATCHING, Radius)
+NearFlags: Any = flags(MATCHING, Near)
+PairsFlags: Any = flags(OUTPUT, Pairs)
+
+
+def running(engine: Given | None) -> dict[str, Any]:
+    """Where to run, as the jobs of `hamming` take it."""
+    place = Engine(**given(engine))
+    return {"backend": place.backend, "device": place.device, "gpu_memory": place.memory, "threads": place.threads}
+
+
+def bits(number: int) -> str:
+    """A number of bits, in words."""
+    return count(number, "bit")
+
+
+def tables(found: dict[str, Any]) -> str:
+    """The design of the tables, in words."""
+    if found["leading_bits"] == 0:
+        return "1, compared whole"
+    return f"{found['tables']} of {found['leading_bits']} leading bits or more"
+
+
+def left_out(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Rows of a summary for what was not compared, if anything was not."""
+    rows = []
+    if found.get("large_buckets"):
+        buckets = count(found["large_buckets"], "large bucket")
+        pairs = f"{count(found['uncompared_pairs'], 'pair')} in {buckets}, over all tables"
+        rows.append(("uncompared", f"{pairs}; --bucket-limit raises the limit"))
+    if found["null"]:
+        rows.append(("left out", f"{count(found['null'], 'row')} whose fingerprint is null"))
+    return rows

@@ -1,0 +1,113 @@
+"""The command `neardup hamming query`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ...printable import printable, shell_path
+from ...report import count
+from ...settings import setting
+from ..console import say, say_json, say_written, shown_progress
+from ..options import FINGERPRINTS, MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given
+from .options import FILES, Columns, bits, left_out, running
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(Columns):
+    """For which fingerprints is asked."""
+
+    values: tuple[str, ...] | None = setting(
+        None,
+        "Ask for this instead: 0x and hexadecimal digits, or all 16 (32) of them.",
+        metavar="HEX",
+        flag="--fingerprint",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Near:
+    """What is near."""
+
+    radius: int | None = setting(None, "Bits in which two fingerprints may differ.", metavar="K", shown="the index's")
+    nearest: int | None = setting(None, "The N nearest for each at most.", metavar="N", shown="all within the radius")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matches(Output):
+    """Where the matches go."""
+
+    output: str | None = setting(
+        None, "Parquet to write.", metavar="FILE", flag="--output -o", shown="they are printed"
+    )
+
+
+AskedFlags: Any = flags(FINGERPRINTS, Asked)
+NearFlags: Any = flags(MATCHING, Near)
+MatchesFlags: Any = flags(OUTPUT, Matches)
+
+
+def query(
+    index: Annotated[str, argument("INDEX", "What `neardup hamming build` wrote.")],
+    /,
+    *fingerprints: Annotated[str, argument("FINGERPRINTS", FILES, required=False)],
+    asked: AskedFlags = None,
+    near: NearFlags = None,
+    written: MatchesFlags = None,
+    engine: EngineFlags = None,
+) -> None:
+    """Ask an index what is near some fingerprints: query_id, id, distance, the nearest first."""
+    from ...hamming import jobs
+
+    shown = Matches(**given(written))
+    show = None if shown.output is not None else _print_lines if shown.json else _Table()
+    with shown_progress(shown.quiet) as progress:
+        found = jobs.query(
+            index,
+            list(fingerprints),
+            shown.output,
+            **given(asked, near),
+            **running(engine),
+            overwrite=shown.overwrite,
+            progress=progress,
+            show=show,
+        )
+    near_some = f"{found['matches']:,} within {bits(found['radius'])}"
+    matches = f"{near_some}, of {found['answered']:,} of {count(found['queries'], 'query')}"
+    if shown.output is not None:
+        rows = [("matches", matches), *left_out(found)]
+        say_written(found, rows, shown, f"neardup info {shell_path(shown.output)}")
+    elif not shown.json and not shown.quiet:
+        say(("\n" if found["matches"] else "") + matches)
+
+
+def _print_lines(matches: pa.Table) -> None:
+    for match in matches.to_pylist():
+        say_json(match, indent=None)
+
+
+class _Table:
+    """Prints matches as columns; those of what comes first are wide enough for it."""
+
+    def __init__(self) -> None:
+        self._widths: list[int] = []
+
+    def __call__(self, matches: pa.Table) -> None:
+        from rich.cells import cell_len
+
+        rows = [[_shown(value) for value in match.values()] for match in matches.to_pylist()]
+        if not self._widths:
+            rows.insert(0, matches.column_names)
+            self._widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        lines = []
+        for *ids, distance in rows:
+            cells = [id + " " * (width - cell_len(id)) for id, width in zip(ids, self._widths, strict=False)]
+            lines.append("  ".join([*cells, f"{distance:>{self._widths[-1]}}"]))
+        say("\n".join(lines))
+
+
+def _shown(value: Any) -> str:
+    return printable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))

@@ -1,0 +1,91 @@
+"""The help of a command, as wide as the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .console import help_width, say
+
+if TYPE_CHECKING:
+    from cyclopts import App
+    from cyclopts.argument import Argument
+
+HELP, VERSION = ("-h, --help", "Show this help."), ("--version", "Print the version.")
+
+
+def say_help(root: App, words: Sequence[str]) -> None:
+    """Print the help of the command that these words name."""
+    chain, apps, _ = root.parse_commands(list(words))
+    app, width = apps[-1], help_width()
+    commands = [(name, app[name].help) for name in app if not name.startswith("-")]
+    arguments = list(app.assemble_argument_collection()) if app.default_command else []
+    positional = [each for each in arguments if each.show and each.index is not None]
+    usage = ["Usage: neardup", *chain, "COMMAND" if commands else "[OPTIONS]", *map(_in_usage, positional)]
+    parts: list[Any] = [*_wrapped(" ".join(usage), width, 7), "", *_wrapped(app.help, width)]
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for each in arguments:
+        if each.show and each.parameter.help:
+            panels.setdefault(_heading(each), []).append(_entry(each))
+    if commands:
+        panels["Commands"] = commands
+    panels.setdefault("Help", []).extend([HELP] if chain else [HELP, VERSION])
+    column = min(max(len(label) for panel in panels.values() for label, _ in panel), width // 3)
+    for title, entries in sorted(panels.items(), key=lambda panel: _place(arguments, panel[0])):
+        parts += ["", _bold(title)]
+        for label, words_of_it in entries:
+            parts += _row(label, words_of_it, column, width)
+    say(*parts)
+
+
+def _bold(title: str) -> Any:
+    from ..report import heading
+
+    return heading(title)
+
+
+def _group(argument: Argument) -> Any:
+    groups: Any = argument.parameter.group
+    return groups[0]
+
+
+def _heading(argument: Argument) -> str:
+    return _group(argument).name
+
+
+def _place(arguments: list[Argument], title: str) -> float:
+    """Arguments come first, help last, and between them what options.py has, in its order."""
+    if title == "Arguments":
+        return -1
+    keys = [_group(each).sort_key for each in arguments if _heading(each) == title]
+    return keys[0] if keys else float("inf")
+
+
+def _in_usage(argument: Argument) -> str:
+    several = "..." if argument.field_info.kind is argument.field_info.VAR_POSITIONAL else ""
+    return f"{argument.name}{several}" if argument.required else f"[{argument.name}{several}]"
+
+
+def _entry(argument: Argument) -> tuple[str, str]:
+    """Names and value of an argument, and what it means."""
+    parameter = argument.parameter
+    label = ", ".join(sorted(argument.names, key=len)) + (f" {parameter.metavar}" if parameter.metavar else "")
+    default = f" [default: {parameter.show_default}]" if isinstance(parameter.show_default, str) else ""
+    return label, f"{parameter.help}{default}"
+
+
+def _row(label: str, meaning: str, column: int, width: int) -> list[str]:
+    """A label with its meaning beside it, or below it where there is no room."""
+    beside = 4 + column
+    if width - beside < 24:
+        return [f"  {label}", *(f"      {line}" for line in _wrapped(meaning, max(20, width - 6)))]
+    lines = _wrapped(meaning, width - beside)
+    if len(label) > column:
+        return [f"  {label}", *(" " * beside + line for line in lines)]
+    return [f"  {label:{column}}  {lines[0]}", *(" " * beside + line for line in lines[1:])]
+
+
+def _wrapped(text: str, width: int, indent: int = 0) -> list[str]:
+    text = " ".join(text.split())
+    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,89 @@
+"""The settings of the methods as flags, and what the library takes that was chosen by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..methods import METHODS
+from ..settings import setting
+from .options import MATCHING, Given, flags, given, refuse_others
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How candidates are found, and what is near."""
+
+    method: str = setting("minhash", f"How near-duplicates are found: {' or '.join(METHODS)}.", metavar="NAME")
+    threshold: float | None = setting(None, "Least resemblance, above 0 to 1.", metavar="X", shown="0.8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shingles:
+    """What of a document is compared, and how random constants are drawn."""
+
+    shingle_size: int = setting(5, "Words in a shingle.", metavar="W")
+    shingling: str = setting("set", "How shingles are counted: set, bag or circular.", metavar="KIND")
+    seed: int = setting(1, "Random constants are drawn from it.", metavar="N")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weighed:
+    """What simhashes are weighed by."""
+
+    frequencies: str | None = setting(
+        None, "Document frequencies for tfidf, from an earlier run.", metavar="FILE", shown="counted"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """Whether near simhashes are verified."""
+
+    verify: bool = setting(
+        False, "Remove near simhashes only if their resemblance reaches --threshold, as min-hash always does."
+    )
+
+
+SKETCHING = {name: (kind, *((Weighed,) if name == "simhash" else ())) for name, kind in METHODS.items()}
+"""The settings that `neardup sketch` takes, by the method."""
+
+DECIDING = {name: (*kinds, *((Verified,) if name == "simhash" else ())) for name, kinds in SKETCHING.items()}
+"""The settings that `neardup dedup` takes, by the method."""
+
+
+def method_flags(settings: dict[str, tuple[type, ...]]) -> Any:
+    """Flags for the settings of all methods; see `flags`."""
+    return flags(MATCHING, *dict.fromkeys(kind for kinds in settings.values() for kind in kinds))
+
+
+ChoiceFlags: Any = flags(MATCHING, Choice)
+ShinglesFlags: Any = flags(MATCHING, Shingles)
+
+
+def chosen(
+    all_settings: dict[str, tuple[type, ...]], choice: Given | None, shingles: Given | None, settings: Given | None
+) -> dict[str, Any]:
+    """What was chosen by these flags, as `dedup` and `sketch` take it.
+
+    Parameters
+    ----------
+    all_settings : dict
+        The settings that the command takes, by the method.
+    choice, shingles, settings : Given or None
+        Of `Choice`, of `Shingles` and of the methods.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If one is impossible, or of another method.
+    """
+    values = {"method": Choice().method, **given(choice, shingles)}
+    of_method, name = given(settings), values["method"]
+    if name not in METHODS:
+        return values  # which the library refuses
+    refuse_others("--method", name, all_settings, settings)
+    frequencies, verify = of_method.pop("frequencies", None), of_method.pop("verify", False)
+    if verify:
+        values.setdefault("threshold", 0.8)
+    return {**values, "method": METHODS[name](**of_method), "frequencies": frequencies}

@@ -1,0 +1,37 @@
+"""How documents are read: what `open_documents`, `dedup` and `sketch` take for it, and the commands as flags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..settings import setting
+
+MAX_DOCUMENT_BYTES = 1 << 30
+"""Bytes of one line of JSON lines, or of one text or HTML file, unless told otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How documents are read; see `open_documents`."""
+
+    text_columns: str | Sequence[str] | None = setting(
+        None,
+        "Column of text. Several are joined.",
+        metavar="NAME",
+        flag="--text-column",
+        shown="text, else the only one",
+    )
+    id_column: str | None = setting(
+        None, "Column of unique ids.", metavar="NAME", shown="paths of files, else row numbers"
+    )
+    html: bool = setting(False, "The text is HTML: compare what a reader sees of it.")
+    glob: str | None = setting(None, "Which files of a folder to read, such as '*.py'.", metavar="PATTERN")
+    on_error: str = setting(
+        "stop",
+        "What to do at a row that cannot be read: stop, or skip it and list it in skipped.parquet.",
+        metavar="WHAT",
+    )
+    max_document_bytes: int = setting(
+        MAX_DOCUMENT_BYTES, "Longest line of JSON lines, and longest text or HTML file.", metavar="N", shown="1 GiB"
+    )

@@ -1,0 +1,25 @@
+"""What the stages of jobs are called, and how their progress is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with a stage's name, what is done and, where it is known, of how much: documents, pairs or fingerprints. Where
+files do not say how many documents they hold, their number is estimated from the bytes read so far."""
+
+STAGES = {
+    "sketch": ("sketching", "document"),
+    "weigh": ("weighing", "document"),
+    "build": ("building tables", "fingerprint"),
+    "query": ("asking", "fingerprint"),
+    "match": ("comparing", "fingerprint"),
+    "read": ("reading", "fingerprint"),
+    "collide": ("finding candidates", "document"),
+    "estimate": ("estimating", "pair"),
+    "verify": ("verifying", "pair"),
+    "decide": ("deciding", "document"),
+    "check": ("checking recall", "document"),
+    "write": ("writing", "document"),
+}
+"""What each stage is called, and what it counts."""

@@ -1,0 +1,128 @@
+"""Which rows have which of the distinct fingerprints of a set, and parts of what they expand to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from neardup_gpu.kernels import identical
+from neardup_gpu.kernels._launch import to_host
+
+from ..engine.choice import kernel
+from ..errors import DamagedError
+from ..store.arrays import ArraysFile
+
+PART = 1 << 22
+"""The most matches that identical fingerprints become at once, except those of a single row or query."""
+
+
+def first_of_identical(values: np.ndarray, backend: str | None) -> np.ndarray:
+    """The first row that has the same fingerprint as each row: int64, shape (rows,)."""
+    return to_host(kernel(identical, backend)(values))
+
+
+@dataclass(frozen=True)
+class Members:
+    """Which rows have each distinct fingerprint; distinct fingerprints are numbered in the order of their first rows.
+
+    Parameters
+    ----------
+    offsets : array of int64, shape (distinct + 1,)
+    rows : array of uint32, shape (rows,)
+        Fingerprint number i is that of the rows rows[offsets[i]:offsets[i + 1]], which are in order.
+    file : ArraysFile, optional
+        The file that both are mapped from. What is read of them is compared with its checksums before.
+    """
+
+    offsets: np.ndarray
+    rows: np.ndarray
+    file: ArraysFile | None = None
+
+    NAMES = ("member_offsets", "members")
+    """The names of both arrays in a file."""
+
+    @classmethod
+    def of(cls, values: np.ndarray, backend: str | None) -> tuple[np.ndarray, Members | None]:
+        """(the distinct fingerprints, their members); where all are distinct, (`values`, None)."""
+        first = first_of_identical(values, backend)
+        rows = np.flatnonzero(first == np.arange(len(first)))
+        if len(rows) == len(first):
+            return values, None
+        members = np.argsort(first, kind="stable")
+        offsets = np.append(np.searchsorted(first[members], rows), len(first))
+        return np.ascontiguousarray(values[rows]), cls(offsets, members.astype(np.uint32))
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Both arrays by their names in a file."""
+        return dict(zip(self.NAMES, (self.offsets, self.rows), strict=True))
+
+    def sizes(self, numbers: np.ndarray) -> np.ndarray:
+        """How many rows have each of some distinct fingerprints.
+
+        Raises
+        ------
+        DamagedError
+            If the file that they are mapped from is damaged.
+        """
+        if self.file is not None:
+            self.file.verify_rows(*self.NAMES, numbers)
+        starts, stops = self.offsets[numbers], self.offsets[numbers + 1]
+        if len(numbers) and (starts.min() < 0 or stops.max() > len(self.rows) or (starts >= stops).any()):
+            raise names_missing_rows()
+        return stops - starts
+
+    def expand(self, numbers: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(place in `numbers`, row) of the first `sizes` rows of each: int64.
+
+        Only numbers that were given to `sizes` before may be given here.
+        """
+        if (sizes == 1).all():
+            return np.arange(len(numbers)), self._rows(self.offsets[numbers])
+        ends = np.cumsum(sizes)
+        within = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.offsets[numbers] - ends + sizes, sizes)
+        return np.repeat(np.arange(len(numbers)), sizes), self._rows(within)
+
+    def _rows(self, places: np.ndarray) -> np.ndarray:
+        rows = self.rows[places].astype(np.int64)
+        if len(rows) and rows.max() >= len(self.rows):
+            raise names_missing_rows()
+        return rows
+
+    def fit(self, num_rows: int) -> bool:
+        """Whether the arrays have the dtypes and shapes that members of `num_rows` rows have."""
+        types = self.offsets.dtype == np.int64 and self.rows.dtype == np.uint32
+        return types and self.offsets.ndim == 1 and self.rows.shape == (num_rows,)
+
+
+def names_missing_rows() -> DamagedError:
+    """The error for an index whose arrays name rows beyond its last."""
+    return DamagedError("the index is damaged: it names rows that it does not have; build it again")
+
+
+def slices(owners: np.ndarray, sizes: np.ndarray, most: int | None = None) -> Iterator[slice]:
+    """Successive slices of which the sizes sum to at most `most`, or more for a single owner, who is never divided.
+
+    Parameters
+    ----------
+    owners : array, in order
+        Equal neighbours have the same owner.
+    sizes : array of int64, of the same length
+    most : int, optional
+        PART unless given.
+
+    Yields
+    ------
+    slice
+        One where there are no owners.
+    """
+    most = PART if most is None else most
+    ends = np.flatnonzero(np.append(owners[1:] != owners[:-1], True)) + 1 if len(owners) else np.zeros(1, np.int64)
+    totals = np.cumsum(np.append(0, sizes))[ends]
+    at = start = done = 0
+    while at < len(ends):
+        at = max(at + 1, int(np.searchsorted(totals, done + most, "right")))
+        yield slice(start, int(ends[at - 1]))
+        start, done = int(ends[at - 1]), int(totals[at - 1])

@@ -1,0 +1,141 @@
+"""All pairs of a set of fingerprints that differ in few bits."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neardup_gpu.kernels import hamming as hamming_kernel
+from neardup_gpu.kernels._launch import to_host
+from neardup_gpu.kernels.hamming import NO_LIMIT
+
+from .. import checks
+from ..engine.choice import kernel
+from .design import TableDesign, given_or_cheapest
+from .members import first_of_identical
+from .values import Fingerprints, as_fingerprints
+
+BUCKET_LIMIT, BUCKET_PROBE = 512, 32
+"""In a bucket of more fingerprints than the first number, each is compared only with as many as the second."""
+
+ALL_WITH_ALL = 1 << 18
+"""The most fingerprints that `pairs` compares all with all, within half a minute, where tables cost more: at radii of a
+quarter of the bits or more, where random fingerprints are near one another, too, and no limit keeps pairs few."""
+
+
+class NearPairs(NamedTuple):
+    """Pairs of rows within a radius.
+
+    Attributes
+    ----------
+    left, right : arrays of int64, shape (pairs,)
+        left < right, in lexicographic order. Where identical fingerprints collapsed: the pairs of distinct
+        fingerprints, by their first rows, and one pair from each repeat to its first row.
+    distance : array of uint8, shape (pairs,)
+        Number of bits in which they differ.
+    first : array of int64, shape (rows,)
+        The row that stands for each row: the first one with the same fingerprint, or the row itself if nothing
+        collapsed.
+    num_large, num_uncompared : int
+        Number of buckets above the limit, and of pairs that these left out, over all tables. If both are 0, nothing is
+        missing.
+    design : TableDesign
+        The design of the tables.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    distance: np.ndarray
+    first: np.ndarray
+    num_large: int
+    num_uncompared: int
+    design: TableDesign
+
+
+def checked_limits(bucket_limit: Any, bucket_probe: Any) -> tuple[int, int]:
+    """The limits of buckets, as integers."""
+    return (
+        checks.integer("bucket_limit", bucket_limit, 1, NO_LIMIT),
+        checks.integer("bucket_probe", bucket_probe, 1, NO_LIMIT),
+    )
+
+
+def pairs(
+    fingerprints: Fingerprints,
+    radius: int,
+    *,
+    design: TableDesign | None = None,
+    bucket_limit: int = BUCKET_LIMIT,
+    bucket_probe: int = BUCKET_PROBE,
+    collapse: bool = True,
+    backend: str | None = None,
+) -> NearPairs:
+    """Find all pairs of a set that differ in at most `radius` bits.
+
+    Tables are made one after another, so that memory does not grow with their number.
+
+    Parameters
+    ----------
+    fingerprints : array of uint64, shape (rows,) or (rows, 2)
+        In priority order, the best first.
+    radius : int
+        Number of bits in which the two of a pair may differ.
+    design : TableDesign, optional
+        The design of the tables; the cheapest for the number of fingerprints, unless given.
+    bucket_limit, bucket_probe : int, default=512, 32
+        In a bucket of more than `bucket_limit` fingerprints each is compared with the first `bucket_probe` only.
+        Without effect where all fingerprints are compared with all.
+    collapse : bool, default=True
+        Whether identical fingerprints are one entry of the tables: the result then grows with the repeats, not with the
+        pairs of repeats. If False, they are rows like others, all of whose pairs are found, in buckets of up to
+        `bucket_limit` rows: for callers that look at each pair.
+    backend : str, optional
+        "cpu", "gpu" or "reference"; a GPU if there is one, unless given.
+
+    Returns
+    -------
+    NearPairs
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If the radius is impossible, `fingerprints` does not hold fingerprints, or another argument is not what is said
+        above.
+
+    Examples
+    --------
+    >>> found = pairs([0b0111, 2**40, 0b0101], 1)
+    >>> found.left, found.right, found.distance
+    (array([0]), array([2]), array([1], dtype=uint8))
+    """
+    values = as_fingerprints(fingerprints, "fingerprints")
+    radius = checks.integer("radius", radius, 0, 64 * values.ndim - 1)
+    collapse = checks.flag("collapse", collapse)
+    limits = checked_limits(bucket_limit, bucket_probe)
+    load = {"num_queries": len(values) / 2, "probe": 0, "bucket_limit": limits[0]}
+    if 4 * radius >= 64 * values.ndim:
+        load["all_with_all"] = ALL_WITH_ALL
+    design = given_or_cheapest(design, values, radius, **load)
+    if design.prefix == 0:
+        limits = NO_LIMIT, limits[1]
+    first = first_of_identical(values, backend) if collapse else np.arange(len(values))
+    rows = np.flatnonzero(first == np.arange(len(values)))
+    distinct = values[rows] if len(rows) < len(values) else values
+    left, right, distance, num_large, num_uncompared = kernel(hamming_kernel, backend)(
+        distinct, design.array, radius, *limits
+    )
+    columns = to_host(left), to_host(right), to_host(distance)
+    if len(rows) < len(values):
+        columns = _with_repeats(*columns, rows, first)
+    return NearPairs(*columns, first, int(num_large), int(num_uncompared), design)
+
+
+def _with_repeats(
+    left: np.ndarray, right: np.ndarray, distance: np.ndarray, rows: np.ndarray, first: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs of distinct fingerprints as pairs of their `rows`, and a pair from each repeat to its first row."""
+    repeats = np.flatnonzero(first != np.arange(len(first)))
+    left, right = np.concatenate([rows[left], first[repeats]]), np.concatenate([rows[right], repeats])
+    order = np.lexsort((right, left))
+    return left[order], right[order], np.concatenate([distance, np.zeros(len(repeats), np.uint8)])[order]

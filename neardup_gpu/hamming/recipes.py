@@ -1,0 +1,175 @@
+"""What bare fingerprints record of the recipe that made them, and which fingerprints may be compared.
+
+All that this package knows of recipes is here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from .. import checks
+from ..definitions import METADATA_KEY
+from ..errors import ArgumentTypeError, ParameterError, RecipeMismatchError
+from ..methods.simhash import SimHash
+from ..recipe import Recipe
+from ..sketch_files import check_columns
+
+StoredRecipe = Recipe | dict[str, Any]
+"""What an index takes and stores as a recipe."""
+
+# ------------------------------------------------------------------------------------------------------- of an index
+
+
+def described(recipe: Any) -> dict[str, Any]:
+    """What is saved of a recipe, a Recipe by simhash or a dict: its values, as JSON holds them.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If it is neither.
+    """
+    if recipe is None:
+        return {}
+    if isinstance(recipe, Recipe):
+        if not _is_by_simhash(recipe):
+            raise ParameterError(_refused(f"one of method {recipe.method.name}"))
+        return recipe.describe()
+    if not isinstance(recipe, dict):
+        raise ArgumentTypeError(_refused(checks.shown(recipe)))
+    try:
+        return json.loads(json.dumps(recipe))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError(_refused(f"a dict that JSON cannot hold ({error})")) from None
+
+
+def _is_by_simhash(recipe: Recipe | None) -> bool:
+    return recipe is not None and recipe.method.name == SimHash.name
+
+
+def _refused(found: str) -> str:
+    return f"recipe must be a Recipe of method simhash or a JSON-serialisable dict, got {found}"
+
+
+def check_stored(stored: dict[str, Any], recipe: StoredRecipe, path: str | Path) -> None:
+    """Refuse the index at `path`, which stores one recipe, for fingerprints of another.
+
+    Raises
+    ------
+    RecipeMismatchError
+        If they differ in a value that simhashes depend on; of a dict, in any value.
+    """
+    asked = described(recipe)
+    asked = recipe.sketching() if isinstance(recipe, Recipe) else {**dict.fromkeys(stored), **asked}
+    for key, value in asked.items():
+        if stored.get(key) != value:
+            raise RecipeMismatchError(
+                f"{path}: its fingerprints were made with {key} = {stored.get(key)!r}, asked for {value!r}; "
+                "build the index again"
+            )
+
+
+def check_queries(stored: dict[str, Any], name: str, recipe: Recipe | None, query_name: str) -> None:
+    """Refuse queries in a file for an index that stores another recipe, or where only one of the two has a recipe.
+
+    Raises
+    ------
+    RecipeMismatchError
+    """
+    sketching = {} if recipe is None else recipe.sketching()
+    if bool(stored) != bool(sketching):
+        raise _only_one_records(*((name, query_name) if stored else (query_name, name)))
+    for key, value in sketching.items():
+        if stored.get(key) != value:
+            raise RecipeMismatchError(
+                f"{query_name}: made with {key} = {value}, the fingerprints of {name} with {stored.get(key)}; "
+                "make them alike, or build another index"
+            )
+
+
+# ---------------------------------------------------------------------------------------------------------- of files
+
+
+def recipe_in(schema: pa.Schema, path: Path) -> Recipe | None:
+    """The recipe that a file of fingerprints records, if any; its columns have to be what the recipe makes."""
+    stored = (schema.metadata or {}).get(METADATA_KEY)
+    if stored is None:
+        return None
+    recipe = Recipe.from_json(stored, str(path))
+    check_columns(schema, recipe, path)
+    return recipe
+
+
+def is_other_artefact(schema: pa.Schema, column: str) -> bool:
+    """Whether neardup wrote a file, but one without the column of fingerprints."""
+    return METADATA_KEY in (schema.metadata or {}) and column not in schema.names
+
+
+def check_recipes(recipe: Recipe | None, name: str, other: Recipe | None, other_name: str) -> None:
+    """Refuse fingerprints that cannot be compared.
+
+    Raises
+    ------
+    RecipeMismatchError
+        If they were made by different recipes, or only one of them records a recipe.
+    """
+    if recipe is not None and other is not None:
+        recipe.check_sketches(other, other_name)
+    elif recipe is not None or other is not None:
+        raise _only_one_records(*((name, other_name) if other is None else (other_name, name)))
+
+
+def _only_one_records(name: str, without: str) -> RecipeMismatchError:
+    return RecipeMismatchError(f"{name} records a recipe and {without} does not, so they may not be comparable")
+
+
+# ----------------------------------------------------------------------------------------------------------- of a job
+
+
+@dataclass(frozen=True)
+class MatchSettings:
+    """Radius and limits of a job: what the caller gives, else what the recipe says, else a recipe's defaults."""
+
+    radius: int
+    bucket_limit: int
+    bucket_probe: int
+
+    @classmethod
+    def of(
+        cls,
+        recipe: Recipe | None,
+        bits: int,
+        radius: int | None,
+        bucket_limit: int | None = None,
+        bucket_probe: int | None = None,
+    ) -> MatchSettings:
+        """The settings for fingerprints of `bits` bits.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If one is impossible.
+        """
+        default: Any = recipe.method if recipe is not None and _is_by_simhash(recipe) else SimHash()
+        given = {"radius": radius, "bucket_limit": bucket_limit, "bucket_probe": bucket_probe}
+        settings = cls(**{name: getattr(default, name) if value is None else value for name, value in given.items()})
+        checks.integer("radius", settings.radius, 0, bits - 1, hint="3 is usual")
+        checks.integer("bucket_limit", settings.bucket_limit, 2)
+        checks.integer("bucket_probe", settings.bucket_probe, 1)
+        return settings
+
+    def described(self, recipe: Recipe | None, bits: int) -> dict[str, Any]:
+        """What a result records: the fingerprints' own recipe with these settings, or these settings alone."""
+        values = {"radius": self.radius, "bucket_limit": self.bucket_limit, "bucket_probe": self.bucket_probe}
+        if recipe is not None:
+            return (recipe.with_(**values) if _is_by_simhash(recipe) else recipe).describe()
+        return {"method": "hamming", "bits": bits, **values}
+
+
+def schema_with(columns: list[tuple[str, pa.DataType]], recipe: dict[str, Any]) -> pa.Schema:
+    """The schema of a result that records a recipe."""
+    return pa.schema(columns, {METADATA_KEY: json.dumps(recipe).encode()})

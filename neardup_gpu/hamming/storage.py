@@ -1,0 +1,171 @@
+"""What an index consists of, and how its parts lie in a file of named arrays."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import RecipeMismatchError
+from ..store import ids
+from ..store.arrays import ArraysFile, ArraysFormat
+from ..store.ids import Ids
+from .design import LEADING, TableDesign, num_tables
+from .members import Members
+from .tables import Tables
+
+INDEX = ArraysFormat(
+    magic=b"NEARDUPH",
+    version=3,
+    name="an index of fingerprints",
+    advice="build one with `neardup hamming build`",
+    again="build the index again",
+)
+
+
+@dataclass(frozen=True)
+class IndexParts:
+    """What an index consists of.
+
+    Parameters
+    ----------
+    design : TableDesign
+    radius : int
+        The largest distance that queries may ask for.
+    tables : Tables
+        Of the distinct fingerprints.
+    members : Members or None
+        Which rows have each distinct fingerprint; None where all are distinct.
+    ids : Ids or None
+        What names the rows; None where their numbers do.
+    recipe : dict
+        How the fingerprints were made; empty where that is not known.
+    file : ArraysFile, optional
+        The file that the arrays are mapped from.
+    """
+
+    design: TableDesign
+    radius: int
+    tables: Tables
+    members: Members | None
+    ids: Ids | None
+    recipe: dict[str, Any]
+    file: ArraysFile | None = None
+
+    def __len__(self) -> int:
+        """Number of fingerprints, repeats counted."""
+        return len(self.tables if self.members is None else self.members.rows)
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by their names in a file."""
+        members = {} if self.members is None else self.members.arrays
+        return self.tables.arrays | members | ({} if self.ids is None else self.ids.arrays)
+
+
+def write_index(path: Path, parts: IndexParts) -> None:
+    """Write an index to a file where there is none yet.
+
+    Raises
+    ------
+    DamagedError
+        If the index is mapped from a file that is not as it was written.
+    """
+    if parts.file is not None:  # or what is damaged would be written with checksums of its own
+        parts.file.verify_all()
+    header = {
+        "design": asdict(parts.design),
+        "masks": _hexadecimal_masks(parts.design),
+        "radius": parts.radius,
+        "num_fingerprints": len(parts),
+        "ids": None if parts.ids is None else parts.ids.kind,
+        "recipe": parts.recipe,
+    }
+    INDEX.write(path, header, parts.arrays)
+
+
+def read_index(path: str | Path, *, check: bool) -> IndexParts:
+    """Map the parts of an index from its file.
+
+    Parameters
+    ----------
+    check : bool
+        Compare the whole file with its checksums now.
+
+    Raises
+    ------
+    InputError, DamagedError, RecipeMismatchError
+        As in `HammingIndex.load`.
+    """
+    file = ArraysFile(path, INDEX)
+    if check:
+        file.verify_all()
+    header = file.header
+    try:
+        design = _read_design(header, path)
+        n, radius, recipe, kind = (header[key] for key in ("num_fingerprints", "radius", "recipe", "ids"))
+        sound = all(type(number) is int for number in (n, radius)) and 0 <= radius <= design.radius
+        sound &= isinstance(recipe, dict) and kind in (None, *ids.KINDS)
+    except RecipeMismatchError:
+        raise
+    except (KeyError, TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise INDEX.unreadable(path)
+    parts = _assemble(file, design, radius, kind, recipe)
+    if parts is None or not _fit(parts, n):
+        raise INDEX.unreadable(path)
+    return parts
+
+
+def _assemble(
+    file: ArraysFile, design: TableDesign, radius: int, kind: str | None, recipe: dict[str, Any]
+) -> IndexParts | None:
+    """The parts that a file's arrays are; None if the file has arrays of a part that it should not have."""
+    arrays = dict(file.arrays)
+    belonging = [arrays.pop(name) for name in Members.NAMES if name in arrays]
+    named = {name: arrays.pop(name) for name in ids.NAMES if name in arrays}
+    if len(belonging) not in (0, len(Members.NAMES)) or (named and kind is None):
+        return None
+    members = Members(*belonging, file) if belonging else None
+    identified = None if kind is None else Ids(kind, named, file)
+    return IndexParts(design, radius, Tables(arrays, file), members, identified, recipe, file)
+
+
+def _fit(parts: IndexParts, num_fingerprints: int) -> bool:
+    """Whether the arrays of each part are those of so many fingerprints."""
+    distinct = num_fingerprints
+    if parts.members is not None:
+        if not parts.members.fit(num_fingerprints):
+            return False
+        distinct = len(parts.members.offsets) - 1
+    return parts.tables.fit(parts.design, distinct) and (parts.ids is None or parts.ids.fit(num_fingerprints))
+
+
+def _hexadecimal_masks(design: TableDesign) -> list[str]:
+    """Masks as a header holds them."""
+    return [f"{mask:0{design.bits // 4}x}" for mask in design.masks]
+
+
+def _read_design(header: dict[str, Any], path: str | Path) -> TableDesign:
+    """The design of a stored index; KeyError, TypeError or ValueError if the header does not describe one.
+
+    Raises
+    ------
+    RecipeMismatchError
+        If its tables are not those that this version designs.
+    """
+    found, masks = header["design"], header["masks"]
+    bits, radius, prefix = (found[name] for name in ("bits", "radius", "prefix"))
+    if not all(type(number) is int for number in (bits, radius, prefix)) or bits not in (64, 128):
+        raise ValueError
+    if not (0 <= radius < bits and 0 <= prefix <= min(LEADING, bits - radius)):
+        raise ValueError
+    # The number of tables is compared first: there may be more masks than memory holds.
+    if len(masks) == num_tables(bits, radius, prefix):
+        design = TableDesign(bits, radius, prefix)
+        if masks == _hexadecimal_masks(design):
+            return design
+    raise RecipeMismatchError(f"{path}: its tables are of another design than this version's; build it again")

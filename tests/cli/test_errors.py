@@ -1,0 +1,47 @@
+"""The library names parameters, the command line flags."""
+
+from __future__ import annotations
+
+import pytest
+
+from neardup_gpu.cli.dedup import dedup
+from neardup_gpu.cli.errors import flags_of, in_flags
+from neardup_gpu.cli.hamming.build import build
+
+
+@pytest.mark.parametrize(
+    ("says", "shown"),
+    [
+        ("threads 0: expect 1 to 64", "--threads 0: expect 1 to 64"),
+        ("bucket_limit must be >= 2, got 1", "--bucket-limit must be >= 2, got 1"),
+        ("filter and recall: leave one out", "--filter and --recall: leave one out"),
+        ("filter, recall and threshold each choose", "--filter, --recall and --threshold each choose"),
+        ("there is no GPU; use backend='cpu'", "there is no GPU; use --backend cpu"),
+        ("read others with glob='*.py'", "read others with --glob '*.py'"),
+        ("exists already; pass overwrite=True", "exists already; pass --overwrite"),
+        ("ask for fewer by threads=...", "ask for fewer by --threads"),
+        ("ask for fewer, such as threads=1.", "ask for fewer, such as --threads 1."),
+        (
+            "d.parquet: no column 'a'; name one with text_columns.",
+            "d.parquet: no column 'a'; name one with --text-column.",
+        ),
+        ("no column 'id_column' here", "no column 'id_column' here"),
+        ("/tmp/temp_dir/x: is full; name another temp_dir", "/tmp/temp_dir/x: is full; name another --temp-dir"),
+        ("temp_dir.parquet: no such file", "temp_dir.parquet: no such file"),
+        ("the threshold is high, keep is not", "the threshold is high, keep is not"),
+        ("thresholds differ", "thresholds differ"),
+        ("", ""),
+    ],
+)
+def test_parameters_are_shown_as_flags(says: str, shown: str) -> None:
+    assert in_flags(says, flags_of(dedup)) == shown
+
+
+def test_a_command_has_its_own_flags() -> None:
+    assert flags_of(dedup)["text_columns"] == "--text-column"
+    assert flags_of(dedup)["memory"] == "--gpu-memory"
+    assert flags_of(build)["num_queries"] == "--queries"
+    assert in_flags("num_tables, leading_bits and memory: one", flags_of(build)).startswith(
+        "--tables, --leading-bits and --memory: one"
+    )
+    assert in_flags("threads 0: none", {}) == "threads 0: none"

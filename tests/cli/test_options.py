@@ -1,0 +1,74 @@
+"""Flags are those of the settings: their names, types, words and defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import pytest
+from cyclopts import App, CycloptsError
+
+from neardup_gpu.cli.options import RUNNING, ReadingFlags, flags, given, refuse_others
+from neardup_gpu.documents.reading_options import Reading
+from neardup_gpu.errors import ParameterError
+from neardup_gpu.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    width: int = setting(3, "How wide.", metavar="N")
+    share: float | None = setting(None, "How much.", shown="all")
+    names: str | Sequence[str] | None = setting(None, "What of.", flag="--name -n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Square:
+    width: int = setting(5, "How broad.", metavar="N")
+    size: str | int | None = setting(None, "How large.")
+    plain: bool = setting(False, "Without colours.")
+
+
+SHAPES = {"round": (Round,), "square": (Square,)}
+ShapeFlags = flags(RUNNING, Round, Square)
+
+
+def parsed(words: str):
+    app = App()
+
+    @app.default
+    def command(*, shape: ShapeFlags = None):
+        return shape
+
+    _, bound, _ = app.parse_args(words.split(), exit_on_error=False, print_error=False)
+    return bound.arguments.get("shape")
+
+
+def test_only_what_was_given_is_there() -> None:
+    assert given(parsed("")) == {}
+    words = "--width -4 --share 0.5 --name none -n {} --size 2GB --plain"
+    assert given(parsed(words)) == {"width": -4, "share": 0.5, "names": ["none", "{}"], "size": "2GB", "plain": True}
+    for wrong in ("--width 1.5", "--share x", "--names a", "--no-plain", "--width"):
+        with pytest.raises(CycloptsError):
+            parsed(wrong)
+
+
+def test_merged_flags_say_what_each_makes_of_them() -> None:
+    hint = next(field.type for field in dataclasses.fields(get_args(ShapeFlags)[0]) if field.name == "width")
+    parameter = hint.__metadata__[-1]
+    assert parameter.help == "How wide. How broad."
+    assert parameter.show_default == "3 by round, 5 by square"
+
+
+def test_what_the_chosen_settings_lack_is_refused() -> None:
+    values = parsed("--width 4 --share 0.5")
+    refuse_others("--shape", "round", SHAPES, values)
+    with pytest.raises(ParameterError, match=r"^--share is for --shape round; leave it out$"):
+        refuse_others("--shape", "square", SHAPES, values)
+
+
+def test_the_library_takes_what_flags_give() -> None:
+    fields = dataclasses.fields(get_args(ReadingFlags)[0])
+    assert [field.name for field in fields] == [field.name for field in dataclasses.fields(Reading)]
+    assert Reading(**given(None)) == Reading()
