@@ -81,10 +81,17 @@ def _unite(left, right, parent):
 
 @kernel("void(int64[::1])")
 def _flatten(parent):
-    """One thread a row: its root."""
+    """One thread a row: its root.
+
+    No path is halved here: a thread that halves the path of another row writes what it read, which may be out of date,
+    over the root that this row's own thread has written.
+    """
     row = cuda.grid(1)
     if row < len(parent):
-        parent[row] = _root_on_device(parent, row)
+        root = parent[row]
+        while parent[root] != root:
+            root = parent[root]
+        parent[row] = root
 
 
 def gpu(num_rows, left, right):
