@@ -228,7 +228,7 @@ def test_an_unusable_backend(run, monkeypatch):
     def refused(*arguments):
         raise BackendUnavailableError("backend 'gpu': there is no NVIDIA driver")
 
-    monkeypatch.setattr("neardup_gpu.engine.backend.resolve", refused)
+    monkeypatch.setattr("neardup_gpu.engine.choice.resolve", refused)
     status, out, err = run("--backend", "gpu")
     assert (status, out, err) == (2, "", "neardup: --backend 'gpu': there is no NVIDIA driver\n")
 
