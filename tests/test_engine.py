@@ -122,7 +122,7 @@ PROBLEMS = {
     ),
     "driver much too old": (
         {"driver": (11080, 1), "devices": CudaError(35, "cudaErrorInsufficientDriver: ...")},
-        r"driver is too old: it supports CUDA 11\.8, .*update the driver; or use backend 'cpu'$",
+        r"driver is too old: it supports CUDA 11\.8, .*update the driver; or use backend='cpu'$",
     ),
     "something else": (
         {"devices": CudaError(999, "cudaErrorUnknown: unknown error")},
@@ -146,7 +146,7 @@ class TestByName:
             resolve("gpu" if way == "argument" else None)
         message = str(raised.value)
         assert message.startswith("backend 'gpu': ")
-        assert message.endswith("; or use backend 'cpu'")
+        assert message.endswith("; or use backend='cpu'")
         assert "\n" not in message
 
     @pytest.mark.parametrize("capability", ["80", "86", "90", "100", "120"])
@@ -291,7 +291,7 @@ class TestHere:
         else:
             done = python(code, *arguments, NEARDUP_BACKEND="gpu")
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == f"neardup: backend 'gpu': {reason}; or use --backend cpu\n"
+        assert done.stderr == f"neardup: --backend 'gpu': {reason}; or use --backend cpu\n"
 
     def test_found_or_not_it_runs(self, tmp_path):
         reason = self.why()

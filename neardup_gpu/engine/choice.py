@@ -65,7 +65,7 @@ def resolve(backend: str | None, device: int | None = None, memory: int | str | 
     if asked == "gpu":
         problem = _problem(device)
         if problem is not None:
-            raise BackendUnavailableError(f"backend 'gpu': {problem}; or use backend 'cpu'")
+            raise BackendUnavailableError(f"backend 'gpu': {problem}; or use backend='cpu'")
     return asked
 
 
