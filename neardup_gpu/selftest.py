@@ -101,19 +101,19 @@ def _kernel_row(name: str, module: ModuleType, seed: int, job: Job) -> dict[str,
     """What the table says of a kernel."""
     run = getattr(module, job.backend)
     row: dict[str, Any] = {"kernel": name, "verdict": AGREES, "agrees": True, "inputs": 0}
-    for number, small in enumerate(SMALL[:-1] if simulated() and job.on_gpu else SMALL):
+    for number, small in enumerate(SMALL[:-1] if simulated() and job.backend == "gpu" else SMALL):
         arguments = INPUTS[name](Draw(np.random.default_rng([seed, number])), small)
         row["inputs"] += 1
         if not same(module.reference(*arguments), run(*arguments)):
             return _without(row, DIFFERS, f"differs from the reference on input {number}")
-    if simulated() and job.on_gpu:
+    if simulated() and job.backend == "gpu":
         return row
     draw = Draw(np.random.default_rng([seed, len(SMALL)]))
     arguments = INPUTS[name](draw, 8 * LARGE if name == "tokens" else LARGE)
     placed = [job.put(a) if isinstance(a, np.ndarray) and a.nbytes > 4096 else a for a in arguments]
     milliseconds, result = _timed(partial(run, *placed), job)
-    row["inputs"] += job.on_gpu
-    if job.on_gpu and not same(module.cpu(*arguments), result):
+    row["inputs"] += job.backend == "gpu"
+    if job.backend == "gpu" and not same(module.cpu(*arguments), result):
         return _without(row, DIFFERS, "differs from cpu on the large input")
     moved = _num_bytes(*arguments, result)
     return {
@@ -124,9 +124,9 @@ def _kernel_row(name: str, module: ModuleType, seed: int, job: Job) -> dict[str,
     }
 
 
-def _whole_row(seed: int, job: Job, options: dict[str, Any]) -> dict[str, Any]:
+def _whole_row(seed: int, job: Job, engine: Engine) -> dict[str, Any]:
     """The same of the whole job: a few documents by reference, then more by cpu."""
-    on_simulator = simulated() and job.on_gpu
+    on_simulator = simulated() and job.backend == "gpu"
     row: dict[str, Any] = {"kernel": WHOLE, "verdict": AGREES, "agrees": True, "inputs": 1}
     recipe = Recipe(method=MinHash(filter="altavista"))
 
@@ -134,15 +134,15 @@ def _whole_row(seed: int, job: Job, options: dict[str, Any]) -> dict[str, Any]:
         return result.documents, result.pairs, result.report["counts"], result.report["limits"]
 
     few = documents(np.random.default_rng([seed, 0]), 8 if on_simulator else 60)
-    expected = dedup(few, recipe=recipe, backend="reference", check=5)
-    if decisions(expected) != decisions(dedup(few, recipe=recipe, check=5, **options)):
+    expected = dedup(few, recipe=recipe, engine="reference", check=5)
+    if decisions(expected) != decisions(dedup(few, recipe=recipe, check=5, engine=engine)):
         return _without(row, DIFFERS, "differs from the reference on a few documents")
     if on_simulator:
         return row
     many = documents(np.random.default_rng([seed, 1]), max(100, LARGE // 400))
-    milliseconds, result = _timed(partial(dedup, many, recipe=recipe, **options), job)
-    row["inputs"] += job.on_gpu
-    if job.on_gpu and decisions(dedup(many, recipe=recipe, backend="cpu")) != decisions(result):
+    milliseconds, result = _timed(partial(dedup, many, recipe=recipe, engine=engine), job)
+    row["inputs"] += job.backend == "gpu"
+    if job.backend == "gpu" and decisions(dedup(many, recipe=recipe, engine="cpu")) != decisions(result):
         return _without(row, DIFFERS, "differs from cpu on many documents")
     text = result.report["counts"]["text_bytes"]
     return {
@@ -208,7 +208,7 @@ def run(
             if job.backend == "reference":
                 raise ParameterError("backend 'reference' is what others are compared with; test cpu or gpu")
             found |= {"backend": job.backend, "device": job.describe()}
-            for row in _rows(seed, job, {"backend": job.backend, "device": device}, progress):
+            for row in _rows(seed, job, Engine(backend=job.backend, device=device), progress):
                 known(row)
     except Exception:
         if all(row["agrees"] for row in rows):
@@ -217,9 +217,7 @@ def run(
     return found
 
 
-def _rows(
-    seed: int, job: Job, options: dict[str, Any], progress: Callable[[str], None] | None
-) -> Iterator[dict[str, Any]]:
+def _rows(seed: int, job: Job, engine: Engine, progress: Callable[[str], None] | None) -> Iterator[dict[str, Any]]:
     """What the table says of each kernel, and of the whole job."""
     broken = None
     for number, (name, module) in enumerate([*kernel_modules().items(), (WHOLE, None)]):
@@ -230,7 +228,7 @@ def _rows(
             progress(name)
         own = seed * 1000 + number
         try:
-            yield _whole_row(own, job, options) if module is None else _kernel_row(name, module, own, job)
+            yield _whole_row(own, job, engine) if module is None else _kernel_row(name, module, own, job)
         except Exception as error:  # a kernel that does not run is what is looked for
             yield _without({"kernel": name}, FAILED, _line(error))
         broken = _broken(job, name)
