@@ -218,7 +218,7 @@ def stages_of_several_threads_by_the_layer_that_is_not_safe(box):
 def no_threads_at_all(box):
     """A limit that does not hold for root, so root becomes somebody else."""
     return (
-        "import resource, os, threading, neardup_gpu.pipeline\n"
+        "import resource, os, threading, neardup_gpu.job\n"
         "resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))\n"
         "if os.geteuid() == 0: os.setuid(54321)\n"
         "nd.dedup(pa.table({'text': ['one two three', 'four five six']}), backend='cpu')"
@@ -316,7 +316,7 @@ def too_little_memory_for_the_libraries(box):
         "import os, sys\nfrom neardup_gpu.cli.process import main\n"
         "class Fails:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'neardup_gpu.pipeline':\n"
+        "        if name == 'neardup_gpu.job':\n"
         "            raise ImportError('libarrow.so: failed to map segment from shared object')\n"
         "sys.meta_path.insert(0, Fails())\n"
         "sys.exit(main(['dedup', 'd', '--dry-run']))"
@@ -341,12 +341,12 @@ def _signalled(*signals):
     """All is written but the final name when the process is sent these, one at once after the other."""
     kills = "; ".join(f"kill -{number:d} $PPID" for number in signals)
     return (
-        "import subprocess, sys, time\nfrom neardup_gpu import cli, pipeline\nwrite = pipeline.write_result\n"
+        "import subprocess, sys, time\nfrom neardup_gpu import cli, job\nwrite = job.write_result\n"
         "def slowly(*arguments):\n"
         "    write(*arguments)\n"
         f"    subprocess.Popen(['sh', '-c', '{kills}'])\n"
         "    time.sleep(20)\n"
-        "pipeline.write_result = slowly\n"
+        "job.write_result = slowly\n"
         "sys.exit(cli.main(['dedup', 'd.jsonl', '--id-column', 'id', '-o', 'out', '-q']))"
     )
 
@@ -385,11 +385,11 @@ def three_signals_at_once(box):
 STUBBORN = (
     "import signal, subprocess, sys\n"
     "code = '''import time, sys\n"
-    "from neardup_gpu import cli, pipeline\n"
+    "from neardup_gpu import cli, job\n"
     "def never(*_, **__):\n"
     '    try:\n        print("ready", flush=True); time.sleep(30)\n'
     '    finally:\n        print("cleaning", flush=True); {stuck}\n'
-    "pipeline.dedup = never\n"
+    "job.dedup = never\n"
     'sys.exit(cli.main(["dedup", "d.jsonl", "--dry-run"]))\'\'\'\n'
     "process = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, text=True)\n"
     "assert process.stdout.readline() == 'ready\\n'\n"
@@ -434,11 +434,11 @@ def a_hangup_that_is_ignored_stays_so(box):
     """As by nohup."""
     box.documents("d.jsonl")
     return (
-        "import os, signal\nfrom unittest import mock\nfrom neardup_gpu import cli, pipeline\n"
+        "import os, signal\nfrom unittest import mock\nfrom neardup_gpu import cli, job\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "decide = pipeline._decide\n"
+        "decide = job.decide\n"
         "def hung_up(*a, **k):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return decide(*a, **k)\n"
-        "with mock.patch.object(pipeline, '_decide', hung_up):\n"
+        "with mock.patch.object(job, 'decide', hung_up):\n"
         "    assert cli.main(['dedup', 'd.jsonl', '--dry-run', '-q']) == 0"
     )
 
@@ -537,11 +537,11 @@ def a_closed_standard_error(box):
 def a_full_disk_behind_standard_error(box):
     box.documents("d.jsonl")
     return RUN + (
-        "import logging\nfrom neardup_gpu import pipeline\n"
-        "decide = pipeline._decide\n"
+        "import logging\nfrom neardup_gpu import job\n"
+        "decide = job.decide\n"
         "def noting(*a, **k):\n"
         "    logging.getLogger('neardup_gpu').warning('words ' * 2000)\n    return decide(*a, **k)\n"
-        "pipeline._decide = noting\n"
+        "job.decide = noting\n"
         "saved = os.dup(2); os.dup2(os.open('/dev/full', os.O_WRONLY), 2)\n"
         f"status = {JOB}\nos.dup2(saved, 2)\nassert status == 0"
     )
