@@ -16,8 +16,9 @@ def named(function):  # as pickle finds it
     setattr(sys.modules["__main__"], function.__name__, function)
     return function
 @named
-def kept(*_, **options):
-    return sum(nd.dedup(table, backend="cpu", **options).documents["kept"].to_pylist())
+def kept(*_, threads=None, **options):
+    engine = nd.Engine(backend="cpu", threads=threads)
+    return sum(nd.dedup(table, engine=engine, **options).documents["kept"].to_pylist())
 def in_a_fork(run):
     pid = os.fork()
     if pid == 0:
@@ -92,10 +93,10 @@ def an_executor_of_forked_processes(box):
 def workers_that_tokenize_for_the_parent(box):
     """As a loader of training data does: single stages in forked processes, then in the parent again."""
     return PREPARE + (
-        "recipe = nd.Recipe(filter=(6, 4, 2))\n"
+        "recipe = nd.Recipe(method=nd.MinHash(filter=(6, 4, 2)))\n"
         "@named\ndef work(texts):\n"
         "    shingles = nd.shingle(nd.tokenize(texts, recipe, backend='cpu'), recipe, backend='cpu')\n"
-        "    return nd.minhash(shingles, recipe, backend='cpu').sum()\n"
+        "    return recipe.method.sketch(shingles, backend='cpu').sum()\n"
         "expected = work(texts)\n"
         "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
         "    assert pool.map_async(work, [texts] * 4).get(15) == [expected] * 4\n"
@@ -145,7 +146,7 @@ def a_stream_that_asks_forked_processes(box):
         "    with multiprocessing.get_context('fork').Pool(1) as pool:\n"
         "        assert pool.map_async(kept, [0]).get(15) == [20]\n"
         "    yield from table.to_batches()\n"
-        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), backend='cpu')"
+        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), engine='cpu')"
     )
 
 
@@ -156,7 +157,7 @@ def a_stream_that_asks_forked_processes(box):
 def a_stream_that_starts_a_job(box):
     return PREPARE + (
         "def batches():\n    kept()\n    yield from table.to_batches()\n"
-        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), backend='cpu')"
+        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), engine='cpu')"
     )
 
 
@@ -165,7 +166,7 @@ def a_stream_that_sketches_another(box):
     box.documents("d.jsonl")
     return PREPARE + (
         "def batches():\n    nd.sketch('d.jsonl', 's.parquet')\n    yield from table.to_batches()\n"
-        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), backend='cpu')"
+        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), engine='cpu')"
     )
 
 
@@ -176,7 +177,7 @@ def a_stream_that_catches_what_it_is_told(box):
         "    try: kept()\n"
         "    except nd.NeardupError: pass\n"
         "    yield from table.to_batches()\n"
-        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), backend='cpu')"
+        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), engine='cpu')"
     )
 
 
@@ -194,10 +195,10 @@ def jobs_of_several_threads(box):
 
 
 STAGES = (
-    "import threading\nrecipe = nd.Recipe(filter=(6, 4, 2))\n"
+    "import threading\nrecipe = nd.Recipe(method=nd.MinHash(filter=(6, 4, 2)))\n"
     "tokens = nd.tokenize(['some words that are here'] * 2000, recipe, backend='cpu')\n"
     "shingles = nd.shingle(tokens, recipe, backend='cpu')\n"
-    "def run():\n    for _ in range(20): nd.minhash(shingles, recipe, backend='cpu')\n"
+    "def run():\n    for _ in range(20): recipe.method.sketch(shingles, backend='cpu')\n"
     "threads = [threading.Thread(target=run) for _ in range(3)]\n"
     "for thread in threads: thread.start()\n"
     "for thread in threads: thread.join()"
@@ -221,7 +222,7 @@ def no_threads_at_all(box):
         "import resource, os, threading, neardup_gpu.job\n"
         "resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))\n"
         "if os.geteuid() == 0: os.setuid(54321)\n"
-        "nd.dedup(pa.table({'text': ['one two three', 'four five six']}), backend='cpu')"
+        "nd.dedup(pa.table({'text': ['one two three', 'four five six']}), engine='cpu')"
     )
 
 
@@ -233,7 +234,7 @@ def fewer_threads_than_kernels_run_on(box):
         '    if not left: raise RuntimeError("can\'t start new thread")\n'
         "    left.pop(); start(thread)\n"
         "with mock.patch('numba.config.NUMBA_NUM_THREADS', 64), mock.patch('threading.Thread.start', refused):\n"
-        "    nd.dedup(pa.table({'text': ['one two three', 'four five six']}), backend='cpu')"
+        "    nd.dedup(pa.table({'text': ['one two three', 'four five six']}), engine='cpu')"
     )
 
 
@@ -243,7 +244,7 @@ def fewer_threads_than_kernels_run_on(box):
 LIMIT = """
 import os, resource
 pa.set_memory_pool(pa.system_memory_pool())  # others reserve what they do not use yet
-nd.dedup(pa.table({"text": ["one two three four five six", "seven"]}), backend="cpu")
+nd.dedup(pa.table({"text": ["one two three four five six", "seven"]}), engine="cpu")
 def limit(megabytes):
     now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + (megabytes << 20),) * 2)
@@ -286,7 +287,7 @@ def json_lines_of_more_than_memory(box):
 
 @case(says="memory does not suffice")
 def a_table_whose_work_needs_more_than_memory(box):
-    return LIMIT + "table = pa.table({'text': ['word ' * 8_000_000]}); limit(60); nd.dedup(table, backend='cpu')"
+    return LIMIT + "table = pa.table({'text': ['word ' * 8_000_000]}); limit(60); nd.dedup(table, engine='cpu')"
 
 
 @case(says="memory does not suffice (malloc of size 8 failed)", hides="Parquet")
