@@ -256,7 +256,7 @@ def test_what_waited_does_not_take_the_room_of_pairs(gpu, case):
 
     with mock.patch.object(DeviceSpool, "__init__", noted), mock.patch.object(hamming, "gpu", limited):
         check(gpu, **OPTIONS[case])
-    assert len(spools) >= 3
+    assert len(spools) == (5 if OPTIONS[case]["recipe"].verifies else 2)
 
 
 def test_a_document_that_does_not_fit(gpu):
@@ -287,7 +287,7 @@ def test_no_memory_to_stage(gpu):
 
 
 def test_no_memory_for_candidates(gpu):
-    """Shingles go to the file, and then it is tried again; in the end it is said."""
+    """Fewer tables are looked into at a time; for one alone shingles go to the file; in the end it is said."""
     from neardup_gpu.kernels import pairtables
 
     run, calls = pairtables.gpu, []
@@ -300,7 +300,7 @@ def test_no_memory_for_candidates(gpu):
 
     with mock.patch.object(pairtables, "gpu", limited):
         check(gpu)
-    assert calls == [0, 1]
+    assert len(calls) > 2
     with (
         mock.patch.object(pairtables, "gpu", mock.Mock(side_effect=MemoryError)),
         pytest.raises(NeardupError, match=r"use backend='cpu'.*memory="),
