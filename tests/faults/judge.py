@@ -470,7 +470,7 @@ def serve() -> None:
     import neardup_gpu.cli
     import neardup_gpu.explanation
     import neardup_gpu.hamming.jobs
-    import neardup_gpu.pipeline
+    import neardup_gpu.job
     import neardup_gpu.report  # noqa: F401
 
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
