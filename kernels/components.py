@@ -81,10 +81,17 @@ def _unite(left, right, parent):
 
 @kernel("void(int64[::1])")
 def _flatten(parent):
-    """One thread a row: its root."""
-    row = cuda.grid(1)
-    if row < len(parent):
-        parent[row] = _root_on_device(parent, row)
+    """One thread a row: its root, found without halving the path.
+
+    A thread that halved paths could write a grandparent, read before, over the root that another thread has found.
+    """
+    at = cuda.grid(1)
+    if at >= len(parent):
+        return
+    row = np.int64(at)
+    while parent[row] != row:
+        row = parent[row]
+    parent[at] = row
 
 
 def gpu(num_rows, left, right):

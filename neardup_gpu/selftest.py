@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from neardup_gpu.kernels._launch import simulated
 
-from .engine.choice import to_host as home
-from .engine.contract import Runtime as Job
+from .engine.choice import to_host
+from .engine.contract import Runtime
 from .engine.settings import Engine
 from .errors import ParameterError
 from .job import dedup
@@ -69,7 +69,7 @@ def same(expected: Any, actual: Any) -> bool:
     if isinstance(expected, tuple):
         return len(expected) == len(actual) and all(map(same, expected, actual))
     if isinstance(expected, np.ndarray):
-        actual = home(actual)
+        actual = to_host(actual)
         return expected.dtype == actual.dtype and np.array_equal(expected, actual)
     return type(expected) is type(actual) and expected == actual
 
@@ -79,15 +79,15 @@ def _num_bytes(*values: Any) -> int:
     return sum(_num_bytes(*v) if isinstance(v, tuple) else int(getattr(v, "nbytes", 0)) for v in values)
 
 
-def _timed(run: Callable[[], Any], job: Job) -> tuple[float, Any]:
+def _timed(run: Callable[[], Any], runtime: Runtime) -> tuple[float, Any]:
     """The least of some times in milliseconds, after a first call that compiles; and what was returned."""
     times = []
     for _ in range(REPEATS + 1):
         result = None  # the next one needs the room
-        job.wait()
+        runtime.wait()
         start = time.perf_counter()
         result = run()
-        job.wait()
+        runtime.wait()
         times.append(1000 * (time.perf_counter() - start))
     return min(times[1:]), result
 
@@ -97,23 +97,23 @@ def _without(row: dict[str, Any], verdict: str, problem: str) -> dict[str, Any]:
     return {**row, "verdict": verdict, "agrees": False, "problem": problem}
 
 
-def _kernel_row(name: str, module: ModuleType, seed: int, job: Job) -> dict[str, Any]:
+def _kernel_row(name: str, module: ModuleType, seed: int, runtime: Runtime) -> dict[str, Any]:
     """What the table says of a kernel."""
-    run = getattr(module, job.backend)
+    run, on_gpu = getattr(module, runtime.backend), runtime.backend == "gpu"
     row: dict[str, Any] = {"kernel": name, "verdict": AGREES, "agrees": True, "inputs": 0}
-    for number, small in enumerate(SMALL[:-1] if simulated() and job.on_gpu else SMALL):
+    for number, small in enumerate(SMALL[:-1] if simulated() and on_gpu else SMALL):
         arguments = INPUTS[name](Draw(np.random.default_rng([seed, number])), small)
         row["inputs"] += 1
         if not same(module.reference(*arguments), run(*arguments)):
             return _without(row, DIFFERS, f"differs from the reference on input {number}")
-    if simulated() and job.on_gpu:
+    if simulated() and on_gpu:
         return row
     draw = Draw(np.random.default_rng([seed, len(SMALL)]))
     arguments = INPUTS[name](draw, 8 * LARGE if name == "tokens" else LARGE)
-    placed = [job.put(a) if isinstance(a, np.ndarray) and a.nbytes > 4096 else a for a in arguments]
-    milliseconds, result = _timed(partial(run, *placed), job)
-    row["inputs"] += job.on_gpu
-    if job.on_gpu and not same(module.cpu(*arguments), result):
+    placed = [runtime.put(a) if isinstance(a, np.ndarray) and a.nbytes > 4096 else a for a in arguments]
+    milliseconds, result = _timed(partial(run, *placed), runtime)
+    row["inputs"] += on_gpu
+    if on_gpu and not same(module.cpu(*arguments), result):
         return _without(row, DIFFERS, "differs from cpu on the large input")
     moved = _num_bytes(*arguments, result)
     return {
@@ -124,9 +124,10 @@ def _kernel_row(name: str, module: ModuleType, seed: int, job: Job) -> dict[str,
     }
 
 
-def _whole_row(seed: int, job: Job, options: dict[str, Any]) -> dict[str, Any]:
+def _whole_row(seed: int, runtime: Runtime, engine: Engine) -> dict[str, Any]:
     """The same of the whole job: a few documents by reference, then more by cpu."""
-    on_simulator = simulated() and job.on_gpu
+    on_gpu = runtime.backend == "gpu"
+    on_simulator = simulated() and on_gpu
     row: dict[str, Any] = {"kernel": WHOLE, "verdict": AGREES, "agrees": True, "inputs": 1}
     recipe = Recipe(method=MinHash(filter="altavista"))
 
@@ -134,15 +135,15 @@ def _whole_row(seed: int, job: Job, options: dict[str, Any]) -> dict[str, Any]:
         return result.documents, result.pairs, result.report["counts"], result.report["limits"]
 
     few = documents(np.random.default_rng([seed, 0]), 8 if on_simulator else 60)
-    expected = dedup(few, recipe=recipe, backend="reference", check=5)
-    if decisions(expected) != decisions(dedup(few, recipe=recipe, check=5, **options)):
+    expected = dedup(few, recipe=recipe, engine="reference", check=5)
+    if decisions(expected) != decisions(dedup(few, recipe=recipe, check=5, engine=engine)):
         return _without(row, DIFFERS, "differs from the reference on a few documents")
     if on_simulator:
         return row
     many = documents(np.random.default_rng([seed, 1]), max(100, LARGE // 400))
-    milliseconds, result = _timed(partial(dedup, many, recipe=recipe, **options), job)
-    row["inputs"] += job.on_gpu
-    if job.on_gpu and decisions(dedup(many, recipe=recipe, backend="cpu")) != decisions(result):
+    milliseconds, result = _timed(partial(dedup, many, recipe=recipe, engine=engine), runtime)
+    row["inputs"] += on_gpu
+    if on_gpu and decisions(dedup(many, recipe=recipe, engine="cpu")) != decisions(result):
         return _without(row, DIFFERS, "differs from cpu on many documents")
     text = result.report["counts"]["text_bytes"]
     return {
@@ -204,11 +205,11 @@ def run(
             report(row)
 
     try:
-        with Engine(backend=backend, device=device).start() as job:
-            if job.backend == "reference":
+        with Engine(backend=backend, device=device).start() as runtime:
+            if runtime.backend == "reference":
                 raise ParameterError("backend 'reference' is what others are compared with; test cpu or gpu")
-            found |= {"backend": job.backend, "device": job.describe()}
-            for row in _rows(seed, job, {"backend": job.backend, "device": device}, progress):
+            found |= {"backend": runtime.backend, "device": runtime.describe()}
+            for row in _rows(seed, runtime, Engine(backend=runtime.backend, device=device), progress):
                 known(row)
     except Exception:
         if all(row["agrees"] for row in rows):
@@ -218,7 +219,7 @@ def run(
 
 
 def _rows(
-    seed: int, job: Job, options: dict[str, Any], progress: Callable[[str], None] | None
+    seed: int, runtime: Runtime, engine: Engine, progress: Callable[[str], None] | None
 ) -> Iterator[dict[str, Any]]:
     """What the table says of each kernel, and of the whole job."""
     broken = None
@@ -230,18 +231,18 @@ def _rows(
             progress(name)
         own = seed * 1000 + number
         try:
-            yield _whole_row(own, job, options) if module is None else _kernel_row(name, module, own, job)
+            yield _whole_row(own, runtime, engine) if module is None else _kernel_row(name, module, own, runtime)
         except Exception as error:  # a kernel that does not run is what is looked for
             yield _without({"kernel": name}, FAILED, _line(error))
-        broken = _broken(job, name)
+        broken = _broken(runtime, name)
 
 
-def _broken(job: Job, name: str) -> str | None:
+def _broken(runtime: Runtime, name: str) -> str | None:
     """Why no more kernels can be run after one, None if they can: after an illegal access a GPU refuses every call of
     the process."""
     try:
-        job.wait()
-        job.release()
+        runtime.wait()
+        runtime.release()
     except Exception as error:
         return f"the GPU takes no more calls since {name} ({_line(error)}); test it in a new process"
     return None

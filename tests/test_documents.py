@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import dedup
+from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.documents import open_described, open_documents
 from neardup_gpu.errors import InputError, OutputError
-from neardup_gpu.recipe import METADATA_KEY, Recipe
+from neardup_gpu.recipe import Recipe
 
 TEXTS = ["one two", "", None, "drei Häuser", "x" * 5000, "🙂 日本", "last\nline"]
 IDS = ["a", "b", "c", "d", "e", "f", "g"]

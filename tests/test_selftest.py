@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neardup_gpu import cli, selftest
-from neardup_gpu.engine.backend import Job
+from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.errors import BackendUnavailableError
 from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
 from neardup_gpu.kernels import minhash, sets, tokens
@@ -161,7 +161,7 @@ def test_after_an_illegal_access_the_rest_is_not_run(run, monkeypatch):
             raise RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
 
     monkeypatch.setattr(minhash, "cpu", poisons)
-    monkeypatch.setattr(Job, "wait", refused)
+    monkeypatch.setattr(HostRuntime, "wait", refused)
     status, out, _ = run("--backend", "cpu", "--seed", 3)
     assert status == 1
     names = [*KERNELS, WHOLE]
@@ -228,7 +228,7 @@ def test_an_unusable_backend(run, monkeypatch):
     def refused(*arguments):
         raise BackendUnavailableError("backend 'gpu': there is no NVIDIA driver")
 
-    monkeypatch.setattr("neardup_gpu.engine.backend.resolve", refused)
+    monkeypatch.setattr("neardup_gpu.engine.choice.resolve", refused)
     status, out, err = run("--backend", "gpu")
     assert (status, out, err) == (2, "", "neardup: --backend 'gpu': there is no NVIDIA driver\n")
 

@@ -17,10 +17,23 @@ import pytest
 from versions import corpus, families
 from witnesses import greedy, jaccard, shingle_set
 
-import neardup_gpu
-from neardup_gpu import Frequencies, Ragged, Recipe, Shingles, SimHash, cli, dedup, pairs, shingle, sketch, tokenize
+from neardup_gpu import (
+    Engine,
+    Frequencies,
+    Ragged,
+    Recipe,
+    Shingles,
+    SimHash,
+    cli,
+    dedup,
+    pairs,
+    shingle,
+    sketch,
+    tokenize,
+)
+from neardup_gpu.definitions import METADATA_KEY, mix64
 from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
-from neardup_gpu.recipe import METADATA_KEY, choose_recipe, mix64
+from neardup_gpu.recipe import choose_recipe
 
 STEP = 0x9E3779B97F4A7C15
 
@@ -34,7 +47,7 @@ def decisions(result):
 def features_of(texts, recipe):
     """Each text's features with repeats, as lists of integers."""
     tokens = tokenize([text or "" for text in texts], recipe, backend="reference")
-    rows = tokens if recipe.features == "tokens" else shingle(tokens, recipe, backend="reference")
+    rows = tokens if recipe.method.elements == "tokens" else shingle(tokens, recipe, backend="reference")
     return [rows[i].tolist() for i in range(len(rows))]
 
 
@@ -51,13 +64,13 @@ def simhashes_of(rows, recipe):
         "tf": lambda f, tf: tf,
         "log": lambda f, tf: 256 + floor_log(tf),
         "tfidf": lambda f, tf: tf * (256 + floor_log(num + 1) - floor_log(holders[f] + 1)),
-    }[recipe.weighting]
+    }[recipe.method.weighting]
     found = []
     for row in rows:
-        totals = [0] * recipe.bits
+        totals = [0] * recipe.method.bits
         for f, tf in Counter(row).items():
             h = mix64(f) | mix64((f + STEP) % 2**64) << 64
-            for i in range(recipe.bits):
+            for i in range(recipe.method.bits):
                 totals[i] += weigh(f, tf) * (1 if h >> i & 1 else -1)
         found.append(sum(1 << i for i, total in enumerate(totals) if total > 0) if row else None)
     return found
@@ -83,7 +96,7 @@ def witness(table, recipe, order=None):
     near = [
         (i, j)
         for i, j in itertools.combinations(range(len(order)), 2)
-        if distance(order[i], order[j]) <= recipe.radius
+        if distance(order[i], order[j]) <= recipe.method.radius
         and (recipe.threshold is None or resemblance(order[i], order[j]) >= recipe.threshold)
     ]
     stay = greedy(len(order), near)
@@ -164,13 +177,13 @@ class TestDecisions:
         check(table, result, order)
 
     @pytest.mark.parametrize("name", ["plain", "tfidf", "verified long"])
-    @pytest.mark.parametrize("options", [{"batch_bytes": 300}, {"threads": 1}, {"backend": "reference"}])
+    @pytest.mark.parametrize("options", [{"batch_bytes": 300}, {"engine": Engine(threads=1)}, {"engine": "reference"}])
     def test_the_same_bits(self, table, name, options):
         assert decisions(run(table, RECIPES[name], **options)) == decisions(run(table, RECIPES[name]))
 
     def test_tokens_are_weighed_in_parts(self, table, monkeypatch):
         expected = decisions(run(table, RECIPES["tfidf"]))
-        monkeypatch.setattr(neardup_gpu.pipeline, "VERIFY_BYTES", 8 * 100)
+        monkeypatch.setattr("neardup_gpu.engine.memory.HOST_BYTES", 8 * 100)
         assert decisions(run(table, RECIPES["tfidf"])) == expected
 
     @pytest.mark.parametrize("name", ["wide", "verified"])
@@ -237,7 +250,7 @@ class TestFrequencies:
         assert dict(zip(frequencies.tokens.tolist(), frequencies.counts.tolist(), strict=True)) == holders
         assert (np.diff(frequencies.tokens.astype(object)) > 0).all()
         assert frequencies.num_documents == sum(1 for row in rows if row)
-        assert result.recipe.frequencies == frequencies.digest
+        assert result.recipe.method.frequencies == frequencies.digest
         tokens = tokenize([text or "" for text in table["text"].to_pylist()], result.recipe)
         assert Frequencies.of(tokens, seed=result.recipe.seed).digest == frequencies.digest
         loaded = Frequencies.load(tmp_path / "out" / "frequencies.parquet")
@@ -275,7 +288,7 @@ class TestFrequencies:
             run(table, recipe.with_(seed=2), frequencies=tmp_path / "f.parquet")
         with pytest.raises(RecipeMismatchError, match="digest"):
             run(table, recipe.with_(frequencies="0" * 32), frequencies=frequencies)
-        with pytest.raises(ParameterError, match="of digest 00"):
+        with pytest.raises(ParameterError, match="made with the document frequencies 00"):
             run(table, recipe.with_(frequencies="0" * 32))
         with pytest.raises(ParameterError, match="only simhashes weighted by 'tfidf'"):
             run(table, Recipe(method=SimHash()), frequencies=frequencies)
@@ -308,7 +321,7 @@ class TestFiles:
         assert stored.column_names == ["id", "num_tokens", "simhash"]
         rows = features_of(table["text"].to_pylist(), recipe)
         expected = simhashes_of(rows, recipe)
-        if recipe.bits == 128:
+        if recipe.method.bits == 128:
             words = [None if s is None else [s % 2**64, s >> 64] for s in expected]
             assert stored["simhash"].type == pa.list_(pa.uint64(), 2)
         else:
@@ -323,7 +336,7 @@ class TestFiles:
         has_table = (tmp_path / "s.frequencies.parquet").exists()
         assert has_table == (name == "tfidf") == ("frequencies" in counts)
         if has_table:
-            assert Frequencies.load(tmp_path / "s.frequencies.parquet").digest == found.frequencies
+            assert Frequencies.load(tmp_path / "s.frequencies.parquet").digest == found.method.frequencies
 
     def test_frequencies_make_files_that_meet(self, table, tmp_path):
         half = len(table) // 2
@@ -347,26 +360,36 @@ class TestFiles:
             sketch(table, tmp_path / "s.parquet", id_column="id", recipe=RECIPES["tfidf"])
         assert [path.name for path in tmp_path.iterdir()] == ["s.frequencies.parquet"]
 
-    def test_min_hash_pairs_refuse_them(self, table, tmp_path):
-        sketch(table, tmp_path / "s.parquet", id_column="id", method="simhash")
-        with pytest.raises(InputError, match="neardup hamming pairs"):
-            pairs(tmp_path / "s.parquet")
+    @pytest.mark.parametrize("name", ["wide", "long", "tfidf"])
+    def test_their_pairs_are_those_of_a_job(self, table, name, tmp_path):
+        """With the distance and, from it, the cosine of weights: one estimate and interval for each distance."""
+        recipe = RECIPES[name]
+        sketch(table, tmp_path / "s.parquet", id_column="id", recipe=recipe)
+        found = pairs(tmp_path / "s.parquet").to_pylist()
+        bits = recipe.method.bits
+        for pair in found:
+            assert math.isclose(pair["estimate"], math.cos(math.pi * pair["distance"] / bits), abs_tol=1e-12)
+            assert pair["low"] <= pair["estimate"] <= pair["high"]
+        near = {(pair["id_a"], pair["id_b"]): pair["distance"] for pair in found}
+        expected = {
+            (pair["id_a"], pair["id_b"]): pair["distance"] for pair in run(table, recipe, check=0).pairs.to_pylist()
+        }
+        assert near == expected
+        assert len(near) == len(found) > 10
 
 
 class TestRecipes:
     def test_round_trip(self):
         for recipe in RECIPES.values():
-            assert SimhashRecipe.from_json(recipe.to_json()) == recipe
+            assert Recipe.from_json(recipe.to_json()) == recipe
             schema = pa.schema([], {METADATA_KEY: recipe.to_json().encode()})
             assert Recipe.of(schema, "x") == recipe
-        with pytest.raises(RecipeMismatchError, match="method simhash, not minhash"):
-            Recipe.from_json(Recipe(method=SimHash()).to_json())
 
-    def test_shingles_depend_on_w_tokens_do_not(self):
+    def test_shingles_depend_on_their_size_tokens_do_not(self):
         Recipe(method=SimHash(), shingles=Shingles(3)).check_sketches(
             Recipe(method=SimHash(), shingles=Shingles(5)), "x"
         )
-        with pytest.raises(RecipeMismatchError, match="w = 5"):
+        with pytest.raises(RecipeMismatchError, match="shingle_size = 5"):
             Recipe(method=SimHash(elements="shingles"), shingles=Shingles(3)).check_sketches(
                 Recipe(method=SimHash(elements="shingles"), shingles=Shingles(5)), "x"
             )
@@ -374,28 +397,36 @@ class TestRecipes:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"radius": 33}, "radius 33"),
-            ({"radius": -1}, "radius -1"),
+            ({"radius": 33}, "radius must be between 0 and 32, got 33"),
+            ({"radius": -1}, "radius must be between 0 and 32, got -1"),
             ({"bits": 32}, "bits 32"),
-            ({"features": "words"}, "features 'words'"),
+            ({"elements": "words"}, "elements 'words'"),
             ({"weighting": "idf"}, "weighting 'idf'"),
-            ({"weighting": "tfidf", "features": "shingles"}, "for tokens"),
+            ({"weighting": "tfidf", "elements": "shingles"}, "for tokens"),
             ({"frequencies": "00"}, "no document frequencies"),
-            ({"threshold": 0.0}, "threshold 0"),
+            ({"threshold": 0.0}, "threshold must be .*got 0"),
         ],
     )
     def test_impossible_ones(self, change, message):
         with pytest.raises(ParameterError, match=message):
-            Recipe(method=SimHash(), **change)
+            Recipe(method=SimHash()).with_(**change)
 
     def test_choice(self):
-        assert choose_recipe("simhash", radius=5, threshold=0.9) == Recipe(method=SimHash(radius=5), threshold=0.9)
-        assert choose_recipe("simhash") == Recipe(method=SimHash())
+        made = Recipe(method=SimHash(radius=5), threshold=0.9)
+        assert choose_recipe(method=SimHash(radius=5), threshold=0.9) == made
+        assert choose_recipe(method="simhash") == Recipe(method=SimHash()) == Recipe(method="simhash")
         assert choose_recipe() == Recipe()
-        for arguments in ({"method": "md5"}, {"radius": 3}, {"method": "simhash", "recall": 0.9}):
-            with pytest.raises(ParameterError, match=r"method|radius|recall"):
-                choose_recipe(**arguments)
-        with pytest.raises(ParameterError, match="recipe and radius: the recipe holds that"):
+        assert choose_recipe(made) is made
+        assert choose_recipe(method="simhash", bucket_limit=9).method == SimHash(bucket_limit=9)
+        with pytest.raises(ParameterError, match="method 'md5' is not one of minhash, simhash"):
+            choose_recipe(method="md5")
+        for other in ({"radius": 3}, {"recall": 0.9}):
+            method = "minhash" if "radius" in other else "simhash"
+            with pytest.raises(
+                ParameterError, match=f"{min(other)} is no setting of a recipe whose method is {method}"
+            ):
+                Recipe(method=method).with_(**other)
+        with pytest.raises(ParameterError, match="recipe and method: the recipe holds that"):
             dedup(corpus(["a"]), recipe=Recipe(method=SimHash()), method=SimHash(radius=3))
 
 
@@ -461,11 +492,11 @@ class TestCommand:
 
     def test_simhash(self, parquet, tmp_path, capsys):
         target = tmp_path / "s.parquet"
-        command = ["simhash", parquet, "--id-column", "id", "-o", target, "--weighting", "tfidf"]
+        command = ["sketch", "--method", "simhash", parquet, "--id-column", "id", "-o", target, "--weighting", "tfidf"]
         status, said, _ = self.call(capsys, *command)
         assert status == 0
-        assert "neardup hamming pairs" in said
-        for path, kind in ((target, "simhashes"), (tmp_path / "s.frequencies.parquet", "frequencies")):
+        assert "neardup pairs" in said
+        for path, kind in ((target, "sketches"), (tmp_path / "s.frequencies.parquet", "frequencies")):
             status, said, _ = self.call(capsys, "info", path)
             assert (status, said.split()[0]) == (0, kind)
         known = ["--overwrite", "--frequencies", tmp_path / "s.frequencies.parquet"]
@@ -473,7 +504,7 @@ class TestCommand:
         assert status == 0
 
     def test_info_of_an_index(self, parquet, tmp_path, capsys):
-        self.call(capsys, "simhash", parquet, "--id-column", "id", "-o", tmp_path / "s.parquet")
+        self.call(capsys, "sketch", "--method", "simhash", parquet, "--id-column", "id", "-o", tmp_path / "s.parquet")
         assert (
             self.call(capsys, "hamming", "build", tmp_path / "s.parquet", "-o", tmp_path / "i", "--radius", 4)[0] == 0
         )
@@ -491,8 +522,8 @@ class TestCommand:
             (["--verify"], "--verify is for --method simhash"),
             (["--weighting", "log"], "--weighting is for --method simhash"),
             (["--method", "simhash", "--recall", 0.9], "--recall is for --method minhash"),
-            (["--method", "simhash", "--feature-bits", 16], "--feature-bits is for --method minhash"),
-            (["--method", "simhash", "--bits", 32], "bits 32"),
+            (["--method", "simhash", "--supershingle-bits", 16], "--supershingle-bits is for --method minhash"),
+            (["--method", "simhash", "--bits", 32], "--bits 32"),
             (["--method", "md5"], "md5"),
             (["--method", "simhash", "--weighting", "tfidf", "--frequencies", "none.parquet"], "none.parquet: no such"),
         ],

@@ -11,15 +11,16 @@ import pyarrow as pa
 import pytest
 
 import neardup_gpu as nd
-from neardup_gpu.engine import backend, threads
+from neardup_gpu.engine import choice, threads
 from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
 TABLE = pa.table({"text": [f"some words that are here {i % 40} and there" * 5 for i in range(80)]})
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 
-def num_kept(**options):
-    return sum(nd.dedup(TABLE, engine="cpu", **options).documents["kept"].to_pylist())
+def num_kept(threads=None, **options):
+    engine = nd.Engine(backend="cpu", threads=threads)
+    return sum(nd.dedup(TABLE, engine=engine, **options).documents["kept"].to_pylist())
 
 
 def in_a_fork(run):
@@ -107,18 +108,18 @@ class TestForked:
 
     def test_cuda_is_not_started_again(self, monkeypatch):
         def as_in_a_child(devices):
-            monkeypatch.setattr(backend, "_forked", False)
-            monkeypatch.setattr(backend, "_driver", backend.cache(lambda: (13000, devices)))
-            backend._driver()
-            backend._in_child()
+            monkeypatch.setattr(choice, "_forked", False)
+            monkeypatch.setattr(choice, "_driver", choice.cache(lambda: (13000, devices)))
+            choice._driver()
+            choice._in_child()
 
         as_in_a_child(devices=0)
-        assert not backend._forked
+        assert not choice._forked
         as_in_a_child(devices=1)
         with pytest.raises(BackendUnavailableError, match=r"forked from one that had used CUDA; .* 'spawn'"):
-            backend.resolve("gpu")
+            choice.resolve("gpu")
         monkeypatch.undo()
-        backend._in_child()
+        choice._in_child()
 
 
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])
@@ -130,7 +131,7 @@ import pyarrow as pa
 import neardup_gpu as nd
 table = pa.table({"text": [f"some words that are here {i % 40} and there" * 5 for i in range(80)]})
 def job(_=None):
-    return sum(nd.dedup(table, backend="cpu").documents["kept"].to_pylist())
+    return sum(nd.dedup(table, engine="cpu").documents["kept"].to_pylist())
 if __name__ == "__main__":
     job()
     with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -151,9 +152,9 @@ def test_kernels_of_several_threads_at_once():
     code = """
 import threading
 import neardup_gpu as nd
-recipe = nd.Recipe(filter=(6, 4, 2))
+recipe = nd.Recipe(method=nd.MinHash(k=6, s=4, r=2))
 shingles = nd.shingle(nd.tokenize(["some words that are here"] * 2000, recipe), recipe)
-calls = [threading.Thread(target=lambda: [nd.minhash(shingles, recipe) for _ in range(30)]) for _ in range(3)]
+calls = [threading.Thread(target=lambda: [recipe.method.sketch(shingles) for _ in range(30)]) for _ in range(3)]
 for call in calls:
     call.start()
 for call in calls:

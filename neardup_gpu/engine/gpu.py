@@ -23,6 +23,9 @@ stacks and for others."""
 SIMULATED_MEMORY = 1 << 30
 """What stands for the free memory in the simulator."""
 
+_NOTHING = object()
+"""What an attempt gives for which memory did not suffice."""
+
 
 class GpuRuntime:
     """A `Runtime` on one GPU.
@@ -54,16 +57,16 @@ class GpuRuntime:
                     yield self._whole(partial(run, piece), piece)
                     continue
                 most = self._most_bytes.get(type(piece))
-                result = None
+                result: Any = _NOTHING
                 if most is None or piece.num_bytes <= most:
                     result = self._attempt(partial(run, piece))
-                    if result is None:
+                    if result is _NOTHING:
                         self._halved(piece)
-                if result is None:
+                if result is _NOTHING:
                     waiting += reversed(smaller)
                 else:
                     yield result
-                    result = None  # the next one needs the room
+                    result = _NOTHING  # the next one needs the room
 
     def run(self, function: Callable[..., R], *arguments: Any) -> R:
         return self._whole(partial(function, *arguments), None)
@@ -77,12 +80,12 @@ class GpuRuntime:
     def _whole(self, run: Callable[[], R], piece: Any) -> R:
         """What a function gives that cannot be divided; where memory runs out, again with all spools in their files."""
         result = self._attempt(run)
-        if result is None:
+        if result is _NOTHING:
             for spool in self._spools:
                 spool.spill()
             self.release()
             result = self._attempt(run)
-        if result is not None:
+        if result is not _NOTHING:
             return result
         described = "" if piece is None else piece.describe()
         if described:
@@ -92,9 +95,8 @@ class GpuRuntime:
             )
         raise too_little(self.memory)
 
-    def _attempt(self, run: Callable[[], R]) -> R | None:
-        """What `run` gives, which is not None; None if the GPU's memory did not suffice, and then all that is free is
-        given back."""
+    def _attempt(self, run: Callable[[], R]) -> Any:
+        """What `run` gives; `_NOTHING` if the GPU's memory did not suffice, and then all that is free is given back."""
         from neardup_gpu.kernels._launch import out_of_memory
 
         try:
@@ -105,7 +107,7 @@ class GpuRuntime:
         # Only now does nothing hold on to the arrays of what failed.
         gc.collect()
         self.release()
-        return None
+        return _NOTHING
 
     def put(self, array: Any) -> Any:
         from neardup_gpu.kernels._launch import namespace

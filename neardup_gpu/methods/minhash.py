@@ -338,8 +338,10 @@ class MinHash:
         """The share of equal samples, and its interval by `theory.mean_interval`."""
         import numpy as np
 
+        from ..engine.arrays import same_device
         from ..engine.choice import to_host
 
+        left, right = same_device(sketches, left, right)
         equal = to_host((sketches[left] == sketches[right]).sum(axis=1))
         bounds = _intervals(self.filter.samples)
         return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])

@@ -11,7 +11,7 @@ from . import judge
 from .judge import case
 
 DEDUP = ["dedup", "d.jsonl", "--id-column", "id", "-q", "-o"]
-TFIDF = ["simhash", "d.jsonl", "--id-column", "id", "--weighting", "tfidf", "-q", "-o"]
+TFIDF = ["sketch", "d.jsonl", "--method", "simhash", "--id-column", "id", "--weighting", "tfidf", "-q", "-o"]
 
 LATE = """
 def late(act):

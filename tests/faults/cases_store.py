@@ -195,22 +195,48 @@ def a_flipped_bit_of_simhashes_that_an_index_is_asked_for(box):
 @case(says="has changed since it was written")
 def a_flipped_bit_of_document_frequencies(box):
     box.documents("d.jsonl")
-    box.run("simhash", "d.jsonl", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q")
+    box.run(
+        "sketch", "d.jsonl", "--method", "simhash", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q"
+    )
     box.flip("h.frequencies.parquet", 8 * 40)
-    return ["simhash", "d.jsonl", "--weighting", "tfidf", "--frequencies", "h.frequencies.parquet", "-o", "x.parquet"]
+    return [
+        "sketch",
+        "d.jsonl",
+        "--method",
+        "simhash",
+        "--weighting",
+        "tfidf",
+        "--frequencies",
+        "h.frequencies.parquet",
+        "-o",
+        "x.parquet",
+    ]
 
 
 @case(says="holds no document frequencies")
 def frequencies_that_are_simhashes(box):
     box.documents("d.jsonl")
     box.simhashes("h.parquet")
-    return ["simhash", "d.jsonl", "--weighting", "tfidf", "--frequencies", "h.parquet", "-o", "x.parquet"]
+    return [
+        "sketch",
+        "d.jsonl",
+        "--method",
+        "simhash",
+        "--weighting",
+        "tfidf",
+        "--frequencies",
+        "h.parquet",
+        "-o",
+        "x.parquet",
+    ]
 
 
 @case(says="frequencies")
 def frequencies_whose_number_of_documents_is_no_number(box):
     box.documents("d.jsonl")
-    box.run("simhash", "d.jsonl", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q")
+    box.run(
+        "sketch", "d.jsonl", "--method", "simhash", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q"
+    )
     path = box / "h.frequencies.parquet"
     table = pq.read_table(path)
     metadata = {**table.schema.metadata, b"neardup_gpu_documents": b"many"}
@@ -221,7 +247,9 @@ def frequencies_whose_number_of_documents_is_no_number(box):
 @case(says="frequencies")
 def frequencies_whose_counts_are_text(box):
     box.documents("d.jsonl")
-    box.run("simhash", "d.jsonl", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q")
+    box.run(
+        "sketch", "d.jsonl", "--method", "simhash", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q"
+    )
     name = "h.frequencies.parquet"
     rewrite(box, name, with_column("documents", lambda table: pa.array(["x"] * len(table))))
     return f"nd.Frequencies.load('{name}')"
@@ -521,7 +549,7 @@ def sketches_named_in_the_other_order(box):
 
 @case(status=0, writes="ba.parquet", then=_same_pairs("ab.parquet", "ba.parquet"))
 def simhashes_named_in_the_other_order_and_otherwise(box):
-    _two_sketches(box, "simhash")
+    _two_sketches(box, "sketch", "--method", "simhash")
     box.run("hamming", "pairs", "a.parquet", "b.parquet", "--radius", "20", "-o", "ab.parquet", "-q")
     b, a = str(box / "b.parquet"), "./a.parquet"
     return ["hamming", "pairs", b, a, "--radius", "20", "-o", "ba.parquet", "-q"]

@@ -9,11 +9,11 @@ import pytest
 
 from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, dedup, pairs, sketch
 from neardup_gpu.data import Ragged
-from neardup_gpu.engine.backend import DEFAULT_SHARE, running
+from neardup_gpu.engine.gpu import DEFAULT_SHARE
 from neardup_gpu.errors import NeardupError, ParameterError
 from neardup_gpu.hamming import HammingIndex, TableDesign, join, pairs as near_pairs
 from neardup_gpu.kernels import _launch as launch, hamming
-from neardup_gpu.pipeline import frequencies_path
+from neardup_gpu.sketch_jobs import frequencies_path
 
 pytestmark = pytest.mark.gpu
 
@@ -109,13 +109,13 @@ def test_simhash_at_scale(table, recipe):
     assert found.report["device"]["halvings"] == 0
 
 
-@pytest.mark.parametrize("gpu_memory", ["16MB", "64MB", "256MB"])
+@pytest.mark.parametrize("memory", ["16MB", "64MB", "256MB"])
 @pytest.mark.parametrize("recipe", [SIMHASHES[1], SIMHASHES[3]], ids=str)
-def test_simhash_with_little_memory(recipe, gpu_memory):
+def test_simhash_with_little_memory(recipe, memory):
     """What waits for document frequencies goes to the file."""
     table = generated(20_000_000, seed=3)
     same(
-        dedup(table, recipe=recipe, engine=Engine(backend="gpu", memory=gpu_memory)),
+        dedup(table, recipe=recipe, engine=Engine(backend="gpu", memory=memory)),
         dedup(table, recipe=recipe, engine="cpu"),
     )
 
@@ -203,16 +203,16 @@ def test_batches_that_do_not_fit_are_halved(small, caplog):
     assert halvings[-1] > 0
 
 
-@pytest.mark.parametrize("gpu_memory", ["16MB", "64MB", "256MB"])
-def test_little_memory(gpu_memory):
+@pytest.mark.parametrize("memory", ["16MB", "64MB", "256MB"])
+def test_little_memory(memory):
     """Sketches go to host memory and shingles to the file."""
     table = generated(20_000_000, seed=3)
-    same(dedup(table, engine=Engine(backend="gpu", memory=gpu_memory)), dedup(table, engine="cpu"))
+    same(dedup(table, engine=Engine(backend="gpu", memory=memory)), dedup(table, engine="cpu"))
 
 
 def test_a_document_that_does_not_fit():
     table = pa.table({"text": ["a b c d e f g h " * 4_000_000, "short"]})
-    with pytest.raises(NeardupError, match=r"document 0: .*--backend cpu"):
+    with pytest.raises(NeardupError, match=r"document 0: .*backend='cpu'"):
         dedup(table, engine=Engine(backend="gpu", memory="64MB"))
 
 
@@ -226,13 +226,13 @@ def test_the_bound_is_kept_and_lifted(small):
 
     pool = cupy.get_default_memory_pool()
     before, held = pool.get_limit(), pool.used_bytes()
-    with running("gpu", gpu_memory="300MB") as job:
-        assert job.memory == 300_000_000
+    with Engine(backend="gpu", memory="300MB").start() as runtime:
+        assert runtime.memory == 300_000_000
         with pytest.raises(MemoryError):
             cupy.empty(400_000_000, np.uint8)
-    with running("gpu") as job:
+    with Engine(backend="gpu").start() as runtime:
         free, total = cupy.cuda.runtime.memGetInfo()
-        assert 0.5 * DEFAULT_SHARE * free < job.memory < total
+        assert 0.5 * DEFAULT_SHARE * free < runtime.memory < total
     dedup(small, engine=Engine(backend="gpu", memory="1GB"))
     gc.collect()
     assert (pool.get_limit(), pool.used_bytes()) == (before, held)

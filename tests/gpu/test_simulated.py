@@ -85,10 +85,10 @@ def same(found, expected):
         assert found.report[part] == expected.report[part]
 
 
-def check(table, gpu_memory=None, batch_bytes=None, **options):
+def check(table, memory=None, batch_bytes=None, **options):
     """Both backends give the same bits; the result of the simulator's."""
     found = dedup(
-        table, id_column="id", batch_bytes=batch_bytes, engine=Engine(backend="gpu", memory=gpu_memory), **options
+        table, id_column="id", batch_bytes=batch_bytes, engine=Engine(backend="gpu", memory=memory), **options
     )
     same(found, dedup(table, id_column="id", engine="cpu", **options))
     return found
@@ -113,14 +113,14 @@ OPTIONS = {
     "circular": {"recipe": Recipe(shingles=Shingles(kind="circular"))},
     "64 bits": {"recipe": Recipe(method=MinHash(bits=64, filter="altavista"))},
     "small batches": {"batch_bytes": 1000, "check": 0},
-    "little memory": {"gpu_memory": "60kB", "check": 0},
+    "little memory": {"memory": "60kB", "check": 0},
     "simhash": {"recipe": Recipe(method=SimHash(radius=6))},
     "simhash, verified, tfidf": {
         "recipe": Recipe(method=SimHash(radius=12, bits=128, weighting="tfidf"), threshold=0.6)
     },
     "simhash, tfidf, little memory": {
         "recipe": Recipe(method=SimHash(radius=6, weighting="tfidf")),
-        "gpu_memory": "60kB",
+        "memory": "60kB",
     },
 }
 

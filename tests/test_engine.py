@@ -1,4 +1,4 @@
-"""Which backend runs: by name or not at all, found by itself or with a word why not."""
+"""Where a job runs: a backend by name or not at all, its memory in shares, pieces that are halved where it runs out."""
 
 import logging
 import os
@@ -11,10 +11,13 @@ import pyarrow as pa
 import pytest
 from progress import messages
 
-from neardup_gpu import Recipe, dedup, tokenize
-from neardup_gpu.engine import backend
-from neardup_gpu.engine.backend import Job, parse_size, resolve, running
-from neardup_gpu.errors import BackendUnavailableError, NeardupError, ParameterError
+from neardup_gpu import Engine, Recipe, dedup, tokenize
+from neardup_gpu.engine import choice, memory as engine_memory
+from neardup_gpu.engine.choice import resolve
+from neardup_gpu.engine.gpu import GpuRuntime
+from neardup_gpu.engine.memory import batch_bytes, parse_size
+from neardup_gpu.engine.pieces import Numbers, Span, spans
+from neardup_gpu.errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
 from neardup_gpu.kernels import _launch as launch, minhash as minhash_kernel
 
 TEXTS = ["one two three four five six", "one two three four five six", "something else"]
@@ -27,7 +30,7 @@ def fresh(monkeypatch):
     monkeypatch.delenv("NEARDUP_BACKEND", raising=False)
 
     def forget():
-        for function in (backend._detected, backend._driver, backend._problem):
+        for function in (choice._detected, choice._driver, choice._problem):
             function.cache_clear()
 
     forget()
@@ -79,8 +82,8 @@ def machine(
     nvrtc_module = SimpleNamespace(getVersion=version_of_compiler)
     cupy.cuda = SimpleNamespace(runtime=runtime_module, Device=device, nvrtc=nvrtc_module)
     numba_cuda.is_available = lambda: compiler
-    monkeypatch.setattr(backend, "find_spec", lambda name: name if name in installed else None)
-    monkeypatch.setattr(backend, "_simulated", lambda: False)
+    monkeypatch.setattr(choice, "find_spec", lambda name: name if name in installed else None)
+    monkeypatch.setattr(choice, "_simulated", lambda: False)
     monkeypatch.setitem(sys.modules, "cupy", cupy if "cupy" in installed else None)
     import numba
 
@@ -92,7 +95,7 @@ def machine(
         return shown
 
     drive.cache_clear = lambda: None
-    monkeypatch.setattr(backend, "_driver", drive)
+    monkeypatch.setattr(choice, "_driver", drive)
 
 
 PROBLEMS = {
@@ -119,7 +122,7 @@ PROBLEMS = {
     ),
     "driver much too old": (
         {"driver": (11080, 1), "devices": CudaError(35, "cudaErrorInsufficientDriver: ...")},
-        r"driver is too old: it supports CUDA 11\.8, .*update the driver; or use --backend cpu$",
+        r"driver is too old: it supports CUDA 11\.8, .*update the driver; or use backend 'cpu'$",
     ),
     "something else": (
         {"devices": CudaError(999, "cudaErrorUnknown: unknown error")},
@@ -143,7 +146,7 @@ class TestByName:
             resolve("gpu" if way == "argument" else None)
         message = str(raised.value)
         assert message.startswith("backend 'gpu': ")
-        assert message.endswith("; or use --backend cpu")
+        assert message.endswith("; or use backend 'cpu'")
         assert "\n" not in message
 
     @pytest.mark.parametrize("capability", ["80", "86", "90", "100", "120"])
@@ -175,26 +178,26 @@ class TestByName:
 
     def test_a_cpu_never_asks_for_a_gpu(self, monkeypatch):
         for name in ("_problem", "_detected", "_driver"):
-            monkeypatch.setattr(backend, name, lambda *arguments: 1 / 0)
-            getattr(backend, name).cache_clear = lambda: None
+            monkeypatch.setattr(choice, name, lambda *arguments: 1 / 0)
+            getattr(choice, name).cache_clear = lambda: None
         assert resolve("cpu") == "cpu"
         assert resolve("reference") == "reference"
 
-    @pytest.mark.parametrize("options", [{"device": 0}, {"gpu_memory": "1GB"}])
+    @pytest.mark.parametrize("options", [{"device": 0}, {"memory": "1GB"}])
     @pytest.mark.parametrize("name", ["cpu", "reference"])
     def test_options_of_a_gpu_are_refused_elsewhere(self, monkeypatch, options, name):
-        with pytest.raises(ParameterError, match=rf"--(device 0|gpu-memory 1GB) is for backend 'gpu', not '{name}'"):
-            dedup(TEXTS_TABLE, engine=name, **options)
+        with pytest.raises(ParameterError, match=rf"(device 0|memory 1GB) is for backend 'gpu', not '{name}'"):
+            dedup(TEXTS_TABLE, engine=Engine(backend=name, **options))
         monkeypatch.setenv("NEARDUP_BACKEND", name)
         with pytest.raises(ParameterError, match="is for backend 'gpu'"):
-            dedup(TEXTS_TABLE, **options)
+            dedup(TEXTS_TABLE, engine=Engine(**options))
 
-    @pytest.mark.parametrize("options", [{"device": 0}, {"gpu_memory": "1GB"}])
+    @pytest.mark.parametrize("options", [{"device": 0}, {"memory": "1GB"}])
     def test_options_of_a_gpu_ask_for_one(self, monkeypatch, options):
         machine(monkeypatch)
         assert resolve(None, **options) == "gpu"
         machine(monkeypatch, driver=None)
-        backend._problem.cache_clear()
+        choice._problem.cache_clear()
         with pytest.raises(BackendUnavailableError, match="driver"):
             resolve(None, **options)
 
@@ -229,7 +232,7 @@ class TestFoundByItself:
 
     def test_not_in_the_simulator(self, monkeypatch, caplog):
         machine(monkeypatch)
-        monkeypatch.setattr(backend, "_simulated", lambda: True)
+        monkeypatch.setattr(choice, "_simulated", lambda: True)
         assert resolve(None) == "cpu"
         assert resolve("gpu") == resolve("gpu", 0) == "gpu"
         assert not caplog.records
@@ -241,9 +244,9 @@ class TestFoundByItself:
         code = """
 import sys
 from neardup_gpu import tokenize, Recipe
-from neardup_gpu.engine import backend
-backend.find_spec = lambda name: None
-tokenize(["a"], Recipe.choose(), backend=sys.argv[1] if len(sys.argv) > 1 else None)
+from neardup_gpu.engine import choice
+choice.find_spec = lambda name: None
+tokenize(["a"], Recipe(), backend=sys.argv[1] if len(sys.argv) > 1 else None)
 print({"cupy", "numba.cuda", "numba_cuda"} & set(sys.modules))
 """
         for arguments in ([], ["cpu"]):
@@ -266,7 +269,7 @@ class TestHere:
     """As this machine is: see also the tests marked gpu."""
 
     def why(self):
-        machine_has = backend._problem(None)
+        machine_has = choice._problem(None)
         if machine_has is None:
             pytest.skip("this machine has a GPU")
         return machine_has
@@ -316,7 +319,7 @@ class TestArrays:
 
         values, offsets = np.arange(6, dtype=np.uint64), np.array([0, 6])
         a, b = np.array([3, 5], np.uint32), np.array([1, 2], np.uint32)
-        run = backend.kernel(minhash_kernel, "cpu")
+        run = choice.kernel(minhash_kernel, "cpu")
         assert run(Array(values), Array(offsets), a, b).tolist() == run(values, offsets, a, b).tolist()
 
     def test_stages_by_variable(self, monkeypatch):
@@ -355,73 +358,160 @@ class TestMemory:
 
     @pytest.mark.parametrize("text", ["", "GB", "many", "-1", "1e9", "8XB", "0", "0.1", True, "1 2 GB", "8GBs"])
     def test_not_sizes(self, text):
-        with pytest.raises(NeardupError, match=r"gpu memory.* write 20GB, 20GiB"):
-            parse_size(text)
+        for refused in (lambda: parse_size(text), lambda: Engine(memory=text)):
+            with pytest.raises(NeardupError, match=r"memory.* write 20GB, 20GiB"):
+                refused()
 
     @pytest.mark.parametrize("memory", [10**5, 8 * 10**9, 64 * 10**9])
     @pytest.mark.parametrize("shingling", ["set", "bag"])
     def test_what_a_job_holds_fits_together(self, memory, shingling):
-        job = Job("gpu", memory)
-        slots, per_byte = 3 * 2, backend.TEXT_BYTES[shingling]
-        batch = job.batch_bytes(shingling, 0)
-        assert batch <= backend.BATCH_BYTES
-        streaming = batch * (slots + per_byte) + job.sketch_bytes + job.spool_bytes
+        runtime = GpuRuntime(memory, None, {})
+        shares = runtime.shares
+        slots, per_byte = 3 * 2, engine_memory.TEXT_BYTES[shingling]
+        batch = runtime.batch_bytes(shingling, 0)
+        assert batch == batch_bytes(memory, shingling, 0) <= engine_memory.BATCH_BYTES
+        streaming = batch * (slots + per_byte) + shares.keys + shares.spool
         assert streaming <= memory
-        assert job.sketch_bytes * 2 + job.spool_bytes <= memory  # while features are joined
-        verifying = job.sketch_bytes + job.spool_bytes + 2 * job.sets_bytes + 8 * job.sorted_bytes
+        assert shares.keys * 2 + shares.spool <= memory  # while keys are joined
+        verifying = shares.keys + shares.spool + 2 * shares.sets + 8 * shares.sorted
         assert verifying <= memory
 
+    def test_keys_stay_until_their_share_is_full(self):
+        runtime = GpuRuntime(1000, None, {})
+        assert [runtime.keeps(each) for each in (200, 51, 50, 1, 0)] == [True, False, True, False, True]
+
     def test_many_small_documents_need_smaller_batches(self):
-        job = Job("gpu", 10**9)
-        assert job.batch_bytes("set", 10_000) < job.batch_bytes("set", 100) / 4
+        assert batch_bytes(10**9, "set", 10_000) < batch_bytes(10**9, "set", 100) / 4
 
     def test_the_host_reads_as_before(self):
-        with running("cpu") as job:
-            assert (job.backend, job.on_gpu, job.batch_bytes("set", 100), job.describe()) == ("cpu", False, None, None)
-            assert job.holds(10**15)
+        with Engine(backend="cpu").start() as runtime:
+            assert (runtime.backend, runtime.batch_bytes("set", 100), runtime.describe()) == ("cpu", None, None)
+            assert runtime.keeps(10**15)
 
-    def test_on_the_host_memory_errors_are_not_ours(self, monkeypatch):
-        with running("cpu") as job, pytest.raises(MemoryError):
-            list(job.compute(lambda first, last: (_ for _ in ()).throw(MemoryError()), np.array([0, 3]), ["a"]))
+    def test_on_the_host_memory_errors_are_not_ours(self):
+        """They are said in one line by whoever starts a runtime; no piece is halved."""
+        calls = []
 
-
-def halving(sizes, limit, ids=None):
-    """Runs of rows that are computed by a job that can take `limit` bytes at once; and the job."""
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    job, done = Job("gpu", 1000), []
-
-    def run(first, last):
-        if offsets[last] - offsets[first] > limit:
+        def run(span):
+            calls.append(span)
             raise MemoryError
-        return first, last
 
-    for _ in range(2):  # a second batch of the same rows
-        done.append(list(job.compute(run, offsets, ids or Ids(len(sizes)))))
-    return done, job
-
-
-class Ids(list):
-    def __init__(self, num):
-        super().__init__(SimpleNamespace(as_py=lambda i=i: f"id {i}") for i in range(num))
+        with pytest.raises(ResourceError, match="memory does not suffice"), Engine(backend="cpu").start() as runtime:
+            list(runtime.map(run, [Span.of_documents(np.array([0, 3, 6]), pa.array(["a", "b"]))]))
+        assert len(calls) == 1
 
 
-@pytest.mark.parametrize("limit", [2000, 600, 300, 100])
-@pytest.mark.parametrize("seed", range(5))
-def test_halving(limit, seed, monkeypatch):
-    monkeypatch.setattr(Job, "release", lambda self: None)
-    sizes = np.random.default_rng(seed).integers(0, 100, 40)
-    done, job = halving(sizes, limit)
-    for parts in done:
-        assert [row for first, last in parts for row in range(first, last)] == list(range(40))  # in order, each once
-    halvings = job._halvings
-    assert (halvings == 0) == (sizes.sum() <= limit)
-    assert len(done[1]) <= 2 * 40 * (100 + backend.ROW_BYTES) // limit + 2
+def halving(sizes, limit):
+    """Runs of rows that a runtime with room for `limit` bytes of text at once computes; and the runtime."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    runtime, ids = GpuRuntime(1000, None, {}), pa.array([f"id {i}" for i in range(len(sizes))])
+
+    def run(span):
+        if offsets[span.last] - offsets[span.first] > limit:
+            raise MemoryError
+        return span.first, span.last
+
+    # A second batch of the same rows.
+    return [list(runtime.map(run, [Span.of_documents(offsets, ids)])) for _ in range(2)], runtime
 
 
-def test_a_document_that_does_not_fit_is_named(monkeypatch):
-    monkeypatch.setattr(Job, "release", lambda self: None)
-    with pytest.raises(NeardupError, match=r"document 'id 2': 5\.0 kB of text.*1\.0 kB of GPU memory.*--gpu-memory"):
-        halving([10, 20, 5000, 10], 100)
+@pytest.fixture
+def no_device(monkeypatch):
+    """A runtime of a GPU that has no memory to give back."""
+    monkeypatch.setattr(GpuRuntime, "release", lambda self: None)
+
+
+@pytest.mark.usefixtures("no_device")
+class TestHalving:
+    @pytest.mark.parametrize("limit", [2000, 600, 300, 100])
+    @pytest.mark.parametrize("seed", range(5))
+    def test_of_documents(self, limit, seed):
+        """In order, each once, and few more times than needed."""
+        sizes = np.random.default_rng(seed).integers(0, 100, 40)
+        done, runtime = halving(sizes, limit)
+        for parts in done:
+            assert [row for first, last in parts for row in range(first, last)] == list(
+                range(40)
+            )  # in order, each once
+        halvings = runtime._halvings
+        assert (halvings == 0) == (sizes.sum() <= limit)
+        assert len(done[1]) <= 2 * 40 * (100 + engine_memory.ROW_BYTES) // limit + 2
+
+    def test_a_document_that_does_not_fit_is_named(self):
+        with pytest.raises(
+            NeardupError, match=r"document 'id 2': 5\.0 kB of text.*1\.0 kB of GPU memory.*memory=\.\.\."
+        ):
+            halving([10, 20, 5000, 10], 100)
+
+    @pytest.mark.parametrize("limit", [1, 3, 10, 1000])
+    def test_of_numbers(self, limit):
+        def run(piece):
+            if len(piece.numbers) > limit:
+                raise MemoryError
+            return list(piece.numbers)
+
+        runtime = GpuRuntime(1000, None, {})
+        parts = list(runtime.map(run, [Numbers(range(37)), Numbers(np.arange(37, 50))]))
+        assert [number for part in parts for number in part] == list(range(50))
+        assert all(0 < len(part) <= limit for part in parts)
+
+    def test_pieces_of_one_kind_do_not_shorten_another_kind(self):
+        def run(piece):
+            if isinstance(piece, Numbers) and len(piece.numbers) > 1:
+                raise MemoryError
+            return piece
+
+        runtime = GpuRuntime(1000, None, {})
+        assert len(list(runtime.map(run, [Numbers(range(8))]))) == 8
+        whole = Span.of_sizes(np.full(8, 1000))
+        assert list(runtime.map(run, [whole])) == [whole]
+
+    def test_what_cannot_be_divided_is_tried_again_once(self):
+        runtime, calls = GpuRuntime(1000, None, {}), []
+
+        def run(needed):
+            calls.append(needed)
+            if len(calls) < needed:
+                raise MemoryError
+            return "done"
+
+        assert runtime.run(run, 2) == "done"
+        calls.clear()
+        with pytest.raises(
+            ResourceError, match=r"^1\.0 kB of GPU memory do not suffice; use backend='cpu', or allow more"
+        ):
+            runtime.run(run, 3)
+
+    def test_none_is_an_answer(self):
+        assert GpuRuntime(1000, None, {}).run(lambda: None) is None
+
+    def test_other_errors_are_not_taken_for_it(self):
+        with pytest.raises(ZeroDivisionError):
+            list(GpuRuntime(1000, None, {}).map(lambda piece: 1 / 0, [Numbers(range(3))]))
+
+
+class TestPieces:
+    @pytest.mark.parametrize("seed", range(5))
+    def test_halves_are_the_whole(self, seed):
+        sizes = np.random.default_rng(seed).integers(0, 9, 30) ** 3
+        whole = Span.of_sizes(sizes)
+        waiting, rows = [whole], []
+        while waiting:
+            piece = waiting.pop()
+            assert piece.num_bytes == sizes[piece.rows].sum()
+            halves = piece.split()
+            assert (len(halves) == 0) == (piece.last - piece.first <= 1)
+            waiting += reversed(halves)
+            rows += [] if halves else [piece.first]
+        assert rows == list(range(30))
+
+    @pytest.mark.parametrize("most", [0, 1, 50, 10**6])
+    def test_spans_cover_all_rows(self, most):
+        weights = np.random.default_rng(most).integers(0, 30, 100)
+        runs = spans(weights, most)
+        assert [row for first, last in runs for row in range(first, last)] == list(range(100))
+        assert all(weights[first:last].sum() < most + 30 for first, last in runs)
+        assert spans(weights[:0], most) == []
 
 
 def test_out_of_memory_is_told_from_other_errors():
