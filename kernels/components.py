@@ -81,17 +81,17 @@ def _unite(left, right, parent):
 
 @kernel("void(int64[::1])")
 def _flatten(parent):
-    """One thread a row: its root.
+    """One thread a row: its root, found without halving the path.
 
-    No path is halved here: a thread that halves the path of another row writes what it read, which may be out of date,
-    over the root that this row's own thread has written.
+    A thread that halved paths could write a grandparent, read before, over the root that another thread has found.
     """
-    row = cuda.grid(1)
-    if row < len(parent):
-        root = parent[row]
-        while parent[root] != root:
-            root = parent[root]
-        parent[row] = root
+    at = cuda.grid(1)
+    if at >= len(parent):
+        return
+    row = np.int64(at)
+    while parent[row] != row:
+        row = parent[row]
+    parent[at] = row
 
 
 def gpu(num_rows, left, right):

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .hamming import HammingIndex, Matches, NearPairs, TableDesign
     from .job import dedup
     from .methods import METHODS
+    from .methods.bottomk import BottomK
     from .methods.contract import Candidates, Estimate, Method
     from .methods.frequencies import Frequencies
     from .methods.minhash import Filter, MinHash
@@ -67,6 +68,7 @@ __all__ = [
     "METHODS",
     "ArgumentTypeError",
     "BackendUnavailableError",
+    "BottomK",
     "Candidates",
     "Comparison",
     "DamagedError",
@@ -139,6 +141,7 @@ _HOMES = {
     ),
     "job": ("dedup",),
     "methods": ("METHODS",),
+    "methods.bottomk": ("BottomK",),
     "methods.contract": (
         "Candidates",
         "Estimate",

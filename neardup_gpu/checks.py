@@ -90,7 +90,7 @@ def optional(check: Callable[..., T], name: str, value: Any, *rest: Any, **optio
 
 
 def integer(name: str, value: Any, low: float = 0, high: int | None = None, hint: str = "") -> int:
-    """A whole number, Python's or NumPy's, from `low` to `high`; a bool is none."""
+    """A whole number, Python's or NumPy's but not a bool, from `low` to `high`."""
     if type(value) is not int:
         try:
             if isinstance(value, bool) or _is_numpy_bool(value):  # old NumPy takes it for an index

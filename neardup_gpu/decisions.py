@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,18 +13,15 @@ from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._launch import array_module
 
 from .data import Pairs, arrow
-from .documents import Documents
-from .documents.batches import alike
-from .engine.arrays import take_rows
-from .engine.choice import kernel, to_host
+from .engine.choice import kernel
 from .errors import InputError
-from .sketching import Sketches, joined_hashes, joined_keys, joined_num_tokens
 from .stages import Verified, choose_keepers
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime
     from .methods.contract import Candidates
     from .recipe import Recipe
+    from .sketching import Sketched
 
 
 # ----------------------------------------------------------------------------------------------------------- priority
@@ -72,8 +68,6 @@ class Ranked:
 
     num_known : int
         Documents of the reference set, whose rows come before the input's.
-    ids : pyarrow.Array
-        Of all rows.
     rows : array of int64, shape (documents,)
         Row of each rank.
     num_tokens : array of int64, shape (documents,)
@@ -81,7 +75,6 @@ class Ranked:
     """
 
     num_known: int
-    ids: pa.Array
     rows: np.ndarray
     num_tokens: np.ndarray
 
@@ -100,74 +93,19 @@ class Ranked:
         """Ranks of the input's documents, in input order."""
         return self.ranks[self.num_known :]
 
-    def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
-        """Ids of some ranks; null where `null`."""
-        return self.ids.take(arrow(self.rows[ranks], null))
 
-
-def by_priority(
-    known: Sketches, sketches: Sketches, documents: Documents, reference: Documents | None, rule: str
-) -> Ranked:
+def by_priority(sketched: Sketched, rule: str) -> Ranked:
     """The documents of a reference set and of the input, from the best to the worst.
 
     Raises
     ------
     InputError
-        If two documents of either have one id, the ids are of different types, or the column has no order.
+        If the column of the rule has no order.
     """
-    ids = joined_ids(sketches, documents, "input")
-    if reference is not None:
-        known_ids = joined_ids(known, reference, "reference set")
-        ids, known_ids = _one_type(ids, known_ids, rows_only=reference.id_column is None)
-        ids = pa.concat_arrays([known_ids, ids]) if known.documents else ids
-    num_tokens = joined_num_tokens(sketches)
-    column = pa.chunked_array(sketches.column) if sketches.column else None
-    order = known.documents + rows_by_priority(rule, num_tokens, column)
-    rows = np.concatenate([np.arange(known.documents), order])
-    return Ranked(known.documents, ids, rows, np.concatenate([joined_num_tokens(known), num_tokens])[rows])
-
-
-def joined_ids(sketches: Sketches, documents: Documents, what: str) -> pa.Array:
-    """All ids as one array.
-
-    Raises
-    ------
-    InputError
-        If two documents have the same id.
-    """
-    if not sketches.ids:
-        return pa.nulls(0, pa.int64())
-    chunks = pa.chunked_array(alike(sketches.ids))
-    if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
-        chunks = chunks.cast(pa.large_string())
-    ids = chunks.combine_chunks()
-    documents.check_unique(ids, what)
-    return ids
-
-
-def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:
-    """Ids of the input and of the reference set as one type; a reference's row numbers may become strings.
-
-    Raises
-    ------
-    InputError
-        If one has integers and the other strings.
-    """
-    families = (
-        (pa.int64(), pa.types.is_integer),
-        (pa.large_string(), lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind)),
-        (pa.large_binary(), lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind)),
-    )
-    if len(known) == 0 or ids.type == known.type:
-        return ids, known if len(known) else pa.nulls(0, ids.type)
-    for common, belongs in families:
-        if belongs(ids.type) and belongs(known.type):
-            for kind in (common, pa.uint64()):
-                with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
-                    return ids.cast(kind), known.cast(kind)
-    if rows_only and pa.types.is_integer(known.type) and families[1][1](ids.type):
-        return ids, known.cast(ids.type)
-    raise InputError(f"ids of the input are {ids.type}, those of the reference set {known.type}; make them one type")
+    known = sketched.num_known
+    order = known + rows_by_priority(rule, sketched.num_tokens[known:], sketched.column)
+    rows = np.concatenate([np.arange(known), order])
+    return Ranked(known, rows, sketched.num_tokens[rows])
 
 
 # ----------------------------------------------------------------------------------------------------- representatives
@@ -202,13 +140,13 @@ class Groups:
 def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
     """For each of some rows the place of the first one with the same words; in host memory."""
     run = kernel(identical_kernel, runtime.backend)
-    return to_host(runtime.run(lambda: run(runtime.put(take_rows(words, rows)))))
+    return runtime.fetch(runtime.run(lambda: run(runtime.put(runtime.take(words, rows)))))
 
 
-def representatives(ranked: Ranked, known: Sketches, sketches: Sketches, recipe: Recipe, runtime: Runtime) -> Groups:
+def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime: Runtime) -> Groups:
     """Exact duplicates as one; where nothing is verified, documents of one sketch."""
     everyone, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
-    hashes, keys = joined_hashes(known, sketches), joined_keys(recipe, known, sketches)
+    hashes, keys = sketched.document_hashes, sketched.keys
     same_tokens = everyone.copy()
     same_tokens[present] = present[identical(hashes, ranked.rows[present], runtime)]
     representative = same_tokens
@@ -221,10 +159,10 @@ def representatives(ranked: Ranked, known: Sketches, sketches: Sketches, recipe:
     return Groups(
         same_tokens,
         representative,
-        to_host(keys)[ranked.rows] if told else None,
+        runtime.fetch(keys)[ranked.rows] if told else None,
         ranks,
-        runtime.run(take_rows, keys, rows),
-        to_host(runtime.run(take_rows, hashes, rows)),
+        runtime.take(keys, rows),
+        runtime.fetch(runtime.take(hashes, rows)),
         ranks < ranked.num_known,
     )
 
@@ -268,16 +206,16 @@ def decide(ranked: Ranked, groups: Groups, verified: Verified, recipe: Recipe, r
     """Who stays. Exact duplicates go to their representative if it stays, else where it goes, with its resemblance."""
     number = len(groups.ranks)
     chosen = runtime.run(choose_keepers, number, verified, recipe.cluster, groups.pinned, runtime.backend)
-    agreement = to_host(runtime.run(_resemblance_to, chosen, verified))
-    chosen = to_host(chosen)
+    agreement = runtime.fetch(runtime.run(_resemblance_to, chosen, verified))
+    chosen = runtime.fetch(chosen)
     keeper, resemblance = np.arange(len(ranked)), np.ones(len(ranked))
     keeper[groups.ranks], resemblance[groups.ranks] = groups.ranks[chosen], agreement
     keeper, resemblance = keeper[groups.representative], resemblance[groups.representative]
     keeper[: ranked.num_known] = np.arange(ranked.num_known)
     if not recipe.verifies:
         resemblance = np.where(groups.same_tokens == groups.same_tokens[keeper], 1.0, np.nan)
-    pairs = Pairs(to_host(verified.pairs.left), to_host(verified.pairs.right))
-    host = Verified(pairs, to_host(verified.resemblance))
+    pairs = Pairs(runtime.fetch(verified.pairs.left), runtime.fetch(verified.pairs.right))
+    host = Verified(pairs, runtime.fetch(verified.resemblance))
     return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host)
 
 
@@ -292,7 +230,7 @@ def _resemblance_to(chosen: Any, verified: Verified) -> Any:
     return found
 
 
-def found_by(runtime: Runtime, recipe: Recipe, keys: Any) -> Candidates:
+def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:
     """All candidates, task by task where memory does not suffice for all tasks at once."""
     from .engine.pieces import Numbers
     from .methods.contract import merged

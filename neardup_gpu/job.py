@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +27,11 @@ from .engine.settings import Engine, as_engine
 from .errors import InputError
 from .recall import Run, check_recall
 from .recipe import Recipe, choose_recipe
-from .result import Facts, Result
-from .sketching import Sketcher, Sketches, no_documents, num_rows
-from .store.artefacts import write_report, write_result
+from .result import Result
+from .sketching import Sketcher
+from .store.artefacts import write_result
 from .store.outputs import new_folder
-from .tables import Job, all_skipped, report_of, tabulate
+from .tables import Facts, Job, all_skipped, report_of, tabulate
 from .verification import verify_spooled
 
 if TYPE_CHECKING:
@@ -178,9 +177,9 @@ def dedup(
     reference = None if against is None else _open_reference(against, reading)
     with contextlib.ExitStack() as stack:
         runtime = stack.enter_context(engine.start())
-        folder = None
+        folder, reads = None, files_read(documents, reference, frequencies)
         if output is not None:
-            folder = stack.enter_context(new_folder(output, overwrite, files_read(documents, reference, frequencies)))
+            folder = stack.enter_context(new_folder(output, overwrite, reads))
         if folder is not None and not documents.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
         documents.check_ids_early("input")
@@ -196,30 +195,28 @@ def dedup(
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
         result = run(documents, reference, sketcher, check)
         if folder is not None:
-            with clock.stage("write"):
-                write_result(folder, result, documents)
+            write_result(folder, result, documents, clock)
         result.report["seconds"] = clock.elapsed
-        if folder is not None:
-            write_report(folder, result.report)
     return result
 
 
 def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, check: int) -> Result:
     """Everything but writing."""
     runtime, clock, spool = sketcher.runtime, sketcher.clock, sketcher.spool
-    known, sketches = sketch_all(documents, reference, sketcher)
+    column, _ = keep_column(sketcher.recipe.keep)
+    sketched = sketcher.sketch_all(documents, reference, column=column)
     recipe = sketcher.recipe  # which names its statistics by now
     with clock.stage("collide"):
-        ranked = by_priority(known, sketches, documents, reference, recipe.keep)
-        groups = representatives(ranked, known, sketches, recipe, runtime)
+        ranked = by_priority(sketched, recipe.keep)
+        groups = representatives(ranked, sketched, recipe, runtime)
+        sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
         runtime.release()
-        candidates = found_by(runtime, recipe, groups.keys)
+        candidates = found_by(groups.keys, recipe, runtime)
         candidates = candidates._replace(pairs=without_known_pairs(groups, candidates.pairs, runtime))
     if recipe.verifies:
         with clock.stage("verify"):
             rows = ranked.rows[groups.ranks]
-            wanted = spool, rows, candidates.pairs, recipe.threshold
-            verified = runtime.run(verify_spooled, *wanted, clock, runtime)
+            verified = runtime.run(verify_spooled, spool, rows, candidates.pairs, recipe.threshold, clock, runtime)
     else:
         verified = unverified(groups, candidates.pairs, recipe, runtime)
     with clock.stage("decide"):
@@ -230,9 +227,9 @@ def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, c
             facts = Run(rows, groups, decisions, candidates)
             sampled = runtime.run(check_recall, facts, spool, recipe, check, clock, runtime)
     with clock.stage("decide"):
-        tables = tabulate(ranked, groups, decisions, recipe, documents, reference)
-        job = Job(sketches, candidates, recipe, runtime, documents, reference)
-        report = report_of(ranked, groups, decisions, job, sampled)
+        facts = Facts(ranked, replace(groups, keys=None), decisions, sketched.ids)
+        tables = tabulate(facts, recipe, documents, reference)
+        report = report_of(facts, Job(sketched.counts, candidates, recipe, runtime, documents, reference), sampled)
     return Result(
         documents=tables.documents,
         pairs=tables.pairs,
@@ -241,23 +238,8 @@ def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, c
         frequencies=sketcher.statistics,
         skipped=all_skipped(documents, reference),
         sources=(documents, reference),
-        facts=Facts(ranked, replace(groups, keys=None), decisions),
+        facts=facts,
     )
-
-
-def sketch_all(documents: Documents, reference: Documents | None, sketcher: Sketcher) -> tuple[Sketches, Sketches]:
-    """Sketches of the reference set, if there is one, and of the input."""
-    column, _ = keep_column(sketcher.recipe.keep)
-    total = partial(num_rows, [documents] if reference is None else [reference, documents])
-    known = Sketches()
-    with sketcher.clock.stage("sketch"):
-        if reference is not None:
-            known = sketcher.sketch(reference, total=total)
-        sketches = sketcher.sketch(documents, column=column, before=known.documents, total=total)
-    if sketches.documents == 0:
-        raise no_documents(documents)
-    sketcher.finish(sketches)  # of the reference set too, whose keys come first
-    return known, sketches
 
 
 def files_read(

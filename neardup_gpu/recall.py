@@ -14,7 +14,7 @@ from neardup_gpu.kernels._launch import array_module
 from . import theory
 from .data import Pairs, Ragged
 from .engine.arrays import same_device
-from .engine.choice import kernel, to_host
+from .engine.choice import kernel
 from .engine.pieces import Span, spans
 from .stages import shingle_sets
 from .verification import verify_spooled
@@ -80,11 +80,11 @@ def check_recall(
     sample = _draw(run, spool, sizes, order, num_sampled, runtime)
     possible = _partners(run, spool, sample, sizes, order, recipe.threshold, clock, runtime)
     there = verify_spooled(spool, run.spool_rows, possible, recipe.threshold, clock, runtime).pairs
-    true = Pairs(to_host(there.left), to_host(there.right))
+    true = Pairs(runtime.fetch(there.left), runtime.fetch(there.right))
     listed = _contains(run.decisions.verified.pairs, true, len(run.spool_rows))
     left_out = ~listed
     if run.candidates.large_buckets:
-        left_out &= to_host(
+        left_out &= runtime.fetch(
             recipe.method.are_candidates(run.groups.keys, *same_device(run.groups.keys, true.left, true.right))
         )
     else:
@@ -120,7 +120,7 @@ def _draw(run: Run, spool: Rows, sizes: np.ndarray, order: np.ndarray, num_sampl
 def _sampled(rows: np.ndarray, spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> _Sample:
     """Some rows, and their sets in host memory."""
     found = runtime.run(lambda: shingle_sets(spool.gather(spool_rows[rows]), runtime.backend))
-    sets = Ragged(to_host(found.values), to_host(found.offsets))
+    sets = Ragged(runtime.fetch(found.values), runtime.fetch(found.offsets))
     return _Sample(rows, sets, overlap.invert(sets.values, sets.offsets))
 
 
@@ -143,7 +143,7 @@ def _partners(
     weights = 8 * (sizes[in_file] + len(sample.rows))  # a document counts its shingles and a row of shared counts
     ends = Span.of_sizes(weights).ends
     for first, last in spans(weights, runtime.shares.sets):
-        near = partial(_near, run, spool, sample, in_file, need, order, latest, runtime.backend)
+        near = partial(_near, run, spool, sample, in_file, need, order, latest, runtime)
         for rows, of in runtime.map(near, [Span(ends, first, last)]):
             which, partner = np.append(which, of), np.append(partner, rows)
         which, partner = _first_partners(which, partner, order)
@@ -161,16 +161,16 @@ def _near(
     need: np.ndarray,
     order: np.ndarray,
     latest: np.ndarray,
-    backend: str,
+    runtime: Runtime,
     span: Span,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The rows of a span that share enough with sampled rows, and the number of the sampled row of each."""
     rows = in_file[span.rows]
     shingles = spool.gather(run.spool_rows[rows])
-    shared = kernel(overlap, backend)(shingles.values, shingles.offsets, *sample.inverted, len(sample.rows))
+    shared = kernel(overlap, runtime.backend)(shingles.values, shingles.offsets, *sample.inverted, len(sample.rows))
     least, place, most, row, self = same_device(shared, need, order[rows], latest, rows, sample.rows)
     wanted = (shared >= least) & (place[:, None] <= most) & (row[:, None] != self)
-    near, of = map(to_host, array_module(shared).nonzero(wanted))
+    near, of = map(runtime.fetch, array_module(shared).nonzero(wanted))
     return rows[near], of
 
 

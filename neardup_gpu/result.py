@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,17 +16,9 @@ from .errors import InputError, ParameterError
 from .recipe import Recipe
 
 if TYPE_CHECKING:
-    from .decisions import Decisions, Groups, Ranked
     from .explanation import Explanation
     from .methods.frequencies import Frequencies
-
-
-class Facts(NamedTuple):
-    """What decisions were made from, in ranks; see `decisions`."""
-
-    ranked: Ranked
-    groups: Groups
-    decisions: Decisions
+    from .tables import Facts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,19 +167,18 @@ class Result:
         from .stages import at_least
         from .tables import decided_counts, tabulate
 
-        ranked, groups, before = self.facts
+        ranked, groups, before, _ = self.facts
         recipe = self.recipe.with_(threshold=threshold)
         verified = before.verified
         verified = at_least(threshold, verified.pairs.left, verified.pairs.right, verified.resemblance)
         with Engine(backend="cpu").start() as runtime:
-            decisions = decide(ranked, groups, verified, recipe, runtime)
+            facts = self.facts._replace(decisions=decide(ranked, groups, verified, recipe, runtime))
         assert self.sources is not None
-        tables = tabulate(ranked, groups, decisions, recipe, *self.sources)
-        counts, sizes = decided_counts(ranked, groups, decisions, recipe)
+        tables = tabulate(facts, recipe, *self.sources)
+        counts, sizes = decided_counts(facts, recipe)
         report = self.report | {"recipe": recipe.describe(), "counts": self.report["counts"] | counts, **sizes}
         report["candidates"] = recipe.method.in_words(threshold)
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
-        facts = self.facts._replace(decisions=decisions)
         found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}
         return replace(self, **found, facts=facts)
 

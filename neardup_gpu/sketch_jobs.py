@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 
 from . import checks
 from .data import arrow
-from .decisions import found_by, identical, joined_ids
+from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents import open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
 from .engine.arrays import take_rows
-from .engine.choice import to_host
 from .engine.clock import Clock, Progress, with_bars
 from .engine.pieces import Numbers
 from .engine.settings import Engine, as_engine
@@ -26,15 +25,7 @@ from .errors import ParameterError
 from .job import files_read
 from .recipe import Recipe, choose_recipe
 from .sketch_files import read_sketches
-from .sketching import (
-    Sketcher,
-    Sketches,
-    joined_hashes,
-    joined_keys,
-    joined_num_tokens,
-    no_documents,
-    num_skipped,
-)
+from .sketching import Sketched, Sketcher, num_skipped
 from .store.outputs import new_file, new_files
 from .store.parquet import write_table
 
@@ -130,15 +121,10 @@ def sketch(
             first_pass = stack.enter_context(contextlib.closing(recipe.method.first_pass(runtime, place)))
         hashed = "document_hash" in recipe.method.schema()
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, stored=True, hashed=hashed)
-        with clock.stage("sketch"):
-            sketches = sketcher.sketch(documents, total=lambda: documents.num_rows)
-            if sketches.documents == 0:
-                raise no_documents(documents)
-            ids = joined_ids(sketches, documents, "input")
-        sketcher.finish(sketches)
+        sketched = sketcher.sketch_all(documents)
         with clock.stage("write"):
-            counts = _counts(sketches)
-            table = _sketch_table(ids, sketches, sketcher.recipe)
+            counts = _counts(sketched)
+            table = _sketch_table(sketched, sketcher.recipe)
             write_table(table, files["sketches"])
             if counts_first and sketcher.statistics is not None:
                 sketcher.statistics.write(files["frequencies"])
@@ -150,20 +136,20 @@ def sketch(
     return {**counts, **about, **({"frequencies": str(frequencies_path(output))} if counts_first else {})}
 
 
-def _counts(sketches: Sketches) -> dict[str, Any]:
+def _counts(sketched: Sketched) -> dict[str, Any]:
     names = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens")
-    empty = sum(int(np.count_nonzero(each == 0)) for each in sketches.num_tokens)
-    return {**{name: getattr(sketches, name) for name in names}, "empty": empty}
+    counts = {name: getattr(sketched.counts, name) for name in names}
+    return {**counts, "empty": int(np.count_nonzero(sketched.num_tokens == 0))}
 
 
-def _sketch_table(ids: pa.Array, sketches: Sketches, recipe: Recipe) -> pa.Table:
-    num_tokens = joined_num_tokens(sketches)
-    columns: dict[str, Any] = {"id": ids, "num_tokens": arrow(num_tokens)}
-    if sketches.document_hashes:
-        columns["document_hash"] = _column(joined_hashes(sketches), np.zeros(len(ids), bool))
-    made = np.concatenate(sketches.sketches)
-    sketches.sketches.clear()
-    for name, array in recipe.method.to_columns(made, joined_keys(recipe, sketches)).items():
+def _sketch_table(sketched: Sketched, recipe: Recipe) -> pa.Table:
+    num_tokens, num_documents = sketched.num_tokens, len(sketched.ids)
+    columns: dict[str, Any] = {"id": sketched.ids, "num_tokens": arrow(num_tokens)}
+    if len(sketched.document_hashes):
+        columns["document_hash"] = _column(sketched.document_hashes, np.zeros(num_documents, bool))
+    made = np.concatenate(sketched.sketches)
+    sketched.sketches.clear()
+    for name, array in recipe.method.to_columns(made, sketched.keys).items():
         columns[name] = _column(array, num_tokens == 0)
     return pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
 
@@ -258,8 +244,8 @@ def pairs(
             stands_for = identical(stored.identity, np.arange(len(stored.rows)), runtime)
             own = np.flatnonzero(stands_for == np.arange(len(stored.rows)))
             copies = np.flatnonzero(stands_for != np.arange(len(stored.rows)))
-            candidates = found_by(runtime, recipe, _resident(stored.keys[own], runtime))
-            left, right = own[to_host(candidates.pairs.left)], own[to_host(candidates.pairs.right)]
+            candidates = found_by(_resident(stored.keys[own], runtime), recipe, runtime)
+            left, right = own[runtime.fetch(candidates.pairs.left)], own[runtime.fetch(candidates.pairs.right)]
         with clock.stage("estimate"):
             estimate = _estimates(stored.sketches, left, right, recipe, runtime)
             a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,14 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup_gpu.kernels import sequences
 from neardup_gpu.kernels._launch import check_rows
 
 from .data import Ragged
 from .documents import Documents
+from .documents.batches import alike
 from .engine.arrays import concat_and_clear
-from .engine.choice import kernel, to_host
+from .engine.choice import kernel
 from .engine.pieces import Span
 from .errors import InputError
 from .recipe import Recipe
@@ -49,6 +52,33 @@ class Sketches:
     null_text: int = 0
     invalid_utf8: int = 0
     stripped_pages: int = 0
+
+
+class Sketched(NamedTuple):
+    """What stays of all documents, those of a reference set first.
+
+    num_known : int
+        Documents of the reference set.
+    ids : pyarrow.Array
+    num_tokens : array of int64, shape (documents,)
+    column : pyarrow.ChunkedArray or None
+        Of the input: what decides who is kept.
+    keys, document_hashes : arrays, a row for each document
+        On a GPU, if all of them are there.
+    sketches : list of arrays
+        Of the input, where they are to be stored.
+    counts : Sketches
+        Counts of the input.
+    """
+
+    num_known: int
+    ids: pa.Array
+    num_tokens: np.ndarray
+    column: pa.ChunkedArray | None
+    keys: Any
+    document_hashes: Any
+    sketches: list[np.ndarray]
+    counts: Sketches
 
 
 class _Summary(NamedTuple):
@@ -96,9 +126,33 @@ class Sketcher:
     hashed: bool = True
     max_bytes: int | None = None
 
-    def sketch(
-        self, documents: Documents, *, column: str | None = None, before: int = 0, total: Any = lambda: None
-    ) -> Sketches:
+    def sketch_all(
+        self, documents: Documents, reference: Documents | None = None, *, column: str | None = None
+    ) -> Sketched:
+        """All documents, those of a reference set first.
+
+        A method that needs statistics of all has its recipe changed here: it names them from then on.
+
+        Raises
+        ------
+        InputError
+            If there are no documents, or their ids are not right.
+        """
+        sources, known = ([documents] if reference is None else [reference, documents]), Sketches()
+        total = partial(_num_rows, sources)
+        with self.clock.stage("sketch"):
+            if reference is not None:
+                known = self._sketch(reference, None, 0, total)
+            sketches = self._sketch(documents, column, known.documents, total)
+            if sketches.documents == 0:
+                raise _no_documents(documents)
+            ids = _joined_ids(known, sketches, documents, reference)
+        if self.first_pass is not None:
+            with self.clock.stage("weigh"):
+                self._weigh(sketches)  # of the reference set too, whose keys come first
+        return _joined(known, sketches, ids, self.recipe.method.key_columns)
+
+    def _sketch(self, documents: Documents, column: str | None, before: int, total: Any) -> Sketches:
         """What stays of documents, of which `before` came earlier; `total()` says how many are expected together."""
         kept = Sketches()
         check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
@@ -119,18 +173,16 @@ class Sketcher:
         kept.stripped_pages = documents.stripped_pages
         return kept
 
-    def finish(self, sketches: Sketches) -> None:
-        """Sketch what waited for statistics of all documents, which the recipe names from then on."""
-        if self.first_pass is None:
-            return
-        with self.clock.stage("weigh"):
-            report = partial(self.clock.report, "weigh")
-            self.statistics, found = self.first_pass.finish(self.recipe.method, self.recipe.seed, report)
-            self.recipe = self.recipe.with_(frequencies=self.statistics.digest)
-            self.first_pass.close()
-            sketches.keys.append(self.recipe.method.keys(found, seed=self.recipe.seed, backend=self.runtime.backend))
-            if self.stored:
-                sketches.sketches.append(found)
+    def _weigh(self, sketches: Sketches) -> None:
+        """Sketch what waited for statistics of all documents."""
+        assert self.first_pass is not None
+        report = partial(self.clock.report, "weigh")
+        self.statistics, found = self.first_pass.finish(self.recipe.method, self.recipe.seed, report)
+        self.recipe = self.recipe.with_(frequencies=self.statistics.digest)
+        self.first_pass.close()
+        sketches.keys.append(self.recipe.method.keys(found, seed=self.recipe.seed, backend=self.runtime.backend))
+        if self.stored:
+            sketches.sketches.append(found)
 
     def _batches(self, documents: Documents, column: str | None) -> Iterator[Batch]:
         """Batches of a size that the runtime can hold."""
@@ -155,7 +207,7 @@ class Sketcher:
             keys = method.keys(sketch, seed=recipe.seed, backend=backend)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
-        return _Summary(measured, shingles, sketch, keys, hashes, to_host(tokens.sizes), invalid)
+        return _Summary(measured, shingles, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid)
 
     def _add(self, kept: Sketches, part: _Summary) -> None:
         """Keep what was made of a span."""
@@ -163,9 +215,9 @@ class Sketcher:
         made = [(array, arrays) for array, arrays in made if array is not None]
         stays = not self.stored and self.runtime.keeps(sum(array.nbytes for array, _ in made))
         for array, arrays in made:
-            arrays.append(array if stays else to_host(array))
+            arrays.append(array if stays else self.runtime.fetch(array))
         if self.stored and part.sketch is not None:
-            kept.sketches.append(to_host(part.sketch))
+            kept.sketches.append(self.runtime.fetch(part.sketch))
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
         if part.shingles is not None:
@@ -187,44 +239,93 @@ def _rows(text: Ragged, first: int, last: int) -> Ragged:
     return Ragged(values, offsets)
 
 
-def num_rows(sources: list[Documents]) -> int | None:
+def _num_rows(sources: list[Documents]) -> int | None:
     """Documents of all sources, as far as it is known."""
     numbers = [source.num_rows for source in sources]
     known = [number for number in numbers if number is not None]
     return sum(known) if len(known) == len(numbers) else None
 
 
-def joined_keys(recipe: Recipe, *parts: Sketches) -> Any:
-    """Keys of all documents; they are forgotten where they were."""
-    return concat_and_clear(_emptied([part.keys for part in parts]), np.uint64, recipe.method.key_columns)
+def _joined(known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int) -> Sketched:
+    """All that stays of documents, those of a reference set first; batches are forgotten as they are joined."""
+    both = known, sketches
+    return Sketched(
+        num_known=known.documents,
+        ids=ids,
+        num_tokens=np.concatenate([np.empty(0, np.int64), *(array for part in both for array in part.num_tokens)]),
+        column=pa.chunked_array(sketches.column) if sketches.column else None,
+        keys=concat_and_clear(known.keys, sketches.keys, dtype=np.uint64, width=key_columns),
+        document_hashes=concat_and_clear(known.document_hashes, sketches.document_hashes, dtype=np.uint64, width=2),
+        sketches=sketches.sketches,
+        counts=sketches,
+    )
 
 
-def joined_hashes(*parts: Sketches) -> Any:
-    """Hashes of all documents' token sequences: uint64, shape (documents, 2); they are forgotten where they were."""
-    return concat_and_clear(_emptied([part.document_hashes for part in parts]), np.uint64, 2)
+def _joined_ids(known: Sketches, sketches: Sketches, documents: Documents, reference: Documents | None) -> pa.Array:
+    """Ids of all documents, those of a reference set first.
+
+    Raises
+    ------
+    InputError
+        If two documents of either have one id, or the ids are of different types.
+    """
+    ids = _ids_of(sketches, documents, "input")
+    if reference is None:
+        return ids
+    known_ids = _ids_of(known, reference, "reference set")
+    ids, known_ids = _one_type(ids, known_ids, rows_only=reference.id_column is None)
+    return pa.concat_arrays([known_ids, ids]) if known.documents else ids
 
 
-def joined_num_tokens(*parts: Sketches) -> np.ndarray:
-    """Tokens of each document: int64, shape (documents,)."""
-    return np.concatenate([np.empty(0, np.int64), *(array for part in parts for array in part.num_tokens)])
+def _ids_of(sketches: Sketches, documents: Documents, what: str) -> pa.Array:
+    """All ids as one array.
+
+    Raises
+    ------
+    InputError
+        If two documents have the same id.
+    """
+    if not sketches.ids:
+        return pa.nulls(0, pa.int64())
+    chunks = pa.chunked_array(alike(sketches.ids))
+    if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
+        chunks = chunks.cast(pa.large_string())
+    ids = chunks.combine_chunks()
+    documents.check_unique(ids, what)
+    return ids
 
 
-def _emptied(lists: list[list[Any]]) -> list[Any]:
-    """The items of several lists as one, and the lists emptied."""
-    together = [item for each in lists for item in each]
-    for each in lists:
-        each.clear()
-    return together
+def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:
+    """Ids of the input and of the reference set as one type; a reference's row numbers may become strings.
+
+    Raises
+    ------
+    InputError
+        If one has integers and the other strings.
+    """
+    families = (
+        (pa.int64(), pa.types.is_integer),
+        (pa.large_string(), lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind)),
+        (pa.large_binary(), lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind)),
+    )
+    if len(known) == 0 or ids.type == known.type:
+        return ids, known if len(known) else pa.nulls(0, ids.type)
+    for common, belongs in families:
+        if belongs(ids.type) and belongs(known.type):
+            for kind in (common, pa.uint64()):
+                with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
+                    return ids.cast(kind), known.cast(kind)
+    if rows_only and pa.types.is_integer(known.type) and families[1][1](ids.type):
+        return ids, known.cast(ids.type)
+    raise InputError(f"ids of the input are {ids.type}, those of the reference set {known.type}; make them one type")
 
 
 def num_skipped(skipped: pa.Table) -> int:
     """How many rows were skipped at least: where that cannot be known, one."""
-    import pyarrow.compute as pc
-
     return int(pc.sum(pc.fill_null(skipped["rows"], 1)).as_py() or 0)
 
 
-def no_documents(documents: Documents) -> InputError:
+def _no_documents(documents: Documents) -> InputError:
     """The error for an input without documents."""
     skipped = documents.skipped
     if skipped is None or len(skipped) == 0:

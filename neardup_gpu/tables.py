@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from .recipe import Recipe
 
 
+class Facts(NamedTuple):
+    """What was decided, in ranks, and the ids of all rows."""
+
+    ranked: Ranked
+    groups: Groups
+    decisions: Decisions
+    ids: pa.Array
+
+    def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
+        """Ids of some ranks; null where `null`."""
+        return self.ids.take(arrow(self.ranked.rows[ranks], null))
+
+
 class Tables(NamedTuple):
     """Documents and pairs as `Result` describes them."""
 
@@ -28,33 +41,23 @@ class Tables(NamedTuple):
     pairs: pa.Table
 
 
-def tabulate(
-    ranked: Ranked,
-    groups: Groups,
-    decisions: Decisions,
-    recipe: Recipe,
-    documents: Documents,
-    reference: Documents | None,
-) -> Tables:
+def tabulate(facts: Facts, recipe: Recipe, documents: Documents, reference: Documents | None) -> Tables:
     """The tables of a result, in the users' ids."""
-    return Tables(
-        _documents_table(ranked, groups, decisions, recipe, documents, reference is not None),
-        _pairs_table(ranked, groups, decisions, recipe, reference is not None),
-    )
+    against = reference is not None
+    return Tables(_documents_table(facts, recipe, documents, against), _pairs_table(facts, recipe, against))
 
 
-def _documents_table(
-    ranked: Ranked, groups: Groups, decisions: Decisions, recipe: Recipe, documents: Documents, against: bool
-) -> pa.Table:
+def _documents_table(facts: Facts, recipe: Recipe, documents: Documents, against: bool) -> pa.Table:
+    ranked, groups, decisions, ids = facts
     mine = ranked.of_input
     keeper, resemblance = decisions.keeper[mine], decisions.resemblance[mine]
     kept = keeper == mine
     columns = {
-        "id": ranked.ids[ranked.num_known :],
+        "id": ids[ranked.num_known :],
         "kept": arrow(kept),
-        "duplicate_of": ranked.ids_of(keeper, kept),
+        "duplicate_of": facts.ids_of(keeper, kept),
         "resemblance": arrow(resemblance, kept | np.isnan(resemblance)),
-        "group": ranked.ids_of(keeper),
+        "group": facts.ids_of(keeper),
         **documents.places(),
     }
     if groups.all_keys is not None:
@@ -65,8 +68,9 @@ def _documents_table(
     return _with_recipe(columns, recipe)
 
 
-def _pairs_table(ranked: Ranked, groups: Groups, decisions: Decisions, recipe: Recipe, against: bool) -> pa.Table:
-    everyone, verified = np.arange(len(ranked)), decisions.verified
+def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
+    ranked, groups, (_, _, _, verified), _ = facts
+    everyone = np.arange(len(ranked))
     exact = np.flatnonzero((groups.representative != everyone) & (everyone >= ranked.num_known))
     a = np.concatenate([groups.ranks[verified.pairs.left], groups.representative[exact]])
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
@@ -76,8 +80,8 @@ def _pairs_table(ranked: Ranked, groups: Groups, decisions: Decisions, recipe: R
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
     columns = {
-        "id_a": ranked.ids_of(a),
-        "id_b": ranked.ids_of(b),
+        "id_a": facts.ids_of(a),
+        "id_b": facts.ids_of(b),
         "resemblance": arrow(resemblance, np.isnan(resemblance)),
     }
     if groups.all_keys is not None:
@@ -106,19 +110,17 @@ class Job(NamedTuple):
     reference: Documents | None
 
 
-def report_of(
-    ranked: Ranked, groups: Groups, decisions: Decisions, job: Job, sampled: dict[str, Any] | None
-) -> dict[str, Any]:
+def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[str, Any]:
     """What report.json holds, but for the times."""
     method, candidates, reference = job.recipe.method, job.candidates, job.reference
-    decided, sizes = decided_counts(ranked, groups, decisions, job.recipe)
+    ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)
     counts = {
         "documents": job.sketches.documents,
         **{name: decided[name] for name in ("kept", "removed", "removed_exact", "removed_near", "removed_unverified")},
         "reference_documents": ranked.num_known,
         "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
         **{name: getattr(job.sketches, name) for name in _COUNTED},
-        "representatives": len(groups.ranks),
+        "representatives": len(facts.groups.ranks),
         "candidate_pairs": len(candidates.pairs),
         **{name: decided[name] for name in ("verified_pairs", "groups")},
     }
@@ -149,10 +151,9 @@ def report_of(
 _COUNTED = ("null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")
 
 
-def decided_counts(
-    ranked: Ranked, groups: Groups, decisions: Decisions, recipe: Recipe
-) -> tuple[dict[str, int], dict[str, Any]]:
+def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
     """Counts of what was decided, and the sizes of groups as a report has them."""
+    ranked, groups, decisions, ids = facts
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine
     sizes = np.bincount(decisions.keeper[mine][removed], minlength=len(ranked))
@@ -172,7 +173,7 @@ def decided_counts(
     }
     return counts, {
         "group_sizes": [[int(size), int(count)] for size, count in zip(each, how_many, strict=True)],
-        "largest_groups": [{"id": _as_json(ranked.ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],
+        "largest_groups": [{"id": _as_json(ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],
     }
 
 

@@ -11,7 +11,7 @@ from neardup_gpu.kernels import components, resemblance
 from neardup_gpu.kernels._launch import array_module
 
 from .data import Pairs, Ragged
-from .engine.choice import kernel, to_host
+from .engine.choice import kernel
 from .engine.pieces import Numbers, Span, spans
 from .stages import Verified, at_least, compare, possible, resemblances, shingle_sets
 
@@ -31,7 +31,7 @@ def verify_spooled(
     """
     left, right = runtime.put(candidates.left), runtime.put(candidates.right)
     xp = array_module(left)
-    rows = to_host(xp.unique(xp.concatenate([left, right])))
+    rows = runtime.fetch(xp.unique(xp.concatenate([left, right])))
     rows = rows[np.argsort(spool_rows[rows])]
     place = np.empty(len(spool_rows), np.int64)
     place[rows] = np.arange(len(rows))
@@ -56,11 +56,11 @@ def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock:
     if 8 * sets.num_values <= held_bytes:
         whole = sets.gather(np.arange(len(sets.offsets) - 1))
         return runtime.run(resemblances, whole, left, right, threshold, runtime.backend)
-    left, right = to_host(left), to_host(right)
+    left, right = runtime.fetch(left), runtime.fetch(right)
     found = np.full(len(left), -1.0)
     sizes = np.diff(sets.offsets)
     pairs = possible(sizes, left, right, threshold)
-    component = to_host(kernel(components, runtime.backend)(len(sizes), left[pairs], right[pairs]))
+    component = runtime.fetch(kernel(components, runtime.backend)(len(sizes), left[pairs], right[pairs]))
     # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
     # read one after another.
     tile = np.cumsum(sizes) // (held_bytes // 16)
@@ -68,7 +68,7 @@ def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock:
     bounds = resemblance.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
     blocks = (Numbers(pairs[first:last]) for first, last in zip(bounds[:-1], bounds[1:], strict=True))
     done = 0
-    for block, measured in runtime.map(partial(_compare_block, sets, left, right, runtime.backend), blocks):
+    for block, measured in runtime.map(partial(_compare_block, sets, left, right, runtime), blocks):
         found[block] = measured
         done += len(block)
         clock.report("verify", done, len(pairs))
@@ -76,9 +76,9 @@ def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock:
 
 
 def _compare_block(
-    sets: Rows, left: np.ndarray, right: np.ndarray, backend: str, block: Numbers
+    sets: Rows, left: np.ndarray, right: np.ndarray, runtime: Runtime, block: Numbers
 ) -> tuple[np.ndarray, np.ndarray]:
     """The pairs of a block, and their resemblance, in host memory."""
     pairs = block.numbers
     rows, at = np.unique(np.concatenate([left[pairs], right[pairs]]), return_inverse=True)
-    return pairs, to_host(compare(sets.gather(rows), at[: len(pairs)], at[len(pairs) :], backend))
+    return pairs, runtime.fetch(compare(sets.gather(rows), at[: len(pairs)], at[len(pairs) :], runtime.backend))

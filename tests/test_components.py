@@ -117,7 +117,7 @@ def test_a_path_in_priority_order_is_finished_on_the_host(rows, monkeypatch):
         finished.extend(left.tolist())
         return on_host(num_rows, left, right, pinned)
 
-    monkeypatch.setattr(components, "_covered", covered)
+    monkeypatch.setattr(greedy, "_covered", covered)
     left = np.arange(rows - 1)
     arguments = rows, left, left + 1, np.ones(rows - 1), np.zeros(rows, bool)
     keeper = greedy.gpu(*arguments)
@@ -128,7 +128,7 @@ def test_a_path_in_priority_order_is_finished_on_the_host(rows, monkeypatch):
 @pytest.mark.launches
 def test_a_random_order_takes_few_rounds(monkeypatch):
     """2000 pairs of 500 rows: far fewer rounds than the bound, none on the host."""
-    monkeypatch.setattr(components, "_covered", None)
+    monkeypatch.setattr(greedy, "_covered", None)
     rng = np.random.default_rng(0)
     pairs = np.unique(np.sort(rng.choice(500, (2000, 2)), axis=1), axis=0)
     left, right = pairs[pairs[:, 0] < pairs[:, 1]].T.copy()

@@ -331,7 +331,17 @@ def test_what_neardup_wrote_beside_simhashes_is_left_out_of_a_folder(
     lines = "".join(json.dumps({"text": text}) + "\n" for text in ("to be or not to be", "To be, or not to be!"))
     (tmp_path / "docs.jsonl").write_text(lines)
     simhashes = folder / "simhashes.parquet"
-    command = ["simhash", str(tmp_path / "docs.jsonl"), "--weighting", "tfidf", "-o", str(simhashes), "-q"]
+    command = [
+        "sketch",
+        "--method",
+        "simhash",
+        str(tmp_path / "docs.jsonl"),
+        "--weighting",
+        "tfidf",
+        "-o",
+        str(simhashes),
+        "-q",
+    ]
     assert cli.main(command) == 0
     for name in ("pairs", "pairs-again"):
         assert run("pairs", folder, "-o", folder / f"{name}.parquet", "-q") == (0, "", "")
@@ -417,11 +427,11 @@ def test_the_design_is_the_one_asked_for(tmp_path: Path) -> None:
     [
         (("--tables", 4, "--memory", "1GB"), "give one of them"),
         (("--tables", 4, "--queries", 9), "leave it out"),
-        (("--tables", 0), "num_tables must be >= 1, got 0"),
-        (("--queries", -5), "num_queries must be >= 0, got -5"),
+        (("--tables", 0), "--tables must be >= 1, got 0"),
+        (("--queries", -5), "--queries must be >= 0, got -5"),
         (("--memory", "much"), "memory 'much' is not a size"),
         (("--memory", "1kB"), "1,000 bytes"),
-        (("--leading-bits", 62), "leading_bits must be between 0 and 61, got 62"),
+        (("--leading-bits", 62), "--leading-bits must be between 0 and 61, got 62"),
         (("--radius", 64), "radius must be between 0 and 63, got 64"),
         (("--radius", -1), "radius must be between 0 and 63, got -1"),
     ],
@@ -495,7 +505,7 @@ def test_files_that_cannot_be_used(fails: Callable[..., str], tmp_path: Path) ->
 
     good = write(tmp_path / "good.parquet", planted(64), names("d", 400))
     assert "no such file" in said(tmp_path / "missing.parquet")
-    assert "no column 'hash'; it has id, simhash; pass column=... to name one of them" in said(good, "--column", "hash")
+    assert "no column 'hash'; it has id, simhash; pass --column to name one of them" in said(good, "--column", "hash")
     assert "no column 'url'" in said(good, "--id-column", "url")
     assert "fingerprints are uint64" in said(good, "--column", "id")
     signed = tmp_path / "signed.parquet"
@@ -620,7 +630,19 @@ def test_from_documents_to_pairs(run: Run, tmp_path: Path, bits: int) -> None:
     lines = "".join(json.dumps({"id": f"d{i}", "text": text}) + "\n" for i, text in enumerate(texts))
     (tmp_path / "docs.jsonl").write_text(lines)
     simhashes, out = tmp_path / "simhashes.parquet", tmp_path / "p.parquet"
-    command = ["simhash", tmp_path / "docs.jsonl", "--id-column", "id", "--bits", bits, "-o", simhashes, "-q"]
+    command = [
+        "sketch",
+        "--method",
+        "simhash",
+        tmp_path / "docs.jsonl",
+        "--id-column",
+        "id",
+        "--bits",
+        bits,
+        "-o",
+        simhashes,
+        "-q",
+    ]
     assert cli.main([str(part) for part in command]) == 0
     status, said, _ = run("pairs", simhashes, "-o", out)
     assert status == 0 and "2 rows whose fingerprint is null" in said

@@ -492,11 +492,11 @@ class TestCommand:
 
     def test_simhash(self, parquet, tmp_path, capsys):
         target = tmp_path / "s.parquet"
-        command = ["simhash", parquet, "--id-column", "id", "-o", target, "--weighting", "tfidf"]
+        command = ["sketch", "--method", "simhash", parquet, "--id-column", "id", "-o", target, "--weighting", "tfidf"]
         status, said, _ = self.call(capsys, *command)
         assert status == 0
-        assert "neardup hamming pairs" in said
-        for path, kind in ((target, "simhashes"), (tmp_path / "s.frequencies.parquet", "frequencies")):
+        assert "neardup pairs" in said
+        for path, kind in ((target, "sketches"), (tmp_path / "s.frequencies.parquet", "frequencies")):
             status, said, _ = self.call(capsys, "info", path)
             assert (status, said.split()[0]) == (0, kind)
         known = ["--overwrite", "--frequencies", tmp_path / "s.frequencies.parquet"]
@@ -504,7 +504,7 @@ class TestCommand:
         assert status == 0
 
     def test_info_of_an_index(self, parquet, tmp_path, capsys):
-        self.call(capsys, "simhash", parquet, "--id-column", "id", "-o", tmp_path / "s.parquet")
+        self.call(capsys, "sketch", "--method", "simhash", parquet, "--id-column", "id", "-o", tmp_path / "s.parquet")
         assert (
             self.call(capsys, "hamming", "build", tmp_path / "s.parquet", "-o", tmp_path / "i", "--radius", 4)[0] == 0
         )
@@ -522,8 +522,8 @@ class TestCommand:
             (["--verify"], "--verify is for --method simhash"),
             (["--weighting", "log"], "--weighting is for --method simhash"),
             (["--method", "simhash", "--recall", 0.9], "--recall is for --method minhash"),
-            (["--method", "simhash", "--feature-bits", 16], "--feature-bits is for --method minhash"),
-            (["--method", "simhash", "--bits", 32], "bits 32"),
+            (["--method", "simhash", "--supershingle-bits", 16], "--supershingle-bits is for --method minhash"),
+            (["--method", "simhash", "--bits", 32], "--bits 32"),
             (["--method", "md5"], "md5"),
             (["--method", "simhash", "--weighting", "tfidf", "--frequencies", "none.parquet"], "none.parquet: no such"),
         ],

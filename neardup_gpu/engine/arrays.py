@@ -23,20 +23,21 @@ def take_rows(array: Any, rows: np.ndarray) -> Any:
     return array[same_device(array, rows)[0]]
 
 
-def concat_and_clear(arrays: list[Any], dtype: Any, width: int = 0) -> Any:
-    """One array of several, which are then forgotten; on the GPU if they all are and there is room.
+def concat_and_clear(*lists: list[Any], dtype: Any, width: int = 0) -> Any:
+    """One array of the arrays of several lists, which are then empty; on the GPU if all are there and there is room.
 
     `width` is the number of columns where there are no arrays; 0 for one dimension.
     """
+    arrays = [array for each in lists for array in each]
+    for each in lists:
+        each.clear()
     if not arrays:
         return np.empty((0, width) if width else 0, dtype)
     if any(isinstance(array, np.ndarray) for array in arrays):
         arrays[:] = map(to_host, arrays)
     try:
-        joined = array_module(arrays[0]).concatenate(arrays)
+        return array_module(arrays[0]).concatenate(arrays)
     except Exception as error:
         if not out_of_memory(error):
             raise
-        joined = np.concatenate(list(map(to_host, arrays)))
-    arrays.clear()
-    return joined
+    return np.concatenate(list(map(to_host, arrays)))

@@ -79,6 +79,14 @@ class Runtime(Protocol):
         """An array in the memory of the backend."""
         ...
 
+    def fetch(self, array: Any) -> np.ndarray:
+        """An array in host memory, wherever it was."""
+        ...
+
+    def take(self, array: Any, rows: np.ndarray) -> Any:
+        """Some rows of an array, where it is."""
+        ...
+
     def keeps(self, num_bytes: int) -> bool:
         """Whether so many more bytes of keys may stay where they are; else they have to go to host memory."""
         ...

@@ -13,6 +13,7 @@ from ..errors import BackendUnavailableError, NeardupError, ParameterError, Reso
 from ..log import log
 from ..report import size
 from ..store.spool import DeviceSpool
+from .arrays import take_rows
 from .contract import P, R
 from .memory import Shares, batch_bytes
 
@@ -113,6 +114,14 @@ class GpuRuntime:
         from neardup_gpu.kernels._launch import namespace
 
         return namespace().asarray(array)
+
+    def fetch(self, array: Any) -> Any:
+        from neardup_gpu.kernels._launch import to_host
+
+        return to_host(array)
+
+    def take(self, array: Any, rows: Any) -> Any:
+        return self.run(take_rows, array, rows)
 
     def keeps(self, num_bytes: int) -> bool:
         if self._room >= num_bytes:

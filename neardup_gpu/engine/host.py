@@ -31,6 +31,12 @@ class HostRuntime:
     def put(self, array: Any) -> Any:
         return to_host(array)
 
+    def fetch(self, array: Any) -> Any:
+        return to_host(array)
+
+    def take(self, array: Any, rows: Any) -> Any:
+        return array[rows]
+
     def keeps(self, num_bytes: int) -> bool:
         return True
 

@@ -220,7 +220,8 @@ def _list_files(paths: list[Any], column: str) -> list[Path]:
     """The files that some paths name, each once, in an order that does not depend on that of the paths."""
     if not paths:
         raise InputError(
-            "no fingerprints given; name files that `neardup simhash` wrote, or other Parquet, Arrow or .npy files"
+            "no fingerprints given; name files that `neardup sketch --method simhash` wrote, or other Parquet, Arrow "
+            "or .npy files"
         )
     found: set[Path] = set()
     for path in map(Path, paths):
@@ -243,7 +244,8 @@ def _files_in(folder: Path, column: str) -> set[Path]:
         raise InputError(f"{folder}: no file to read in this folder; it may hold {', '.join(EXTENSIONS)}")
     found = {file for file in inside if not _is_other(file, column)}
     if not found:
-        raise InputError(f"{folder}: no file in this folder has column {column!r}; make some with `neardup simhash`")
+        way = "make some with `neardup sketch --method simhash`"
+        raise InputError(f"{folder}: no file in this folder has column {column!r}; {way}")
     return found
 
 

@@ -1,8 +1,4 @@
-"""An index of fingerprints: sorted tables in memory or in a file, for queries one by one or together.
-
->>> index = HammingIndex(simhashes, radius=3, ids=urls)
->>> index.query(0x8F3A0C51D2E4B697)          # the ids within 3 bits, and their distances
-"""
+"""An index of fingerprints: sorted tables in memory or in a file, for queries one by one or together."""
 
 from __future__ import annotations
 

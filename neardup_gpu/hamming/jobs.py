@@ -1,8 +1,4 @@
-"""Jobs on fingerprints in files: build an index, query it, join two sets, find the pairs of one.
-
->>> build("simhashes.parquet", "index.hamming", radius=3)
->>> join("crawled.parquet", "new.parquet", "pairs.parquet", radius=3)
-"""
+"""Jobs on fingerprints in files: build an index, query it, join two sets, find the pairs of one."""
 
 from __future__ import annotations
 
@@ -403,7 +399,7 @@ def _scan_files(
             clock.report("match", start, None)
 
     counts = {"pairs": 0, "large_buckets": 0, "uncompared_pairs": 0}
-    limits = {"bucket_limit": settings.bucket_limit, "bucket_probe": settings.bucket_probe}
+    limits: dict[str, Any] = {"bucket_limit": settings.bucket_limit, "bucket_probe": settings.bucket_probe}
     for found in joins.scan(chunks(), queries.fingerprints, settings.radius, **limits, backend=backend):
         _write_matches(found, chunk, start, queries, write, schema)
         matched[found.query] = True
@@ -479,7 +475,7 @@ def pairs(
         with clock.stage("read"):
             rows = source.read()
         with clock.stage("match"):
-            limits = {"bucket_limit": settings.bucket_limit, "bucket_probe": settings.bucket_probe}
+            limits: dict[str, Any] = {"bucket_limit": settings.bucket_limit, "bucket_probe": settings.bucket_probe}
             find = partial(near_pairs.pairs, rows.fingerprints, settings.radius, **limits, backend=job.backend)
             found = job.run(find)
         schema = _pairs_schema(rows.ids.type, rows.ids.type, recipe)

@@ -125,17 +125,18 @@ def _assemble(
 ) -> IndexParts | None:
     """The parts that a file's arrays are; None if the file has arrays of a part that it should not have."""
     arrays = dict(file.arrays)
-    belonging = [arrays.pop(name) for name in Members.NAMES if name in arrays]
+    belonging = {name: arrays.pop(name) for name in Members.NAMES if name in arrays}
     named = {name: arrays.pop(name) for name in ids.NAMES if name in arrays}
     if len(belonging) not in (0, len(Members.NAMES)) or (named and kind is None):
         return None
-    members = Members(*belonging, file) if belonging else None
+    offsets, rows = Members.NAMES
+    members = Members(belonging[offsets], belonging[rows], file) if belonging else None
     identified = None if kind is None else Ids(kind, named, file)
     return IndexParts(design, radius, Tables(arrays, file), members, identified, recipe, file)
 
 
 def _fit(parts: IndexParts, num_fingerprints: int) -> bool:
-    """Whether the arrays of each part are those of so many fingerprints."""
+    """Whether the arrays of each part have the dtypes and shapes that this many fingerprints need."""
     distinct = num_fingerprints
     if parts.members is not None:
         if not parts.members.fit(num_fingerprints):

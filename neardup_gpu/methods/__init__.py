@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..checks import instance, one_of
+from .bottomk import BottomK
 from .minhash import MinHash
 from .simhash import SimHash
 
 if TYPE_CHECKING:
     from .contract import Method
 
-METHODS: dict[str, Any] = {"minhash": MinHash, "simhash": SimHash}
+METHODS: dict[str, Any] = {"minhash": MinHash, "bottomk": BottomK, "simhash": SimHash}
 """All methods, by name."""
 
 

@@ -159,7 +159,8 @@ class Frequencies:
         stored = (table.schema.metadata or {}).get(_DOCUMENTS_KEY)
         kinds = [("token", pa.uint64()), ("documents", pa.int64())]
         if stored is None or made_by.get("method") != "simhash" or not table.schema.equals(pa.schema(kinds)):
-            raise InputError(f"{path}: holds no document frequencies; neardup simhash --weighting tfidf writes them")
+            way = "`neardup sketch --method simhash --weighting tfidf` writes them"
+            raise InputError(f"{path}: holds no document frequencies; {way}")
         if not re.fullmatch(rb"\d{1,18}", stored) or any(column.null_count for column in table.columns):
             raise changed(path)
         tokens, counts = (table[name].combine_chunks().to_numpy() for name in table.column_names)

@@ -11,9 +11,9 @@ memory opens in milliseconds, and each bit that counts in an answer has been com
 
 What the arrays mean is the caller's. A caller describes its kind of file by an `ArraysFormat`:
 
-    INDEX = ArraysFormat(b"NEARDUPH", 3, "an index of fingerprints", "build one with `neardup hamming build`")
-    INDEX.write(path, {"radius": 3}, {"words": words, "rows": rows})
-    file = ArraysFile(path, INDEX)
+    SHELF = ArraysFormat(b"BOOKSHLF", 1, "a shelf of books", "fill one", "fill the shelf again")
+    SHELF.write(path, {"owner": "us"}, {"words": words, "rows": rows})
+    file = ArraysFile(path, SHELF)
     file.verify("rows", starts, stops)
     file.arrays["rows"]
 """
@@ -67,11 +67,11 @@ class ArraysFormat:
     version : int
         Files of other versions are refused.
     name : str
-        What such a file is, with its article: "an index of fingerprints".
+        What such a file is, with its article: "a shelf of books".
     advice : str
-        How to make one: "build one with `neardup hamming build`".
+        How to make one: "fill one".
     again : str
-        What to do where a file is damaged or of another version: "build the index again".
+        What to do where a file is damaged or of another version: "fill the shelf again".
     """
 
     magic: bytes

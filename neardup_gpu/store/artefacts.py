@@ -87,11 +87,17 @@ def foreign_files(folder: Path) -> list[str] | None:
     return sorted(foreign)
 
 
-def write_result(folder: Path, result: Any, documents: Documents) -> None:
+def write_result(folder: Path, result: Any, documents: Documents, clock: Any) -> None:
     """Write what a run decided: documents.parquet, pairs.parquet, document frequencies where there are some, and kept/.
 
-    `write_report` comes last and says how long this took.
+    The report comes last and says how long this took.
     """
+    with clock.stage("write"):
+        _write_tables(folder, result, documents)
+    _write_report(folder, {**result.report, "seconds": clock.elapsed})
+
+
+def _write_tables(folder: Path, result: Any, documents: Documents) -> None:
     write_table(result.documents, folder / "documents.parquet")
     write_table(result.pairs, folder / "pairs.parquet")
     if result.skipped is not None:
@@ -101,7 +107,7 @@ def write_result(folder: Path, result: Any, documents: Documents) -> None:
     documents.write_kept(folder / KEPT, bools(result.documents["kept"].combine_chunks()))
 
 
-def write_report(folder: Path, report: dict[str, Any]) -> None:
+def _write_report(folder: Path, report: dict[str, Any]) -> None:
     """Write report.json, which makes a result a finished one, and lists all other files, their bytes and checksums."""
     files = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
     names = {path.relative_to(folder).as_posix(): path for path in files}

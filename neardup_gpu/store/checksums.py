@@ -7,10 +7,10 @@ of Parquet look at nothing:
     pages     checksum of all that is before the marker
     footer    checksum of the marker, of the checksum before, and of all that is after this one
 
-So each bit of the file counts in one of them. The footer's (schema, recipe, places of pages) costs microseconds and is
-compared whenever a file is opened, that of the pages where they are read. Pages have the format's own checksums as
-well, which other programs can verify. A file without a marker was rewritten by another program; nothing says then
-whether it is as it was.
+So each bit of the file is covered by one of the two checksums. To compare that of the footer (schema, recipe, places of
+pages) takes microseconds, and it is done whenever a file is opened; that of the pages is compared where they are read.
+Pages have the format's own checksums as well, which other programs can verify. A file without a marker was rewritten by
+another program, and whether it is as it was cannot be known.
 
 A checksum is XXH3 with 64 bits: it runs at the speed of memory, and misses a change with probability 2**-64.
 """
@@ -34,7 +34,7 @@ _READ = 1 << 20  # bytes at a time
 
 
 def checksum(*parts: Any) -> int:
-    """XXH3 of some buffers, one after another."""
+    """XXH3 with 64 bits of the buffers `parts`, one after another."""
     found = xxhash.xxh3_64()
     for part in parts:
         found.update(part)
@@ -42,7 +42,7 @@ def checksum(*parts: Any) -> int:
 
 
 def changed(path: str | Path) -> DamagedError:
-    """What is raised where a checksum differs."""
+    """The error for a file of which a checksum differs."""
     return DamagedError(f"{path}: has changed since it was written (a checksum differs); make it again")
 
 
@@ -72,7 +72,7 @@ def seal(path: Path) -> None:
 
 
 def verify_footer(path: str | Path) -> bool:
-    """Whether a file carries checksums; `verify_pages` compares the rest.
+    """Whether a file carries checksums, after comparing that of its footer; `verify_pages` compares the rest.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def verify_footer(path: str | Path) -> bool:
 
 
 def verify_pages(path: str | Path) -> bool:
-    """As `verify_footer`, of the whole file."""
+    """Like `verify_footer`, but compares the whole file."""
     with open(path, "rb") as file:
         found = _sealed(path, file)
         if found is None:
@@ -98,7 +98,7 @@ def verify_pages(path: str | Path) -> bool:
 
 
 def _sealed(path: str | Path, file: BinaryIO) -> tuple[int, int] | None:
-    """(where the pages end, their checksum), as far as the footer says so; None of a file without checksums."""
+    """(where the pages end, their checksum), as the footer records them; None for a file without checksums."""
     end = _end(file)
     if end is None or end < _SEAL.size:
         return None
@@ -113,7 +113,7 @@ def _sealed(path: str | Path, file: BinaryIO) -> tuple[int, int] | None:
 
 
 def _end(file: BinaryIO) -> int | None:
-    """Where the footer of a Parquet file begins; None if this is none."""
+    """Where the footer of a Parquet file begins; None if the file is not Parquet."""
     size = file.seek(0, os.SEEK_END)
     if size < 2 * _PARQUET_END.size:
         return None
@@ -124,7 +124,7 @@ def _end(file: BinaryIO) -> int | None:
 
 
 def _checksum_of(file: BinaryIO, num_bytes: int) -> int:
-    """Checksum of the first bytes of a file."""
+    """Checksum of the first `num_bytes` bytes of a file."""
     found = xxhash.xxh3_64()
     file.seek(0)
     while num_bytes > 0 and (data := file.read(min(_READ, num_bytes))):

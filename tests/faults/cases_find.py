@@ -104,9 +104,11 @@ def simhashes_as_a_reference(box):
 def frequencies_as_documents(box):
     box.simhashes("h.parquet")
     box.documents("d.jsonl")
-    box.run("simhash", "d.jsonl", "--id-column", "id", "--weighting", "tfidf", "-o", "w.parquet", "-q")
+    box.run(
+        "sketch", "d.jsonl", "--method", "simhash", "--id-column", "id", "--weighting", "tfidf", "-o", "w.parquet", "-q"
+    )
     (box / "w.frequencies.parquet").rename(box / "f.parquet")
-    return ["simhash", "f.parquet", "-o", "again.parquet"]
+    return ["sketch", "f.parquet", "--method", "simhash", "-o", "again.parquet"]
 
 
 @case(says=("out/pairs.parquet", "pairs"))

@@ -17,7 +17,7 @@ def named(function):  # as pickle finds it
     return function
 @named
 def kept(*_, **options):
-    return sum(nd.dedup(table, backend="cpu", **options).documents["kept"].to_pylist())
+    return sum(nd.dedup(table, engine="cpu", **options).documents["kept"].to_pylist())
 def in_a_fork(run):
     pid = os.fork()
     if pid == 0:
@@ -92,10 +92,10 @@ def an_executor_of_forked_processes(box):
 def workers_that_tokenize_for_the_parent(box):
     """As a loader of training data does: single stages in forked processes, then in the parent again."""
     return PREPARE + (
-        "recipe = nd.Recipe(filter=(6, 4, 2))\n"
+        "recipe = nd.Recipe(method=nd.MinHash(k=6, s=4, r=2))\n"
         "@named\ndef work(texts):\n"
         "    shingles = nd.shingle(nd.tokenize(texts, recipe, backend='cpu'), recipe, backend='cpu')\n"
-        "    return nd.minhash(shingles, recipe, backend='cpu').sum()\n"
+        "    return recipe.method.sketch(shingles, backend='cpu').sum()\n"
         "expected = work(texts)\n"
         "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
         "    assert pool.map_async(work, [texts] * 4).get(15) == [expected] * 4\n"
@@ -145,7 +145,7 @@ def a_stream_that_asks_forked_processes(box):
         "    with multiprocessing.get_context('fork').Pool(1) as pool:\n"
         "        assert pool.map_async(kept, [0]).get(15) == [20]\n"
         "    yield from table.to_batches()\n"
-        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), backend='cpu')"
+        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), engine='cpu')"
     )
 
 
@@ -156,7 +156,7 @@ def a_stream_that_asks_forked_processes(box):
 def a_stream_that_starts_a_job(box):
     return PREPARE + (
         "def batches():\n    kept()\n    yield from table.to_batches()\n"
-        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), backend='cpu')"
+        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), engine='cpu')"
     )
 
 
@@ -165,7 +165,7 @@ def a_stream_that_sketches_another(box):
     box.documents("d.jsonl")
     return PREPARE + (
         "def batches():\n    nd.sketch('d.jsonl', 's.parquet')\n    yield from table.to_batches()\n"
-        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), backend='cpu')"
+        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), engine='cpu')"
     )
 
 
@@ -176,7 +176,7 @@ def a_stream_that_catches_what_it_is_told(box):
         "    try: kept()\n"
         "    except nd.NeardupError: pass\n"
         "    yield from table.to_batches()\n"
-        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), backend='cpu')"
+        "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), engine='cpu')"
     )
 
 
@@ -194,10 +194,10 @@ def jobs_of_several_threads(box):
 
 
 STAGES = (
-    "import threading\nrecipe = nd.Recipe(filter=(6, 4, 2))\n"
+    "import threading\nrecipe = nd.Recipe(method=nd.MinHash(k=6, s=4, r=2))\n"
     "tokens = nd.tokenize(['some words that are here'] * 2000, recipe, backend='cpu')\n"
     "shingles = nd.shingle(tokens, recipe, backend='cpu')\n"
-    "def run():\n    for _ in range(20): nd.minhash(shingles, recipe, backend='cpu')\n"
+    "def run():\n    for _ in range(20): recipe.method.sketch(shingles, backend='cpu')\n"
     "threads = [threading.Thread(target=run) for _ in range(3)]\n"
     "for thread in threads: thread.start()\n"
     "for thread in threads: thread.join()"
@@ -218,10 +218,10 @@ def stages_of_several_threads_by_the_layer_that_is_not_safe(box):
 def no_threads_at_all(box):
     """A limit that does not hold for root, so root becomes somebody else."""
     return (
-        "import resource, os, threading, neardup_gpu.pipeline\n"
+        "import resource, os, threading, neardup_gpu.job\n"
         "resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))\n"
         "if os.geteuid() == 0: os.setuid(54321)\n"
-        "nd.dedup(pa.table({'text': ['one two three', 'four five six']}), backend='cpu')"
+        "nd.dedup(pa.table({'text': ['one two three', 'four five six']}), engine='cpu')"
     )
 
 
@@ -233,7 +233,7 @@ def fewer_threads_than_kernels_run_on(box):
         '    if not left: raise RuntimeError("can\'t start new thread")\n'
         "    left.pop(); start(thread)\n"
         "with mock.patch('numba.config.NUMBA_NUM_THREADS', 64), mock.patch('threading.Thread.start', refused):\n"
-        "    nd.dedup(pa.table({'text': ['one two three', 'four five six']}), backend='cpu')"
+        "    nd.dedup(pa.table({'text': ['one two three', 'four five six']}), engine='cpu')"
     )
 
 
@@ -243,7 +243,7 @@ def fewer_threads_than_kernels_run_on(box):
 LIMIT = """
 import os, resource
 pa.set_memory_pool(pa.system_memory_pool())  # others reserve what they do not use yet
-nd.dedup(pa.table({"text": ["one two three four five six", "seven"]}), backend="cpu")
+nd.dedup(pa.table({"text": ["one two three four five six", "seven"]}), engine="cpu")
 def limit(megabytes):
     now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + (megabytes << 20),) * 2)
@@ -286,7 +286,7 @@ def json_lines_of_more_than_memory(box):
 
 @case(says="memory does not suffice")
 def a_table_whose_work_needs_more_than_memory(box):
-    return LIMIT + "table = pa.table({'text': ['word ' * 8_000_000]}); limit(60); nd.dedup(table, backend='cpu')"
+    return LIMIT + "table = pa.table({'text': ['word ' * 8_000_000]}); limit(60); nd.dedup(table, engine='cpu')"
 
 
 @case(says="memory does not suffice (malloc of size 8 failed)", hides="Parquet")
@@ -295,7 +295,7 @@ def sketches_of_more_than_memory(box):
     return (
         "from unittest import mock\n"
         "with mock.patch('pyarrow.parquet.ParquetFile', side_effect=pa.ArrowMemoryError('malloc of size 8 failed')):\n"
-        "    nd.find_pairs('s.parquet')"
+        "    nd.pairs('s.parquet')"
     )
 
 
@@ -316,7 +316,7 @@ def too_little_memory_for_the_libraries(box):
         "import os, sys\nfrom neardup_gpu.cli.process import main\n"
         "class Fails:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'neardup_gpu.pipeline':\n"
+        "        if name == 'neardup_gpu.job':\n"
         "            raise ImportError('libarrow.so: failed to map segment from shared object')\n"
         "sys.meta_path.insert(0, Fails())\n"
         "sys.exit(main(['dedup', 'd', '--dry-run']))"
@@ -341,12 +341,12 @@ def _signalled(*signals):
     """All is written but the final name when the process is sent these, one at once after the other."""
     kills = "; ".join(f"kill -{number:d} $PPID" for number in signals)
     return (
-        "import subprocess, sys, time\nfrom neardup_gpu import cli, pipeline\nwrite = pipeline.write_result\n"
+        "import subprocess, sys, time\nfrom neardup_gpu import cli, job\nwrite = job.write_result\n"
         "def slowly(*arguments):\n"
         "    write(*arguments)\n"
         f"    subprocess.Popen(['sh', '-c', '{kills}'])\n"
         "    time.sleep(20)\n"
-        "pipeline.write_result = slowly\n"
+        "job.write_result = slowly\n"
         "sys.exit(cli.main(['dedup', 'd.jsonl', '--id-column', 'id', '-o', 'out', '-q']))"
     )
 
@@ -385,11 +385,11 @@ def three_signals_at_once(box):
 STUBBORN = (
     "import signal, subprocess, sys\n"
     "code = '''import time, sys\n"
-    "from neardup_gpu import cli, pipeline\n"
+    "from neardup_gpu import cli, job\n"
     "def never(*_, **__):\n"
     '    try:\n        print("ready", flush=True); time.sleep(30)\n'
     '    finally:\n        print("cleaning", flush=True); {stuck}\n'
-    "pipeline.dedup = never\n"
+    "job.dedup = never\n"
     'sys.exit(cli.main(["dedup", "d.jsonl", "--dry-run"]))\'\'\'\n'
     "process = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, text=True)\n"
     "assert process.stdout.readline() == 'ready\\n'\n"
@@ -434,11 +434,11 @@ def a_hangup_that_is_ignored_stays_so(box):
     """As by nohup."""
     box.documents("d.jsonl")
     return (
-        "import os, signal\nfrom unittest import mock\nfrom neardup_gpu import cli, pipeline\n"
+        "import os, signal\nfrom unittest import mock\nfrom neardup_gpu import cli, job\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "decide = pipeline._decide\n"
-        "def hung_up(*a, **k):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return decide(*a, **k)\n"
-        "with mock.patch.object(pipeline, '_decide', hung_up):\n"
+        "run = job.run\n"
+        "def hung_up(*a, **k):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return run(*a, **k)\n"
+        "with mock.patch.object(job, 'run', hung_up):\n"
         "    assert cli.main(['dedup', 'd.jsonl', '--dry-run', '-q']) == 0"
     )
 
@@ -537,11 +537,11 @@ def a_closed_standard_error(box):
 def a_full_disk_behind_standard_error(box):
     box.documents("d.jsonl")
     return RUN + (
-        "import logging\nfrom neardup_gpu import pipeline\n"
-        "decide = pipeline._decide\n"
+        "import logging\nfrom neardup_gpu import job\n"
+        "run = job.run\n"
         "def noting(*a, **k):\n"
-        "    logging.getLogger('neardup_gpu').warning('words ' * 2000)\n    return decide(*a, **k)\n"
-        "pipeline._decide = noting\n"
+        "    logging.getLogger('neardup_gpu').warning('words ' * 2000)\n    return run(*a, **k)\n"
+        "job.run = noting\n"
         "saved = os.dup(2); os.dup2(os.open('/dev/full', os.O_WRONLY), 2)\n"
         f"status = {JOB}\nos.dup2(saved, 2)\nassert status == 0"
     )

@@ -195,22 +195,48 @@ def a_flipped_bit_of_simhashes_that_an_index_is_asked_for(box):
 @case(says="has changed since it was written")
 def a_flipped_bit_of_document_frequencies(box):
     box.documents("d.jsonl")
-    box.run("simhash", "d.jsonl", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q")
+    box.run(
+        "sketch", "d.jsonl", "--method", "simhash", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q"
+    )
     box.flip("h.frequencies.parquet", 8 * 40)
-    return ["simhash", "d.jsonl", "--weighting", "tfidf", "--frequencies", "h.frequencies.parquet", "-o", "x.parquet"]
+    return [
+        "sketch",
+        "d.jsonl",
+        "--method",
+        "simhash",
+        "--weighting",
+        "tfidf",
+        "--frequencies",
+        "h.frequencies.parquet",
+        "-o",
+        "x.parquet",
+    ]
 
 
 @case(says="holds no document frequencies")
 def frequencies_that_are_simhashes(box):
     box.documents("d.jsonl")
     box.simhashes("h.parquet")
-    return ["simhash", "d.jsonl", "--weighting", "tfidf", "--frequencies", "h.parquet", "-o", "x.parquet"]
+    return [
+        "sketch",
+        "d.jsonl",
+        "--method",
+        "simhash",
+        "--weighting",
+        "tfidf",
+        "--frequencies",
+        "h.parquet",
+        "-o",
+        "x.parquet",
+    ]
 
 
 @case(says="frequencies")
 def frequencies_whose_number_of_documents_is_no_number(box):
     box.documents("d.jsonl")
-    box.run("simhash", "d.jsonl", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q")
+    box.run(
+        "sketch", "d.jsonl", "--method", "simhash", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q"
+    )
     path = box / "h.frequencies.parquet"
     table = pq.read_table(path)
     metadata = {**table.schema.metadata, b"neardup_gpu_documents": b"many"}
@@ -221,7 +247,9 @@ def frequencies_whose_number_of_documents_is_no_number(box):
 @case(says="frequencies")
 def frequencies_whose_counts_are_text(box):
     box.documents("d.jsonl")
-    box.run("simhash", "d.jsonl", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q")
+    box.run(
+        "sketch", "d.jsonl", "--method", "simhash", "--id-column", "id", "--weighting", "tfidf", "-o", "h.parquet", "-q"
+    )
     name = "h.frequencies.parquet"
     rewrite(box, name, with_column("documents", lambda table: pa.array(["x"] * len(table))))
     return f"nd.Frequencies.load('{name}')"
@@ -294,7 +322,7 @@ def samples_that_are_floats(box):
 def samples_in_lists_of_any_length(box):
     box.sketches("s.parquet")
     rewrite(box, "s.parquet", with_column("signature", lambda t: t["signature"].cast(pa.list_(pa.uint32()))))
-    return "nd.find_pairs('s.parquet')"
+    return "nd.pairs('s.parquet')"
 
 
 @case(says="its recipe makes")
@@ -307,7 +335,7 @@ def a_filter_that_was_edited(box):
 @case(says="has nulls, where its recipe makes none")
 def a_fingerprint_that_is_null(box):
     box.sketches("s.parquet")
-    rewrite(box, "s.parquet", with_column("fingerprint", lambda t: pa.nulls(len(t), t["fingerprint"].type)))
+    rewrite(box, "s.parquet", with_column("document_hash", lambda t: pa.nulls(len(t), t["document_hash"].type)))
     return ["pairs", "s.parquet", "-o", "p.parquet"]
 
 
@@ -403,7 +431,7 @@ def a_recipe_with_an_entry_that_nobody_knows(box):
 def a_recipe_without_its_seed(box):
     box.sketches("s.parquet")
     rewrite(box, "s.parquet", seed=...)
-    return "nd.find_pairs('s.parquet')"
+    return "nd.pairs('s.parquet')"
 
 
 @case(says="its recipe cannot be read")
@@ -427,7 +455,7 @@ def a_threshold_given_as_text(box):
 
 @case(says="seed: ")
 def a_seed_that_is_an_array_of_many_lines(box):
-    return "nd.SimhashRecipe(seed=np.zeros((300, 300)))"
+    return "nd.Recipe(seed=np.zeros((300, 300)))"
 
 
 # --------------------------------------------------------------------------------------------------- result folders
@@ -521,7 +549,7 @@ def sketches_named_in_the_other_order(box):
 
 @case(status=0, writes="ba.parquet", then=_same_pairs("ab.parquet", "ba.parquet"))
 def simhashes_named_in_the_other_order_and_otherwise(box):
-    _two_sketches(box, "simhash")
+    _two_sketches(box, "sketch", "--method", "simhash")
     box.run("hamming", "pairs", "a.parquet", "b.parquet", "--radius", "20", "-o", "ab.parquet", "-q")
     b, a = str(box / "b.parquet"), "./a.parquet"
     return ["hamming", "pairs", b, a, "--radius", "20", "-o", "ba.parquet", "-q"]
@@ -544,7 +572,7 @@ def two_sketches_of_the_same_ids(box):
 
 @case(says="4,294,967,296 rows")
 def more_documents_than_32_bits_number(box):
-    return "nd.collide(np.broadcast_to(np.uint64(0), (2**32, 6)), nd.Recipe.choose())"
+    return "nd.MinHash(k=6, s=14, r=2).collide(np.broadcast_to(np.uint64(0), (2**32, 6)))"
 
 
 @case(says="4,294,967,296 rows")

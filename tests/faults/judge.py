@@ -35,6 +35,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+SIMHASH = ["sketch", "--method", "simhash"]
+"""The command that makes simhashes."""
+
 WORDS = [
     "bill",
     "amend",
@@ -106,17 +109,17 @@ class Box:
 
     def sketches(self, name: str = "s.parquet", *options: str) -> Path:
         """Sketches of `rows`, as `neardup sketch` writes them."""
-        self._made("sketch", name, options)
+        self._made(["sketch"], name, options)
         return self.path / name
 
     def simhashes(self, name: str = "h.parquet", *options: str) -> Path:
         """Simhashes of `rows`."""
-        self._made("simhash", name, options)
+        self._made(SIMHASH, name, options)
         return self.path / name
 
     def index(self, name: str = "i.index", *options: str) -> Path:
         """A Hamming index of the simhashes of `rows`."""
-        self._made("index", name, options)
+        self._made(["index"], name, options)
         return self.path / name
 
     def result(self, name: str = "out", *options: str) -> Path:
@@ -125,18 +128,18 @@ class Box:
         self.run("dedup", "d.jsonl", "--id-column", "id", "-o", name, "-q", *options)
         return self.path / name
 
-    def _made(self, kind: str, name: str, options: tuple[str, ...]) -> None:
+    def _made(self, kind: list[str], name: str, options: tuple[str, ...]) -> None:
         """Make it once in a process, then copy."""
         made = _templates() / hashlib.sha256(repr((kind, options)).encode()).hexdigest()[:16]
         if not made.exists():
             with tempfile.TemporaryDirectory() as folder:
                 box = Box(Path(folder))
                 box.documents("d.jsonl")
-                if kind == "index":
-                    box.run("simhash", "d.jsonl", "--id-column", "id", "-o", "h.parquet", "-q")
+                if kind == ["index"]:
+                    box.run(*SIMHASH, "d.jsonl", "--id-column", "id", "-o", "h.parquet", "-q")
                     box.run("hamming", "build", "h.parquet", "-o", "made", "-q", *options)
                 else:
-                    box.run(kind, "d.jsonl", "--id-column", "id", "-o", "made", "-q", *options)
+                    box.run(*kind, "d.jsonl", "--id-column", "id", "-o", "made", "-q", *options)
                 shutil.copy(box / "made", made)
         shutil.copy(made, self.path / name)
 
@@ -467,7 +470,7 @@ def serve() -> None:
     import neardup_gpu.cli
     import neardup_gpu.explanation
     import neardup_gpu.hamming.jobs
-    import neardup_gpu.pipeline
+    import neardup_gpu.job
     import neardup_gpu.report  # noqa: F401
 
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")

@@ -24,6 +24,7 @@ from neardup_gpu.kernels import minhash, shingles
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks import gpu as benchmark, tracing
+from benchmarks.gpu_inputs import Inputs, timed_kernels
 
 TEXTS = corpus(families(num=8, seed=4), seed=4)["text"].to_pylist()
 TEXT = Ragged.from_rows([np.frombuffer(text.encode(), np.uint8) for text in TEXTS if text], np.uint8)
@@ -39,12 +40,12 @@ def device():
         yield
 
 
-INPUTS = benchmark.Inputs(TEXT, random_rows=50, num_fingerprints=300, num_queries=60)
+INPUTS = Inputs(TEXT, random_rows=50, num_fingerprints=300, num_queries=60)
 
 
-@pytest.mark.parametrize("name", benchmark.timed_kernels(INPUTS))
+@pytest.mark.parametrize("name", timed_kernels(INPUTS))
 def test_what_is_timed(device, name):
-    timed = benchmark.timed_kernels(INPUTS)[name]()
+    timed = timed_kernels(INPUTS)[name]()
     line = benchmark.measure(name, timed, 1, INPUTS.text_bytes)
     assert line["what"] == name and line["median"] > 0 and line["gb_per_s"] >= 0
     assert line.get("agrees", True) is True and "problem" not in line
@@ -55,7 +56,7 @@ def test_what_is_timed(device, name):
 def test_kernels_and_functions_of_cupy_are_traced(device, monkeypatch):
     monkeypatch.setattr(tracing, "namespace", Namespace)
     monkeypatch.setattr(tracing, "simulated", lambda: True)
-    timed = benchmark.timed_kernels(INPUTS)["pair tables 6,14,2"]()
+    timed = timed_kernels(INPUTS)["pair tables 6,14,2"]()
     held = benchmark.on_device(timed.arguments)
     with tracing.tracing() as spans:
         result = timed.run(*held)

@@ -1,4 +1,4 @@
-"""The file of an index: no damage is answered from, wherever it is; what is intact is compared only as it is read."""
+"""Files of named arrays, such as an index's: no damage is answered from, and only what is read is compared."""
 
 import copy
 import json
@@ -13,7 +13,7 @@ from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.hamming.storage import INDEX
 from neardup_gpu.kernels import hamming_probe, huffman_probe
 from neardup_gpu.store import arrays
-from neardup_gpu.store.arrays import BLOCK_BYTES, ArraysFile
+from neardup_gpu.store.arrays import BLOCK_BYTES, ArraysFile, ArraysFormat
 from neardup_gpu.store.checksums import checksum
 
 
@@ -55,6 +55,41 @@ def rebuilt(path, text):
 def answers(index, queries):
     ids, distances = index.query(queries)
     return ids.offsets.tolist(), ids.values.tolist(), distances.values.tolist()
+
+
+SHELF = ArraysFormat(b"BOOKSHLF", 1, "a shelf of books", "fill one", "fill the shelf again")
+
+
+def test_any_named_arrays_are_a_file(tmp_path, monkeypatch):
+    """Of whatever kind: what they mean is the caller's, who names the kind in messages."""
+    monkeypatch.setattr(arrays, "AT_ONCE", 0)
+    path, other = tmp_path / "shelf", tmp_path / "other"
+    books = {
+        "pages": np.arange(100_000, dtype=np.uint32).reshape(-1, 2),
+        "title_offsets": np.arange(0, 600_000, 2),
+        "titles": np.full(600_000, ord("x"), np.uint8),
+        "none": np.zeros(0, np.int64),
+    }
+    SHELF.write(path, {"owner": "us"}, books)
+    file = ArraysFile(path, SHELF)
+    assert file.header["owner"] == "us" and list(file.arrays) == list(books) and SHELF.matches(path)
+    for name, array in books.items():
+        assert file.arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(file.arrays[name], array)
+    before = file.num_left
+    file.verify_rows("title_offsets", "titles", np.array([3, 290_000]))
+    assert before - file.num_left == 4 and not file.verified
+    file.verify("pages", np.array([0, 99_999]), np.array([1, 100_000]))
+    assert before - file.num_left == 6
+    file.verify_all()
+    assert file.verified
+    saved(other)
+    assert not SHELF.matches(other)
+    with pytest.raises(InputError, match="other: is not a shelf of books; fill one"):
+        ArraysFile(other, SHELF)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedError, match="was cut short; fill the shelf again"):
+        ArraysFile(path, SHELF)
 
 
 @pytest.mark.parametrize("kind", ["plain", "compressed", "128 bits", "without ids"])
