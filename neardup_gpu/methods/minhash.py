@@ -96,9 +96,6 @@ class MinHash:
     name: ClassVar[str] = "minhash"
     tells_pairs: ClassVar[bool] = False
     usual_threshold: ClassVar[float | None] = 0.8
-    elements: ClassVar[str] = "shingles"
-    sorts_elements: ClassVar[bool] = False
-    needs_statistics: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         plain: dict[str, Any] = {
@@ -144,6 +141,18 @@ class MinHash:
             if value != getattr(found, name):
                 raise ParameterError(f"filter {found} and {name} {checks.shown(value)} disagree; leave one of them out")
         return found
+
+    @property
+    def elements(self) -> str:
+        return "shingles"
+
+    @property
+    def sorts_elements(self) -> bool:
+        return False
+
+    @property
+    def needs_statistics(self) -> bool:
+        return False
 
     @property
     def key_columns(self) -> int:
