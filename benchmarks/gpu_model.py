@@ -447,7 +447,7 @@ def predict(profile: Profile) -> list[dict[str, Any]]:
         seconds[SORT] = ALTAVISTA.tables / rate / (profile.document_tokens * profile.token_bytes)
         lines.append(described | {"text_gb_per_s": round(1e-9 / seconds[SORT], 1)})
         lines.append(together(name, "text to sorted pair tables, together", seconds))
-        of_tokens = {kernel: taken for kernel, taken in seconds.items() if kernel.startswith("tokens")}
+        of_tokens = {kernel: taken for kernel, taken in seconds.items() if "token" in kernel}
         lines += simhash_lines(name, profile, of_tokens)
         for num_rows in SETS:
             for prefix in PREFIXES:

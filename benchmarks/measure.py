@@ -173,7 +173,7 @@ class Bench:
         return number // SHRINK if self.small else number
 
     def target(self, what: str, value: float, wanted: float, *, least: bool) -> None:
-        """Compare a figure with what was asked for: at least (`least`) or at most `wanted`. Small runs have no targets."""
+        """Compare a figure with what was asked for, at least or at most `wanted`; small runs have no targets."""
         if self.small:
             return
         met = value >= wanted if least else value <= wanted

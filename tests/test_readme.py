@@ -70,7 +70,7 @@ def test_main_command(tmp_path: Path) -> None:
 
 def test_every_option_exists() -> None:
     hamming = ("hamming build", "hamming query", "hamming join", "hamming pairs")
-    commands = ("dedup", "sketch", "pairs", "simhash", *hamming, "explain", "curve", "info")
+    commands = ("dedup", "sketch", "pairs", *hamming, "explain", "curve", "info")
     known = set()
     for command in commands:
         done = subprocess.run(

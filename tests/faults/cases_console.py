@@ -276,7 +276,7 @@ def a_report_that_was_edited(box):
 def an_artefact_whose_metadata_steers_the_terminal(box):
     return (
         "schema = pa.schema([('id_a\\x1b[2J\\u202e', pa.int64())])\n"
-        "from neardup_gpu.recipe import METADATA_KEY\n"
+        "from neardup_gpu.definitions import METADATA_KEY\n"
         'schema = schema.with_metadata({METADATA_KEY: b\'{"w\\\\u001b": "\\\\u001b[2J\\\\u202e"}\'})\n'
         "pq.write_table(schema.empty_table(), 'hostile.parquet')\n"
         "from neardup_gpu.cli import main\nassert main(['info', 'hostile.parquet']) == 0"

@@ -114,8 +114,8 @@ def one_of_two_files_that_appears_during_the_run(box):
     box.documents("d.jsonl")
     act = "late(lambda: Path('s.frequencies.parquet').write_text('mine'))"
     return (
-        f"{LATE}nd.sketch('d.jsonl', 's.parquet', id_column='id', "
-        f"recipe=nd.Recipe(method=nd.SimHash(weighting='tfidf')), progress={act})"
+        f"{LATE}weighed = nd.SimHash(weighting='tfidf')\n"
+        f"nd.sketch('d.jsonl', 's.parquet', id_column='id', method=weighed, progress={act})"
     )
 
 

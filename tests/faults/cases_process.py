@@ -16,8 +16,9 @@ def named(function):  # as pickle finds it
     setattr(sys.modules["__main__"], function.__name__, function)
     return function
 @named
-def kept(*_, **options):
-    return sum(nd.dedup(table, engine="cpu", **options).documents["kept"].to_pylist())
+def kept(*_, threads=None, **options):
+    engine = nd.Engine(backend="cpu", threads=threads)
+    return sum(nd.dedup(table, engine=engine, **options).documents["kept"].to_pylist())
 def in_a_fork(run):
     pid = os.fork()
     if pid == 0:
@@ -92,7 +93,7 @@ def an_executor_of_forked_processes(box):
 def workers_that_tokenize_for_the_parent(box):
     """As a loader of training data does: single stages in forked processes, then in the parent again."""
     return PREPARE + (
-        "recipe = nd.Recipe(method=nd.MinHash(k=6, s=4, r=2))\n"
+        "recipe = nd.Recipe(method=nd.MinHash(filter=(6, 4, 2)))\n"
         "@named\ndef work(texts):\n"
         "    shingles = nd.shingle(nd.tokenize(texts, recipe, backend='cpu'), recipe, backend='cpu')\n"
         "    return recipe.method.sketch(shingles, backend='cpu').sum()\n"
@@ -194,7 +195,7 @@ def jobs_of_several_threads(box):
 
 
 STAGES = (
-    "import threading\nrecipe = nd.Recipe(method=nd.MinHash(k=6, s=4, r=2))\n"
+    "import threading\nrecipe = nd.Recipe(method=nd.MinHash(filter=(6, 4, 2)))\n"
     "tokens = nd.tokenize(['some words that are here'] * 2000, recipe, backend='cpu')\n"
     "shingles = nd.shingle(tokens, recipe, backend='cpu')\n"
     "def run():\n    for _ in range(20): recipe.method.sketch(shingles, backend='cpu')\n"
@@ -436,9 +437,9 @@ def a_hangup_that_is_ignored_stays_so(box):
     return (
         "import os, signal\nfrom unittest import mock\nfrom neardup_gpu import cli, job\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "run = job.run\n"
-        "def hung_up(*a, **k):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return run(*a, **k)\n"
-        "with mock.patch.object(job, 'run', hung_up):\n"
+        "decide = job.decide\n"
+        "def hung_up(*a, **k):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return decide(*a, **k)\n"
+        "with mock.patch.object(job, 'decide', hung_up):\n"
         "    assert cli.main(['dedup', 'd.jsonl', '--dry-run', '-q']) == 0"
     )
 
@@ -538,10 +539,10 @@ def a_full_disk_behind_standard_error(box):
     box.documents("d.jsonl")
     return RUN + (
         "import logging\nfrom neardup_gpu import job\n"
-        "run = job.run\n"
+        "decide = job.decide\n"
         "def noting(*a, **k):\n"
-        "    logging.getLogger('neardup_gpu').warning('words ' * 2000)\n    return run(*a, **k)\n"
-        "job.run = noting\n"
+        "    logging.getLogger('neardup_gpu').warning('words ' * 2000)\n    return decide(*a, **k)\n"
+        "job.decide = noting\n"
         "saved = os.dup(2); os.dup2(os.open('/dev/full', os.O_WRONLY), 2)\n"
         f"status = {JOB}\nos.dup2(saved, 2)\nassert status == 0"
     )

@@ -1,0 +1,56 @@
+"""Benchmarks follow the library: each file starts, reaches into nothing private, and a run of small parts ends."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted((ROOT / "benchmarks").rglob("*.py"))
+
+sys.path.append(str(ROOT))
+
+
+@pytest.mark.parametrize("name", ["compression", "gpu", "hamming", "kernel_times", "peers", "run", "simhash"])
+def test_every_benchmark_can_be_run_as_a_module(name):
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", "--help"], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--" in done.stdout
+
+
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_benchmark_reaches_into_what_is_private(path):
+    """Attributes of others than itself, and imported functions; shared modules of kernels are named as they are."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            found += [] if ast.unparse(node) == "os._exit" or ast.unparse(node.value) == "self" else [ast.unparse(node)]
+        elif isinstance(node, ast.ImportFrom) and node.module != "neardup_gpu.kernels":
+            found += [alias.name for alias in node.names if is_private(alias.name)]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["verification", "giant"])
+def test_a_small_run_ends(name, tmp_path):
+    from benchmarks import giant, verification
+    from benchmarks.measure import Bench
+
+    random = np.random.default_rng(1)
+    words = random.integers(0, 500, (30, 60))
+    texts = [" ".join(f"w{word}" for word in row) for row in np.concatenate([words, words[:20]]).tolist()]
+    texts[-1] += " more"
+    pq.write_table(pa.table({"id": range(len(texts)), "text": texts}), tmp_path / "bills_116.parquet")
+    bench = Bench(tmp_path, 1, False, tmp_path, tmp_path, small=True)
+    figures = {"verification": verification, "giant": giant}[name].part(bench)
+    assert figures and all(row["runs"] >= 1 for row in figures) and bench.targets == []
