@@ -334,7 +334,10 @@ class MinHash:
         present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
         limits = self.bucket_limit, self.bucket_probe
         modulus = polynomial(checks.seed(seed), "pair keys")
-        some = None if tasks is None or len(tasks) == self.filter.tables else tasks
+        some = checks.optional(checks.instance, "tasks", tasks, range, "a part of MinHash.tasks()")
+        if some is not None and (some.step != 1 or not 0 <= some.start <= some.stop <= self.filter.tables):
+            raise ParameterError(f"tasks {some} is no part of {self.tasks()}")
+        some = None if some is None or len(some) == self.filter.tables else some
         run = kernel(pairtables, backend)
         left, right, large, uncompared = run(keys, present, self.filter.r, modulus, *limits, some)
         return Candidates(Pairs(left, right), int(large), int(uncompared))
