@@ -61,6 +61,7 @@ MAY_FIT = {
     "number": {"3", "numpy 3", "half", "numpy half", "infinite", "great"},
     "fraction": {"half", "numpy half"},
     "size": {"3", "numpy 3", "half", "numpy half"},
+    "bytes": {"3", "numpy 3", "half", "numpy half", "great"},
     "path": {"text", "lines", "Path"},
     "paths": {"text", "lines", "Path"},
     "name": {"text", "lines", "empty text", "NUL"},
@@ -181,15 +182,20 @@ class World:
             {"sketches": self.signatures},
             "sketches:array seed:count backend:choice?",
         )
-        collide = "keys:array seed:count present:array? tasks:any backend:choice?"
-        yield "MinHash.collide", self.minhash.collide, {"keys": self.features}, collide
+        collide = "seed:count present:array? tasks:own? backend:choice?"
+        yield "MinHash.collide", self.minhash.collide, {"keys": self.features}, f"keys:array {collide}"
         yield (
             "SimHash.sketch",
             self.simhashes.sketch,
             {"elements": self.tokens},
             "elements:own seed:count statistics:own? backend:choice?",
         )
-        yield "SimHash.collide", self.simhashes.collide, {"keys": self.words}, collide
+        yield (
+            "SimHash.collide",
+            self.simhashes.collide,
+            {"keys": self.words},
+            f"keys:rows {collide}".replace("own", "any"),
+        )
         yield (
             "verify",
             nd.verify,
@@ -201,6 +207,12 @@ class World:
             nd.keep,
             {"num_documents": 3, "verified": self.verified, **recipe},
             "num_documents:count verified:own recipe:own pinned:array? backend:choice?",
+        )
+        yield (
+            "resemblance",
+            nd.resemblance,
+            {"a": "one text", "b": "another"},
+            "a:name b:name shingle_size:count shingling:choice full:flag",
         )
         yield "Ragged", Ragged, {"values": [1, 2], "offsets": [0, 2]}, "values:values offsets:rows"
         yield "Ragged.from_rows", Ragged.from_rows, {"rows": [[1]], "dtype": np.uint64}, "rows:lists dtype:dtype"
@@ -227,7 +239,7 @@ class World:
             {},
             f"radius:integer bits:count elements:choice weighting:choice frequencies:choice? {limits}",
         )
-        yield "Engine", nd.Engine, {}, "backend:choice? device:integer? memory:size? threads:integer?"
+        yield "Engine", nd.Engine, {}, "backend:choice? device:count? memory:bytes? threads:count?"
         yield (
             "Frequencies",
             nd.Frequencies,
@@ -364,6 +376,7 @@ ALSO_NAMED = {
     "text": ["filter", "recipe"],
     "other": ["recipe"],
     "dtype": ["rows[0]"],
+    "statistics": ["frequencies"],
     "size": ["shingle_size"],
     "kind": ["shingling"],
 }
