@@ -448,7 +448,7 @@ def a_recipe_that_would_steer_a_terminal(box):
     return ["info", "h.parquet"]
 
 
-@case(says="threshold: '0.8'")
+@case(says="threshold must be a number, got '0.8'")
 def a_threshold_given_as_text(box):
     return "nd.Recipe(threshold='0.8')"
 
