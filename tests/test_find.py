@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from pyarrow import fs
 
+from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.documents import open_described, open_documents
 from neardup_gpu.documents.columns import artefact_kind
 from neardup_gpu.documents.find import File, find_files, relative_names
@@ -19,7 +20,6 @@ from neardup_gpu.documents.memory import as_texts
 from neardup_gpu.documents.patterns import Pattern
 from neardup_gpu.documents.uris import is_masked, masked, masked_text
 from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
-from neardup_gpu.recipe import METADATA_KEY
 
 
 def reference(pattern: list[str], path: list[str]) -> bool:
@@ -237,7 +237,7 @@ def test_what_neardup_wrote_is_no_text():
         )
 
     assert kind(id="a", num_tokens=1, signature=[1]) == "sketches"
-    assert kind(id="a", simhash=1) == "simhashes"
+    assert kind(id="a", num_tokens=1, simhash=1) == "sketches"
     assert kind(id="a", kept=True, duplicate_of="b", group="b") == "documents"
     assert kind(id_a="a", id_b="b") == "pairs"
     assert kind(query_id="a", id="b") == "matches"

@@ -64,9 +64,6 @@ class BottomK:
     name: ClassVar[str] = "bottomk"
     tells_pairs: ClassVar[bool] = False
     usual_threshold: ClassVar[float | None] = 0.8
-    elements: ClassVar[str] = "shingles"
-    sorts_elements: ClassVar[bool] = True
-    needs_statistics: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         plain = {
@@ -81,6 +78,18 @@ class BottomK:
                 raise ParameterError("leading and recall: the one decides the other; leave one of them out")
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def elements(self) -> str:
+        return "shingles"
+
+    @property
+    def sorts_elements(self) -> bool:
+        return True
+
+    @property
+    def needs_statistics(self) -> bool:
+        return False
 
     @property
     def key_columns(self) -> int:

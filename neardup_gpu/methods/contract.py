@@ -103,8 +103,15 @@ class Method(Protocol):
     tells_pairs: ClassVar[bool]
     """Whether `pair_columns` tells anything."""
 
-    bucket_limit: int
-    bucket_probe: int
+    @property
+    def bucket_limit(self) -> int:
+        """Most documents of a bucket that are all compared with one another."""
+        ...
+
+    @property
+    def bucket_probe(self) -> int:
+        """Documents that those of a larger bucket are compared with."""
+        ...
 
     @property
     def elements(self) -> str:

@@ -83,9 +83,13 @@ class Frequencies:
         held, counts = map(to_host, occurrences(counted(tokens, backend)[0], backend))
         return cls(held, counts, int((tokens.sizes > 0).sum()), checks.seed(seed))
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """32 hexadecimal digits that stand for all of it in a recipe."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         found = hashlib.blake2b(f"{self.num_documents} {self.seed} ".encode(), digest_size=16)
         for array, dtype in ((self.tokens, "<u8"), (self.counts, "<i8")):
             found.update(np.ascontiguousarray(array, dtype).tobytes())

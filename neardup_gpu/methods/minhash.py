@@ -101,9 +101,6 @@ class MinHash:
     name: ClassVar[str] = "minhash"
     tells_pairs: ClassVar[bool] = False
     usual_threshold: ClassVar[float | None] = 0.8
-    elements: ClassVar[str] = "shingles"
-    sorts_elements: ClassVar[bool] = False
-    needs_statistics: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         plain: dict[str, Any] = {
@@ -149,6 +146,18 @@ class MinHash:
             if value != getattr(found, name):
                 raise ParameterError(f"filter {found} and {name} {checks.shown(value)} disagree; leave one of them out")
         return found
+
+    @property
+    def elements(self) -> str:
+        return "shingles"
+
+    @property
+    def sorts_elements(self) -> bool:
+        return False
+
+    @property
+    def needs_statistics(self) -> bool:
+        return False
 
     @property
     def key_columns(self) -> int:
@@ -325,7 +334,10 @@ class MinHash:
         present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
         limits = self.bucket_limit, self.bucket_probe
         modulus = polynomial(checks.seed(seed), "pair keys")
-        some = None if tasks is None or len(tasks) == self.filter.tables else tasks
+        some = checks.optional(checks.instance, "tasks", tasks, range, "a part of MinHash.tasks()")
+        if some is not None and (some.step != 1 or not 0 <= some.start <= some.stop <= self.filter.tables):
+            raise ParameterError(f"tasks {some} is no part of {self.tasks()}")
+        some = None if some is None or len(some) == self.filter.tables else some
         run = kernel(pairtables, backend)
         left, right, large, uncompared = run(keys, present, self.filter.r, modulus, *limits, some)
         return Candidates(Pairs(left, right), int(large), int(uncompared))

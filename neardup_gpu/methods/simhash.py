@@ -252,6 +252,7 @@ class SimHash:
         from ..engine.choice import resolve, to_host
         from ..hamming.near_pairs import pairs
 
+        checks.seed(seed)
         if hasattr(keys, "shape"):
             check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
         shape = (None, 2) if self.bits == 128 else (None,)
