@@ -17,7 +17,7 @@ from ..data import arrow
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Runtime
 from ..engine.memory import parse_size
-from ..engine.settings import Engine
+from ..engine.settings import Engine, as_engine
 from ..errors import InputError, ParameterError
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
@@ -42,16 +42,13 @@ def _job(
     output: str | Path | None,
     overwrite: bool,
     reads: Iterable[Path],
-    backend: str | None,
-    device: int | None,
-    gpu_memory: int | str | None,
-    threads: int | None,
+    engine: str | Engine,
     is_ours: Callable[[Path], bool] = is_table,
 ) -> Iterator[tuple[Path | None, Runtime]]:
     """What every job needs: a new file that is none of its inputs, and where it runs."""
     with (
         contextlib.nullcontext() if output is None else new_file(output, overwrite, reads, is_ours) as file,
-        Engine(backend=backend, device=device, memory=gpu_memory, threads=threads).start() as job,
+        as_engine(engine).start() as job,
     ):
         yield file, job
 
@@ -67,16 +64,13 @@ def build(
     radius: int | None = None,
     num_tables: int | None = None,
     leading_bits: int | None = None,
-    memory: int | str | None = None,
+    table_memory: int | str | None = None,
     num_queries: int | None = None,
     compress: bool = False,
     column: str = "simhash",
     id_column: str | None = None,
     overwrite: bool = False,
-    backend: str | None = None,
-    device: int | None = None,
-    gpu_memory: int | str | None = None,
-    threads: int | None = None,
+    engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Build an index of fingerprints in files, and save it.
@@ -89,12 +83,12 @@ def build(
         Where the index goes.
     radius : int, optional
         The largest distance that queries may ask for; the recipe's, else 3.
-    num_tables, leading_bits, memory : int, optional
+    num_tables, leading_bits, table_memory : int, optional
         At most one of the three. Take the design of most leading bits in at most `num_tables` tables; or the fewest
-        tables of at least `leading_bits` each; or the cheapest design in `memory` bytes, or a size such as "2GB".
+        tables of at least `leading_bits` each; or the cheapest design in `table_memory` bytes, or a size such as "2GB".
     num_queries, compress
         As in `HammingIndex`.
-    overwrite, backend, device, gpu_memory, threads, progress
+    overwrite, engine, progress
         As in `dedup`.
 
     Returns
@@ -106,13 +100,13 @@ def build(
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
     """
-    _check_design_options(num_tables, leading_bits, memory, num_queries)
-    budget = math.inf if memory is None else parse_size(memory, "memory")
+    _check_design_options(num_tables, leading_bits, table_memory, num_queries)
+    budget = math.inf if table_memory is None else parse_size(table_memory, "table_memory")
     clock = Clock(progress)
     source = open_fingerprints(fingerprints, column=column, id_column=id_column)
     settings = MatchSettings.of(source.recipe, source.bits, radius)
     design = _asked_design(source.bits, settings.radius, num_tables, leading_bits)
-    with _job(output, overwrite, source.files, backend, device, gpu_memory, threads, INDEX.matches) as (file, job):
+    with _job(output, overwrite, source.files, engine, INDEX.matches) as (file, job):
         assert file is not None
         with clock.stage("read"):
             rows = source.read()
@@ -140,11 +134,11 @@ def build(
 
 
 def _check_design_options(
-    num_tables: int | None, leading_bits: int | None, memory: int | str | None, num_queries: int | None
+    num_tables: int | None, leading_bits: int | None, table_memory: int | str | None, num_queries: int | None
 ) -> None:
     """Refuse options of which each chooses the design, or that have no effect beside others."""
-    if sum(option is not None for option in (num_tables, leading_bits, memory)) > 1:
-        raise ParameterError("num_tables, leading_bits and memory each choose the design; give one of them")
+    if sum(option is not None for option in (num_tables, leading_bits, table_memory)) > 1:
+        raise ParameterError("num_tables, leading_bits and table_memory each choose the design; give one of them")
     if num_queries is not None and (num_tables is not None or leading_bits is not None):
         raise ParameterError(
             "num_queries chooses among designs; leave it out where num_tables or leading_bits names the design"
@@ -194,10 +188,7 @@ def query(
     column: str = "simhash",
     id_column: str | None = None,
     overwrite: bool = False,
-    backend: str | None = None,
-    device: int | None = None,
-    gpu_memory: int | str | None = None,
-    threads: int | None = None,
+    engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
     show: Callable[[pa.Table], None] | None = None,
 ) -> dict[str, Any]:
@@ -219,7 +210,7 @@ def query(
         At most this many matches for each query.
     show : callable, optional
         Called with each part of the matches, as it is found.
-    overwrite, backend, device, gpu_memory, threads, progress
+    overwrite, engine, progress
         As in `dedup`.
 
     Returns
@@ -235,7 +226,7 @@ def query(
     clock = Clock(progress)
     source = open_fingerprints(fingerprints, column=column, id_column=id_column) if fingerprints else None
     reads = [Path(index), *(source.files if source else [])]
-    with _job(output, overwrite, reads, backend, device, gpu_memory, threads) as (file, job):
+    with _job(output, overwrite, reads, engine) as (file, job):
         opened = HammingIndex.load(index, backend=job.backend)
         advice = "that is the index's radius, for more build another index"
         radius = opened.radius if radius is None else checks.integer("radius", radius, 0, opened.radius, hint=advice)
@@ -325,10 +316,7 @@ def join(
     column: str = "simhash",
     id_column: str | None = None,
     overwrite: bool = False,
-    backend: str | None = None,
-    device: int | None = None,
-    gpu_memory: int | str | None = None,
-    threads: int | None = None,
+    engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Find which fingerprints of a large set are near some of a smaller one (section 3.3).
@@ -344,7 +332,7 @@ def join(
         Parquet of id_a (existing), id_b (query) and distance.
     radius, bucket_limit, bucket_probe : int, optional
         As in `scan`; the recipe's, unless given, else 3, 512 and 32.
-    overwrite, backend, device, gpu_memory, threads, progress
+    overwrite, engine, progress
         As in `dedup`.
 
     Returns
@@ -366,7 +354,7 @@ def join(
     check_recipes(source.recipe, source.name, asked.recipe, asked.name)
     settings = MatchSettings.of(asked.recipe, asked.bits, radius, bucket_limit, bucket_probe)
     recipe = settings.described(asked.recipe, asked.bits)
-    with _job(output, overwrite, [*source.files, *asked.files], backend, device, gpu_memory, threads) as (file, job):
+    with _job(output, overwrite, [*source.files, *asked.files], engine) as (file, job):
         with clock.stage("read"):
             rows = asked.read()
         schema = _pairs_schema(source.id_type, rows.ids.type, recipe)
@@ -438,10 +426,7 @@ def pairs(
     column: str = "simhash",
     id_column: str | None = None,
     overwrite: bool = False,
-    backend: str | None = None,
-    device: int | None = None,
-    gpu_memory: int | str | None = None,
-    threads: int | None = None,
+    engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Find all pairs of a set within a radius.
@@ -455,7 +440,7 @@ def pairs(
         from each repeat to the first row with its fingerprint.
     radius, bucket_limit, bucket_probe : int, optional
         As in `hamming.pairs`; the recipe's, unless given, else 3, 512 and 32.
-    overwrite, backend, device, gpu_memory, threads, progress
+    overwrite, engine, progress
         As in `dedup`.
 
     Returns
@@ -471,7 +456,7 @@ def pairs(
     source = open_fingerprints(fingerprints, column=column, id_column=id_column)
     settings = MatchSettings.of(source.recipe, source.bits, radius, bucket_limit, bucket_probe)
     recipe = settings.described(source.recipe, source.bits)
-    with _job(output, overwrite, source.files, backend, device, gpu_memory, threads) as (file, job):
+    with _job(output, overwrite, source.files, engine) as (file, job):
         with clock.stage("read"):
             rows = source.read()
         with clock.stage("match"):
