@@ -22,7 +22,7 @@ PYTHON = [
 
 
 def test_every_python_block_has_its_output() -> None:
-    assert len(PYTHON) == sum(language == "python" for language, _ in BLOCKS) == 3
+    assert len(PYTHON) == sum(language == "python" for language, _ in BLOCKS) == 4
 
 
 @pytest.mark.parametrize(("code", "output"), PYTHON, ids=["dedup", "simhash", "result", "stages"])
