@@ -433,7 +433,7 @@ def test_uri(tmp_path):
 def test_any_file_system(tmp_path):
     from pyarrow import fs
 
-    from neardup_gpu.documents.find import File
+    from neardup_gpu.documents.files import File
     from neardup_gpu.documents.parquet import Parquet
 
     write(tmp_path / "x.parquet", table())

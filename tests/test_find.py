@@ -12,14 +12,15 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from pyarrow import fs
 
+from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.documents import open_described, open_documents
 from neardup_gpu.documents.columns import artefact_kind
-from neardup_gpu.documents.find import File, find_files, relative_names
+from neardup_gpu.documents.files import File, relative_names
+from neardup_gpu.documents.find import find_files
 from neardup_gpu.documents.memory import as_texts
 from neardup_gpu.documents.patterns import Pattern
 from neardup_gpu.documents.uris import is_masked, masked, masked_text
 from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
-from neardup_gpu.recipe import METADATA_KEY
 
 
 def reference(pattern: list[str], path: list[str]) -> bool:

@@ -117,3 +117,12 @@ def check_ids(ids: pa.Array, column: str, name: str, row: int) -> None:
 def listed(names: list[str]) -> str:
     shown = ", ".join(names[:20]) or "no columns"
     return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown
+
+
+def mixed_integers(name: str, column: str, other: str) -> InputError:
+    """The error for a column that no integer type can hold."""
+    where = "" if other == name else f" (some of them in {other})"
+    return InputError(
+        f"{name}: column {column!r} holds negative integers and integers from 2**63 on{where}, which no integer type "
+        "holds together; write them as strings."
+    )
