@@ -15,7 +15,7 @@ from neardup_gpu import Engine, Ragged, Recipe, open_documents, shingle, tokeniz
 from neardup_gpu.decisions import identical
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.contract import Runtime
-from neardup_gpu.sketching import Sketcher, Sketches, joined_hashes, joined_keys, joined_num_tokens
+from neardup_gpu.sketching import Sketched, Sketcher
 from neardup_gpu.stages import Verified
 from neardup_gpu.verification import verify_spooled
 
@@ -55,25 +55,24 @@ def _verification(bench: Bench, name: str, path: Path) -> list[dict]:
     return figures
 
 
-def _candidates(sketches: Sketches, recipe: Recipe, runtime: Runtime) -> tuple[np.ndarray, Any]:
+def _candidates(sketched: Sketched, recipe: Recipe, runtime: Runtime) -> tuple[np.ndarray, Any]:
     """Rows of one document of each token sequence, and candidate pairs of their places."""
-    rows = np.flatnonzero(joined_num_tokens(sketches) > 0)
-    first = identical(joined_hashes(sketches), rows, runtime)
+    rows = np.flatnonzero(sketched.num_tokens > 0)
+    first = identical(sketched.document_hashes, rows, runtime)
     own = rows[first == np.arange(len(rows))]
-    return own, recipe.method.collide(joined_keys(recipe, sketches)[own], seed=recipe.seed).pairs
+    return own, recipe.method.collide(sketched.keys[own], seed=recipe.seed).pairs
 
 
 def _by_spool(path: Path, recipe: Recipe) -> tuple[dict[str, float], Verified, dict]:
     """All shingles go to a temporary file as the text streams by; candidates are gathered from it."""
     clock = Clock(None)
     with Engine(backend="cpu").start() as runtime, runtime.spool(None) as spool:
-        with clock.stage("sketch and spool"):
-            sketches = Sketcher(recipe, runtime, clock, spool=spool).sketch(open_documents(path))
+        sketched = Sketcher(recipe, runtime, clock, spool=spool).sketch_all(open_documents(path))
         with clock.stage("collide"):
-            own, pairs = _candidates(sketches, recipe, runtime)
+            own, pairs = _candidates(sketched, recipe, runtime)
         with clock.stage("gather and verify"):
             verified = verify_spooled(spool, own, pairs, recipe.threshold, clock, runtime)
-        share = len(np.unique([pairs.left, pairs.right])) / sketches.documents
+        share = len(np.unique([pairs.left, pairs.right])) / sketched.counts.documents
         return clock.seconds, verified, {"disk": 8 * spool.num_values, "share": share}
 
 
@@ -82,10 +81,9 @@ def _by_second_pass(path: Path, recipe: Recipe) -> tuple[dict[str, float], Verif
     that memory is as bounded as with the other design."""
     clock = Clock(None)
     with Engine(backend="cpu").start() as runtime:
-        with clock.stage("sketch"):
-            sketches = Sketcher(recipe, runtime, clock).sketch(open_documents(path))
+        sketched = Sketcher(recipe, runtime, clock).sketch_all(open_documents(path))
         with clock.stage("collide"):
-            own, pairs = _candidates(sketches, recipe, runtime)
+            own, pairs = _candidates(sketched, recipe, runtime)
         with runtime.spool(None) as spool:
             wanted = np.unique(np.concatenate([pairs.left, pairs.right]))
             rows = own[wanted]
@@ -99,7 +97,11 @@ def _by_second_pass(path: Path, recipe: Recipe) -> tuple[dict[str, float], Verif
                 place = np.zeros(len(own), np.int64)
                 place[wanted] = np.arange(len(wanted))
                 verified = verify_spooled(spool, place, pairs, recipe.threshold, clock, runtime)
-            return clock.seconds, verified, {"disk": 8 * spool.num_values, "share": len(rows) / sketches.documents}
+            return (
+                clock.seconds,
+                verified,
+                {"disk": 8 * spool.num_values, "share": len(rows) / sketched.counts.documents},
+            )
 
 
 def _select(text: Ragged, rows: np.ndarray) -> Ragged:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import html as _html
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import checks
-from .diff import differences
+from .diff import differences, legend, wrapped
 from .recipe import Recipe, Shingles
+from .report import beside, count, percent, resemblance as in_digits
 from .stages import shingle, tokenize
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,3 +107,20 @@ def resemblance(a: str, b: str, *, shingle_size: int = 5, shingling: str = "set"
     union = len(mine) + len(theirs) - shared
     shares = share(union), share(len(mine)), share(len(theirs))
     return Comparison(*shares, shared, len(mine), len(theirs), words, notes)
+
+
+def render(found: Comparison, *, width: int = 80, colour: bool = False) -> Text:
+    """A comparison as rich draws it on a terminal; without colour, differences read [-removed-] and {+added+}."""
+    from rich.text import Text
+
+    united = found.num_a + found.num_b - found.shared
+    lines = [
+        beside(f"resemblance  {in_digits(found.resemblance)} ({found.shared:,} of {count(united, 'shingle')} shared)"),
+        beside(f"containment  {percent(found.containment_a)} of A in B, {percent(found.containment_b)} of B in A"),
+    ]
+    if found.words:
+        lines += [beside("words        ") + legend("only in A", "only in B", colour), Text()]
+        lines += wrapped(found.words, width, colour)
+    if found.notes:
+        lines += [Text(), *map(beside, found.notes)]
+    return Text("\n").join(lines)

@@ -11,8 +11,13 @@ import difflib
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from .printable import printable
 from .report import count
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 COMPARED = 1_000_000
 """Characters of each text that are compared, from the first difference on."""
@@ -211,3 +216,47 @@ def _once(words: list[str], run: int) -> dict[tuple[str, ...], int]:
     for place, key in enumerate(zip(*(words[i:] for i in range(run)), strict=False)):
         places[key] = -1 if key in places else place
     return {key: place for key, place in places.items() if place >= 0}
+
+
+# ------------------------------------------------------------------------------------------------------ on a terminal
+
+
+def legend(removed: str, added: str, colour: bool) -> Text:
+    """What the marks of a diff mean."""
+    from rich.text import Text
+
+    marks = [_marked(op, word, True, True, colour) for op, word in (("removed", removed), ("added", added))]
+    return Text(" ").join(Text(word, style) for word, style in marks)
+
+
+def _marked(op: str, word: str, first: bool, last: bool, colour: bool) -> tuple[str, str]:
+    """A printable word and its style; without colour, what differs is marked where it begins and ends."""
+    style, left, right = {"removed": ("red", "[-", "-]"), "added": ("green", "{+", "+}")}.get(op, ("", "", ""))
+    word = printable(word)
+    if not colour:
+        word = (left if first else "") + word + (right if last else "")
+    return word, style or ("dim" if op == "cut" else "")
+
+
+def wrapped(words: list[tuple[str, str]], width: int, colour: bool) -> Iterator[Text]:
+    """The words in lines of at most the width, where they allow it."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    line, used = Text(), 0
+    gap = False
+    for op, text in words:
+        pieces = WORD.findall(text)
+        for i, piece in enumerate(pieces):
+            word, style = _marked(op, piece.strip(), i == 0, i == len(pieces) - 1, colour)
+            gap = gap or (op == "cut" and i == 0)
+            cells = cell_len(word)
+            if used and used + gap + cells > width:
+                yield line
+                line, used, gap = Text(), 0, False
+            space = " " if gap and used else ""
+            line.append(space).append(word, style)
+            used += len(space) + cells
+            gap = piece[-1].isspace() or op == "cut"
+    if line:
+        yield line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .diff import WORD, differences
+from . import diff
 from .documents import Documents, open_described, open_documents
 from .errors import InputError
 from .printable import printable
@@ -170,7 +170,7 @@ def explained(
     united = len(a) + len(b) - shared
     if found["resemblance"] is not None and shared != round(found["resemblance"] * united):
         raise InputError(f"{_source(documents())}: has changed since {name} was made from it; run neardup dedup again")
-    words, notes = differences(kept_text, text, full=full)
+    words, notes = diff.differences(kept_text, text, full=full)
     return Explanation(
         found["id"],
         False,
@@ -275,15 +275,11 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
     else:
         lines.append(_line("resemblance", f"{resemblance(found.resemblance)} ({shingles})"))
     if found.words:
-        marks = [_marked(op, f"only in {which} one", True, True, colour) for op, which in _SIDES]
-        legend = Text(" ").join(Text(word, style) for word, style in marks)
-        lines += [_line("words", "") + legend, Text(), *_wrapped(found.words, width, colour)]
+        legend = diff.legend("only in the kept one", "only in this one", colour)
+        lines += [_line("words", "") + legend, Text(), *diff.wrapped(found.words, width, colour)]
     if found.notes:
         lines += [Text(), *map(beside, found.notes)]
     return newline.join(lines)
-
-
-_SIDES = (("removed", "the kept"), ("added", "this"))
 
 
 def _line(label: str, text: str) -> Text:
@@ -292,36 +288,3 @@ def _line(label: str, text: str) -> Text:
 
 def _readable(id: Any) -> str:
     return id.decode("utf-8", "replace") if isinstance(id, bytes) else str(id)
-
-
-def _marked(op: str, word: str, first: bool, last: bool, colour: bool) -> tuple[str, str]:
-    """A printable word and its style; without colour, what differs is marked where it begins and ends."""
-    style, left, right = {"removed": ("red", "[-", "-]"), "added": ("green", "{+", "+}")}.get(op, ("", "", ""))
-    word = printable(word)
-    if not colour:
-        word = (left if first else "") + word + (right if last else "")
-    return word, style or ("dim" if op == "cut" else "")
-
-
-def _wrapped(words: list[tuple[str, str]], width: int, colour: bool) -> Iterator[Text]:
-    """The diff in lines of at most the width, where its words allow."""
-    from rich.cells import cell_len
-    from rich.text import Text
-
-    line, used = Text(), 0
-    gap = False
-    for op, text in words:
-        pieces = WORD.findall(text)
-        for i, piece in enumerate(pieces):
-            word, style = _marked(op, piece.strip(), i == 0, i == len(pieces) - 1, colour)
-            gap = gap or (op == "cut" and i == 0)
-            cells = cell_len(word)
-            if used and used + gap + cells > width:
-                yield line
-                line, used, gap = Text(), 0, False
-            space = " " if gap and used else ""
-            line.append(space).append(word, style)
-            used += len(space) + cells
-            gap = piece[-1].isspace() or op == "cut"
-    if line:
-        yield line

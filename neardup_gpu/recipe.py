@@ -263,6 +263,6 @@ def choose_recipe(
         **own,
     }
     for name, value in given.items():
-        if value != usual[name]:
+        if not (isinstance(value, type(usual[name])) and value == usual[name]):
             raise ParameterError(f"recipe and {name}: the recipe holds that; leave one out, or give recipe.with_(...)")
     return checks.instance("recipe", recipe, Recipe)

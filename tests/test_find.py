@@ -238,7 +238,7 @@ def test_what_neardup_wrote_is_no_text():
         )
 
     assert kind(id="a", num_tokens=1, signature=[1]) == "sketches"
-    assert kind(id="a", simhash=1) == "simhashes"
+    assert kind(id="a", num_tokens=1, simhash=1) == "sketches"
     assert kind(id="a", kept=True, duplicate_of="b", group="b") == "documents"
     assert kind(id_a="a", id_b="b") == "pairs"
     assert kind(query_id="a", id="b") == "matches"

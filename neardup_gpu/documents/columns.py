@@ -94,7 +94,6 @@ def refuse_artefact(name: str, kind: str) -> None:
     """Raise InputError for what has no text, and say what to name instead."""
     instead = {
         "sketches": "the documents that they were made from, or find pairs among sketches with neardup pairs",
-        "simhashes": "the documents that they were made from, or find pairs among simhashes with neardup hamming pairs",
         "documents": "the documents themselves, or the folder of this result for the rows it kept",
         "pairs": "the documents themselves",
     }.get(kind, "documents")

@@ -41,10 +41,14 @@ class Engine:
     Engine(backend='cpu', device=None, memory=None, threads=4)
     """
 
-    backend: str | None = setting(None, "Where to run: reference, cpu or gpu.", metavar="NAME")
-    device: int | None = setting(None, "Number of the GPU, counted from 0.", metavar="N")
-    memory: int | str | None = setting(None, "GPU memory to use, such as 20GB.", metavar="SIZE", flag="--gpu-memory")
-    threads: int | None = setting(None, "Processors to use.", metavar="N")
+    backend: str | None = setting(
+        None, "Where to run: reference, cpu or gpu.", metavar="NAME", shown="gpu if there is one"
+    )
+    device: int | None = setting(None, "Number of the GPU, counted from 0.", metavar="N", shown="the current one")
+    memory: int | str | None = setting(
+        None, "GPU memory to use, such as 20GB.", metavar="SIZE", flag="--gpu-memory", shown="80% of what is free"
+    )
+    threads: int | None = setting(None, "Processors to use.", metavar="N", shown="all")
 
     def __post_init__(self) -> None:
         checks.optional(checks.one_of, "backend", self.backend, BACKENDS)

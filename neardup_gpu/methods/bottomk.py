@@ -57,9 +57,9 @@ class BottomK:
 
     s: int = setting(200, "Elements of a bottom-k sketch.", metavar="S", flag="--sketch-size")
     leading: int | None = setting(None, "Smallest elements of which candidates share one.", metavar="B")
-    recall: float | None = setting(None, "Share of the pairs at the threshold to find; 0.99 is usual.", metavar="X")
-    bucket_limit: int = setting(64, "Most documents of a bucket that are all compared.", metavar="N")
-    bucket_probe: int = setting(16, "Documents that those of a larger bucket are compared with.", metavar="N")
+    recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
+    bucket_limit: int = setting(64, "Buckets of up to N documents are compared all with all.", metavar="N")
+    bucket_probe: int = setting(16, "In larger buckets each document is compared with the first N.", metavar="N")
 
     name: ClassVar[str] = "bottomk"
     tells_pairs: ClassVar[bool] = False

@@ -83,15 +83,20 @@ class MinHash:
     0.895
     """
 
-    filter: Any = setting(None, "Filter: a name (altavista, bands, bing) or k,s,r.", metavar="K,S,R")
+    filter: Any = setting(
+        None,
+        "R of K supershingles of S samples agree; or altavista, bands or bing.",
+        metavar="K,S,R",
+        shown="by recall",
+    )
     k: int | None = setting(None, "Supershingles of a document.", flag="")
     s: int | None = setting(None, "Samples of a supershingle.", flag="")
     r: int | None = setting(None, "Supershingles that have to agree.", flag="")
-    recall: float | None = setting(None, "Share of the pairs at the threshold to find; 0.99 is usual.", metavar="X")
+    recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
     bits: int = setting(32, "Bits of a min-hash sample: 32 or 64.", metavar="L")
     supershingle_bits: int = setting(64, "Bits of a supershingle: 64 or 16.", metavar="L")
-    bucket_limit: int = setting(64, "Most documents of a bucket that are all compared.", metavar="N")
-    bucket_probe: int = setting(16, "Documents that those of a larger bucket are compared with.", metavar="N")
+    bucket_limit: int = setting(64, "Buckets of up to N documents are compared all with all.", metavar="N")
+    bucket_probe: int = setting(16, "In larger buckets each document is compared with the first N.", metavar="N")
 
     name: ClassVar[str] = "minhash"
     tells_pairs: ClassVar[bool] = False

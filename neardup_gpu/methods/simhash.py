@@ -51,11 +51,11 @@ class SimHash:
 
     radius: int = setting(3, "Bits in which simhashes of near documents may differ.", metavar="K")
     bits: int = setting(64, "Bits of a simhash: 64 or 128.", metavar="L")
-    elements: str = setting("tokens", "What is weighed: tokens or shingles.", metavar="WHAT")
-    weighting: str = setting("log", "How: tf, log or tfidf.", metavar="HOW")
+    elements: str = setting("tokens", "What a simhash summarises: tokens or shingles.", metavar="WHAT")
+    weighting: str = setting("log", "What each of them weighs: tf, log or tfidf.", metavar="HOW")
     frequencies: str | None = setting(None, "Digest of the document frequencies.", flag="")
-    bucket_limit: int = setting(512, "Most simhashes of a bucket that are all compared.", metavar="N")
-    bucket_probe: int = setting(32, "Simhashes that those of a larger bucket are compared with.", metavar="N")
+    bucket_limit: int = setting(512, "Buckets of up to N documents are compared all with all.", metavar="N")
+    bucket_probe: int = setting(32, "In larger buckets each document is compared with the first N.", metavar="N")
 
     name: ClassVar[str] = "simhash"
     tells_pairs: ClassVar[bool] = True

@@ -45,8 +45,11 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         ("dedup x --device none", "--device: 'none' is not a whole number. See neardup dedup --help."),
         ("curve --json=3", "--json=3: leave out the value, or say true or false. See neardup curve --help."),
         ("sketch x --radius=3", "--radius is for --method simhash; leave it out"),
-        ("dedup x --dry-run --method simhash --recall 0.9", "--recall is for --method minhash; leave it out"),
-        ("dedup x --dry-run --method x", "--method 'x' is not one of minhash, simhash"),
+        (
+            "dedup x --dry-run --method simhash --recall 0.9",
+            "--recall is for --method minhash or bottomk; leave it out",
+        ),
+        ("dedup x --dry-run --method x", "--method 'x' is not one of minhash, bottomk, simhash"),
         ("dedup x --dry-run --bucket-limit 1", "--bucket-limit must be between 2 and 2147483647, got 1"),
         ("dedup x --dry-run --gpu-memory x", "--gpu-memory 'x' is not a size; write 20GB, 20GiB or a number of bytes"),
     ],

@@ -3,8 +3,9 @@
 from .judge import case
 
 MADE_UP = """
-from neardup_gpu.pipeline import Verified
-recipe, near = nd.Recipe.choose(), nd.SimhashRecipe()
+from neardup_gpu import Verified
+recipe, near = nd.Recipe(), nd.Recipe(method=nd.SimHash())
+minima, bits = recipe.method, near.method
 tokens = shingles = nd.Ragged(np.array([1, 2, 3, 1, 2, 9], np.uint64), np.array([0, 3, 5, 6]))
 signatures, features = np.zeros((3, 140), np.uint32), np.arange(60, dtype=np.uint64).reshape(3, 20)
 pairs = nd.Pairs(np.array([0]), np.array([1]))
@@ -12,13 +13,14 @@ verified = Verified(pairs, np.ones(1))
 """
 
 COMPUTED = """
-recipe, near = nd.Recipe.choose(), nd.SimhashRecipe()
+recipe, near = nd.Recipe(), nd.Recipe(method=nd.SimHash())
+minima = recipe.method
 words = "amend the title of the united states code to improve the care of veterans".split()
 texts = [" ".join(words), " ".join(words + ["now"]), " ".join(words[::-1])]
 tokens = nd.tokenize(texts, recipe)
 shingles = nd.shingle(tokens, recipe)
-signatures = nd.minhash(shingles, recipe)
-features = nd.supershingles(signatures, recipe)
+signatures = minima.sketch(shingles)
+features = minima.keys(signatures)
 verified = nd.verify(shingles, nd.Pairs(np.array([0]), np.array([1])), 0.5)
 """
 
@@ -48,31 +50,35 @@ def allows(statements, **options):
 # --------------------------------------------------------------------------------------------- the recipe of a stage
 
 
-@refuses("nd.minhash(shingles, near)", "recipe: a SimhashRecipe; give a Recipe")
-def minima_by_a_recipe_of_simhashes(): ...
+@refuses("nd.MinHash().sketch(shingles)", "filter: none is chosen yet", "give k and s")
+def minima_by_a_method_without_a_filter(): ...
 
 
-@refuses("nd.simhash(tokens, recipe)", "recipe: a Recipe; give a SimhashRecipe")
-def simhashes_by_a_recipe_of_minima(): ...
+@refuses("nd.Recipe(method=nd.SimHash)", "method")
+def a_class_as_a_method(): ...
 
 
-@refuses("nd.supershingles(signatures[:, :35].copy(), recipe)", "signatures: uint32 of shape (3, 35)", "(rows, 140)")
+@refuses("nd.Recipe(method='minhash', shingles=5)", "shingles: 5; give a Shingles")
+def a_number_as_shingles(): ...
+
+
+@refuses("minima.keys(signatures[:, :35].copy())", "sketches: uint32 of shape (3, 35)", "(rows, 140)")
 def signatures_of_fewer_samples_than_the_recipe(): ...
 
 
-@refuses("nd.supershingles(signatures.astype(np.uint64), recipe)", "signatures: uint64", "uint32")
+@refuses("minima.keys(signatures.astype(np.uint64))", "sketches: uint64", "uint32")
 def signatures_of_more_bits_than_the_recipe(): ...
 
 
-@refuses("nd.collide(features[:, :5].copy(), recipe)", "features: uint64 of shape (3, 5)", "(rows, 20)")
+@refuses("minima.collide(features[:, :5].copy())", "keys: uint64 of shape (3, 5)", "(rows, 20)")
 def features_of_fewer_groups_than_the_recipe(): ...
 
 
-@refuses("nd.collide(nd.simhash(tokens, near.with_(bits=128)), near)", "features: uint64 of shape (3, 2)", "(rows,)")
+@refuses("bits.collide(bits.with_(bits=128).sketch(tokens))", "keys: uint64 of shape (3, 2)", "(rows,)")
 def simhashes_of_more_bits_than_the_recipe(): ...
 
 
-@refuses("nd.shingle(tokens, recipe.describe())", "recipe: a dict", "Recipe.choose()")
+@refuses("nd.shingle(tokens, recipe.describe())", "recipe: a dict; give a Recipe")
 def a_recipe_as_a_report_shows_it(): ...
 
 
@@ -111,11 +117,11 @@ def fewer_pinned_than_documents(): ...
 def pinned_documents_by_their_numbers(): ...
 
 
-@refuses("nd.collide(features, recipe, present=np.ones(2, bool))", "present: bool of shape (2,)", "(3,)")
+@refuses("minima.collide(features, present=np.ones(2, bool))", "present: bool of shape (2,)", "(3,)")
 def fewer_present_than_documents(): ...
 
 
-@refuses("nd.collide(np.arange(3, dtype=np.uint64), near, present=np.ones(9, bool))", "present: bool of shape (9,)")
+@refuses("bits.collide(np.arange(3, dtype=np.uint64), present=np.ones(9, bool))", "present: bool of shape (9,)")
 def more_present_than_simhashes(): ...
 
 
@@ -154,7 +160,7 @@ def pairs_that_were_not_verified(): ...
 def an_integer_too_long_to_be_printed(): ...
 
 
-@refuses("nd.dedup('d.jsonl', gpu_memory='9' * 400)", "gpu memory", "is not a size", documents=True)
+@refuses("nd.dedup('d.jsonl', engine=nd.Engine(memory='9' * 400))", "memory", "is not a size", documents=True)
 def more_memory_than_a_float_can_hold(): ...
 
 
@@ -162,7 +168,9 @@ def more_memory_than_a_float_can_hold(): ...
 def batches_without_text(): ...
 
 
-@refuses("nd.dedup('d.jsonl', threads=1.0)", "threads must be a whole number, got 1.0", documents=True)
+@refuses(
+    "nd.dedup('d.jsonl', engine=nd.Engine(threads=1.0))", "threads must be a whole number, got 1.0", documents=True
+)
 def a_thread_and_a_bit(): ...
 
 
@@ -197,7 +205,7 @@ def a_pair_twice(): ...
 def a_pair_without_its_other_half(): ...
 
 
-@refuses("nd.supershingles(np.ma.masked_equal(signatures, 0), recipe)", "signatures: a masked array")
+@refuses("minima.keys(np.ma.masked_equal(signatures, 0))", "sketches: a masked array")
 def signatures_of_which_some_are_masked(): ...
 
 
@@ -270,7 +278,11 @@ def an_output_in_bytes(): ...
 def an_array_as_a_threshold_beside_a_recipe(): ...
 
 
-@refuses("nd.dedup('d.jsonl', backend=[])", "backend a list is not one of reference, cpu, gpu", documents=True)
+@refuses(
+    "nd.dedup('d.jsonl', engine=nd.Engine(backend=[]))",
+    "backend a list is not one of reference, cpu, gpu",
+    documents=True,
+)
 def nothing_in_a_list_as_a_backend(): ...
 
 
@@ -280,7 +292,7 @@ def nothing_in_a_list_as_a_backend(): ...
 def a_progress_that_cannot_be_called(): ...
 
 
-@refuses("nd.find_pairs([])", "sketches: none given")
+@refuses("nd.pairs([])", "sketches: none given")
 def pairs_of_nothing(): ...
 
 
@@ -321,16 +333,16 @@ def pairs_of_lists(): ...
 @allows(
     "odd = nd.Ragged(tokens.values.astype('>u8'), tokens.offsets.astype('>i8'))\n"
     "assert nd.shingle(odd, recipe).values.tolist() == shingles.values.tolist()\n"
-    "found = nd.supershingles(signatures.astype('>u4'), recipe)\nassert (found == features).all()"
+    "found = minima.keys(signatures.astype('>u4'))\nassert (found == features).all()"
 )
 def arrays_of_the_other_byte_order(): ...
 
 
 @allows(
     "spread = np.repeat(signatures, 2, axis=1)[:, ::2]\nturned = np.asfortranarray(signatures)\n"
-    "for odd in (spread, turned):\n    assert (nd.supershingles(odd, recipe) == features).all()\n"
+    "for odd in (spread, turned):\n    assert (minima.keys(odd) == features).all()\n"
     "wide = nd.Ragged(np.repeat(shingles.values, 2)[::2], shingles.offsets)\n"
-    "assert (nd.minhash(wide, recipe) == signatures).all()"
+    "assert (minima.sketch(wide) == signatures).all()"
 )
 def arrays_that_are_not_contiguous(): ...
 
@@ -338,15 +350,15 @@ def arrays_that_are_not_contiguous(): ...
 @allows(
     "for array in (tokens.values, tokens.offsets, signatures, features):\n    array.flags.writeable = False\n"
     "assert nd.shingle(tokens, recipe).values.tolist() == shingles.values.tolist()\n"
-    "assert (nd.supershingles(signatures, recipe) == features).all()\n"
-    "assert len(nd.collide(features, recipe).pairs) == 1"
+    "assert (minima.keys(signatures) == features).all()\n"
+    "assert len(minima.collide(features).pairs) == 1"
 )
 def arrays_that_cannot_be_written_to(): ...
 
 
 @allows(
-    "none = nd.tokenize([], recipe)\nsets = nd.shingle(none, recipe)\nrows = nd.minhash(sets, recipe)\n"
-    "groups = nd.supershingles(rows, recipe)\nfound = nd.collide(groups, recipe)\n"
+    "none = nd.tokenize([], recipe)\nsets = nd.shingle(none, recipe)\nrows = minima.sketch(sets)\n"
+    "groups = minima.keys(rows)\nfound = minima.collide(groups)\n"
     "kept = nd.keep(0, nd.verify(sets, found.pairs, 0.8), recipe)\n"
     "assert rows.shape == (0, 140) and groups.shape == (0, 20) and len(kept) == 0"
 )

@@ -114,8 +114,8 @@ def one_of_two_files_that_appears_during_the_run(box):
     box.documents("d.jsonl")
     act = "late(lambda: Path('s.frequencies.parquet').write_text('mine'))"
     return (
-        f"{LATE}nd.sketch('d.jsonl', 's.parquet', id_column='id', recipe=nd.SimhashRecipe(weighting='tfidf'), "
-        f"progress={act})"
+        f"{LATE}weighed = nd.SimHash(weighting='tfidf')\n"
+        f"nd.sketch('d.jsonl', 's.parquet', id_column='id', method=weighed, progress={act})"
     )
 
 
@@ -375,7 +375,7 @@ def a_run_that_was_killed_between_two_files(box):
         box,
         f"{KILL}from neardup_gpu.store import outputs\nplace, outputs._place = outputs._place, "
         "lambda *a: (place(*a), kill())\nnd.sketch('d.jsonl', 's.parquet', id_column='id', "
-        "recipe=nd.SimhashRecipe(weighting='tfidf'))",
+        "recipe=nd.Recipe(method=nd.SimHash(weighting='tfidf')))",
     )
     assert (box / "s.frequencies.parquet").exists() and not (box / "s.parquet").exists()
     return [word for word in [*TFIDF, "s.parquet"] if word != "-q"]
@@ -410,7 +410,7 @@ def a_working_folder_that_is_not_utf8(box):
     box.sketches("s.parquet")
     sketches = box / "s.parquet"
     os.mkdir(os.fsencode(box.path) + b"/in-\xff")
-    return f"import os\nos.chdir(b'in-\\xff')\nnd.find_pairs({str(sketches)!r}, 'p.parquet')"
+    return f"import os\nos.chdir(b'in-\\xff')\nnd.pairs({str(sketches)!r}, 'p.parquet')"
 
 
 @case(says="File name too long")

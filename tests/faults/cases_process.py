@@ -296,7 +296,7 @@ def sketches_of_more_than_memory(box):
     return (
         "from unittest import mock\n"
         "with mock.patch('pyarrow.parquet.ParquetFile', side_effect=pa.ArrowMemoryError('malloc of size 8 failed')):\n"
-        "    nd.find_pairs('s.parquet')"
+        "    nd.pairs('s.parquet')"
     )
 
 

@@ -322,7 +322,7 @@ def samples_that_are_floats(box):
 def samples_in_lists_of_any_length(box):
     box.sketches("s.parquet")
     rewrite(box, "s.parquet", with_column("signature", lambda t: t["signature"].cast(pa.list_(pa.uint32()))))
-    return "nd.find_pairs('s.parquet')"
+    return "nd.pairs('s.parquet')"
 
 
 @case(says="its recipe makes")
@@ -335,7 +335,7 @@ def a_filter_that_was_edited(box):
 @case(says="has nulls, where its recipe makes none")
 def a_fingerprint_that_is_null(box):
     box.sketches("s.parquet")
-    rewrite(box, "s.parquet", with_column("fingerprint", lambda t: pa.nulls(len(t), t["fingerprint"].type)))
+    rewrite(box, "s.parquet", with_column("document_hash", lambda t: pa.nulls(len(t), t["document_hash"].type)))
     return ["pairs", "s.parquet", "-o", "p.parquet"]
 
 
@@ -431,7 +431,7 @@ def a_recipe_with_an_entry_that_nobody_knows(box):
 def a_recipe_without_its_seed(box):
     box.sketches("s.parquet")
     rewrite(box, "s.parquet", seed=...)
-    return "nd.find_pairs('s.parquet')"
+    return "nd.pairs('s.parquet')"
 
 
 @case(says="its recipe cannot be read")
@@ -455,7 +455,7 @@ def a_threshold_given_as_text(box):
 
 @case(says="seed: ")
 def a_seed_that_is_an_array_of_many_lines(box):
-    return "nd.SimhashRecipe(seed=np.zeros((300, 300)))"
+    return "nd.Recipe(seed=np.zeros((300, 300)))"
 
 
 # --------------------------------------------------------------------------------------------------- result folders
@@ -572,7 +572,7 @@ def two_sketches_of_the_same_ids(box):
 
 @case(says="4,294,967,296 rows")
 def more_documents_than_32_bits_number(box):
-    return "nd.collide(np.broadcast_to(np.uint64(0), (2**32, 6)), nd.Recipe.choose())"
+    return "nd.MinHash(k=6, s=14, r=2).collide(np.broadcast_to(np.uint64(0), (2**32, 6)))"
 
 
 @case(says="4,294,967,296 rows")

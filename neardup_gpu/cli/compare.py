@@ -1,0 +1,72 @@
+"""The command `neardup compare`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from ..errors import InputError
+from ..settings import setting
+from .console import notes, say, say_json, stdout
+from .errors import flags_of, in_flags
+from .options import DOCUMENTS, OUTPUT, Json, argument, flags, given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """How texts are read and cut."""
+
+    html: bool = setting(False, "The texts are HTML: compare what a reader sees of them.")
+    shingle_size: int = setting(5, "Words in a shingle.", metavar="W")
+    shingling: str = setting("set", "How shingles are counted: set, bag or circular.", metavar="KIND")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told(Json):
+    """How much is said."""
+
+    full: bool = setting(False, "Show all words, also those that agree.")
+
+
+ComparedFlags: Any = flags(DOCUMENTS, Compared)
+ToldFlags: Any = flags(OUTPUT, Told)
+
+
+def compare(
+    a: Annotated[str, argument("A", "A file of text or HTML.")],
+    b: Annotated[str, argument("B", "Another one.")],
+    /,
+    *,
+    compared: ComparedFlags = None,
+    told: ToldFlags = None,
+) -> None:
+    """Compare two texts: their resemblance, how much of each the other contains, and the words in which they differ."""
+    from .. import comparison
+
+    shown, settings = Told(**given(told)), given(compared)
+    html = settings.pop("html", False)
+    with notes():
+        texts = [_text_of(path, html) for path in (a, b)]
+        found = comparison.resemblance(*texts, **settings, full=shown.full)
+    found.notes[:] = [in_flags(line, flags_of(compare)) for line in found.notes]
+    if shown.json:
+        say_json(found.to_dict())
+    else:
+        place = stdout()
+        say(comparison.render(found, width=place.width, colour=place.colour))
+
+
+def _text_of(path: str, html: bool) -> str:
+    """The text of a file.
+
+    Raises
+    ------
+    InputError
+        If it is no single text.
+    """
+    from ..documents import open_documents
+
+    documents = open_documents(path, html=html)
+    if documents.format != "text" or documents.num_rows != 1:
+        raise InputError(f"{path}: not a file of text or HTML; documents of a result are compared by neardup explain")
+    return "".join(bytes(batch.text.values).decode("utf-8", "replace") for batch in documents.batches())
