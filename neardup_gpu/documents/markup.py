@@ -173,7 +173,7 @@ def _is_tame(page, names, kinds):
 
 @jit()
 def _next_tag(page, i, is_doubtful, is_foreign):
-    """(where the name of the next tag begins, whether it is an end tag); (the page's length, False) if there is none."""
+    """(where the next tag's name begins, whether it is an end tag); (the page's length, False) if there is none."""
     while i + 1 < len(page):
         if page[i] != ord("<"):
             i += 1
