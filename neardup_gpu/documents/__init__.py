@@ -1,7 +1,6 @@
 """Documents in and out, a format a file.
 
-A reader has name, schema, num_files, rewindable, read(schema, max_bytes) and write(folder, part, rows). A new format is
-a file here, its extensions in `find.EXTENSIONS` and its reader in `source.READERS`.
+A new format is a file here with a reader, whose form is `contract.Reader`, and a line in `formats.FORMATS`.
 
 The names below are loaded when they are first used, so that the settings in `reading_options` are instant to import.
 """

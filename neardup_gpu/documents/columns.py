@@ -94,7 +94,6 @@ def refuse_artefact(name: str, kind: str) -> None:
     """Raise InputError for what has no text, and say what to name instead."""
     instead = {
         "sketches": "the documents that they were made from, or find pairs among sketches with neardup pairs",
-        "simhashes": "the documents that they were made from, or find pairs among simhashes with neardup hamming pairs",
         "documents": "the documents themselves, or the folder of this result for the rows it kept",
         "pairs": "the documents themselves",
     }.get(kind, "documents")
@@ -117,3 +116,12 @@ def check_ids(ids: pa.Array, column: str, name: str, row: int) -> None:
 def listed(names: list[str]) -> str:
     shown = ", ".join(names[:20]) or "no columns"
     return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown
+
+
+def mixed_integers(name: str, column: str, other: str) -> InputError:
+    """The error for a column that no integer type can hold."""
+    where = "" if other == name else f" (some of them in {other})"
+    return InputError(
+        f"{name}: column {column!r} holds negative integers and integers from 2**63 on{where}, which no integer type "
+        "holds together; write them as strings."
+    )

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
 import re
 import stat
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -24,22 +21,12 @@ from pyarrow import fs
 
 from ..definitions import METADATA_KEY
 from ..errors import InputError, NeardupError
+from .files import File, check_relative, escaped_name
+from .formats import COMPRESSIONS, format_of, supported
 from .patterns import Pattern, States
 from .reading import brief
 from .uris import file_system, is_uri, masked, masked_text, split_query
 
-EXTENSIONS = {
-    "parquet": (".parquet", ".pq"),
-    "jsonl": (".jsonl", ".ndjson", ".json"),
-    "ipc": (".arrow", ".arrows", ".ipc", ".feather"),
-    "text": (".txt", ".md", ".rst", ".html", ".htm", ".xhtml"),
-}
-HTML_EXTENSIONS = (".html", ".htm", ".xhtml")
-COMPRESSIONS = (".gz", ".zst")
-SUPPORTED = (
-    ".parquet, .pq, .jsonl, .ndjson, .json (these three also .gz, .zst), .arrow, .arrows, .ipc, .feather; "
-    "folders of .txt, .md, .rst, .html, .htm, .xhtml"
-)
 ABOUT = (  # text files of these names are about the data that they lie beside
     *("readme", "license", "licence", "copying", "copyright", "notice", "changelog", "changes", "history", "citation"),
     *("contributing", "authors", "contributors", "code_of_conduct", "security", "acknowledgements", "attribution"),
@@ -56,22 +43,6 @@ LEFT_OUT = {
     "again": "other names of what is read",
 }
 """Why something that was found is not read, as reports call it and as a person reads it."""
-
-
-@dataclass(frozen=True)
-class File:
-    system: fs.FileSystem
-    path: str  # as the file system names it
-    name: str  # as messages name it; it holds no secret
-    root: str  # the folder that the user named, or that holds the file
-    real: str = ""  # the same for all paths that lead to one file
-    by_link: bool = False
-    how: str = "name"  # it was found by its "name", a "pattern" or in a "folder"
-
-    @cached_property
-    def kind(self) -> str | None:
-        """Its format."""
-        return kind_of(self.path)
 
 
 @dataclass
@@ -186,7 +157,7 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
     is_link = isinstance(system, fs.LocalFileSystem) and os.path.realpath(root) != root
     how = "pattern" if pattern else "folder"
     for entry in entries:
-        if asked is None and kind_of(entry.inside) is None:
+        if asked is None and format_of(entry.inside) is None:
             found.leave_out("other_kinds", name_of(entry.inside))
             continue
         name = name_of(entry.inside)
@@ -209,16 +180,16 @@ def _nothing(source: str, pattern: str, glob: str | None, is_result: bool, found
     if "results" in found.left_out:
         results = ", ".join(found.left_out["results"][:3])
         return f"no file to read in this folder but results of dedup ({results}); name one to read the rows it kept."
-    return f"no file to read in this folder; it may hold {SUPPORTED}. Other files are read with glob=..."
+    return f"no file to read in this folder; it may hold {supported()}. Other files are read with glob=..."
 
 
 def _without_about(found: Found) -> Found:
     """Without README, LICENSE and the like where there are data files of other formats than text."""
-    if all(file.kind == "text" for file in found.files):
+    if all(format_of(file.path) == "text" for file in found.files):
         return found
     files, found.files = found.files, []
     for file in files:
-        if file.kind == "text" and PurePosixPath(file.path).name.partition(".")[0].lower() in ABOUT:
+        if format_of(file.path) == "text" and PurePosixPath(file.path).name.partition(".")[0].lower() in ABOUT:
             found.leave_out("about_the_data", file.name)
         else:
             found.files.append(file)
@@ -363,7 +334,7 @@ def _is_hidden(name: str) -> bool:
 
 def _is_underscored(name: str) -> bool:
     """Whether a name that begins with an underscore is that of a file which would be read without it."""
-    return name.startswith("_") and kind_of(name) is not None
+    return name.startswith("_") and format_of(name) is not None
 
 
 def _list(system: fs.FileSystem, root: str, pattern: Pattern, found: Found) -> list[_Entry]:
@@ -395,11 +366,6 @@ def _path(info: fs.FileInfo) -> str:
         return error.object.decode("utf-8", "surrogateescape")
 
 
-def escaped_name(name: str) -> str:
-    """The name as it can be printed: bytes that are not UTF-8 as escapes."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
 def _shown(source: str) -> str:
     """The source as messages name it: on one line, without secrets, and not a whole text taken for a path."""
     return brief(escaped_name(masked(source)))
@@ -408,93 +374,19 @@ def _shown(source: str) -> str:
 def _way_for_texts(source: str, several: bool) -> str:
     """How to pass texts, where the source is hardly meant as a path."""
     is_word = re.search(r"\s", source) is None
-    is_path = kind_of(source) is not None or (is_word and re.search(r"/|\.\w{1,8}$", source) is not None)
+    is_path = format_of(source) is not None or (is_word and re.search(r"/|\.\w{1,8}$", source) is not None)
     if is_path or (is_word and not several):
         return ""
     return "; to pass texts instead of paths in Python, write texts=[...]"
-
-
-def check_relative(inside: str, name: str) -> None:
-    """Refuse a relative name that, below another folder, would be no file of that folder: the one place where names
-    that are not ours are allowed to become paths to write.
-
-    Raises
-    ------
-    InputError
-        Keys of an object store may hold anything: ``..``, empty parts, another system's separators.
-    """
-    for part in inside.split("/"):
-        if part in ("", ".", "..") or "\0" in part or (os.sep == "\\" and re.search(r"[\\:]", part)):
-            raise InputError(
-                f"{name}: the part {part!r} of its name cannot name a file or folder; copy it to another name."
-            )
-
-
-def relative_names(files: list[File]) -> list[str]:
-    """Each file's path from the folder that all roots share: different, and safe to write below another folder.
-
-    Raises
-    ------
-    InputError
-        If there are none, as where two object stores hold the same key.
-    """
-    roots = sorted({tuple(file.root.split("/")) for file in files})
-    pairs = zip(roots[0], roots[-1], strict=False) if all(f.system == files[0].system for f in files) else iter(())
-    shared = "/".join(a for a, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-    names = [file.path.removeprefix(shared).removeprefix("/") for file in files]
-    taken = set(names)
-    if len(taken) < len(names):
-        same = Counter(names).most_common(1)[0][0]
-        raise InputError(f"{files[0].name}: two files are called {same!r} within their stores; read them one by one.")
-    for name, file in zip(names, files, strict=True):
-        check_relative(name, file.name)
-        folder = name.rpartition("/")[0]
-        while folder:
-            if folder in taken:
-                raise InputError(f"{file.name}: {folder!r} is a file as well as a folder; rename one of them.")
-            folder = folder.rpartition("/")[0]
-    return names
-
-
-def names_below(files: list[File]) -> list[str]:
-    """`relative_names` with the ``key=value`` folders that all files lie in, which hold a column where data is
-    partitioned."""
-    names = relative_names(files)
-    return [partition_of(file.path.removesuffix(name)) + name for file, name in zip(files, names, strict=True)]
-
-
-def partition_of(path: str) -> str:
-    """The ``key=value`` folders that the file lies in, as ``key=value/.../``; else nothing."""
-    partition = ""
-    for folder in reversed(path.split("/")[:-1]):
-        if not re.fullmatch("[^=]+=.*", folder, re.DOTALL):
-            break
-        partition = f"{folder}/{partition}"
-    if partition:
-        check_relative(partition.removesuffix("/"), path)
-    return partition
-
-
-def kind_of(path: str) -> str | None:
-    """Format of a file, by its extension."""
-    stem, dot, extension = path.rpartition("/")[2].lower().rpartition(".")
-    packed = f"{dot}{extension}" in COMPRESSIONS
-    if packed:
-        stem, dot, extension = stem.rpartition(".")
-    kind = _KINDS.get(extension) if stem else None
-    return kind if kind == "jsonl" or not packed else None
-
-
-_KINDS = {extension[1:]: kind for kind, extensions in EXTENSIONS.items() for extension in extensions}
 
 
 def one_kind(files: list[File], sources: list[str]) -> str:
     """The format that all files share. Files of unknown extension are text where a pattern picked them."""
     kinds: dict[str, list[File]] = {}
     for file in files:
-        kind = file.kind
+        kind = format_of(file.path)
         if kind is None and file.how == "name":
-            raise InputError(f"{file.name}: unknown kind of file; supported are {SUPPORTED}.")
+            raise InputError(f"{file.name}: unknown kind of file; supported are {supported()}.")
         kinds.setdefault(kind or "text", []).append(file)
     if len(kinds) > 1:
         # Data rather than text, then what there is most of.

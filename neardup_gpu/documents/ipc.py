@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..errors import InputError
 from .batches import ahead
-from .find import File
+from .files import File
 from .kept import Rows, filtered, writing
 from .reading import reading
 from .seen import Seen
@@ -22,13 +22,16 @@ from .valid import named, validated
 
 class Ipc:
     rewindable = True
-    num_files = 1
+    infers_types = spent = False
+    own_ids = None
+    row_word = "row"
+    stripped_pages = 0
     num_rows = None
     num_bytes = 0
     share = 0.0  # of the file that has been read; not known of a stream before its end
 
     def __init__(self, file: File, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
-        self.file, self.name, self.policy = file, file.name, policy
+        self.file, self.files, self.name, self.policy = file, [file], file.name, policy
         with reading(self.name):
             self.seen = Seen(file)
         with self._open() as (reader, _):
@@ -105,6 +108,10 @@ class Ipc:
             if batch is not None:
                 yield batch.select(schema.names), np.arange(row, row + num_rows)
             row += num_rows
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of the file, from 1."""
+        return rows + 1
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         extension, path = PurePosixPath(name).suffix.lower(), folder / name

@@ -16,11 +16,10 @@ only if the file holds a number in it with a fraction or an exponent, or beyond 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -31,27 +30,45 @@ import pyarrow.json
 
 from ..errors import InputError
 from .batches import ahead
-from .find import File
+from .columns import mixed_integers
+from .files import File
+from .json_blocks import MARK, Block
+from .json_values import (
+    MAX_DEPTH,
+    WIDER,
+    arrow_value,
+    is_deep,
+    json_type,
+    json_type_in_words,
+    may_be_deep,
+    number_kind,
+    parsed,
+    types_of_members,
+)
 from .kept import Rows, writing
 from .reading import brief, reading
 from .seen import Seen
 from .skipped import Policy, Skipped
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
+SAMPLE_BYTES = 1 << 16  # of JSON lines read at once to learn their columns
 PACKED_BYTES = 64 << 10  # decompressed at once where what comes before damage is to be read
-MAX_DEPTH = 500  # of arrays and objects in one another; json itself ends near 1,000
-MARK = b"\xef\xbb\xbf"
 
 
 class JsonLines:
     rewindable = True
-    num_files = 1
+    reads_columns_alone = spent = False
+    infers_types = True
+    sample = "the first 100 lines"
+    own_ids = None
+    row_word = "line"
+    stripped_pages = 0
     num_rows = None
     num_bytes = 0
     share = 0.0  # of the file that has been read
 
     def __init__(self, file: File, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
-        self.file, self.name, self.policy = file, file.name, policy
+        self.file, self.files, self.name, self.policy = file, [file], file.name, policy
         packed = PurePosixPath(file.path).suffix.lower()
         self.compression = {".gz": "gzip", ".zst": "zstd"}.get(packed)
         self.decided: dict[str, int] = {}  # line that decided a column's type
@@ -74,7 +91,7 @@ class JsonLines:
                 with pa.CompressedInputStream(packed, self.compression) as stream:
                     yield packed, stream
 
-    def _blocks(self, size: int | None = None, skipped: Skipped | None = None) -> Iterator[_Block]:
+    def _blocks(self, size: int | None = None, skipped: Skipped | None = None) -> Iterator[Block]:
         """Blocks of whole lines, at least `size` bytes but for the last; `skipped` notes where the file broke off."""
         with self.seen.unchanged(self.file), reading(self.name), self._opened() as (packed, stream):
             pending: list[bytes] = []
@@ -86,23 +103,30 @@ class JsonLines:
                 more = bool(chunk) and broken is None
                 cut = chunk.rfind(b"\n") + 1
                 if chunk and not cut and broken is None:
-                    if problem is None:
-                        pending.append(chunk)
-                        problem = self._problem(pending)
-                    if problem is not None:
-                        if not self.policy.skips:
-                            raise InputError(f"{self.name} line {line}: {problem}")
-                        pending = []
+                    pending, problem = self._unfinished(pending, chunk, problem, line)
                     continue
                 data = b"".join([*pending, chunk[:cut]]) if problem is None else b"#" + chunk[chunk.find(b"\n") : cut]
                 if data if broken is None else cut:
-                    block = _Block.of(data, line, {} if problem is None else {line: problem})
+                    block = Block.of(data, line, {} if problem is None else {line: problem})
                     line, row = block.next_line, row + block.num_rows
                     yield block
                 pending, problem = ([chunk[cut:]] if cut < len(chunk) else []), None
                 if broken is not None and skipped is not None:
                     reason = f"{self.name} line {line}: cannot be read from here on ({brief(broken)})."
                     skipped.add(InputError(reason), self.name, row, line=line, rows=None)
+
+    def _unfinished(
+        self, pending: list[bytes], chunk: bytes, problem: str | None, line: int
+    ) -> tuple[list[bytes], str | None]:
+        """What is held of a line that does not end in this chunk, and its problem; with one, nothing is held."""
+        if problem is None:
+            pending.append(chunk)
+            problem = self._problem(pending)
+        if problem is None:
+            return pending, None
+        if not self.policy.skips:
+            raise InputError(f"{self.name} line {line}: {problem}")
+        return [], problem
 
     def _chunk(self, stream: Any, size: int) -> tuple[bytes, OSError | None]:
         """The next bytes, and what broke off the file after them where that is to be skipped."""
@@ -150,26 +174,25 @@ class JsonLines:
     def _sample(self) -> pa.Schema:
         """Columns and types seen in the first hundred lines that can be read."""
         kinds: dict[str, pa.DataType] = {}
-        with contextlib.closing(self._blocks(1 << 16)) as blocks:  # type: ignore[type-var]
-            seen = 0
-            for block in blocks:
-                if block.line == 1 and block.num_rows:
-                    self._check_beginning(block)
-                for row in range(block.num_rows):
-                    if seen == 100:
-                        break
-                    try:
-                        value = self._object(block, row)
-                    except InputError:
-                        if not self.policy.skips:
-                            raise
-                        continue
-                    seen += 1
-                    for name, kind in _kinds_of(value):
-                        self._learn(kinds, name, kind, int(block.lines[row]))
-                if seen == 100:
-                    break
+        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
+            for value, line in itertools.islice(objects, 100):
+                for name, kind in types_of_members(value):
+                    self._learn(kinds, name, kind, line)
         return pa.schema(list(kinds.items()))
+
+    def _readable(self) -> Iterator[tuple[dict[str, Any], int]]:
+        """The objects that can be read, from the beginning, and the line of each; the others raise or are skipped."""
+        for block in self._blocks(SAMPLE_BYTES):
+            if block.line == 1 and block.num_rows:
+                self._check_beginning(block)
+            for row in range(block.num_rows):
+                try:
+                    value = self._object(block, row)
+                except InputError:
+                    if not self.policy.skips:
+                        raise
+                    continue
+                yield value, int(block.lines[row])
 
     def _learn(self, kinds: dict[str, pa.DataType], name: str, kind: pa.DataType, line: int) -> None:
         """A value of this type was seen: the first one decides, wider numbers widen; the commonest where rows may be
@@ -179,11 +202,11 @@ class JsonLines:
             counts[kind] += 1
         before = kinds.get(name, pa.null())
         commoner = self.policy.skips and counts[kind] > counts[before]
-        if name not in kinds or before == pa.null() != kind or kind in _WIDER.get(before, ()) or commoner:
+        if name not in kinds or before == pa.null() != kind or kind in WIDER.get(before, ()) or commoner:
             kinds[name] = kind
             self.decided[name] = line
 
-    def _check_beginning(self, block: _Block) -> None:
+    def _check_beginning(self, block: Block) -> None:
         begin = block.data[block.starts[0] : block.starts[0] + 2]
         if begin[:1] == b"[" and not self.policy.skips:
             raise InputError(f"{self.name}: {_ARRAY}")
@@ -220,7 +243,7 @@ class JsonLines:
                 with contextlib.suppress(InputError):  # reading says what is wrong with a line
                     value = self._object(block, row)
                     if name in value:
-                        yield _json_type(value[name]), int(block.lines[row])
+                        yield json_type(value[name]), int(block.lines[row])
 
     def numbers(self, name: str) -> set[str]:
         """What a column of numbers holds in the whole file: "negative" and "wide" integers (from 2**63 on), and what
@@ -237,14 +260,22 @@ class JsonLines:
             else:
                 for row in range(block.num_rows):
                     with contextlib.suppress(InputError):  # reading says what is wrong with a line
-                        found |= _number_kind(self._object(block, row).get(name))
+                        found |= number_kind(self._object(block, row).get(name))
             if "float" in found:
                 break
         return found
 
+    def deciding_place(self, name: str) -> str:
+        """The file and the line that decided the column's type."""
+        return f"{self.name} line {self.decided[name]}"
+
+    def type_in_words(self, kind: pa.DataType) -> str:
+        """What a column of this type holds."""
+        return json_type_in_words(kind)
+
     # -------------------------------------------------------------------------------------------------- rows
 
-    def _object(self, block: _Block, row: int) -> dict[str, Any]:
+    def _object(self, block: Block, row: int) -> dict[str, Any]:
         where = f"{self.name} line {block.lines[row]}"
         problem = block.problems.get(int(block.lines[row]))
         if problem is None and block.lengths[row] > self.policy.max_document_bytes:
@@ -252,10 +283,10 @@ class JsonLines:
         if problem is not None:
             raise InputError(f"{where}: {problem}")
         line = block.data[block.starts[row] : block.ends[row]]
-        if _may_be_deep(line) and _is_deep(line):
+        if may_be_deep(line) and is_deep(line):
             raise InputError(f"{where}: more than {MAX_DEPTH} arrays and objects in one another; flatten or remove it.")
         try:
-            value = _loads(line.decode("utf-8", "surrogateescape"))
+            value = parsed(line.decode("utf-8", "surrogateescape"))
         except json.JSONDecodeError as error:
             raise InputError(
                 f"{where}: not valid JSON ({error.msg} at column {error.colno}); correct or remove it."
@@ -299,11 +330,11 @@ class JsonLines:
             row += block.num_rows
         self.gaps = np.concatenate(gaps)
 
-    def _fast(self, block: _Block, schema: pa.Schema) -> pa.Table | None:
+    def _fast(self, block: Block, schema: pa.Schema) -> pa.Table | None:
         """The block by pyarrow.json; None where it has to be read line by line."""
         if block.num_rows == 0:
             return schema.empty_table()
-        if not block.is_plain or len(block.data) >= 1 << 30 or self._is_deep(block):
+        if not block.is_plain or len(block.data) >= 1 << 30 or self._nests_too_deep(block):
             return None
         if block.lengths.max() > self.policy.max_document_bytes:
             return None
@@ -315,7 +346,8 @@ class JsonLines:
             return None
         return table.select(schema.names) if table.num_rows == block.num_rows else None
 
-    def _is_deep(self, block: _Block) -> bool:
+    def _nests_too_deep(self, block: Block) -> bool:
+        """Whether any line has more than `MAX_DEPTH` arrays and objects in one another."""
         if (block.ends - block.starts).max() <= MAX_DEPTH:
             return False
         values = np.frombuffer(block.data, np.uint8)
@@ -324,10 +356,10 @@ class JsonLines:
             return False
         places = np.flatnonzero(arrays | objects)
         in_line = np.diff(np.searchsorted(places, np.append(block.starts, len(values))))
-        return any(_is_deep(block.data[block.starts[i] : block.ends[i]]) for i in np.flatnonzero(in_line > MAX_DEPTH))
+        return any(is_deep(block.data[block.starts[i] : block.ends[i]]) for i in np.flatnonzero(in_line > MAX_DEPTH))
 
     def _by_line(
-        self, block: _Block, schema: pa.Schema, first_row: int, skipped: Skipped
+        self, block: Block, schema: pa.Schema, first_row: int, skipped: Skipped
     ) -> tuple[pa.RecordBatch, np.ndarray]:
         columns: list[list[Any]] = [[] for _ in schema]
         rows = []
@@ -336,7 +368,7 @@ class JsonLines:
             try:
                 value = self._object(block, row)
                 where = f"{self.name} line {line}: column"
-                values = [_json_value(value.get(each.name), each, f"{where} {each.name!r}") for each in schema]
+                values = [arrow_value(value.get(each.name), each, f"{where} {each.name!r}") for each in schema]
             except InputError as error:
                 skipped.add(error, self.name, first_row + row, line=line)
                 continue
@@ -366,152 +398,9 @@ class JsonLines:
                     stream.write(memoryview(block.data)[start:stop])
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """Whole lines of a JSON-lines file; a row is a line that is not blank."""
-
-    data: bytes
-    starts: np.ndarray  # of each row
-    ends: np.ndarray  # without trailing blanks and line ending
-    nexts: np.ndarray  # where the next line begins
-    lines: np.ndarray  # line number, from 1
-    line: int  # the first one
-    next_line: int
-    problems: dict[int, str] = field(default_factory=dict)  # of lines that are not in the data, by number
-
-    @classmethod
-    def of(cls, data: bytes, line: int, problems: dict[int, str]) -> _Block:
-        values = np.frombuffer(data, np.uint8)
-        nexts = np.flatnonzero(values == 10) + 1
-        if not data.endswith(b"\n"):
-            nexts = np.append(nexts, len(data))
-        starts = np.concatenate([[0], nexts[:-1]]).astype(np.int64)
-        for i in np.flatnonzero(values[starts] == MARK[0]):  # files with marks that were joined
-            starts[i] += 3 * data.startswith(MARK, starts[i])
-        ends = nexts.copy()
-        # The line ending is stripped from all lines at once, what blanks remain line by line: few lines have any.
-        blank = np.zeros(256, bool)
-        blank[[9, 10, 13, 32]] = True
-        for _ in range(2):
-            ends -= (ends > starts) & blank[values[ends - 1]]
-        for i in np.flatnonzero((ends > starts) & blank[values[ends - 1]]):
-            ends[i] = starts[i] + len(data[starts[i] : ends[i]].rstrip(b" \t\r\n"))
-        full = ends > starts
-        lines = line + np.flatnonzero(full)
-        return cls(data, starts[full], ends[full], nexts[full], lines, line, line + len(nexts), problems)
-
-    @property
-    def num_rows(self) -> int:
-        return len(self.starts)
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Bytes of each row, without line feed."""
-        values = np.frombuffer(self.data, np.uint8)
-        return self.nexts - self.starts - (values[self.nexts - 1] == 10)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether each line begins and ends as an object does, so that no object runs over two lines."""
-        values = np.frombuffer(self.data, np.uint8)
-        return bool(np.all(values[self.starts] == ord("{")) and np.all(values[self.ends - 1] == ord("}")))
-
-    def runs(self, keep: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Byte ranges of the kept lines, neighbours joined."""
-        starts, stops = self.starts[keep], self.nexts[keep]
-        if len(starts) == 0:
-            return
-        breaks = np.flatnonzero(starts[1:] != stops[:-1])
-        firsts, lasts = np.concatenate([[0], breaks + 1]), np.append(breaks, len(stops) - 1)
-        yield from zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True)
-
-
 _ARRAY = "a JSON array; write one object on each line (jq -c '.[]')."
 _UTF16 = "is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
-
-# -------------------------------------------------------------------------------------------------- JSON
-
-_STRING = r'"(?:[^"\\]++|\\.)*+"?'
-_BRACKETS = re.compile(_STRING.encode() + rb"|[\[{]|[\]}]", re.DOTALL)
-_ODD_NUMBERS = re.compile(_STRING + r"|-NaN\b|-?\bInf\b", re.DOTALL)
-
-
-def _integer(digits: str) -> int | float:
-    """An integer; infinity where it has more digits than Python converts."""
-    return int(digits) if len(digits) <= 4000 else float(digits)
-
-
-_DECODER = json.JSONDecoder(strict=False, parse_int=_integer)
-
-
-def _loads(text: str) -> Any:
-    """A line as JSON, with all that pyarrow.json takes for it as well: -NaN, Inf and -Inf."""
-    try:
-        return _DECODER.decode(text)
-    except json.JSONDecodeError:
-        usual = _ODD_NUMBERS.sub(lambda found: _USUAL.get(found[0], found[0]), text)
-        if usual == text:
-            raise
-        with contextlib.suppress(json.JSONDecodeError):
-            return _DECODER.decode(usual)
-        raise
-
-
-_USUAL = {"-NaN": "NaN", "Inf": "Infinity", "-Inf": "-Infinity"}
-
-
-def _may_be_deep(line: bytes) -> bool:
-    return len(line) > MAX_DEPTH and line.count(b"{") + line.count(b"[") > MAX_DEPTH
-
-
-def _is_deep(line: bytes) -> bool:
-    """Whether more than `MAX_DEPTH` arrays and objects are in one another."""
-    depth = 0
-    for found in _BRACKETS.finditer(line):
-        sign = line[found.start()]
-        if sign in b"[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                return True
-        elif sign in b"]}":
-            depth -= 1
-    return False
-
-
-_WIDER = {pa.int64(): (pa.uint64(), pa.float64()), pa.uint64(): (pa.float64(),)}
-
-
-def _kinds_of(value: dict[str, Any]) -> Iterator[tuple[str, pa.DataType]]:
-    """Names and types of an object's members; a name that is not Unicode names no column."""
-    for name, member in value.items():
-        try:
-            name.encode("utf-8")
-        except UnicodeEncodeError:
-            continue
-        yield name, _json_type(member)
-
-
-def _json_type(value: Any) -> pa.DataType:
-    if value is None:
-        return pa.null()
-    if isinstance(value, str):
-        return pa.string()
-    if isinstance(value, bool):
-        return pa.bool_()
-    if isinstance(value, int) and -(2**63) <= value < 2**64:
-        return pa.int64() if value < 2**63 else pa.uint64()
-    if isinstance(value, list):
-        return pa.list_(pa.null())
-    return pa.struct([]) if isinstance(value, dict) else pa.float64()
-
-
-def _number_kind(value: Any) -> set[str]:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return set()
-    if isinstance(value, float) or not -(2**63) <= value < 2**64:
-        return {"float"}
-    return {"negative"} if value < 0 else {"wide"} if value >= 2**63 else set()
 
 
 def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:
@@ -531,69 +420,3 @@ def _complete(column: pa.ChunkedArray) -> bool:
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return False
     return True
-
-
-def mixed_integers(name: str, column: str, other: str) -> InputError:
-    """The error for a column that no integer type can hold."""
-    where = "" if other == name else f" (some of them in {other})"
-    return InputError(
-        f"{name}: column {column!r} holds negative integers and integers from 2**63 on{where}, which no integer type "
-        "holds together; write them as strings."
-    )
-
-
-def json_words(kind: pa.DataType) -> str:
-    """What a JSON column of this type holds, for messages."""
-    if pa.types.is_list(kind):
-        return "an array"
-    if pa.types.is_struct(kind):
-        return "an object"
-    if pa.types.is_boolean(kind):
-        return "true or false"
-    return "an integer" if pa.types.is_integer(kind) else "a number with a fraction or beyond 64 bits"
-
-
-def _json_value(value: Any, asked: pa.Field, where: str) -> Any:
-    """A value as Arrow takes it: strings as UTF-8, lone surrogates replaced."""
-    kind = asked.type
-    if value is None:
-        if not asked.nullable:
-            raise InputError(f"{where} is null; every document needs an id.")
-        return None
-    if pa.types.is_string(kind) and isinstance(value, str):
-        try:
-            return _utf8(value, asked.nullable)
-        except UnicodeDecodeError:
-            raise InputError(f"{where} is not valid UTF-8; correct the id.") from None
-    if isinstance(value, bool) == pa.types.is_boolean(kind):
-        if pa.types.is_boolean(kind):
-            return value
-        if pa.types.is_floating(kind) and isinstance(value, (int, float)):
-            return _float(value)
-        if pa.types.is_integer(kind) and isinstance(value, int) and -(2**63) <= value < 2**64:
-            return value
-    words = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
-    names = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "true or false"}
-    wanted = "a 64-bit integer" if pa.types.is_integer(kind) else names.get(kind, str(kind))
-    found = words.get(type(value), "a number")
-    if found == "a number" and pa.types.is_integer(kind):
-        found = f"the number {value}" if isinstance(value, float) or abs(value) < 10**30 else "a larger number"
-    raise InputError(f"{where} holds {found}, not {wanted}; correct the line or name another column.")
-
-
-def _utf8(value: str, any_bytes: bool) -> bytes:
-    """A string's bytes; UnicodeDecodeError for bytes that are no UTF-8, unless any will do."""
-    try:
-        found = value.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        found = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", value).encode("utf-8", "surrogateescape")
-    if not any_bytes:
-        found.decode("utf-8")
-    return found
-
-
-def _float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")

@@ -90,43 +90,27 @@ def is_tame(page: bytes) -> bool:
 
 @jit()
 def _is_tame(page, names, kinds):
-    names_at, lengths, classes = (
-        np.empty(MAX_OPEN, np.int64),
-        np.empty(MAX_OPEN, np.int64),
-        np.empty(MAX_OPEN, np.int64),
-    )
-    places = np.empty(MAX_OPEN, np.int64)  # of formatting elements: that of their tag among the distinct ones
-    tags_at, tag_lengths, opened = (
-        np.empty(MAX_OPEN, np.int64),
-        np.empty(MAX_OPEN, np.int64),
-        np.zeros(MAX_OPEN, np.int64),
-    )
+    stack = np.zeros((7, MAX_OPEN), np.int64)
+    # `places` are those of formatting elements' tags among the distinct ones.
+    names_at, lengths, classes, places = stack[0], stack[1], stack[2], stack[3]
+    tags_at, tag_lengths, opened = stack[4], stack[5], stack[6]
     depth = tables = foreign = selects = framesets = 0  # open, or possibly open
     options = root_attributes = num_tags = active = copies = 0
     outside = 0  # within <svg> or <math>: 0 in it, the depth of an element of HTML that it holds, or -1: it has ended
     doubtful_at = doubtful_length = 0  # name of an element of which nobody knows whether it holds tags or text
     most_copies = FREE_COPIES + len(page) // 2
     i = 0
-    while i + 1 < len(page):
-        if page[i] != ord("<"):
-            i += 1
-            continue
-        if page[i + 1] == ord("!") or page[i + 1] == ord("?"):
-            i = i + 2 if doubtful_length or foreign else _after_declaration(page, i)
-            continue
-        closing = page[i + 1] == ord("/")
-        start = i + 1 + closing
-        if start >= len(page) or not _is_letter(page[start]):
-            i = _after(page, start, ord(">")) if closing and doubtful_length == 0 else start
-            continue
+    while True:
+        start, closing = _next_tag(page, i, doubtful_length > 0, foreign > 0)
+        if start == len(page):
+            return True
         at = _name_end(page, start)
         kind = _kind(page, start, at, names, kinds)
         end, attributes, closes_itself = _attributes(page, at)
         if doubtful_length:
             end = at  # what follows may be no attributes, and hide tags
             if closing:
-                if _same(page, start, at - start, doubtful_at, doubtful_length):
-                    doubtful_length = 0
+                doubtful_length *= not _same(page, start, at - start, doubtful_at, doubtful_length)
                 i = end
                 continue
         copies += active
@@ -153,8 +137,7 @@ def _is_tame(page, names, kinds):
             continue
         if kind & ROOT:
             root_attributes += attributes
-        if kind & OPTION:
-            options += 1
+        options += (kind & OPTION) != 0
         if root_attributes > MAX_ATTRIBUTES or options > MAX_OPTIONS:
             return False
         if kind & RAW and doubtful_length == 0:
@@ -172,12 +155,9 @@ def _is_tame(page, names, kinds):
         names_at[depth], lengths[depth], classes[depth] = start, at - start, kind
         if kind & FORMATTING:
             place = _place(page, start, end - start, tags_at, tag_lengths, opened, num_tags)
-            if place == num_tags:
-                tags_at[place], tag_lengths[place] = start, end - start
-                num_tags += 1
+            num_tags = max(num_tags, place + 1)
             active += opened[place] < 3  # of equal ones the parser keeps three
-            opened[place] += 1
-            places[depth] = place
+            opened[place], places[depth] = opened[place] + 1, place
         depth += 1
         selects += (kind & SELECT) != 0
         tables += (kind & TABLE) != 0
@@ -189,7 +169,24 @@ def _is_tame(page, names, kinds):
             outside = -1
         elif in_foreign and kind & INTEGRATES:
             outside = depth
-    return True
+
+
+@jit()
+def _next_tag(page, i, is_doubtful, is_foreign):
+    """(where the next tag's name begins, whether it is an end tag); (the page's length, False) if there is none."""
+    while i + 1 < len(page):
+        if page[i] != ord("<"):
+            i += 1
+            continue
+        if page[i + 1] == ord("!") or page[i + 1] == ord("?"):
+            i = i + 2 if is_doubtful or is_foreign else _after_declaration(page, i)
+            continue
+        closing = page[i + 1] == ord("/")
+        start = i + 1 + closing
+        if start < len(page) and _is_letter(page[start]):
+            return start, closing
+        i = _after(page, start, ord(">")) if closing and not is_doubtful else start
+    return len(page), False
 
 
 @jit()
@@ -211,15 +208,14 @@ def _implies_end(start, top):
 
 @jit()
 def _place(page, at, length, tags_at, tag_lengths, opened, num_tags):
-    """Place of a formatting tag among the distinct ones; else the first that nobody needs any more."""
+    """Place of a formatting tag among the distinct ones, where it is put if it is new: the first place that is free."""
     free = num_tags
     for place in range(num_tags):
         if tag_lengths[place] == length and _same(page, at, length, tags_at[place], length):
             return place
         if opened[place] == 0 and free == num_tags:
             free = place
-    if free < num_tags:
-        tags_at[free], tag_lengths[free] = at, length
+    tags_at[free], tag_lengths[free] = at, length
     return free
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from ..errors import ArgumentTypeError, InputError
 from .columns import is_text
+from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .reading import brief, reading
 from .skipped import Skipped
@@ -25,7 +26,11 @@ class Memory:
     """An Arrow table, stream, or anything that gives one through ``__arrow_c_stream__``."""
 
     name = "input"
-    num_files = 0
+    reads_columns_alone = infers_types = False
+    own_ids = None
+    row_word = "row"
+    stripped_pages = 0
+    files: list[File] = []  # noqa: RUF012 (none, ever)
     num_bytes = 0
     share = 0.0
 
@@ -66,6 +71,10 @@ class Memory:
         for batch in self._all():
             yield batch.select(schema.names), np.arange(row, row + batch.num_rows)
             row += batch.num_rows
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of the table, from 1."""
+        return rows + 1
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         for field in self.schema:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
-from .find import File
+from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .reading import reading
 from .seen import Seen, changed
@@ -26,13 +26,16 @@ BATCH_ROWS = 16384
 
 class Parquet:
     rewindable = True
-    num_files = 1
+    reads_columns_alone = True
+    infers_types = spent = False
+    own_ids = None
+    row_word = "row"
+    stripped_pages = 0
     num_bytes = 0
     share = 0.0
-    reads_columns_alone = True
 
     def __init__(self, file: File, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
-        self.file, self.name, self.policy = file, file.name, policy
+        self.file, self.files, self.name, self.policy = file, [file], file.name, policy
         self._footer: bytes | None = None
         with reading(self.name):
             self.seen = Seen(file)
@@ -88,6 +91,10 @@ class Parquet:
         except InputError as error:
             return error
         return None
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of the file, from 1."""
+        return rows + 1
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         write_parquet(folder, name, self.schema, self._kept(rows))

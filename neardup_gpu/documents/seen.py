@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pyarrow import fs
 
 from ..errors import InputError
-from .find import File
+from .files import File
 
 
 class Seen:

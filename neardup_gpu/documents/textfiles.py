@@ -11,18 +11,23 @@ import pyarrow as pa
 
 from ..errors import InputError
 from .batches import ROW_BYTES
-from .find import HTML_EXTENSIONS, File, relative_names
+from .files import File, relative_names
 from .html import read_page
 from .kept import Rows, writing
 from .reading import reading
 from .seen import Seen
 from .skipped import Policy, Skipped
 
+HTML_EXTENSIONS = (".html", ".htm", ".xhtml")
+
 
 class TextFiles:
     """All text and HTML files as one table of path and text."""
 
     rewindable = True
+    reads_columns_alone = infers_types = spent = False
+    own_ids = "path"
+    row_word = "row"
     num_bytes = 0
     share = 0.0
     schema = pa.schema([("path", pa.string()), ("text", pa.large_binary())])
@@ -30,7 +35,7 @@ class TextFiles:
     def __init__(self, files: list[File], html: bool, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
         self.files, self.html, self.policy = files, html, policy
         self.name = files[0].name if len(files) == 1 else files[0].root
-        self.num_files = self.num_rows = len(files)
+        self.num_rows = len(files)
         self.stripped_pages = 0
         self.ids = relative_names(files)
         self.seen: list[Seen | None] = [None] * len(files)  # when each is first read
@@ -80,6 +85,10 @@ class TextFiles:
         arrays = [pa.array([self.ids[row] for row in rows], pa.string()), pa.array(texts, pa.large_binary())]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
         return batch, np.array(rows, np.int64)
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Numbers of the files, from 1."""
+        return rows + 1
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         for path, file, seen in zip(self.ids, self.files, self.seen, strict=True):

@@ -465,21 +465,26 @@ def _recover(partial: Path, target: _Target, check: Check) -> None:
     if os.listdir(partial) == ["lock"]:
         return
     log.warning("%s: removing what a killed run left in %s", target, partial.name)
-    placing = _placing(partial)
-    finished = all(_inode(partial.parent / name) == inode for name, inode in placing.items())
-    if finished:  # the run was killed while it removed the earlier one, if not before it was looked at
-        try:
-            for folder in ("new", "old"):
-                for name in placing:
-                    if os.path.lexists(partial / folder / name):
-                        check(partial / folder / name, True)
-        except OutputError:
-            finished = False
-    if finished:
+    if _all_placed(partial, check):
         (partial / "placing").unlink(missing_ok=True)
     else:
         _put_back(partial, target)
     _clear(partial)
+
+
+def _all_placed(partial: Path, check: Check) -> bool:
+    """Whether the killed run had placed all its files, so that at most the earlier ones, all of them ours, are left."""
+    placing = _placing(partial)
+    if any(_inode(partial.parent / name) != inode for name, inode in placing.items()):
+        return False
+    # The run was killed while it removed the earlier files, if not before they were looked at.
+    left = [partial / folder / name for folder in ("new", "old") for name in placing]
+    try:
+        for path in filter(os.path.lexists, left):
+            check(path, True)
+    except OutputError:
+        return False
+    return True
 
 
 def _clear(partial: Path) -> None:

@@ -188,7 +188,7 @@ def test_two_columns_of_one_name(tmp_path):
     for name in ("x.parquet", "x.arrow"):
         documents = open_documents(write(tmp_path / name, data))
         assert read(documents)[1] == [b"x", b"y", b"z"]
-        with one_line(InputError, name, "2 columns named 'n'", "--keep"):
+        with one_line(InputError, name, "2 columns named 'n'", "keep=..."):
             documents.batches(["n"])
         documents.write_kept(tmp_path / "kept", np.array([True, False, True]))
         path = tmp_path / "kept" / name
@@ -433,7 +433,7 @@ def test_uri(tmp_path):
 def test_any_file_system(tmp_path):
     from pyarrow import fs
 
-    from neardup_gpu.documents.find import File
+    from neardup_gpu.documents.files import File
     from neardup_gpu.documents.parquet import Parquet
 
     write(tmp_path / "x.parquet", table())
@@ -621,16 +621,16 @@ def test_json_lines_that_decide_types_are_named(tmp_path):
     path = tmp_path / "x.jsonl"
     rows = ['{"id": 1, "text": "a", "tags": []}', '{"id": 2.0, "text": "b"}']
     path.write_text("\n".join(rows))
-    with one_line(InputError, "x.jsonl line 2", "'id'", "a number with a fraction", "--id-column"):
+    with one_line(InputError, "x.jsonl line 2", "'id'", "a number with a fraction", "id_column=..."):
         open_documents(path, id_column="id")
-    with one_line(InputError, "x.jsonl line 1", "'tags'", "an array", "--keep"):
+    with one_line(InputError, "x.jsonl line 1", "'tags'", "an array", "keep=..."):
         open_documents(path).batches(["tags"])
-    with one_line(InputError, "x.jsonl", "'nope'", "id, text, tags", "first 100 lines", "--keep"):
+    with one_line(InputError, "x.jsonl", "'nope'", "id, text, tags", "first 100 lines", "keep=..."):
         open_documents(path).batches(["nope"])
     path.write_text('{"text": ["a"], "more": {}}\n')
-    with one_line(InputError, "x.jsonl line 1", "'text'", "an array, not text", "--text-column"):
+    with one_line(InputError, "x.jsonl line 1", "'text'", "an array, not text", "text_columns=..."):
         open_documents(path)
-    with one_line(InputError, "x.jsonl line 1", "'more'", "an object, not text", "--text-column"):
+    with one_line(InputError, "x.jsonl line 1", "'more'", "an object, not text", "text_columns=..."):
         open_documents(path, text_columns="more")
     path.write_text("".join('{"id": 1, "text": "a"}\n' for _ in range(100)) + '{"id": 2.0, "text": "a"}\n')
     with one_line(InputError, "x.jsonl line 101", "the number 2.0, not a 64-bit integer"):
@@ -685,7 +685,7 @@ def test_missing_and_unknown_files(tmp_path):
         open_documents(tmp_path / "missing.parquet")
     with one_line(InputError, "*.parquet", "no file matches"):
         open_documents(str(tmp_path / "*.parquet"))
-    with one_line(InputError, str(tmp_path), ".parquet", "--glob"):
+    with one_line(InputError, str(tmp_path), ".parquet", "glob=..."):
         open_documents(tmp_path)
     (tmp_path / "x.csv").write_text("a,b")
     with one_line(InputError, "x.csv", ".parquet", ".jsonl"):
@@ -701,7 +701,7 @@ def test_missing_and_unknown_files(tmp_path):
 def test_mixed_folder(tmp_path):
     write(tmp_path / "x.parquet", table())
     (tmp_path / "y.txt").write_text("a")
-    with one_line(InputError, "x.parquet", "y.txt", "--glob", "'*.parquet'"):
+    with one_line(InputError, "x.parquet", "y.txt", "glob='*.parquet'"):
         open_documents(tmp_path)
     assert read(open_documents(tmp_path, glob="*.parquet", id_column="id"))[0] == IDS
 
@@ -709,25 +709,25 @@ def test_mixed_folder(tmp_path):
 @pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.arrow"])
 def test_columns(tmp_path, name):
     path = write(tmp_path / name, table())
-    with one_line(InputError, name, "'body'", "id, text, n", "--text-column"):
+    with one_line(InputError, name, "'body'", "id, text, n", "text_columns=..."):
         open_documents(path, text_columns="body")
-    with one_line(InputError, name, "'n'", "--text-column"):
+    with one_line(InputError, name, "'n'", "text_columns=..."):
         open_documents(path, text_columns="n")
-    with one_line(InputError, name, "'key'", "id, text, n", "--id-column"):
+    with one_line(InputError, name, "'key'", "id, text, n", "id_column=..."):
         open_documents(path, id_column="key")
-    with one_line(InputError, name, "'other'", "id, text, n", "--keep"):
+    with one_line(InputError, name, "'other'", "id, text, n", "keep=..."):
         open_documents(path).batches(["other"])
     other = table().rename_columns(["id", "body", "n"])
-    with one_line(InputError, name, "several columns of text", "id, body, n", "--text-column"):
+    with one_line(InputError, name, "several columns of text", "id, body, n", "text_columns=..."):
         open_documents(write(path, other))
     assert read(open_documents(write(path, other.select(["body", "n"]))))[1] == EXPECTED
-    with one_line(InputError, name, "no column of text", "--text-column"):
+    with one_line(InputError, name, "no column of text", "text_columns=..."):
         open_documents(write(path, other.select(["n"])))
 
 
 def test_ids_must_be_keys(tmp_path):
     data = pa.table({"text": ["a", "b"], "f": [0.5, 1.5], "n": [1, None], "s": ["x", None]})
-    with one_line(InputError, "'f'", "double", "--id-column"):
+    with one_line(InputError, "'f'", "double", "id_column=..."):
         open_documents(data, id_column="f")
     for name in "ns":
         with one_line(InputError, repr(name), "null", "document 2"):
@@ -747,7 +747,7 @@ def test_files_must_fit_together(tmp_path):
     batches = list(open_documents(tmp_path, id_column="id").batches())
     assert [batch.ids.type for batch in batches] == [pa.int64()] * len(batches)
     pq.write_table(pa.table({"text": ["b"]}), tmp_path / "b.parquet")
-    with one_line(InputError, "b.parquet", "'id'", "--id-column"):
+    with one_line(InputError, "b.parquet", "'id'", "id_column=..."):
         open_documents(tmp_path, id_column="id")
 
 

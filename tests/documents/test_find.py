@@ -15,7 +15,8 @@ from pyarrow import fs
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.documents import open_described, open_documents
 from neardup_gpu.documents.columns import artefact_kind
-from neardup_gpu.documents.find import File, find_files, relative_names
+from neardup_gpu.documents.files import File, relative_names
+from neardup_gpu.documents.find import find_files
 from neardup_gpu.documents.memory import as_texts
 from neardup_gpu.documents.patterns import Pattern
 from neardup_gpu.documents.uris import is_masked, masked, masked_text

@@ -1,0 +1,133 @@
+"""What the library asks of a reader. A format is a file with a class of this form, and a line in `formats.FORMATS`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol, TypeGuard
+
+import numpy as np
+import pyarrow as pa
+
+from .files import File
+from .kept import Rows
+from .skipped import Skipped
+
+
+class Reader(Protocol):
+    """Documents of one file, of one table in memory, or of all text files together.
+
+    Attributes
+    ----------
+    name : str
+        The file or table as messages name it.
+    files : list of File
+        The files that the reader reads; empty for documents in memory.
+    schema : pyarrow.Schema
+        All columns.
+    num_rows : int or None
+        Number of rows; None where the file does not say it.
+    num_bytes : int
+        Size of the file; 0 where it is not needed because `num_rows` is known.
+    share : float
+        Share of these bytes that has been read so far; 0 where it is not known.
+    rewindable : bool
+        Whether the rows can be read more than once.
+    spent : bool
+        Whether the rows have been read and cannot be read again.
+    reads_columns_alone : bool
+        Whether one column can be read at much less cost than all of them.
+    infers_types : bool
+        Whether the schema is inferred from the first rows; the reader is an `InferringReader` then.
+    own_ids : str or None
+        The column of the reader's own making that names each document, as text files have in their paths.
+    row_word : str
+        What a row is called: "row" or "line".
+    stripped_pages : int
+        HTML pages of the last reading that were not parsed, because a parser would have needed too long.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def files(self) -> list[File]: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def num_rows(self) -> int | None: ...
+
+    @property
+    def num_bytes(self) -> int: ...
+
+    @property
+    def share(self) -> float: ...
+
+    @property
+    def rewindable(self) -> bool: ...
+
+    @property
+    def spent(self) -> bool: ...
+
+    @property
+    def reads_columns_alone(self) -> bool: ...
+
+    @property
+    def infers_types(self) -> bool: ...
+
+    @property
+    def own_ids(self) -> str | None: ...
+
+    @property
+    def row_word(self) -> str: ...
+
+    @property
+    def stripped_pages(self) -> int: ...
+
+    def read(
+        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        """Batches of the columns of `schema`, of about `max_bytes`, and the numbers of their rows, from 0.
+
+        Rows that cannot be read are passed to `skipped.add`, which raises unless they may be skipped.
+        """
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Where some rows of the last reading stand in their file, counted from 1: rows, or lines."""
+
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
+        """Write the kept rows with all their columns, in the input's own format, as `folder / name`."""
+
+
+class InferringReader(Reader, Protocol):
+    """A reader whose file has no schema, so that columns and types are inferred from its first rows.
+
+    Attributes
+    ----------
+    sample : str
+        What the schema was inferred from, as messages name it: "the first 100 lines".
+    """
+
+    sample: str
+
+    def look_for(self, name: str, typed: bool) -> None:
+        """Add a column to the schema, however far down it first appears; `typed`: with a value that is not null."""
+
+    def holds_text(self, name: str) -> bool:
+        """Whether the column holds a string anywhere."""
+
+    def numbers(self, name: str) -> set[str]:
+        """Which numbers a column holds: "negative", "wide" (integers from 2**63 on) and "float"."""
+
+    def deciding_place(self, name: str) -> str:
+        """The file and the row that decided the column's type, as messages name them."""
+
+    def type_in_words(self, kind: pa.DataType) -> str:
+        """What a column of this type holds, as messages say it: "an array"."""
+
+
+def infers_types(reader: Reader) -> TypeGuard[InferringReader]:
+    """Whether the reader is an `InferringReader`."""
+    return reader.infers_types

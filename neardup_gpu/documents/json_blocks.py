@@ -1,0 +1,71 @@
+"""Blocks of whole lines of a JSON-lines file: where each row begins and ends, and which line it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+MARK = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Whole lines of a JSON-lines file; a row is a line that is not blank."""
+
+    data: bytes
+    starts: np.ndarray  # of each row
+    ends: np.ndarray  # without trailing blanks and line ending
+    nexts: np.ndarray  # where the next line begins
+    lines: np.ndarray  # line number, from 1
+    line: int  # the first one
+    next_line: int
+    problems: dict[int, str] = field(default_factory=dict)  # of lines that are not in the data, by number
+
+    @classmethod
+    def of(cls, data: bytes, line: int, problems: dict[int, str]) -> Block:
+        values = np.frombuffer(data, np.uint8)
+        nexts = np.flatnonzero(values == 10) + 1
+        if not data.endswith(b"\n"):
+            nexts = np.append(nexts, len(data))
+        starts = np.concatenate([[0], nexts[:-1]]).astype(np.int64)
+        for i in np.flatnonzero(values[starts] == MARK[0]):  # files with marks that were joined
+            starts[i] += 3 * data.startswith(MARK, starts[i])
+        ends = nexts.copy()
+        # The line ending is stripped from all lines at once, what blanks remain line by line: few lines have any.
+        blank = np.zeros(256, bool)
+        blank[[9, 10, 13, 32]] = True
+        for _ in range(2):
+            ends -= (ends > starts) & blank[values[ends - 1]]
+        for i in np.flatnonzero((ends > starts) & blank[values[ends - 1]]):
+            ends[i] = starts[i] + len(data[starts[i] : ends[i]].rstrip(b" \t\r\n"))
+        full = ends > starts
+        lines = line + np.flatnonzero(full)
+        return cls(data, starts[full], ends[full], nexts[full], lines, line, line + len(nexts), problems)
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.starts)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Bytes of each row, without line feed."""
+        values = np.frombuffer(self.data, np.uint8)
+        return self.nexts - self.starts - (values[self.nexts - 1] == 10)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each line begins and ends as an object does, so that no object runs over two lines."""
+        values = np.frombuffer(self.data, np.uint8)
+        return bool(np.all(values[self.starts] == ord("{")) and np.all(values[self.ends - 1] == ord("}")))
+
+    def runs(self, keep: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Byte ranges of the kept lines, neighbours joined."""
+        starts, stops = self.starts[keep], self.nexts[keep]
+        if len(starts) == 0:
+            return
+        breaks = np.flatnonzero(starts[1:] != stops[:-1])
+        firsts, lasts = np.concatenate([[0], breaks + 1]), np.append(breaks, len(stops) - 1)
+        yield from zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True)

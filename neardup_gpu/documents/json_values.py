@@ -1,0 +1,153 @@
+"""Values of JSON: a line parsed as pyarrow.json does it, how deep it nests, and its members as Arrow takes them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InputError
+
+MAX_DEPTH = 500  # of arrays and objects in one another; json itself ends near 1,000
+
+_STRING = r'"(?:[^"\\]++|\\.)*+"?'
+_BRACKETS = re.compile(_STRING.encode() + rb"|[\[{]|[\]}]", re.DOTALL)
+_ODD_NUMBERS = re.compile(_STRING + r"|-NaN\b|-?\bInf\b", re.DOTALL)
+
+
+def _integer(digits: str) -> int | float:
+    """An integer; infinity where it has more digits than Python converts."""
+    return int(digits) if len(digits) <= 4000 else float(digits)
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_int=_integer)
+
+
+def parsed(text: str) -> Any:
+    """A line as JSON, with all that pyarrow.json takes for it as well: -NaN, Inf and -Inf."""
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError:
+        usual = _ODD_NUMBERS.sub(lambda found: _USUAL.get(found[0], found[0]), text)
+        if usual == text:
+            raise
+        with contextlib.suppress(json.JSONDecodeError):
+            return _DECODER.decode(usual)
+        raise
+
+
+_USUAL = {"-NaN": "NaN", "Inf": "Infinity", "-Inf": "-Infinity"}
+
+
+def may_be_deep(line: bytes) -> bool:
+    return len(line) > MAX_DEPTH and line.count(b"{") + line.count(b"[") > MAX_DEPTH
+
+
+def is_deep(line: bytes) -> bool:
+    """Whether more than `MAX_DEPTH` arrays and objects are in one another."""
+    depth = 0
+    for found in _BRACKETS.finditer(line):
+        sign = line[found.start()]
+        if sign in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return True
+        elif sign in b"]}":
+            depth -= 1
+    return False
+
+
+WIDER = {pa.int64(): (pa.uint64(), pa.float64()), pa.uint64(): (pa.float64(),)}
+
+
+def types_of_members(value: dict[str, Any]) -> Iterator[tuple[str, pa.DataType]]:
+    """Names and types of an object's members; a name that is not Unicode names no column."""
+    for name, member in value.items():
+        try:
+            name.encode("utf-8")
+        except UnicodeEncodeError:
+            continue
+        yield name, json_type(member)
+
+
+def json_type(value: Any) -> pa.DataType:
+    if value is None:
+        return pa.null()
+    if isinstance(value, str):
+        return pa.string()
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        return pa.int64() if value < 2**63 else pa.uint64()
+    if isinstance(value, list):
+        return pa.list_(pa.null())
+    return pa.struct([]) if isinstance(value, dict) else pa.float64()
+
+
+def number_kind(value: Any) -> set[str]:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return set()
+    if isinstance(value, float) or not -(2**63) <= value < 2**64:
+        return {"float"}
+    return {"negative"} if value < 0 else {"wide"} if value >= 2**63 else set()
+
+
+def json_type_in_words(kind: pa.DataType) -> str:
+    """What a JSON column of this type holds, for messages."""
+    if pa.types.is_list(kind):
+        return "an array"
+    if pa.types.is_struct(kind):
+        return "an object"
+    if pa.types.is_boolean(kind):
+        return "true or false"
+    return "an integer" if pa.types.is_integer(kind) else "a number with a fraction or beyond 64 bits"
+
+
+def arrow_value(value: Any, asked: pa.Field, where: str) -> Any:
+    """A value as Arrow takes it: strings as UTF-8, lone surrogates replaced."""
+    kind = asked.type
+    if value is None:
+        if not asked.nullable:
+            raise InputError(f"{where} is null; every document needs an id.")
+        return None
+    if pa.types.is_string(kind) and isinstance(value, str):
+        try:
+            return _utf8(value, asked.nullable)
+        except UnicodeDecodeError:
+            raise InputError(f"{where} is not valid UTF-8; correct the id.") from None
+    if isinstance(value, bool) == pa.types.is_boolean(kind):
+        if pa.types.is_boolean(kind):
+            return value
+        if pa.types.is_floating(kind) and isinstance(value, (int, float)):
+            return _float(value)
+        if pa.types.is_integer(kind) and isinstance(value, int) and -(2**63) <= value < 2**64:
+            return value
+    words = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
+    names = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "true or false"}
+    wanted = "a 64-bit integer" if pa.types.is_integer(kind) else names.get(kind, str(kind))
+    found = words.get(type(value), "a number")
+    if found == "a number" and pa.types.is_integer(kind):
+        found = f"the number {value}" if isinstance(value, float) or abs(value) < 10**30 else "a larger number"
+    raise InputError(f"{where} holds {found}, not {wanted}; correct the line or name another column.")
+
+
+def _utf8(value: str, any_bytes: bool) -> bytes:
+    """A string's bytes; UnicodeDecodeError for bytes that are no UTF-8, unless any will do."""
+    try:
+        found = value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        found = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", value).encode("utf-8", "surrogateescape")
+    if not any_bytes:
+        found.decode("utf-8")
+    return found
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")

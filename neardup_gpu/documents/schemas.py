@@ -1,0 +1,173 @@
+"""The columns of a source: which of them hold the text and the ids, and the one type each has in all files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import pyarrow as pa
+
+from ..errors import InputError
+from ..log import log
+from .columns import artefact_kind, default_text_column, is_key, is_string, is_text, listed, plain_type, refuse_artefact
+from .contract import Reader, infers_types
+
+
+class Columns:
+    """The columns of the readers of one source.
+
+    Parameters
+    ----------
+    readers : list of Reader
+    skips : bool
+        Whether rows that cannot be read are skipped, so that a column may hold some values of another type.
+    text : str or sequence of str, optional
+        Columns that hold the text; chosen unless given.
+    ids : str, optional
+        Column that names the documents.
+    others : iterable of str
+        Columns that hold something else than text.
+
+    Attributes
+    ----------
+    text : list of str
+        Columns that hold the text.
+    key : str or None
+        Column that names the documents; None if row numbers do.
+    are_own : bool
+        Whether the reader made the columns, as that of text files does; else the data have them.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or holds something else than text or ids.
+    """
+
+    def __init__(
+        self,
+        readers: list[Reader],
+        skips: bool,
+        text: str | Sequence[str] | None,
+        ids: str | None,
+        others: Iterable[str],
+    ) -> None:
+        self._readers, self._skips = readers, skips
+        self.key = readers[0].own_ids or ids
+        self.are_own = readers[0].own_ids is not None
+        if self.are_own:
+            self.text: list[str] = ["text"]
+            return
+        first = readers[0]
+        if text is None and infers_types(first) and not any(map(is_string, first.schema.types)):
+            first.look_for("text", typed=False)
+        # A file that types are inferred from says nothing about its columns if it has no rows.
+        schemas = [each.schema for each in readers if not each.infers_types or len(each.schema)]
+        if text is None:
+            self.text = [self._default_text(schemas, [*others, *([ids] if ids else [])])]
+        else:
+            self.text = [text] if isinstance(text, str) else list(text)
+        if not self.text:
+            raise InputError(f"{first.name}: the list of text columns is empty.")
+        if schemas:
+            for name in self.text:
+                self.check(name, is_text, "text", "text_columns")
+            if ids is not None:
+                self.check(ids, is_key, "integers or strings", "id_column")
+                self.type_of(ids)
+
+    def _default_text(self, schemas: list[pa.Schema], others: list[str]) -> str:
+        """The column of text where none was named: the same whatever the order of the files."""
+        for reader in self._readers:
+            kind = artefact_kind(reader.schema)
+            if kind is not None:
+                refuse_artefact(reader.name, kind)
+        if not schemas or ("text" not in others and any("text" in schema.names for schema in schemas)):
+            return "text"
+        column = default_text_column(self._readers[0].name, schemas[0], others)
+        log.info("%s: the text is column %r", self._readers[0].name, column)
+        return column
+
+    def check_values(self, name: str) -> None:
+        """Raise InputError unless every file has this column, of values that can be compared."""
+        # What arrays and objects in JSON hold is not known.
+        inferred = self._readers[0].infers_types
+        self.check(name, lambda kind: not (inferred and pa.types.is_nested(kind)), "a value", "keep")
+
+    def check(self, name: str, fits: Callable[[pa.DataType], bool], what: str, parameter: str) -> None:
+        """Raise InputError unless every file has the column, once, and of a fitting type.
+
+        Parameters
+        ----------
+        name : str
+        fits : callable
+            Whether a type is fitting.
+        what : str
+            What the column should hold, as the message says it.
+        parameter : str
+            The parameter that names the column.
+        """
+        for reader in self._readers:
+            # Where nothing is skipped, a first line without id is an error as well.
+            if infers_types(reader) and len(reader.schema) and (self._skips or name != self.key):
+                reader.look_for(name, typed=name not in self.text)
+                if self._skips and name in self.text and reader.holds_text(name):
+                    continue
+            schema = reader.schema
+            if reader.infers_types and len(schema) == 0:
+                continue
+            count = schema.names.count(name)
+            if count != 1:
+                problem = "no column" if count == 0 else f"{count} columns named"
+                extent = f" in {reader.sample}" if infers_types(reader) else ""
+                there = f"it has {listed(schema.names)}{extent}"
+                raise InputError(f"{reader.name}: {problem} {name!r}; {there}. Name one with {parameter}=...")
+            kind = schema.field(name).type
+            if not fits(kind):
+                where, holds = reader.name, str(kind)
+                if infers_types(reader):
+                    where, holds = reader.deciding_place(name), reader.type_in_words(kind)
+                raise InputError(f"{where}: column {name!r} holds {holds}, not {what}. Name one with {parameter}=...")
+
+    def type_of(self, name: str) -> pa.DataType:
+        """The type that the column is given in: one for all files.
+
+        Raises
+        ------
+        InputError
+            If there is no such type.
+        """
+        inferred = self._readers[0].infers_types
+        kinds: dict[pa.DataType, str] = {}
+        for reader in self._readers:
+            if name in reader.schema.names:
+                kind = plain_type(reader.schema.field(name).type)
+                if inferred and pa.types.is_null(kind):
+                    kind = pa.string()
+                kinds.setdefault(kind, reader.name)
+        if inferred and name != self.key and any(map(pa.types.is_integer, kinds)):
+            return self._number_type(name, kinds)
+        if len(kinds) <= 1:
+            return next(iter(kinds), pa.string())
+        if all(is_text(kind) for kind in kinds):
+            return pa.large_string() if all(is_string(kind) for kind in kinds) else pa.large_binary()
+        if all(pa.types.is_integer(kind) for kind in kinds):
+            unsigned = all(pa.types.is_unsigned_integer(kind) for kind in kinds)
+            return pa.uint64() if unsigned or inferred else pa.int64()
+        if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds) and name != self.key:
+            return pa.float64()
+        raise _unlike_types(name, kinds)
+
+    def _number_type(self, name: str, kinds: dict[pa.DataType, str]) -> pa.DataType:
+        """The type of an extra column that was inferred to hold integers: one that holds all its numbers."""
+        if not all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+            raise _unlike_types(name, kinds)
+        if any(map(pa.types.is_floating, kinds)):
+            return pa.float64()
+        found: set[str] = set().union(*(reader.numbers(name) for reader in self._readers if infers_types(reader)))
+        if "float" in found or {"negative", "wide"} <= found:
+            return pa.float64()
+        return pa.uint64() if "wide" in found else pa.int64()
+
+
+def _unlike_types(name: str, kinds: dict[pa.DataType, str]) -> InputError:
+    (kind_a, file_a), (kind_b, file_b) = list(kinds.items())[:2]
+    return InputError(f"{file_b}: column {name!r} holds {kind_b}, but {kind_a} in {file_a}. Make them the same type.")

@@ -1,0 +1,397 @@
+"""Documents of one source: their batches in input order, their ids and places, and the kept rows written back.
+
+Input order is (sorted path, row). Text flows through in batches bounded in bytes; a background thread decodes the next
+batch while the caller works on this one. Text leaves here as bytes, exactly as it was stored: nobody checks UTF-8
+before the token kernel does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs
+
+from .. import checks
+from ..data import Ragged, arrow, strings
+from ..errors import ArgumentTypeError, InputError
+from ..report import shorten
+from .batches import ahead, coalesce, ragged, sliced
+from .columns import check_ids, copied, decoded
+from .contract import Reader
+from .files import names_below, relative_names
+from .joined_text import joined, visible
+from .kept import Rows, writing
+from .passes import Pass, over_all_rows, place
+from .reading import reading
+from .row_ids import IntegerRange, repeated, with_ids
+from .schemas import Columns
+from .skipped import SCHEMA, Policy, Skipped
+from .valid import valid
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some consecutive documents.
+
+    Parameters
+    ----------
+    first_row : int
+        Number of the first document, in input order.
+    ids : pyarrow.Array, length n
+        The id column (dictionaries decoded, views as large strings); relative paths for text files; else int64 row
+        numbers. Rows that cannot be read and are skipped have numbers too. Integers of JSON lines are uint64 in batches
+        that hold one from 2**63 on.
+    text : Ragged of uint8, n rows
+        The documents' bytes; nulls are empty.
+    num_null : int
+        Documents whose text is null.
+    columns : dict of str to pyarrow.Array, each of length n
+        The extra columns that were asked for, dictionaries decoded. Like the ids, they do not hold on to the text's
+        memory.
+    """
+
+    first_row: int
+    ids: pa.Array
+    text: Ragged
+    num_null: int
+    columns: dict[str, pa.Array]
+
+    @property
+    def num_rows(self) -> int:
+        """Number of documents."""
+        return len(self.text)
+
+
+class Documents:
+    """Documents of one source: see `open_documents`, which makes them."""
+
+    def __init__(
+        self,
+        readers: list[Reader],
+        kind: str,
+        *,
+        sources: list[str],
+        glob: str | None,
+        text_columns: str | Sequence[str] | None,
+        id_column: str | None,
+        html: bool,
+        policy: Policy,
+        other_columns: Iterable[str] = (),
+        left_out: dict[str, list[str]] | None = None,
+        unreadable: Sequence[dict[str, object]] = (),
+    ) -> None:
+        self._readers, self._sources, self._glob = readers, sources, glob
+        self._policy, self._unreadable = policy, unreadable
+        self._read = (0, 0.0)  # documents and bytes of files that have been read
+        self._stripped = 0
+        self._left_out = left_out or {}
+        self._passes: list[Pass] = []  # of the last reading, one for each reader
+        self._unique = False
+        data_files = [file for reader in readers if reader.own_ids is None for file in reader.files]
+        self._names = names_below(data_files) if data_files else ["part-00000.parquet"]
+        self.format = kind
+        self.html = html
+        self.id_column = id_column
+        self._columns = Columns(readers, policy.skips, text_columns, id_column, other_columns)
+        self.text_columns = self._columns.text
+
+    @property
+    def rewindable(self) -> bool:
+        """Whether the documents can be read more than once."""
+        return all(reader.rewindable for reader in self._readers)
+
+    @property
+    def num_files(self) -> int:
+        """Number of input files; 0 for documents in memory."""
+        return sum(len(reader.files) for reader in self._readers)
+
+    @property
+    def num_rows(self) -> int | None:
+        """Number of documents. Where files do not say it, it is estimated from the share of their bytes that has been
+        read; None before that, and for streams."""
+        numbers = [reader.num_rows for reader in self._readers]
+        known = [number for number in numbers if number is not None]
+        if len(known) == len(numbers):
+            return sum(known)
+        rows, num_bytes = self._read
+        whole = sum(reader.num_bytes for reader in self._readers)
+        return max(rows, round(rows * whole / num_bytes)) if rows and num_bytes and whole else None
+
+    @property
+    def stripped_pages(self) -> int:
+        """Pages of HTML of the last pass that would have taken a parser too long: their tags were taken out."""
+        return self._stripped + sum(reader.stripped_pages for reader in self._readers)
+
+    @property
+    def local_files(self) -> list[str]:
+        """Paths of the input files that are on this machine."""
+        files = [file for reader in self._readers for file in reader.files]
+        return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
+
+    def describe(self) -> dict[str, Any]:
+        """What `open_described` needs to open the same documents, ready for JSON."""
+        return {
+            "paths": self._sources,
+            "glob": self._glob,
+            "format": self.format,
+            "text_columns": None if self._columns.are_own else self.text_columns,
+            "id_column": self.id_column,
+            "html": self.html,
+            "num_files": self.num_files,
+            "left_out": {
+                reason: {"files": len(names), "first": names[:10]} for reason, names in self._left_out.items()
+            },
+            "on_error": self._policy.on_error,
+            "max_document_bytes": self._policy.max_document_bytes,
+        }
+
+    @property
+    def skipped(self) -> pa.Table | None:
+        """Rows that the last reading left out, in input order: file, row, rows, reason. None unless rows are skipped.
+
+        `row` counts from 1, in JSON lines the lines of the file; it is null where the whole file cannot be read. `rows`
+        is how many there are from there on: null where that cannot be known, as behind damage in a compressed file.
+        """
+        if not self._policy.skips:
+            return None
+        entries = [*self._unreadable, *(entry for each in self._passes for entry in each.skipped.entries)]
+        return pa.Table.from_pylist(entries, SCHEMA)
+
+    def batches(self, columns: Iterable[str] = (), max_bytes: int = 16 << 20) -> Iterator[Batch]:
+        """Stream all documents, in input order.
+
+        Parameters
+        ----------
+        columns : iterable of str
+            Extra columns to bring along.
+        max_bytes : int
+            Bound on the text of a batch, each row counted with 128 bytes more. A longer document is a batch of its own.
+
+        Returns
+        -------
+        iterator of Batch
+            The same documents for any `max_bytes`; nothing for an empty source.
+
+        Raises
+        ------
+        InputError
+            At once for a missing column or a spent stream; while reading for broken data and null ids.
+        ParameterError, ArgumentTypeError
+            If `columns` are no names, or `max_bytes` is no number of bytes.
+        """
+        names = list(dict.fromkeys(checks.columns("columns", columns, none=True)))
+        max_bytes = checks.integer("max_bytes", max_bytes)
+        for name in names:
+            self._columns.check_values(name)
+        types = {name: self._columns.type_of(name) for name in names}
+        if not self.rewindable and self._readers[0].spent:
+            raise InputError("the stream has been read and gives its documents only once; pass a table instead.")
+        return self._batches(types, max(1, max_bytes))
+
+    def _batches(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[Batch]:
+        first_row = self._stripped = 0
+        for piece, num_null in ahead(coalesce(self._pieces(types, max_bytes), max_bytes)):
+            ids = copied(piece.column(1))
+            extra = {name: copied(piece.column(2 + i)) for i, name in enumerate(types)}
+            yield Batch(first_row, ids, ragged(piece.column(0)), num_null, extra)
+            first_row += piece.num_rows
+
+    def _pieces(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """(text as large_binary without nulls, id, extra columns) and the number of nulls there were."""
+        key = self._columns.key
+        key_type = None if key is None else self._columns.type_of(key)
+        wanted = {name: pa.field(name, pa.string()) for name in self.text_columns}
+        wanted |= {name: pa.field(name, kind) for name, kind in types.items()}
+        if key is not None and key_type is not None:
+            wanted[key] = pa.field(key, key_type, nullable=pa.types.is_null(key_type))
+        schema = pa.schema(list(wanted.values()))
+        integers = IntegerRange(key)
+        self._passes = []
+        first = num_documents = 0  # first row of the file, among the rows of all files, and documents so far
+        num_bytes = 0.0
+        for reader in self._readers:
+            current = Pass(reader, Skipped(self._policy.skips))
+            self._passes.append(current)
+            read = reader.read(schema, max_bytes, current.skipped)
+            for batch, rows in _with_rows(read, self.text_columns, self.html):
+                if key is None:
+                    ids = arrow(rows + first)
+                else:
+                    with reading(reader.name):
+                        ids = _ids(valid(batch.column(key)), key_type, reader)
+                    batch, rows, ids = with_ids(batch, rows, ids, key, current)
+                    integers.check(ids, reader.name)
+                with reading(reader.name):
+                    text, num_null = self._text(batch)
+                    extra = [decoded(batch.column(name), kind) for name, kind in types.items()]
+                arrays = [text, ids, *extra]
+                num_documents += len(rows)
+                self._read = num_documents, num_bytes + reader.share * reader.num_bytes
+                yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
+                current.num_documents += len(rows)
+            first += current.num_documents + current.skipped.num_rows
+            num_bytes += reader.num_bytes
+
+    def _text(self, batch: pa.RecordBatch) -> tuple[pa.Array, int]:
+        """The text of each document, without nulls, and how many of them are null."""
+        columns = []
+        for name in self.text_columns:
+            if self.html and not self._columns.are_own:  # readers with columns of their own read HTML by themselves
+                column, num_stripped = visible(batch.column(name))
+                self._stripped += num_stripped
+            else:
+                column = decoded(batch.column(name), pa.large_binary())
+            columns.append(column)
+        return joined(columns)
+
+    def places(self) -> dict[str, pa.Array]:
+        """Where the documents of the last reading lie: columns `file`, its path below the folder that all files share,
+        and `row` in it, from 1 (of JSON lines the line); nothing for documents in memory.
+        """
+        files: list[str]
+        if self._columns.are_own:
+            (current,) = self._passes
+            numbers = np.flatnonzero(current.read_rows())
+            files = relative_names(current.reader.files)
+            rows = np.ones(current.num_documents, np.int64)
+        elif self.num_files:
+            numbers = np.repeat(np.arange(len(self._passes)), [each.num_documents for each in self._passes])
+            files = self._names
+            parts = [each.places(np.arange(each.num_documents)) for each in self._passes]
+            rows = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        else:
+            return {}
+        file = pa.DictionaryArray.from_arrays(arrow(numbers.astype(np.int32)), strings(files))
+        return {"file": file, "row": arrow(rows)}
+
+    def check_unique(self, ids: pa.Array | pa.ChunkedArray, what: str = "input") -> None:
+        """Raise InputError if two documents of the last reading have the same id.
+
+        Parameters
+        ----------
+        ids : pyarrow.Array or ChunkedArray
+            Of all documents, in input order.
+        what : str
+            What messages call the documents.
+        """
+        again = None if self._unique else repeated(ids)
+        if again is None:
+            return
+        value, number, first, second = again
+        where = f"{place(self._passes, first)}, {place(self._passes, second)}{', ...' if number > 2 else ''}"
+        raise InputError(
+            f"{what}: id {shorten(repr(value), 60)} stands for {number:,} documents ({where}); name a column of unique "
+            "ids with id_column=..., or leave it out to use row numbers"
+        )
+
+    def check_ids_early(self, what: str = "input") -> None:
+        """Raise InputError for null and repeated ids, where the ids can be read without the text: before all work.
+
+        Nothing is done where rows are skipped, as some of the repeated ids may be among those.
+        """
+        if self.id_column is None or self._policy.skips:
+            return
+        if not all(reader.reads_columns_alone for reader in self._readers):
+            return
+        kind = self._columns.type_of(self.id_column)
+        schema = pa.schema([pa.field(self.id_column, kind)])
+        chunks: list[pa.Array] = []
+        self._passes = []
+        for reader in self._readers:
+            current = Pass(reader, Skipped(False))
+            self._passes.append(current)
+            for batch, rows in reader.read(schema, 16 << 20):
+                with reading(reader.name):
+                    ids = decoded(valid(batch.column(0)), kind)
+                check_ids(ids, self.id_column, reader.name, int(rows[0]) if len(rows) else 0)
+                chunks.append(copied(ids))
+                current.num_documents += len(ids)
+        if chunks:
+            self.check_unique(pa.chunked_array(chunks), what)
+        self._unique = True  # unless a file changes, which is noticed
+
+    def write_kept(self, folder: Path, keep: np.ndarray) -> None:
+        """Write the rows to keep, all their columns, in the input's format.
+
+        One file for each data file, also where nothing of it stays, and the text files that stay, each under its path
+        below the folder that all of them share. ``key=value`` folders, which hold a column's value where data is
+        partitioned, stay even if all files share them. Documents in memory become ``part-00000.parquet``. The
+        caller renames the folder around `folder` once all is written.
+
+        Parameters
+        ----------
+        folder : Path
+            Made if it does not exist.
+        keep : array of bool, shape (documents,)
+            In input order.
+
+        Raises
+        ------
+        InputError
+            If the source is a stream, which gives its rows only once, or no longer holds as many documents, or is in
+            memory and has a column of a type that Parquet lacks.
+        OutputError
+            If the folder cannot be written. Files are named from `folder` on: the folder around it is temporary.
+        ParameterError, ArgumentTypeError
+            If `folder` is no path, or `keep` no such array.
+        """
+        if not self.rewindable:
+            raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
+        folder, keep = Path(checks.path("folder", folder)), checks.array("keep", keep, bool)
+        rows = Rows(over_all_rows(self._passes, keep))
+        with writing(folder, folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        for name, reader in zip(self._names, self._readers, strict=True):
+            reader.write(folder, name, rows)
+        rows.finish()
+
+    def texts(self, rows: Iterable[int]) -> dict[int, str]:
+        """Text of a few documents, by row number; reads the source up to the last of them.
+
+        Raises
+        ------
+        InputError
+            If there is no such row.
+        ParameterError, ArgumentTypeError
+            If they are no numbers of rows.
+        """
+        if isinstance(rows, str) or not hasattr(rows, "__iter__"):
+            raise ArgumentTypeError(f"rows: {checks.shown(rows)}; give a list of row numbers")
+        wanted = sorted({checks.integer("rows", row) for row in rows})
+        found: dict[int, str] = {}
+        with contextlib.closing(self.batches()) as batches:  # type: ignore[type-var]
+            for batch in batches:
+                last = batch.first_row + batch.num_rows
+                for row in wanted:
+                    if batch.first_row <= row < last:
+                        found[row] = batch.text[row - batch.first_row].tobytes().decode("utf-8", "replace")
+                if not wanted or wanted[-1] < last:
+                    break
+        for row in wanted:
+            if row not in found:
+                raise InputError(f"{self._readers[0].name}: no document in row {row}.")
+        return found
+
+
+def _with_rows(
+    read: Iterator[tuple[pa.RecordBatch, np.ndarray]], text_columns: list[str], html: bool
+) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+    """Batches and the numbers of their rows, in parts where `sliced` divides them."""
+    for batch, rows in read:
+        start = 0
+        for part in sliced(batch, text_columns, html):
+            yield part, rows[start : start + part.num_rows]
+            start += part.num_rows
+
+
+def _ids(column: pa.Array, kind: pa.DataType | None, reader: Reader) -> pa.Array:
+    """Ids as they are given; integers whose type was inferred stay as wide as they had to be read."""
+    if reader.infers_types and pa.types.is_integer(column.type):
+        return column
+    return decoded(column, kind)
