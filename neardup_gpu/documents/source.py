@@ -104,32 +104,32 @@ def open_documents(
 
     Parameters
     ----------
-    source : str, Path, list of them, or a table
+    source : str, Path, list of them, or a table, default None
         A file (Parquet, JSON lines plain, .gz or .zst, Arrow IPC), a folder of such files of one kind or of text and
         HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or, where that has no such
         file system, of fsspec. A result of dedup gives the rows that it kept. Or a table: pyarrow, Polars, DuckDB,
         pandas, a Hugging Face dataset, a dict of columns, a list of dicts.
-    texts : list of str, array or Series of strings, optional
+    texts : list of str, array or Series of strings, default None
         The texts themselves, instead of `source`. Their ids are their row numbers; to name them, pass a table such as
         ``{"id": ids, "text": texts}``.
-    text_columns : str or sequence of str, optional
-        Columns that hold the text, joined by a newline. Default: ``text``, else the only one of strings, which is never
-        the id column, one of `other_columns`, or one named ``id``.
-    id_column : str, optional
-        Column of integers or strings that names the documents. Default: relative paths for text files, else row
-        numbers.
-    html : bool
+    text_columns : str or sequence of str, default None
+        Columns that hold the text, joined by a newline. Unless given, ``text``, else the only column of strings, which
+        is never the id column, one of `other_columns`, or one named ``id``.
+    id_column : str, default None
+        Column of integers or strings that names the documents. Unless given, ids are relative paths for text files,
+        else row numbers.
+    html : bool, default False
         The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so.
-    glob : str, optional
+    glob : str, default None
         Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down).
         With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.
-    other_columns : iterable of str
+    other_columns : iterable of str, default ()
         Columns that hold something else than text, such as dates to decide by.
-    on_error : "stop" or "skip"
+    on_error : "stop" or "skip", default "stop"
         What to do at a row that cannot be read (a line that is not valid JSON, a null id, a text file or row group that
         is damaged): raise InputError, or note it in `Documents.skipped` and go on. To skip takes longer, as whole row
         groups are read before any of their rows is used.
-    max_document_bytes : int
+    max_document_bytes : int, default 1 GiB
         Bound on a line of JSON lines, and on a text or HTML file.
 
     Returns
@@ -149,6 +149,14 @@ def open_documents(
     once. Folders leave out what is hidden, names that begin with ``_``, finished results of dedup and what else
     neardup wrote, pipes and devices, README, LICENSE and the like beside data, and files of unknown extension: all but
     the first are counted, named in the log at INFO, and in the report.
+
+    Examples
+    --------
+    >>> open_documents(texts=["to be", "or not to be"]).num_rows
+    2
+    >>> documents = open_documents({"name": ["a", "b"], "text": ["to be", "or not to be"]}, id_column="name")
+    >>> [batch.ids.to_pylist() for batch in documents.batches()]
+    [['a', 'b']]
     """
     text_columns = checks.optional(checks.columns, "text_columns", text_columns)
     id_column = checks.optional(checks.text, "id_column", id_column, "give the name of a column")
@@ -281,7 +289,14 @@ def open_described(description: dict[str, Any]) -> Documents:
 
 
 class Documents:
-    """Documents of one source: see `open_documents`, which makes them."""
+    """Documents of one source: see `open_documents`, which makes them.
+
+    Examples
+    --------
+    >>> documents = open_documents(texts=["to be", "or not to be"])
+    >>> documents.format, documents.num_files, documents.rewindable
+    ('memory', 0, True)
+    """
 
     def __init__(
         self,
@@ -378,7 +393,13 @@ class Documents:
         return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
 
     def describe(self) -> dict[str, Any]:
-        """What `open_described` needs to open the same documents, ready for JSON."""
+        """What `open_described` needs to open the same documents, ready for JSON.
+
+        Examples
+        --------
+        >>> open_documents(texts=["to be"]).describe()["format"]
+        'memory'
+        """
         return {
             "paths": self._sources,
             "glob": self._glob,
@@ -411,9 +432,9 @@ class Documents:
 
         Parameters
         ----------
-        columns : iterable of str
+        columns : iterable of str, default ()
             Extra columns to bring along.
-        max_bytes : int
+        max_bytes : int, default 16 MiB
             Bound on the text of a batch, each row counted with 128 bytes more. A longer document is a batch of its own.
 
         Returns
@@ -427,6 +448,12 @@ class Documents:
             At once for a missing column or a spent stream; while reading for broken data and null ids.
         ParameterError, ArgumentTypeError
             If `columns` are no names, or `max_bytes` is no number of bytes.
+
+        Examples
+        --------
+        >>> documents = open_documents({"text": ["to be", "or not"], "year": [1599, 1603]})
+        >>> [batch.columns["year"].to_pylist() for batch in documents.batches(["year"])]
+        [[1599, 1603]]
         """
         names = list(dict.fromkeys(checks.columns("columns", columns, none=True)))
         max_bytes = checks.integer("max_bytes", max_bytes)
@@ -495,6 +522,11 @@ class Documents:
     def places(self) -> dict[str, pa.Array]:
         """Where the documents of the last reading lie: columns `file`, its path below the folder that all files share,
         and `row` in it, from 1 (of JSON lines the line); nothing for documents in memory.
+
+        Examples
+        --------
+        >>> open_documents(texts=["to be"]).places()
+        {}
         """
         if self.format == "memory":
             return {}
@@ -517,8 +549,12 @@ class Documents:
         ----------
         ids : pyarrow.Array or ChunkedArray
             Of all documents, in input order.
-        what : str
+        what : str, default "input"
             What messages call the documents.
+
+        Examples
+        --------
+        >>> open_documents(texts=["to be", "or not"]).check_unique(pa.array([0, 1]))
         """
         if self._unique or len(pc.unique(ids)) == len(ids):
             return
@@ -546,6 +582,15 @@ class Documents:
         """Raise InputError for null and repeated ids, where the ids can be read without the text: before all work.
 
         Nothing is done where rows are skipped, as some of the repeated ids may be among those.
+
+        Parameters
+        ----------
+        what : str, default "input"
+            What messages call the documents.
+
+        Examples
+        --------
+        >>> open_documents(texts=["to be", "or not"]).check_ids_early()
         """
         if self.id_column is None or self.format not in ("parquet", "ipc") or self._policy.skips:
             return
@@ -618,6 +663,15 @@ class Documents:
             If the folder cannot be written. Files are named from `folder` on: the folder around it is temporary.
         ParameterError, ArgumentTypeError
             If `folder` is no path, or `keep` no such array.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> documents = open_documents({"text": ["to be", "or not"]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     documents.write_kept(Path(folder, "kept"), np.array([True, False]))
+        ...     open_documents(f"{folder}/kept").num_rows
+        1
         """
         if not self.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
@@ -644,12 +698,22 @@ class Documents:
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Text of a few documents, by row number; reads the source up to the last of them.
 
+        Parameters
+        ----------
+        rows : iterable of int
+            Numbers of rows, from 0.
+
         Raises
         ------
         InputError
             If there is no such row.
         ParameterError, ArgumentTypeError
             If they are no numbers of rows.
+
+        Examples
+        --------
+        >>> open_documents(texts=["to be", "or not", "to be"]).texts([1])
+        {1: 'or not'}
         """
         if isinstance(rows, str) or not hasattr(rows, "__iter__"):
             raise ArgumentTypeError(f"rows: {checks.shown(rows)}; give a list of row numbers")
