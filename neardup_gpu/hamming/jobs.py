@@ -83,19 +83,38 @@ def build(
 
     Parameters
     ----------
-    fingerprints, column, id_column
-        As in `open_fingerprints`.
+    fingerprints : path or list of paths
+        The fingerprints: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
     output : path
         Where the index goes.
-    radius : int, optional
-        The largest distance that queries may ask for; the recipe's, else 3.
-    num_tables, leading_bits, memory : int, optional
-        At most one of the three. Take the design of most leading bits in at most `num_tables` tables; or the fewest
-        tables of at least `leading_bits` each; or the cheapest design in `memory` bytes, or a size such as "2GB".
-    num_queries, compress
-        As in `HammingIndex`.
-    overwrite, backend, device, gpu_memory, threads, progress
-        As in `dedup`.
+    radius : int, default None
+        The largest distance that queries may ask for; the recipe's, else 3, unless given.
+    num_tables : int, default None
+        Take the design of most leading bits in at most this many tables. Excludes `leading_bits` and `memory`.
+    leading_bits : int, default None
+        Take the fewest tables that have at least this many leading bits each. Excludes `num_tables` and `memory`.
+    memory : int or str, default None
+        Take the cheapest design in this many bytes, or a size such as "2GB". Excludes `num_tables` and `leading_bits`.
+    num_queries : int, default None
+        How many queries to expect in the index's life; the number of fingerprints, unless given.
+    compress : bool, default False
+        Whether tables are kept as Huffman codes: smaller, and slower to query.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
+    device : int, default None
+        Number of the GPU; CuPy's current one unless given.
+    gpu_memory : int or str, default None
+        Bytes of GPU memory to use, or a size such as "20GB"; four fifths of the free memory unless given.
+    threads : int, default None
+        Processors to use; all unless given.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
 
     Returns
     -------
@@ -105,6 +124,7 @@ def build(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     _check_design_options(num_tables, leading_bits, memory, num_queries)
     budget = math.inf if memory is None else parse_size(memory, "memory")
@@ -201,26 +221,41 @@ def query(
     progress: Progress | bool | None = None,
     show: Callable[[pa.Table], None] | None = None,
 ) -> dict[str, Any]:
-    """Ask an index for what is near the fingerprints of files, or near fingerprints given as text.
+    """Query an index with the fingerprints of files, or with fingerprints given as text.
 
     Parameters
     ----------
     index : path
         What `build` wrote.
-    fingerprints, column, id_column
-        As in `open_fingerprints`; they are read and answered part by part.
-    output : path, optional
+    fingerprints : path or list of paths, default None
+        The queries, which are read and answered part by part: Parquet or Arrow IPC with a column of fingerprints, .npy
+        of uint64, or a folder of such files.
+    output : path, default None
         Parquet of query_id, id and distance, the nearest first.
-    values : list of str, optional
-        In place of files: hexadecimal, as `parse_fingerprint` reads it. They are their own ids.
-    radius : int, optional
-        The index's, unless given.
-    nearest : int, optional
-        At most this many matches for each query.
-    show : callable, optional
+    values : list of str, default None
+        Queries in place of files: hexadecimal, as `parse_fingerprint` reads it. They are their own ids.
+    radius : int, default None
+        Number of bits in which a match may differ; the index's radius, unless given.
+    nearest : int, default None
+        Most matches of a query; all within the radius, unless given.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
+    device : int, default None
+        Number of the GPU; CuPy's current one unless given.
+    gpu_memory : int or str, default None
+        Bytes of GPU memory to use, or a size such as "20GB"; four fifths of the free memory unless given.
+    threads : int, default None
+        Processors to use; all unless given.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
+    show : callable, default None
         Called with each part of the matches, as it is found.
-    overwrite, backend, device, gpu_memory, threads, progress
-        As in `dedup`.
 
     Returns
     -------
@@ -230,6 +265,7 @@ def query(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     _check_query_options(fingerprints, values, column, id_column, nearest)
     clock = Clock(progress)
@@ -338,14 +374,35 @@ def join(
 
     Parameters
     ----------
-    existing, queries, column, id_column
-        As in `open_fingerprints`.
+    existing : path or list of paths
+        The large set: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
+    queries : path or list of paths
+        The smaller set: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
     output : path
         Parquet of id_a (existing), id_b (query) and distance.
-    radius, bucket_limit, bucket_probe : int, optional
-        As in `scan`; the recipe's, unless given, else 3, 512 and 32.
-    overwrite, backend, device, gpu_memory, threads, progress
-        As in `dedup`.
+    radius : int, default None
+        Number of bits in which two fingerprints may differ; the recipe's, else 3, unless given.
+    bucket_limit : int, default None
+        In a bucket of more queries, existing fingerprints are compared only with the first `bucket_probe`; the
+        recipe's, else 512, unless given.
+    bucket_probe : int, default None
+        Number of fingerprints that are compared with in a larger bucket; the recipe's, else 32, unless given.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
+    device : int, default None
+        Number of the GPU; CuPy's current one unless given.
+    gpu_memory : int or str, default None
+        Bytes of GPU memory to use, or a size such as "20GB"; four fifths of the free memory unless given.
+    threads : int, default None
+        Processors to use; all unless given.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
 
     Returns
     -------
@@ -355,6 +412,7 @@ def join(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     clock = Clock(progress)
     source = open_fingerprints(existing, column=column, id_column=id_column)
@@ -448,15 +506,34 @@ def pairs(
 
     Parameters
     ----------
-    fingerprints, column, id_column
-        As in `open_fingerprints`.
+    fingerprints : path or list of paths
+        The set: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
     output : path
         Parquet of id_a, id_b and distance, in input order: the pairs of distinct fingerprints, and one of distance 0
         from each repeat to the first row with its fingerprint.
-    radius, bucket_limit, bucket_probe : int, optional
-        As in `hamming.pairs`; the recipe's, unless given, else 3, 512 and 32.
-    overwrite, backend, device, gpu_memory, threads, progress
-        As in `dedup`.
+    radius : int, default None
+        Number of bits in which two fingerprints may differ; the recipe's, else 3, unless given.
+    bucket_limit : int, default None
+        In a bucket of more fingerprints, all are compared only with the first `bucket_probe`; the recipe's, else 512,
+        unless given.
+    bucket_probe : int, default None
+        Number of fingerprints that are compared with in a larger bucket; the recipe's, else 32, unless given.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
+    device : int, default None
+        Number of the GPU; CuPy's current one unless given.
+    gpu_memory : int or str, default None
+        Bytes of GPU memory to use, or a size such as "20GB"; four fifths of the free memory unless given.
+    threads : int, default None
+        Processors to use; all unless given.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
 
     Returns
     -------
@@ -466,6 +543,7 @@ def pairs(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     clock = Clock(progress)
     source = open_fingerprints(fingerprints, column=column, id_column=id_column)
