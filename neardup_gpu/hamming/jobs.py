@@ -77,19 +77,32 @@ def build(
 
     Parameters
     ----------
-    fingerprints, column, id_column
-        As in `open_fingerprints`.
+    fingerprints : path or list of paths
+        The fingerprints: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
     output : path
         Where the index goes.
-    radius : int, optional
-        The largest distance that queries may ask for; the recipe's, else 3.
-    num_tables, leading_bits, table_memory : int, optional
-        At most one of the three. Take the design of most leading bits in at most `num_tables` tables; or the fewest
-        tables of at least `leading_bits` each; or the cheapest design in `table_memory` bytes, or a size such as "2GB".
-    num_queries, compress
-        As in `HammingIndex`.
-    overwrite, engine, progress
-        As in `dedup`.
+    radius : int, default None
+        The largest distance that queries may ask for; the recipe's, else 3, unless given.
+    num_tables : int, default None
+        Take the design of most leading bits in at most this many tables. Excludes `leading_bits` and `table_memory`.
+    leading_bits : int, default None
+        Take the fewest tables that have at least this many leading bits each. Excludes `num_tables` and `table_memory`.
+    table_memory : int or str, default None
+        Take the cheapest design in this many bytes, or a size such as "2GB". Excludes `num_tables` and `leading_bits`.
+    num_queries : int, default None
+        How many queries to expect in the index's life; the number of fingerprints, unless given.
+    compress : bool, default False
+        Whether tables are kept as Huffman codes: smaller, and slower to query.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
 
     Returns
     -------
@@ -99,6 +112,7 @@ def build(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     _check_design_options(num_tables, leading_bits, table_memory, num_queries)
     budget = math.inf if table_memory is None else parse_size(table_memory, "table_memory")
@@ -192,26 +206,35 @@ def query(
     progress: Progress | bool | None = None,
     show: Callable[[pa.Table], None] | None = None,
 ) -> dict[str, Any]:
-    """Ask an index for what is near the fingerprints of files, or near fingerprints given as text.
+    """Query an index with the fingerprints of files, or with fingerprints given as text.
 
     Parameters
     ----------
     index : path
         What `build` wrote.
-    fingerprints, column, id_column
-        As in `open_fingerprints`; they are read and answered part by part.
-    output : path, optional
+    fingerprints : path or list of paths, default None
+        The queries, which are read and answered part by part: Parquet or Arrow IPC with a column of fingerprints, .npy
+        of uint64, or a folder of such files.
+    output : path, default None
         Parquet of query_id, id and distance, the nearest first.
-    values : list of str, optional
-        In place of files: hexadecimal, as `parse_fingerprint` reads it. They are their own ids.
-    radius : int, optional
-        The index's, unless given.
-    nearest : int, optional
-        At most this many matches for each query.
-    show : callable, optional
+    values : list of str, default None
+        Queries in place of files: hexadecimal, as `parse_fingerprint` reads it. They are their own ids.
+    radius : int, default None
+        Number of bits in which a match may differ; the index's radius, unless given.
+    nearest : int, default None
+        Most matches of a query; all within the radius, unless given.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
+    show : callable, default None
         Called with each part of the matches, as it is found.
-    overwrite, engine, progress
-        As in `dedup`.
 
     Returns
     -------
@@ -221,6 +244,7 @@ def query(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     _check_query_options(fingerprints, values, column, id_column, nearest)
     clock = Clock(progress)
@@ -326,14 +350,29 @@ def join(
 
     Parameters
     ----------
-    existing, queries, column, id_column
-        As in `open_fingerprints`.
+    existing : path or list of paths
+        The large set: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
+    queries : path or list of paths
+        The smaller set: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
     output : path
         Parquet of id_a (existing), id_b (query) and distance.
-    radius, bucket_limit, bucket_probe : int, optional
-        As in `scan`; the recipe's, unless given, else 3, 512 and 32.
-    overwrite, engine, progress
-        As in `dedup`.
+    radius : int, default None
+        Number of bits in which two fingerprints may differ; the recipe's, else 3, unless given.
+    bucket_limit : int, default None
+        In a bucket of more queries, existing fingerprints are compared only with the first `bucket_probe`; the
+        recipe's, else 512, unless given.
+    bucket_probe : int, default None
+        Number of fingerprints that are compared with in a larger bucket; the recipe's, else 32, unless given.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
 
     Returns
     -------
@@ -343,6 +382,7 @@ def join(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     clock = Clock(progress)
     source = open_fingerprints(existing, column=column, id_column=id_column)
@@ -433,15 +473,28 @@ def pairs(
 
     Parameters
     ----------
-    fingerprints, column, id_column
-        As in `open_fingerprints`.
+    fingerprints : path or list of paths
+        The set: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
     output : path
         Parquet of id_a, id_b and distance, in input order: the pairs of distinct fingerprints, and one of distance 0
         from each repeat to the first row with its fingerprint.
-    radius, bucket_limit, bucket_probe : int, optional
-        As in `hamming.pairs`; the recipe's, unless given, else 3, 512 and 32.
-    overwrite, engine, progress
-        As in `dedup`.
+    radius : int, default None
+        Number of bits in which two fingerprints may differ; the recipe's, else 3, unless given.
+    bucket_limit : int, default None
+        In a bucket of more fingerprints, all are compared only with the first `bucket_probe`; the recipe's, else 512,
+        unless given.
+    bucket_probe : int, default None
+        Number of fingerprints that are compared with in a larger bucket; the recipe's, else 32, unless given.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
 
     Returns
     -------
@@ -451,6 +504,7 @@ def pairs(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     clock = Clock(progress)
     source = open_fingerprints(fingerprints, column=column, id_column=id_column)

@@ -170,14 +170,17 @@ class MinHash:
 
     @property
     def elements(self) -> str:
+        """What it sketches: "shingles"."""
         return "shingles"
 
     @property
     def sorts_elements(self) -> bool:
+        """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
         return False
 
     @property
     def needs_statistics(self) -> bool:
+        """Whether it has to know something of all documents before it can sketch one."""
         return False
 
     @property
