@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ..data import bools
 from ..definitions import METADATA_KEY
 from ..errors import DamagedError, NeardupError, OutputError
-from .checksums import checksum, checksum_of_file
+from .checksums import checksum, checksum_of_file, verify_footer
 from .parquet import write_table
 
 if TYPE_CHECKING:
@@ -31,29 +31,18 @@ CLOCK_SECONDS = 2
 """Steps in which the coarsest file systems count time."""
 
 
-TABLES = (
-    {"id", "num_tokens", "document_hash", "signature", "supershingles"},
-    {"id", "num_tokens", "simhash"},
-    {"token", "documents"},
-    {"id_a", "id_b", "estimate", "low", "high"},
-    {"id_a", "id_b", "estimate", "low", "high", "distance"},
-    {"id_a", "id_b", "distance"},
-    {"query_id", "id", "distance"},
-    {"file", "row", "rows", "reason"},
-)
-"""Columns of the Parquet files that are written by themselves: sketches, simhashes, frequencies, pairs by estimate and
-by distance, matches, rows that could not be read."""
-
-
 def is_table(path: Path) -> bool:
-    """Whether a file is Parquet as this package writes it: a recipe, and the columns of an artefact and no others."""
+    """Whether a file is a table that this package wrote by itself, and nobody since: sketches, pairs and so on.
+
+    Another program that writes it anew leaves its checksums out. Tables of a result belong to their folder.
+    """
     try:
-        schema = pq.read_schema(path)
+        schema, sealed = pq.read_schema(path), verify_footer(path)
     except MemoryError:
         raise
-    except (OSError, pa.ArrowException):
+    except (DamagedError, OSError, pa.ArrowException):
         return False
-    return METADATA_KEY in (schema.metadata or {}) and set(schema.names) in TABLES
+    return sealed and METADATA_KEY in (schema.metadata or {}) and "resemblance" not in schema.names
 
 
 def foreign_files(folder: Path) -> list[str] | None:

@@ -23,6 +23,7 @@ from neardup_gpu.errors import OutputError
 from neardup_gpu.store import disk, outputs
 from neardup_gpu.store.artefacts import REPORT
 from neardup_gpu.store.outputs import new_file, new_files, new_folder
+from neardup_gpu.store.parquet import write_table
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are forked and killed")
 
@@ -58,7 +59,7 @@ def put_result(folder: Path, text: str) -> None:
 
 def put_table(file: Path, text: str) -> None:
     columns = pa.table({"id_a": [text], "id_b": [text], "distance": [1]})
-    pq.write_table(columns.replace_schema_metadata({METADATA_KEY: b"{}"}), file)
+    write_table(columns.replace_schema_metadata({METADATA_KEY: b"{}"}), file)
 
 
 def text_of(path: Path) -> str | None:
