@@ -99,7 +99,7 @@ def parse_filter(text: str) -> tuple[int, int, int]:
 # The filter curve
 
 
-def _agree(x: float, s: int) -> tuple[float, float]:
+def _agreement(x: float, s: int) -> tuple[float, float]:
     """Probability that a group of s samples agrees, x**s, and that it does not, each to full relative precision."""
     if x == 0:
         return 0.0, 1.0
@@ -144,7 +144,7 @@ def pass_probability(x: float, k: int, s: int, r: int) -> float:
 
 
 def _pass(x: float, k: int, s: int, r: int) -> float:
-    return _binomial(*_agree(x, s), k, r, k)
+    return _binomial(*_agreement(x, s), k, r, k)
 
 
 def miss_probability(x: float, k: int, s: int, r: int) -> float:
@@ -157,7 +157,7 @@ def miss_probability(x: float, k: int, s: int, r: int) -> float:
 
 
 def _miss(x: float, k: int, s: int, r: int) -> float:
-    return _binomial(*_agree(x, s), k, 0, r - 1)
+    return _binomial(*_agreement(x, s), k, 0, r - 1)
 
 
 def inverse(probability: float, k: int, s: int, r: int) -> float:
@@ -348,7 +348,7 @@ def _cost(threshold: float, k: int, s: int, r: int) -> float:
 
 
 def _fixed_cost(k: int, s: int, r: int) -> float:
-    """The part of `filter_cost` that the resemblances have no say in."""
+    """The part of `filter_cost` that does not depend on resemblances."""
     return SHINGLES * SAMPLE_NS * k * s + TABLE_NS * math.comb(k, r)
 
 
@@ -414,7 +414,7 @@ def _choose_filter(threshold: float, recall: float, max_samples: int) -> tuple[i
 
 
 def _smallest_k(threshold: float, recall: float, s: int, r: int, most: int) -> int | None:
-    """Smallest k, r <= k <= most, with P(k,s,r)(threshold) >= recall; None where there is none. P grows with k."""
+    """Smallest k, r <= k <= most, with P(k,s,r)(threshold) >= recall; None if no k suffices. P grows with k."""
 
     def enough(k: int) -> bool:
         return _miss(threshold, k, s, r) <= 1 - recall

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup_gpu import Frequencies, Recipe, SimHash, dedup, sketch
+from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import OutputError
-from neardup_gpu.recipe import METADATA_KEY
 from neardup_gpu.store import disk, outputs
 from neardup_gpu.store.artefacts import REPORT
 from neardup_gpu.store.outputs import new_file, new_files, new_folder
