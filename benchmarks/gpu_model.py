@@ -56,7 +56,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "gpu"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "gpu" / "harness"))
 
 from compiled import all_loops, compiled, disassembly, innermost_loops
 
@@ -134,7 +134,7 @@ class Work:
     ascii: bool = False  # whether code for other scripts follows the first loop
     loops: tuple[float, ...] = ()  # of each loop in the order of the code: reads of a thread; trips, if it reads none
     around: float = 0  # trips of a thread through the loop around the first of these
-    kernel: str = ""  # its name in tests/gpu/kernel_list.py, if it goes by another one here
+    kernel: str = ""  # its name in tests/gpu/harness/kernel_list.py, if it goes by another one here
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def together(name: str, label: str, seconds: dict[str, float]) -> dict[str, Any]
 
 
 def works(profile: Profile) -> dict[str, Work]:
-    """What the kernels have to do for such a text, by the names of tests/gpu/kernel_list.py."""
+    """What the kernels have to do for such a text, by the names of tests/gpu/harness/kernel_list.py."""
     k, s, r = ALTAVISTA
     samples, per_document = k * s, profile.document_tokens
     per_lane = -(-samples // 32)

@@ -20,13 +20,13 @@ from neardup_gpu.documents import Documents
 from neardup_gpu.kernel_inputs import kernel_modules
 from neardup_gpu.kernels._launch import Kernel, Staging, namespace, simulated
 
-_TESTS = Path(__file__).resolve().parent.parent / "tests" / "gpu"
+_HARNESS = Path(__file__).resolve().parent.parent / "tests" / "gpu" / "harness"
 
 
 def kernel_name(kernel: Kernel) -> str:
-    """Its name as in tests/gpu/kernel_list.py, which gpu-prediction.json uses; its own where that lacks it."""
-    if str(_TESTS) not in sys.path:
-        sys.path.append(str(_TESTS))
+    """Its name as in tests/gpu/harness/kernel_list.py, which gpu-prediction.json uses; its own where that lacks it."""
+    if str(_HARNESS) not in sys.path:
+        sys.path.append(str(_HARNESS))
     try:
         from kernel_list import name_of
 
@@ -46,9 +46,9 @@ def modules() -> list[Any]:
 
 
 def expected_usage(chip: str) -> dict[str, dict[str, int]]:
-    """What ptxas made of each kernel, by tests/gpu/compiled.json."""
+    """What ptxas made of each kernel, by tests/gpu/harness/compiled.json."""
     try:
-        return json.loads((_TESTS / "compiled.json").read_text()).get(chip, {})
+        return json.loads((_HARNESS / "compiled.json").read_text()).get(chip, {})
     except OSError:
         return {}
 

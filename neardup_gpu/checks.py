@@ -161,8 +161,8 @@ def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
     choices = tuple(allowed)
     if not isinstance(value, bool):
         for choice in choices:
-            comparable = isinstance(value, str) if isinstance(choice, str) else hasattr(value, "__index__")
-            if comparable and value == choice:
+            comparable = isinstance(value, str) if isinstance(choice, str) else not getattr(value, "shape", ())
+            if comparable and (isinstance(choice, str) or hasattr(value, "__index__")) and value == choice:
                 return choice
     kinds = tuple({type(choice) for choice in choices})
     kind = ParameterError if isinstance(value, kinds) and not isinstance(value, bool) else ArgumentTypeError

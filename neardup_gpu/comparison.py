@@ -20,19 +20,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """How two texts A and B compare, by their shingles.
+    """How two texts A and B compare, by their shingles; `resemblance` makes it.
 
+    Parameters
+    ----------
     resemblance : float
         |A n B| / |A u B|; 0 if either has no words.
-    containment_a, containment_b : float
-        Share of A's shingles that B has, |A n B| / |A|, and the other way round; 0 for a text without words.
-    shared, num_a, num_b : int
-        Shingles that both have, and distinct shingles of each.
+    containment_a : float
+        Share of A's shingles that B has, |A n B| / |A|; 0 for a text without words.
+    containment_b : float
+        Share of B's shingles that A has, |A n B| / |B|; 0 for a text without words.
+    shared : int
+        Number of distinct shingles that both have.
+    num_a : int
+        Number of distinct shingles of A.
+    num_b : int
+        Number of distinct shingles of B.
     words : list of (op, text)
         From A to B: "equal", "removed" (only in A), "added" (only in B), "cut" (a note in place of words that are left
         out). Empty if the texts are the same.
     notes : list of str
         What the diff leaves out, or says beside the words.
+
+    Examples
+    --------
+    >>> from neardup_gpu import resemblance
+    >>> found = resemblance("to be or not to be", "to be or not", shingle_size=2)
+    >>> found.shared, found.num_a, found.num_b, float(found)
+    (3, 4, 3, 0.75)
     """
 
     resemblance: float
@@ -45,7 +60,19 @@ class Comparison:
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as a dict, for JSON."""
+        """The fields as a dict, for JSON.
+
+        Returns
+        -------
+        dict
+            Each field by its name.
+
+        Examples
+        --------
+        >>> from neardup_gpu import resemblance
+        >>> resemblance("to be or not to be", "to be or not", shingle_size=2).to_dict()["containment_b"]
+        1.0
+        """
         return asdict(self)
 
     def __float__(self) -> float:
@@ -70,12 +97,14 @@ def resemblance(a: str, b: str, *, shingle_size: int = 5, shingling: str = "set"
 
     Parameters
     ----------
-    a, b : str
-        The texts.
+    a : str
+        The first text.
+    b : str
+        The second text.
     shingle_size : int from 1 to 64, default 5
         Tokens in a shingle.
     shingling : "set", "bag" or "circular", default "set"
-        See `Shingles`.
+        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
     full : bool, default False
         Leave no words out of the diff.
 

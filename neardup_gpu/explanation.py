@@ -33,34 +33,47 @@ MEMBERS = 20
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why one document stays or goes.
+    """Why one document stays or goes; `Result.explain` makes it.
 
     Parameters
     ----------
     id : int or str
+        The document's id.
     kept : bool
-    duplicate_of : int or str or None
+        Whether it stays.
+    duplicate_of : int or str, default None
         The kept document that stands for it; None if it stays itself.
-    in_reference : bool
-        That one belongs to the reference set.
-    resemblance : float or None
-        Exact resemblance to it, as verified; None for a kept document, and where it was not verified: a chain of pairs
-        led to it, or the distance alone decided.
-    distance, bits : int or None
-        By simhash: bits in which the two differ, of how many.
-    group : int or str
+    in_reference : bool, default False
+        Whether the kept document belongs to the reference set.
+    resemblance : float, default None
+        Exact resemblance to the kept document, as verified; None for a kept document, and where it was not verified: a
+        chain of pairs led to it, or the distance alone decided.
+    distance : int, default None
+        By simhash, the number of bits in which the two differ.
+    bits : int, default None
+        By simhash, the length of a simhash.
+    group : int or str, default None
         The kept document of its group.
-    members : list
+    members : list, default []
         For a kept document the others of its group, at most 20.
-    num_members : int
-        How many there are.
-    shared, united : int
-        Shingles of both texts, and of at least one.
-    words : list of (op, text)
+    num_members : int, default 0
+        Number of the others of its group.
+    shared : int, default 0
+        Shingles that both texts have.
+    united : int, default 0
+        Shingles that at least one of the texts has.
+    words : list of (op, text), default []
         From the kept text to this one: "equal", "removed" (only in the kept one), "added" (only in this one), "cut" (a
         note in place of words that are left out). Empty if the texts are the same.
-    notes : list of str
+    notes : list of str, default []
         What the diff leaves out, or says beside the words.
+
+    Examples
+    --------
+    >>> from neardup_gpu import dedup
+    >>> found = dedup(texts=["to be or not to be that is", "to be or not to be"], threshold=0.5).explain(1)
+    >>> found.words
+    [('equal', 'to be or not to be '), ('removed', 'that is')]
     """
 
     id: Any
@@ -79,7 +92,19 @@ class Explanation:
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as a dict, for JSON."""
+        """The fields as a dict, for JSON.
+
+        Returns
+        -------
+        dict
+            Each field by its name.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> dedup(texts=["to be or not to be"] * 2).explain(1).to_dict()["duplicate_of"]
+        0
+        """
         return asdict(self)
 
 

@@ -74,7 +74,7 @@ def dedup(
     Parameters
     ----------
     source : path, URI, glob, list of them, or a table, default None
-        See `open_documents`.
+        The documents; `open_documents` says what is read.
     texts : list of str, array or Series of strings, default None
         The texts themselves, instead of `source`; their ids are row numbers.
     text_columns : str or list of str, default None
@@ -82,16 +82,16 @@ def dedup(
     id_column : str, default None
         The column of ids; without one, ids are row numbers or relative paths.
     html : bool, default False
-        The text is HTML, of which what a reader sees is taken.
+        The text is HTML, of which the visible text is taken.
     glob : str, default None
         Which files of a folder to read, such as "*.py".
     on_error : "stop" or "skip", default "stop"
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
-    against : like `source`, default None
-        A reference set: what resembles it is removed, it is left untouched.
-    method : MinHash, SimHash or a name of one, default "minhash"
+    against : path, URI, glob, list of them, or a table, default None
+        A reference set: documents that resemble one of its documents are removed, it is left untouched.
+    method : MinHash, BottomK, SimHash, or the name of one, default "minhash"
         How candidates are found.
     threshold : float in (0, 1], default None
         Least resemblance of a removed document to the kept one. Unless given, 0.8; by simhash nothing is verified then:
@@ -99,7 +99,7 @@ def dedup(
     shingle_size : int from 1 to 64, default 5
         Tokens in a shingle.
     shingling : "set", "bag" or "circular", default "set"
-        See `Shingles`.
+        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
     bucket_limit : int, default None
         Most documents of a bucket that are all compared with one another; the method's own unless given.
     seed : int in [0, 2**64), default 1
@@ -108,37 +108,42 @@ def dedup(
         Which document of a group stays: "first" in input order, the "longest", or the first by a column, as "date",
         "date:asc" or "date:desc".
     cluster : "greedy" or "components", default "greedy"
-        See `Recipe`.
+        Whether a document goes exactly when it has a pair with one already kept, or each connected component of pairs
+        keeps its first document.
     recipe : Recipe, default None
         A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit, seed, keep and cluster.
-    frequencies : Frequencies or path of such, default None
-        For simhashes weighted by "tfidf"; those of the documents (of `against` too) unless given.
+    frequencies : Frequencies or path of such a file, default None
+        Document frequencies for simhashes weighted by "tfidf"; unless given, they are counted in the documents and in
+        those of `against`.
     output : path, default None
         A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears whole or not at all.
     overwrite : bool, default False
-        Replace what is at `output`.
+        Replace the file or folder that is at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         Where to run. Changes no result.
     temp_dir : path, default None
         Where shingles wait for verification, 8 bytes each; beside `output`, else the system's temporary folder. With a
         GPU they wait in its memory, as far as they fit there.
     batch_bytes : int, default None
-        Text read at a time. Changes no result. Unless given, 16 MiB; with a GPU what its memory allows, up to 256 MiB.
+        Bytes of text to read at a time. Changes no result. Unless given, 16 MiB; with a GPU the most that fits its
+        memory, up to 256 MiB.
     check : int, default 200
         Documents sampled for the check of recall; 0 for none.
     progress : bool or callable, default None
-        True shows bars, on stderr or in a notebook. A function is called with a stage's name, what is done and of how
-        much, or None where that is not known: documents, pairs or fingerprints. Where files do not say how many
-        documents they hold, the number is estimated from the bytes read so far. The log says a line a stage either way.
+        True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
+        and their total, or None where the total is not known: documents, pairs or fingerprints. Where files do not say
+        how many documents they hold, the number is estimated from the bytes read so far. The log has a line for each
+        stage either way.
 
     Returns
     -------
     Result
+        The decisions, the pairs and the report.
 
     Raises
     ------
     NeardupError
-        See `errors`: input that cannot be read, output that cannot be written, impossible settings.
+        If the input cannot be read, the output cannot be written, or the settings are impossible; see `errors`.
 
     Notes
     -----

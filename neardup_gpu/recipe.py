@@ -52,7 +52,18 @@ class Shingles:
         object.__setattr__(self, "kind", checks.one_of("shingling", self.kind, SHINGLINGS))
 
     def describe(self) -> dict[str, Any]:
-        """The settings by the names that messages, files and flags call them."""
+        """The settings by the names that messages, files and flags call them.
+
+        Returns
+        -------
+        dict
+            shingle_size and shingling.
+
+        Examples
+        --------
+        >>> Shingles(3).describe()
+        {'shingle_size': 3, 'shingling': 'set'}
+        """
         return {"shingle_size": self.size, "shingling": self.kind}
 
 
@@ -64,11 +75,11 @@ class Recipe:
     ----------
     shingles : Shingles, default Shingles(5, "set")
         They decide resemblance, and are sketched by methods that take shingles.
-    method : MinHash or SimHash, or a name of one, default MinHash()
+    method : MinHash, BottomK, SimHash, or the name of one, default "minhash"
         How candidates are found. A filter that is not given is chosen for the threshold.
     threshold : float in (0, 1], default None
-        A document is removed for a resemblance of at least this. Unless given, 0.8; by simhash nothing is verified
-        then, and the distance decides.
+        Least resemblance for which a document is removed. Unless given, 0.8; by simhash nothing is verified then, and
+        the distance decides.
     keep : str, default "first"
         Priority: "first" (input order), "longest" (most tokens), or a column, as "date", "date:asc" or "date:desc".
     cluster : "greedy" or "components", default "greedy"
@@ -85,7 +96,7 @@ class Recipe:
     Examples
     --------
     >>> Recipe(threshold=0.9).method.filter
-    Filter(k=15, s=11, r=1)
+    Filter(k=11, s=10, r=1)
     """
 
     shingles: Shingles = Shingles()
@@ -130,25 +141,64 @@ class Recipe:
         return material(self.seed)
 
     def describe(self) -> dict[str, Any]:
-        """All settings as plain values, the version of the definitions and the Unicode table's hash."""
+        """All settings as plain values, the version of the definitions and the Unicode table's hash.
+
+        Returns
+        -------
+        dict
+            Ready for JSON.
+
+        Examples
+        --------
+        >>> Recipe(method="simhash").describe()["radius"]
+        3
+        """
         own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "seed")}
         method = {"method": self.method.name, **self.method.describe()}
         return {**method, **self.shingles.describe(), **own, **versions()}
 
     def to_json(self) -> str:
-        """`describe`, as JSON."""
+        """`describe`, as JSON.
+
+        Returns
+        -------
+        str
+            JSON, which `from_json` reads.
+
+        Examples
+        --------
+        >>> Recipe.from_json(Recipe(threshold=0.9).to_json()).threshold
+        0.9
+        """
         return json.dumps(self.describe())
 
     @classmethod
     def from_json(cls, text: str | bytes, name: str = "recipe") -> Self:
-        """The recipe that `to_json` wrote; `name` says in errors where it was read.
+        """Read the recipe that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str or bytes
+            What `to_json` gave.
+        name : str, default "recipe"
+            Says in errors where the text was read.
+
+        Returns
+        -------
+        Recipe
+            Equal to the one that was written.
 
         Raises
         ------
         RecipeMismatchError
-            If it was written under other definitions or another Unicode table, or is no recipe.
+            If it was written under other definitions or another Unicode table, or is not a recipe.
         ArgumentTypeError
-            If it is no text.
+            If it is not text.
+
+        Examples
+        --------
+        >>> Recipe.from_json(Recipe(seed=7).to_json()) == Recipe(seed=7)
+        True
         """
         checks.instance("text", text, (str, bytes), "that Recipe.to_json gave")
         stored = checked_settings(text, name)
@@ -171,35 +221,98 @@ class Recipe:
 
     @classmethod
     def of(cls, schema: pa.Schema, name: str) -> Self:
-        """The recipe in an artefact's schema metadata.
+        """Read the recipe in an artefact's schema metadata.
+
+        Parameters
+        ----------
+        schema : pyarrow.Schema
+            The schema of a table or file that this package wrote.
+        name : str
+            Says in errors where it was read.
+
+        Returns
+        -------
+        Recipe
+            The stored recipe.
 
         Raises
         ------
         InputError
             If there is none.
         RecipeMismatchError
-            As `from_json`.
+            If it was written under other definitions or another Unicode table, or is not a recipe.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> Recipe.of(dedup(texts=["to be", "or not"], seed=7).documents.schema, "result").seed
+        7
         """
         return cls.from_json(settings_of(schema, name), name)
 
     def with_statistics(self, given: Any) -> tuple[Self, Any]:
-        """The recipe that names the statistics that were given (an object or a path to one), and these.
+        """The recipe that names the given statistics, and the statistics themselves.
+
+        Parameters
+        ----------
+        given : Frequencies, path or None
+            Statistics of documents, or the file that holds them.
+
+        Returns
+        -------
+        recipe, statistics
+            The recipe itself and None, if nothing is given.
 
         Raises
         ------
         ParameterError, RecipeMismatchError
             If the method has no use for them, needs others, or names some that were not given.
+
+        Examples
+        --------
+        >>> Recipe().with_statistics(None)[1] is None
+        True
         """
         method, statistics = self.method.with_statistics(given, self.seed)
         return replace(self, method=method), statistics
 
     def sketching(self) -> dict[str, Any]:
-        """The part that sketches depend on: two sketches can meet exactly if their recipes agree in it."""
+        """The part that sketches depend on: two sketches can meet exactly if their recipes agree in it.
+
+        Returns
+        -------
+        dict
+            Settings by name.
+
+        Examples
+        --------
+        >>> Recipe(keep="longest").sketching() == Recipe().sketching()
+        True
+        """
         shingles = self.shingles.describe() if self.method.elements == "shingles" else {}
         return {"method": self.method.name, **self.method.sketching(), **shingles, "seed": self.seed, **versions()}
 
     def check_sketches(self, other: Recipe, name: str) -> None:
-        """Raise RecipeMismatchError, naming the first difference, unless `other`'s sketches can meet this recipe's."""
+        """Check that sketches made by another recipe can meet sketches made by this one.
+
+        Parameters
+        ----------
+        other : Recipe
+            The recipe of the other sketches.
+        name : str
+            Says in errors where the other sketches are.
+
+        Raises
+        ------
+        RecipeMismatchError
+            If they differ in a setting that sketches depend on; it names the first.
+        ArgumentTypeError
+            If `other` is not a Recipe.
+
+        Examples
+        --------
+        >>> Recipe().check_sketches(Recipe(keep="longest"), "sketches.parquet")
+        """
         checks.instance("other", other, Recipe)
         theirs = other.sketching()
         for key, value in self.sketching().items():
@@ -210,6 +323,21 @@ class Recipe:
 
     def with_(self, **changes: Any) -> Self:
         """A copy with some settings changed, of the recipe, of its shingles or of its method.
+
+        Parameters
+        ----------
+        **changes : settings by name
+            Fields of the recipe or of its method, and `shingle_size` and `shingling`.
+
+        Returns
+        -------
+        Recipe
+            A copy.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If a setting is unknown, out of its range or of another type.
 
         Examples
         --------

@@ -23,30 +23,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """What a run decided.
+    """What a run decided; `dedup` makes it.
 
+    Parameters
+    ----------
     documents : pyarrow.Table
         id, kept, duplicate_of, resemblance, group; in input order. `duplicate_of` and `resemblance` are null for kept
-        documents; `group` is the id of the document that was kept. Of files also file, the path below the folder that
-        all of them share, and row in it, from 1 (of JSON lines the line).
+        documents; `group` is the id of the document that was kept. For files there are two more columns: file, the path
+        below the folder that all files share, and row in it, from 1 (in JSON lines the line).
     pairs : pyarrow.Table
         id_a, id_b, resemblance: the verified pairs between representatives, and one pair with resemblance 1 from each
         exact duplicate to its representative. id_a has the better priority.
     report : dict
-        Recipe, counts, timings, recall, what limits left out: what report.json holds.
+        Recipe, counts, timings, recall, and what limits left out: the contents of report.json.
     recipe : Recipe
-    frequencies : Frequencies, optional
-        What tokens were weighed by.
-    skipped : pyarrow.Table, optional
-        file, row, rows, reason: what could not be read, with `on_error="skip"`; see `Documents.skipped`.
-    sources : tuple of (Documents, Documents or None), optional
+        Everything that changed the results.
+    frequencies : Frequencies, default None
+        The document frequencies that tokens were weighed by.
+    skipped : pyarrow.Table, default None
+        file, row, rows, reason: the rows that could not be read, with `on_error="skip"`; see `Documents.skipped`.
+    sources : tuple of (Documents, Documents or None), default None
         The documents and the reference set, which `explain` reads again.
-    facts : Facts, optional
+    facts : Facts, default None
         What decisions were made from, for `at`.
 
+    Notes
+    -----
     Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. By simhash, both
     tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
     of one simhash have one representative, and resemblance is null but for exact duplicates.
+
+    Examples
+    --------
+    >>> from neardup_gpu import dedup
+    >>> dedup(texts=["to be or not to be", "to be or not to be", "that is the question"])
+    Result(3 documents: 2 kept, 1 removed)
     """
 
     documents: pa.Table
@@ -64,8 +75,8 @@ class Result:
         Parameters
         ----------
         id : int or str
-            Read as the ids' own type.
-        full : bool
+            The document's id; a number may be given as text.
+        full : bool, default False
             Leave no words out of the diff.
 
         Returns
@@ -79,6 +90,14 @@ class Result:
             If there is no such document, or the documents were a stream, which cannot be read again, or have changed.
         ArgumentTypeError
             If `id` is of another type, or `full` neither True nor False.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> result = dedup(texts=["to be or not to be"] * 2)
+        >>> found = result.explain(1)
+        >>> found.kept, found.duplicate_of, found.resemblance
+        (False, 0, 1.0)
         """
         full = checks.flag("full", full)
         id = checks.instance("id", id.item() if isinstance(id, np.generic) else id, (int, str, bytes))
@@ -118,6 +137,12 @@ class Result:
             group, the id of the document that was kept; members, the ids of the documents of the input, the kept one
             first if it is one of them, then in input order; size, their number and the kept one. Documents that are
             nobody's duplicates are in no group.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> dedup(texts=["to be or not to be", "that is the question", "to be or not to be"]).groups().to_pylist()
+        [{'group': 0, 'members': [0, 2], 'size': 2}]
         """
         gone = self.removed
         keys = ["group", "in_reference"] if "in_reference" in gone.column_names else ["group"]
@@ -140,8 +165,8 @@ class Result:
 
         Parameters
         ----------
-        threshold : float
-            At least the one of this run.
+        threshold : float in (0, 1]
+            At least the threshold of this run.
 
         Returns
         -------
@@ -153,6 +178,13 @@ class Result:
         ------
         ParameterError, ArgumentTypeError
             If the threshold is lower, or nothing was verified.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> result = dedup(texts=["to be or not to be", "to be or not"], shingle_size=2, threshold=0.5)
+        >>> len(result.removed), len(result.at(0.9).removed)  # 3 of 4 shingles are shared
+        (1, 0)
         """
         threshold = checks.fraction("threshold", threshold, zero=False)
         if self.recipe.threshold is None or self.facts is None:
@@ -177,7 +209,7 @@ class Result:
         tables = tabulate(facts, recipe, *self.sources)
         counts, sizes = decided_counts(facts, recipe)
         report = self.report | {"recipe": recipe.describe(), "counts": self.report["counts"] | counts, **sizes}
-        report["candidates"] = recipe.method.in_words(threshold)
+        report["candidates"] = list(recipe.method.in_words(threshold))
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
         found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}
         return replace(self, **found, facts=facts)
@@ -188,11 +220,17 @@ class Result:
         Returns
         -------
         matplotlib.figure.Figure
+            Two histograms.
 
         Raises
         ------
         ParameterError
             If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> figure = dedup(texts=["to be or not to be"] * 2).plot()  # doctest: +SKIP
         """
         try:
             from matplotlib.figure import Figure

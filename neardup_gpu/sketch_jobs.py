@@ -74,14 +74,51 @@ def sketch(
 
     Parameters
     ----------
-    source, texts, text_columns, id_column, html, glob, on_error, max_document_bytes
-        As in `dedup`.
-    output : path
-        The file.
-    method, threshold, shingle_size, shingling, bucket_limit, seed, recipe, frequencies
-        As in `dedup`. The threshold is the one that a filter is chosen for.
-    temp_dir, overwrite, engine, progress
-        As in `dedup`.
+    source : path, URI, glob, list of them, or a table, default None
+        The documents; `open_documents` says what is read.
+    output : path, default None
+        The Parquet file to write. It has to be given.
+    texts : list of str, array or Series of strings, default None
+        The texts themselves, instead of `source`; their ids are row numbers.
+    text_columns : str or list of str, default None
+        The columns of text; found by their names unless given.
+    id_column : str, default None
+        The column of ids; without one, ids are row numbers or relative paths.
+    html : bool, default False
+        The text is HTML, of which the visible text is taken.
+    glob : str, default None
+        Which files of a folder to read, such as "*.py".
+    on_error : "stop" or "skip", default "stop"
+        Whether a row that cannot be read stops the job, or is listed and left out.
+    max_document_bytes : int, default 1 GiB
+        A longer document counts as one that cannot be read.
+    method : MinHash, BottomK, SimHash, or the name of one, default "minhash"
+        How documents are summarised.
+    threshold : float in (0, 1], default None
+        The threshold that a filter is chosen for; 0.8 unless given.
+    shingle_size : int from 1 to 64, default 5
+        Tokens in a shingle.
+    shingling : "set", "bag" or "circular", default "set"
+        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
+    bucket_limit : int, default None
+        Most documents of a bucket that are all compared with one another; the method's own unless given.
+    seed : int in [0, 2**64), default 1
+        All random constants are drawn from it.
+    recipe : Recipe, default None
+        A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit and seed.
+    frequencies : Frequencies or path of such a file, default None
+        Document frequencies for simhashes weighted by "tfidf"; unless given, they are counted in the documents.
+    temp_dir : path, default None
+        Where tokens wait until document frequencies are known; beside `output` unless given.
+    overwrite : bool, default False
+        Replace the file or folder that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    progress : bool or callable, default None
+        True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
+        and their total, or None where the total is not known: documents, pairs or fingerprints. Where files do not say
+        how many documents they hold, the number is estimated from the bytes read so far. The log has a line for each
+        stage either way.
 
     Returns
     -------
@@ -91,7 +128,14 @@ def sketch(
     Raises
     ------
     NeardupError
-        As `dedup`.
+        If the input cannot be read, the output cannot be written, or the settings are impossible; see `errors`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sketch(texts=["to be or not to be", "that is the question"], output=f"{folder}/s.parquet")["documents"]
+    2
     """
     if output is None:
         raise ParameterError("output: say where the sketches go, such as 'sketches.parquet'")
@@ -208,12 +252,18 @@ def pairs(
         What `sketch` wrote, all under one recipe; their order does not matter.
     output : path, default None
         A Parquet file for the table.
-    threshold : float in [0, 1], default None
-        Drop pairs whose estimate is lower. All candidates, unless given.
+    threshold : float from 0 to 1, default None
+        Drop pairs whose estimate is lower. All candidates stay, unless given.
     r : int, default None
         By min-hash, supershingles that must agree; the recipe's, unless given.
-    overwrite, engine, progress
-        As in `dedup`.
+    overwrite : bool, default False
+        Replace the file or folder that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    progress : bool or callable, default None
+        True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
+        and their total, or None where the total is not known: documents, pairs or fingerprints. The log has a line for
+        each stage either way.
 
     Returns
     -------
@@ -228,6 +278,14 @@ def pairs(
         If a file cannot be read, or was made by another recipe than the first.
     ParameterError, ArgumentTypeError
         If an argument is not what is said above.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = sketch(texts=["to be or not to be"] * 2, output=f"{folder}/s.parquet")
+    ...     pairs(f"{folder}/s.parquet").select(["id_a", "id_b", "estimate"]).to_pylist()
+    [{'id_a': 0, 'id_b': 1, 'estimate': 1.0}]
     """
     paths = checks.paths("sketches", sketches)
     output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)

@@ -46,9 +46,11 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
     Parameters
     ----------
     documents : Ragged of uint8, list of str, or pyarrow array or pandas or polars column of strings
-        UTF-8; nulls are empty documents.
+        Text in UTF-8; nulls are empty documents.
     recipe : Recipe
+        Its seed decides the fingerprints.
     backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
 
     Returns
     -------
@@ -59,6 +61,11 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
     ------
     ParameterError, ArgumentTypeError
         If an argument is not what is said above.
+
+    Examples
+    --------
+    >>> tokenize(["to be or not to be", "to be"], Recipe()).sizes
+    array([6, 2])
     """
     checks.instance("recipe", recipe, Recipe)
     return count_tokens(_as_text(documents), recipe, backend)[0]
@@ -87,8 +94,11 @@ def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ra
     Parameters
     ----------
     tokens : Ragged of uint64
+        Tokens of each document, as `tokenize` gives.
     recipe : Recipe
+        Its shingles and its seed count.
     backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
 
     Returns
     -------
@@ -100,6 +110,13 @@ def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ra
     ------
     ParameterError, ArgumentTypeError
         If an argument is not what is said above.
+
+    Examples
+    --------
+    >>> from neardup_gpu import Shingles
+    >>> recipe = Recipe(shingles=Shingles(2))
+    >>> shingle(tokenize(["to be or not to be", "to be"], recipe), recipe).sizes
+    array([5, 1])
     """
     tokens, recipe = as_ragged("tokens", tokens, np.uint64), checks.instance("recipe", recipe, Recipe)
     drawn, (size, kind) = recipe.material, (recipe.shingles.size, recipe.shingles.kind)
@@ -109,7 +126,20 @@ def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ra
 
 
 class Verified(NamedTuple):
-    """Pairs at or above the threshold, and their exact resemblance: float64, shape (pairs,)."""
+    """Pairs at or above the threshold, and their exact resemblance.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Rows of the documents.
+    resemblance : array of float64, shape (pairs,)
+        Exact resemblance of each pair.
+
+    Examples
+    --------
+    >>> Verified(Pairs([0], [2]), np.array([0.9]))
+    Verified(pairs=Pairs(1), resemblance=array([0.9]))
+    """
 
     pairs: Pairs
     resemblance: np.ndarray
@@ -123,8 +153,11 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
     shingles : Ragged of uint64
         Shingles of each document, in any order, repeats allowed.
     candidates : Pairs
-    threshold : float
+        Pairs of rows to compare.
+    threshold : float from 0 to 1
+        Least resemblance of a pair that stays.
     backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
 
     Returns
     -------
@@ -135,6 +168,12 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
     ------
     ParameterError, ArgumentTypeError
         If an argument is not what is said above.
+
+    Examples
+    --------
+    >>> shingles = Ragged.from_rows([[1, 2, 3], [1, 2, 3, 4], [9]], np.uint64)
+    >>> verify(shingles, Pairs([0, 0], [1, 2]), 0.5).resemblance
+    array([0.75])
     """
     shingles = as_ragged("shingles", shingles, np.uint64)
     candidates = pairs_within("candidates", candidates, len(shingles))
@@ -192,14 +231,16 @@ def keep(
     Parameters
     ----------
     num_documents : int
+        Number of documents.
     verified : Verified
-        Rows in priority order.
+        Pairs of near-duplicates; rows in priority order.
     recipe : Recipe
-        "greedy": a document goes exactly when it has a pair with one already kept. "components": each connected
-        component keeps its first document.
+        Its `cluster` decides. "greedy": a document goes exactly when it has a pair with one already kept. "components":
+        each connected component keeps its first document.
     pinned : array of bool, shape (documents,), default None
         Documents that stay whatever happens: the reference set of `against`.
     backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
 
     Returns
     -------
@@ -211,6 +252,14 @@ def keep(
     ------
     ParameterError, ArgumentTypeError
         If an argument is not what is said above.
+
+    Examples
+    --------
+    >>> verified = Verified(Pairs([0, 1], [1, 2]), np.array([0.9, 0.8]))
+    >>> keep(3, verified, Recipe())  # 1 goes for 0; so 2 has no pair with a kept document
+    array([0, 0, 2])
+    >>> keep(3, verified, Recipe(cluster="components"))
+    array([0, 0, 0])
     """
     num_documents = checks.integer("num_documents", num_documents, 0, checks.MOST_ROWS)
     checks.instance("verified", verified, Verified, "verify makes one")

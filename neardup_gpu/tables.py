@@ -137,7 +137,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         "threads": numba.get_num_threads(),
         "counts": counts,
         **sizes,
-        "candidates": job.recipe.method.in_words(job.recipe.threshold),
+        "candidates": list(job.recipe.method.in_words(job.recipe.threshold)),
         "recall": {"expected": job.recipe.expected_recall, "sampled": sampled},
         "limits": {
             "bucket_limit": method.bucket_limit,

@@ -44,10 +44,24 @@ COLLECTION = 10_000  # documents of the collections that the prior was measured 
 def check_filter(k: int, s: int, r: int) -> tuple[int, int, int]:
     """The filter in Python's integers.
 
+    Parameters
+    ----------
+    k : int
+        Supershingles of a document.
+    s : int
+        Samples of a supershingle.
+    r : int
+        Supershingles that have to agree.
+
     Raises
     ------
     ParameterError, ArgumentTypeError
         Unless 1 <= r <= k <= 1000 and 1 <= s <= 2**20 are whole numbers.
+
+    Examples
+    --------
+    >>> check_filter(20, 7, 1)
+    (20, 7, 1)
     """
     k, s, r = (
         checks.integer(f"filter {name}", value, -math.inf, hint="give k,s,r such as 6,14,2")
@@ -116,10 +130,14 @@ def pass_probability(x: float, k: int, s: int, r: int) -> float:
 
     Parameters
     ----------
-    x : float
-        Resemblance, 0 to 1.
-    k, s, r : int
-        The filter: at least r of k features agree, each made of s samples.
+    x : float from 0 to 1
+        Resemblance.
+    k : int
+        Supershingles of a document.
+    s : int
+        Samples of a supershingle.
+    r : int
+        Supershingles that have to agree.
 
     Returns
     -------
@@ -152,6 +170,22 @@ def miss_probability(x: float, k: int, s: int, r: int) -> float:
 
     Small values are exact to about 1e-13 of themselves, where 1 - `pass_probability` has no digits left. Arguments,
     errors and source as in `pass_probability`; cost: r terms.
+
+    Parameters
+    ----------
+    x : float from 0 to 1
+        Resemblance.
+    k : int
+        Supershingles of a document.
+    s : int
+        Samples of a supershingle.
+    r : int
+        Supershingles that have to agree.
+
+    Examples
+    --------
+    >>> round(miss_probability(0.5, 2, 1, 1), 3)
+    0.25
     """
     return _miss(checks.fraction("x", x), *check_filter(k, s, r))
 
@@ -165,10 +199,14 @@ def inverse(probability: float, k: int, s: int, r: int) -> float:
 
     Parameters
     ----------
-    probability : float
-        0 to 1.
-    k, s, r : int
-        The filter.
+    probability : float from 0 to 1
+        Wanted probability of passing.
+    k : int
+        Supershingles of a document.
+    s : int
+        Samples of a supershingle.
+    r : int
+        Supershingles that have to agree.
 
     Returns
     -------
@@ -184,6 +222,11 @@ def inverse(probability: float, k: int, s: int, r: int) -> float:
     -----
     P is strictly increasing in x, so bisection finds it; above one half it works on 1 - P, which keeps its digits
     there.
+
+    Examples
+    --------
+    >>> round(inverse(0.75, 2, 1, 1), 3)
+    0.5
     """
     probability = checks.fraction("probability", probability)
     k, s, r = check_filter(k, s, r)
@@ -206,6 +249,20 @@ def half_point(k: int, s: int, r: int) -> float:
     """The threshold that a filter stands for: the resemblance that passes with probability one half.
 
     It minimises the sum of the two areas of `error_areas` (Broder 2000, section 4, first way). [6, 14, 2] gives 0.909.
+
+    Parameters
+    ----------
+    k : int
+        Supershingles of a document.
+    s : int
+        Samples of a supershingle.
+    r : int
+        Supershingles that have to agree.
+
+    Examples
+    --------
+    >>> round(half_point(6, 14, 2), 3)
+    0.909
     """
     return inverse(0.5, k, s, r)
 
@@ -216,10 +273,24 @@ def half_s(threshold: float, k: int, r: int) -> float:
     The first way of Broder 2000, section 4, solved for s: x**s has to be the p at which r or more of k happen half
     the time.
 
+    Parameters
+    ----------
+    threshold : float in (0, 1)
+        Resemblance.
+    k : int
+        Supershingles of a document.
+    r : int
+        Supershingles that have to agree.
+
     Raises
     ------
     ParameterError, ArgumentTypeError
         For a threshold outside (0, 1) or an impossible k, r.
+
+    Examples
+    --------
+    >>> round(half_s(0.5, 1, 1), 3)
+    1.0
     """
     threshold = checks.fraction("threshold", threshold, zero=False, one=False)
     return math.log(inverse(0.5, k, 1, r)) / math.log(threshold)
@@ -230,16 +301,37 @@ def slope_s(threshold: float) -> float:
 
     The second way of Broder 2000, section 4; s = 14 belongs to 0.931.
 
+    Parameters
+    ----------
+    threshold : float in (0, 1)
+        Resemblance.
+
     Raises
     ------
     ParameterError, ArgumentTypeError
         For a threshold outside (0, 1).
+
+    Examples
+    --------
+    >>> round(slope_s(0.931), 1)
+    14.0
     """
     return -1 / math.log(checks.fraction("threshold", threshold, zero=False, one=False))
 
 
 def slope_threshold(s: int) -> float:
-    """The threshold at which x**s is steepest, exp(-1 / s): the inverse of `slope_s`."""
+    """The threshold at which x**s is steepest, exp(-1 / s): the inverse of `slope_s`.
+
+    Parameters
+    ----------
+    s : int
+        Samples of a supershingle.
+
+    Examples
+    --------
+    >>> round(slope_threshold(14), 3)
+    0.931
+    """
     return math.exp(-1 / checks.integer("s", s, 1, MAX_GROUP))
 
 
@@ -255,10 +347,14 @@ def error_areas(threshold: float, k: int, s: int, r: int) -> tuple[float, float]
 
     Parameters
     ----------
-    threshold : float
-        Resemblance, 0 to 1.
-    k, s, r : int
-        The filter.
+    threshold : float from 0 to 1
+        Resemblance.
+    k : int
+        Supershingles of a document.
+    s : int
+        Samples of a supershingle.
+    r : int
+        Supershingles that have to agree.
 
     Returns
     -------
@@ -274,6 +370,11 @@ def error_areas(threshold: float, k: int, s: int, r: int) -> tuple[float, float]
     Notes
     -----
     Source: Broder 2000, section 4, who calls the uniform prior unrealistic; `choose_filter` uses a measured one.
+
+    Examples
+    --------
+    >>> [round(area, 3) for area in error_areas(0.5, 1, 1, 1)]
+    [0.125, 0.125]
     """
     threshold = checks.fraction("threshold", threshold)
     k, s, r = check_filter(k, s, r)
@@ -304,10 +405,14 @@ def false_candidates(threshold: float, k: int, s: int, r: int) -> float:
 
     Parameters
     ----------
-    threshold : float
-        Resemblance in (0, 1].
-    k, s, r : int
-        The filter.
+    threshold : float in (0, 1]
+        Resemblance.
+    k : int
+        Supershingles of a document.
+    s : int
+        Samples of a supershingle.
+    r : int
+        Supershingles that have to agree.
 
     Returns
     -------
@@ -318,6 +423,11 @@ def false_candidates(threshold: float, k: int, s: int, r: int) -> float:
     ------
     ParameterError, ArgumentTypeError
         For a threshold outside (0, 1] or an impossible filter.
+
+    Examples
+    --------
+    >>> round(false_candidates(0.5, 1, 1, 1), 1)  # 14 * ln(0.5 * 10014 / 14)
+    82.3
     """
     return _false_candidates(checks.fraction("threshold", threshold, zero=False), *check_filter(k, s, r))
 
@@ -339,6 +449,22 @@ def filter_cost(threshold: float, k: int, s: int, r: int) -> float:
 
     Reading, tokens and shingles cost every filter the same and true candidates are wanted: neither is counted.
     Arguments and errors as in `false_candidates`.
+
+    Parameters
+    ----------
+    threshold : float in (0, 1]
+        Resemblance.
+    k : int
+        Supershingles of a document.
+    s : int
+        Samples of a supershingle.
+    r : int
+        Supershingles that have to agree.
+
+    Examples
+    --------
+    >>> filter_cost(0.8, 15, 7, 1) < filter_cost(0.8, 30, 7, 1)
+    True
     """
     return _cost(checks.fraction("threshold", threshold, zero=False), *check_filter(k, s, r))
 
@@ -361,12 +487,12 @@ def choose_filter(threshold: float, recall: float = 0.99, *, max_samples: int = 
 
     Parameters
     ----------
-    threshold : float
-        Resemblance in (0, 1]. Pairs above it pass with a greater probability than those at it.
-    recall : float
-        Wanted probability at the threshold, in (0, 1): no sketch is certain.
-    max_samples : int
-        Most min-hash samples a document.
+    threshold : float in (0, 1]
+        Resemblance. Pairs above it pass with a greater probability than those at it.
+    recall : float in (0, 1), default 0.99
+        Wanted probability at the threshold: no sketch is certain.
+    max_samples : int, default 256
+        Most min-hash samples of a document.
 
     Returns
     -------
@@ -380,6 +506,11 @@ def choose_filter(threshold: float, recall: float = 0.99, *, max_samples: int = 
     Notes
     -----
     Cost: a fraction of a second, once.
+
+    Examples
+    --------
+    >>> choose_filter(0.9)
+    (11, 10, 1)
     """
     return _choose_filter(
         checks.fraction("threshold", threshold, zero=False),
@@ -455,6 +586,11 @@ def expected_collisions(size: int, bits: int) -> float:
     -----
     Source: Broder 1997, section 4.1. Summed as the series C(n,2)/m - C(n,3)/m**2 + ... where n < m / 4, since the
     difference of the closed form would lose every digit.
+
+    Examples
+    --------
+    >>> expected_collisions(2, 1)
+    0.5
     """
     size = checks.integer("size", size, 0, 2**64)
     bits = checks.integer("bits", bits, 1, MAX_BITS)
@@ -474,12 +610,37 @@ def collision_error(union_size: float, bits: int) -> float:
 
     It holds with probability above 99.9% over the choice of the ids. Source: Broder 1997, section 4.1. For a million
     shingles: 0.48 at 32 bits, 1.1e-10 at 64; for a thousand at 32 bits, 0.00048.
+
+    Parameters
+    ----------
+    union_size : float
+        Shingles of both documents together.
+    bits : int
+        Length of an id, 1 or more.
+
+    Examples
+    --------
+    >>> collision_error(1024, 32)
+    0.00048828125
     """
     return checks.number("union_size", union_size, 0, 2**64) / 2.0 ** (checks.integer("bits", bits, 1, MAX_BITS) - 11)
 
 
 def standard_error(resemblance: float, samples: int) -> float:
-    """Standard deviation of the share of equal samples: sqrt(x * (1 - x) / samples) (Broder 1997, section 4.2)."""
+    """Standard deviation of the share of equal samples: sqrt(x * (1 - x) / samples) (Broder 1997, section 4.2).
+
+    Parameters
+    ----------
+    resemblance : float from 0 to 1
+        Resemblance of the two documents.
+    samples : int
+        Min-hash samples, 1 or more.
+
+    Examples
+    --------
+    >>> standard_error(0.5, 100)
+    0.05
+    """
     resemblance = checks.fraction("resemblance", resemblance)
     samples = checks.integer("samples", samples, 1, 2**64)
     return math.sqrt(resemblance * (1 - resemblance) / samples)
@@ -492,8 +653,10 @@ def within_probability(samples: int, resemblance: float, error: float) -> float:
     ----------
     samples : int
         Min-hash samples, 1 or more.
-    resemblance, error : float
-        0 to 1; both are read as the simplest fraction within 1e-9, so that 0.9 - 0.1 means 0.8 and not one bit more.
+    resemblance : float from 0 to 1
+        True resemblance. Read as the simplest fraction within 1e-9, so that 0.9 - 0.1 means 0.8 and not one bit more.
+    error : float from 0 to 1
+        Greatest error of the estimate, read in the same way.
 
     Returns
     -------
@@ -508,6 +671,11 @@ def within_probability(samples: int, resemblance: float, error: float) -> float:
     Notes
     -----
     Source: Broder 1997, section 4.2, where the sum's upper end is misprinted as s*(r - e).
+
+    Examples
+    --------
+    >>> round(within_probability(2, 0.5, 0.1), 3)
+    0.5
     """
     samples = checks.integer("samples", samples, 1, MAX_TRIALS)
     resemblance, error = checks.fraction("resemblance", resemblance), checks.fraction("error", error)
@@ -522,6 +690,20 @@ def exceed_probability(samples: int, resemblance: float, estimate: float) -> flo
 
     Arguments, reading of decimals and errors as in `within_probability`. Broder 1997, section 4.2, uses it for the
     whole web.
+
+    Parameters
+    ----------
+    samples : int
+        Min-hash samples, 1 or more.
+    resemblance : float from 0 to 1
+        True resemblance.
+    estimate : float from 0 to 1
+        Share of the samples, read as the simplest fraction within 1e-9.
+
+    Examples
+    --------
+    >>> round(exceed_probability(2, 0.5, 0.5), 3)
+    0.25
     """
     samples = checks.integer("samples", samples, 1, MAX_TRIALS)
     resemblance, estimate = checks.fraction("resemblance", resemblance), checks.fraction("estimate", estimate)
@@ -546,10 +728,22 @@ def hoeffding(trials: int, failure: float = 1e-9) -> float:
     sqrt(ln(2 / failure) / (2 * trials)), either side (Hoeffding 1963, theorem 1); with or without replacement
     (section 6).
 
+    Parameters
+    ----------
+    trials : int
+        Number of values, 1 or more.
+    failure : float in (0, 1), default 1e-9
+        Probability that the deviation may be larger.
+
     Raises
     ------
     ParameterError, ArgumentTypeError
         For fewer than one trial or a failure outside (0, 1).
+
+    Examples
+    --------
+    >>> round(hoeffding(1000, 0.01), 3)
+    0.051
     """
     trials = checks.integer("trials", trials, 1, 2**64)
     failure = checks.fraction("failure", failure, zero=False, one=False, hint="0.01 is usual")
@@ -586,6 +780,11 @@ def mean_interval(mean: float, trials: int, failure: float) -> tuple[float, floa
     -----
     The Chernoff bound in its sharpest form, Hoeffding 1963, theorem 1, (2.1); by section 6 it also holds for sampling
     without replacement from a finite collection.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in mean_interval(0.5, 100, 0.01)]
+    [0.341, 0.659]
     """
     mean = checks.fraction("mean", mean)
     trials = checks.integer("trials", trials, 0, 2**64)

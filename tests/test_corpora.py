@@ -15,7 +15,7 @@ from witnesses import fold, greedy, token_strings
 
 from neardup_gpu import Recipe, dedup, tokenize
 
-pytestmark = pytest.mark.corpus
+pytestmark = [pytest.mark.corpus, pytest.mark.thorough]
 
 # Documents with a word on which the two rules differ: soft hyphens in the bills (ours reads through, `\w+` divides),
 # fractions, superscripts and ligatures (ours writes them out), Chinese (ours takes each character alone).

@@ -61,6 +61,7 @@ MAY_FIT = {
     "number": {"3", "numpy 3", "half", "numpy half", "infinite", "great"},
     "fraction": {"half", "numpy half"},
     "size": {"3", "numpy 3", "half", "numpy half"},
+    "bytes": {"3", "numpy 3", "half", "numpy half", "great"},
     "path": {"text", "lines", "Path"},
     "paths": {"text", "lines", "Path"},
     "name": {"text", "lines", "empty text", "NUL"},
@@ -93,8 +94,10 @@ def kinds(words):
 
 
 READ = "text_columns:names? id_column:name? html:flag glob:name? on_error:choice max_document_bytes:count"
-RUN = "backend:choice? device:integer? gpu_memory:size? threads:integer? progress:progress?"
-RECIPE = "recipe:own? method:choice threshold:fraction? recall:fraction? filter:filter?"
+RUN = "engine:choice progress:progress?"
+RECIPE = (
+    "recipe:own? method:choice threshold:fraction? shingle_size:count shingling:choice bucket_limit:count? seed:count"
+)
 HOW = "design:own? bucket_limit:count bucket_probe:count backend:choice?"
 KSR = "k:count s:count r:count"
 
@@ -105,15 +108,16 @@ class World:
     def __init__(self, folder):
         self.table = folder / "d.parquet"
         pq.write_table(pa.table({"id": ["a", "b", "c"], "text": TEXTS, "date": [3, 1, 2]}), self.table)
-        self.recipe, self.simhashes = nd.Recipe.choose(), nd.SimhashRecipe()
+        self.recipe, self.simhashes = nd.Recipe(), nd.SimHash()
         self.result, self.documents = nd.dedup(self.table, id_column="id"), nd.open_documents(self.table)
         self.tokens = nd.tokenize(TEXTS, self.recipe)
         self.shingles = nd.shingle(self.tokens, self.recipe)
-        self.signatures = nd.minhash(self.shingles, self.recipe)
-        self.features = nd.supershingles(self.signatures, self.recipe)
-        self.pairs = nd.collide(self.features, self.recipe).pairs
+        self.minhash = self.recipe.method
+        self.signatures = self.minhash.sketch(self.shingles)
+        self.features = self.minhash.keys(self.signatures)
+        self.pairs = self.minhash.collide(self.features).pairs
         self.verified = nd.verify(self.shingles, self.pairs, 0.8)
-        self.frequencies = nd.Frequencies.of(self.tokens, self.simhashes)
+        self.frequencies = nd.Frequencies.of(self.tokens)
         self.frequencies.save(folder / "f.parquet")
         self.words = np.array([1, 3, 2**63], np.uint64)
         self.index = HammingIndex(self.words, 1)
@@ -125,7 +129,7 @@ class World:
     def entrances(self):
         """(name, function, valid arguments, kinds of all parameters)."""
         recipe, ksr = {"recipe": self.recipe}, {"k": 6, "s": 14, "r": 2}
-        dedup = f"source:source texts:texts? against:source? {READ} {RECIPE} radius:integer? keep:name cluster:choice"
+        dedup = f"source:source texts:texts? against:source? {READ} {RECIPE} keep:name cluster:choice"
         index = {"fingerprints": self.words, "radius": 1}
         near = {**index, "design": TableDesign(64, 1, 20)}
         yield (
@@ -143,8 +147,8 @@ class World:
             f"overwrite:flag {RUN}",
         )
         yield (
-            "find_pairs",
-            nd.find_pairs,
+            "pairs",
+            nd.pairs,
             {"sketches": self.folder / "s.parquet"},
             f"sketches:paths output:path? threshold:fraction? r:count? overwrite:flag {RUN}",
         )
@@ -166,24 +170,31 @@ class World:
         yield "Recipe.check_sketches", self.recipe.check_sketches, meets, "other:own name:any"
         yield "tokenize", nd.tokenize, {"documents": TEXTS, **recipe}, "documents:texts recipe:own backend:choice?"
         yield "shingle", nd.shingle, {"tokens": self.tokens, **recipe}, "tokens:own recipe:own backend:choice?"
-        yield "minhash", nd.minhash, {"shingles": self.shingles, **recipe}, "shingles:own recipe:own backend:choice?"
         yield (
-            "supershingles",
-            nd.supershingles,
-            {"signatures": self.signatures, **recipe},
-            "signatures:array recipe:own backend:choice?",
+            "MinHash.sketch",
+            self.minhash.sketch,
+            {"elements": self.shingles},
+            "elements:own seed:count statistics:any backend:choice?",
         )
         yield (
-            "simhash",
-            nd.simhash,
-            {"features": self.tokens, "recipe": self.simhashes},
-            "features:own recipe:own frequencies:own? backend:choice?",
+            "MinHash.keys",
+            self.minhash.keys,
+            {"sketches": self.signatures},
+            "sketches:array seed:count backend:choice?",
+        )
+        collide = "seed:count present:array? tasks:own? backend:choice?"
+        yield "MinHash.collide", self.minhash.collide, {"keys": self.features}, f"keys:array {collide}"
+        yield (
+            "SimHash.sketch",
+            self.simhashes.sketch,
+            {"elements": self.tokens},
+            "elements:own seed:count statistics:own? backend:choice?",
         )
         yield (
-            "collide",
-            nd.collide,
-            {"features": self.features, **recipe},
-            "features:array recipe:own present:array? backend:choice?",
+            "SimHash.collide",
+            self.simhashes.collide,
+            {"keys": self.words},
+            f"keys:rows {collide}".replace("own", "any"),
         )
         yield (
             "verify",
@@ -197,17 +208,38 @@ class World:
             {"num_documents": 3, "verified": self.verified, **recipe},
             "num_documents:count verified:own recipe:own pinned:array? backend:choice?",
         )
+        yield (
+            "resemblance",
+            nd.resemblance,
+            {"a": "one text", "b": "another"},
+            "a:name b:name shingle_size:count shingling:choice full:flag",
+        )
         yield "Ragged", Ragged, {"values": [1, 2], "offsets": [0, 2]}, "values:values offsets:rows"
         yield "Ragged.from_rows", Ragged.from_rows, {"rows": [[1]], "dtype": np.uint64}, "rows:lists dtype:dtype"
         yield "Pairs", Pairs, {"left": [0], "right": [5]}, "left:rows right:rows"
         yield "Pairs.from_unsorted", Pairs.from_unsorted, {"left": [0], "right": [5]}, "left:rows right:rows"
         yield "Pairs.where", Pairs([0], [1]).where, {"mask": [True]}, "mask:array"
         yield (
-            "Recipe.choose",
-            nd.Recipe.choose,
+            "Recipe",
+            nd.Recipe,
             {},
-            "threshold:fraction recall:fraction filter:filter? rest:any",
+            "shingles:own method:choice threshold:fraction? keep:name cluster:choice seed:count",
         )
+        yield "Shingles", nd.Shingles, {}, "size:count kind:choice"
+        limits = "bucket_limit:count bucket_probe:count"
+        yield (
+            "MinHash",
+            nd.MinHash,
+            {},
+            f"filter:filter? k:any s:any r:any recall:fraction? bits:count supershingle_bits:count {limits}",
+        )
+        yield (
+            "SimHash",
+            nd.SimHash,
+            {},
+            f"radius:integer bits:count elements:choice weighting:choice frequencies:choice? {limits}",
+        )
+        yield "Engine", nd.Engine, {}, "backend:choice? device:count? memory:bytes? threads:count?"
         yield (
             "Frequencies",
             nd.Frequencies,
@@ -217,8 +249,8 @@ class World:
         yield (
             "Frequencies.of",
             nd.Frequencies.of,
-            {"tokens": self.tokens, "recipe": self.simhashes},
-            "tokens:own recipe:own backend:choice?",
+            {"tokens": self.tokens},
+            "tokens:own seed:count backend:choice?",
         )
         yield "Frequencies.weigh", self.frequencies.weigh, {"tokens": [1]}, "tokens:words backend:choice?"
         yield "Frequencies.save", self.frequencies.save, {"path": "f", "overwrite": True}, "path:path overwrite:flag"
@@ -244,7 +276,7 @@ class World:
         check = "check:flag" if "check" in loaded else ""
         path = {"path": self.folder / "i.index"}
         yield "HammingIndex.load", HammingIndex.load, path, f"path:path recipe:json? backend:choice? {check}"
-        yield "pairs", hamming.pairs, near, f"{search} {HOW} collapse:flag"
+        yield "hamming.pairs", hamming.pairs, near, f"{search} {HOW} collapse:flag"
         scanned = {"chunks": [self.words], "queries": self.words, "radius": 1}
         yield "scan", hamming.scan, scanned, f"chunks:chunks queries:words radius:integer {HOW}"
         yield "join", hamming.join, {**near, "queries": self.words}, f"{search} queries:words {HOW}"
@@ -302,7 +334,19 @@ def world(tmp_path_factory):
 
 
 ATTRIBUTES = (
-    *("table", "recipe", "simhashes", "tokens", "shingles", "signatures", "features", "pairs", "verified", "words"),
+    *(
+        "table",
+        "recipe",
+        "simhashes",
+        "minhash",
+        "tokens",
+        "shingles",
+        "signatures",
+        "features",
+        "pairs",
+        "verified",
+        "words",
+    ),
     *("folder", "frequencies", "index", "result", "documents", "stored"),
 )
 
@@ -332,8 +376,9 @@ ALSO_NAMED = {
     "text": ["filter", "recipe"],
     "other": ["recipe"],
     "dtype": ["rows[0]"],
-    "device": ["backend 'gpu'"],
-    "gpu_memory": ["backend 'gpu'"],
+    "statistics": ["frequencies"],
+    "size": ["shingle_size"],
+    "kind": ["shingling"],
 }
 
 

@@ -41,6 +41,7 @@ RECIPES = {
     ),
     "simhash against, small buckets": Recipe(method=SimHash(radius=4, bucket_limit=4, bucket_probe=2)),
 }
+BACKENDS = ["cpu", pytest.param("reference", marks=pytest.mark.thorough)]
 REAL = ("bills_116_small", "manpages", "winps_docs")
 
 
@@ -132,19 +133,20 @@ def frozen():
     return json.loads(TABLE.read_text())
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("corpus", ["edited", "template", "odd"])
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_made(recipe, corpus, backend):
     assert decided(*made(corpus), recipe, backend) == frozen()[corpus][recipe]
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_sketches(recipe, backend, tmp_path):
     assert sketched(made("edited")[0], recipe, backend, tmp_path) == frozen()["sketches"][recipe]
 
 
+@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("corpus", REAL)
 @pytest.mark.parametrize("recipe", RECIPES)

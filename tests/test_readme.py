@@ -22,10 +22,10 @@ PYTHON = [
 
 
 def test_every_python_block_has_its_output() -> None:
-    assert len(PYTHON) == sum(language == "python" for language, _ in BLOCKS) == 3
+    assert len(PYTHON) == sum(language == "python" for language, _ in BLOCKS) == 4
 
 
-@pytest.mark.parametrize(("code", "output"), PYTHON, ids=["dedup", "simhash", "stages"])
+@pytest.mark.parametrize(("code", "output"), PYTHON, ids=["dedup", "simhash", "result", "stages"])
 def test_python(code: str, output: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
@@ -70,7 +70,7 @@ def test_main_command(tmp_path: Path) -> None:
 
 def test_every_option_exists() -> None:
     hamming = ("hamming build", "hamming query", "hamming join", "hamming pairs")
-    commands = ("dedup", "sketch", "pairs", *hamming, "explain", "curve", "info")
+    commands = ("dedup", "sketch", "pairs", *hamming, "explain", "compare", "curve", "info")
     known = set()
     for command in commands:
         done = subprocess.run(

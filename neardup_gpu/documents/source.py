@@ -39,32 +39,32 @@ def open_documents(
 
     Parameters
     ----------
-    source : str, Path, list of them, or a table
+    source : str, Path, list of them, or a table, default None
         A file (Parquet, JSON lines plain, .gz or .zst, Arrow IPC), a folder of such files of one kind or of text and
         HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or, where that has no such
         file system, of fsspec. A result of dedup gives the rows that it kept. Or a table: pyarrow, Polars, DuckDB,
         pandas, a Hugging Face dataset, a dict of columns, a list of dicts.
-    texts : list of str, array or Series of strings, optional
+    texts : list of str, array or Series of strings, default None
         The texts themselves, instead of `source`. Their ids are their row numbers; to name them, pass a table such as
         ``{"id": ids, "text": texts}``.
-    text_columns : str or sequence of str, optional
-        Columns that hold the text, joined by a newline. Default: ``text``, else the only one of strings, which is never
-        the id column, one of `other_columns`, or one named ``id``.
-    id_column : str, optional
-        Column of integers or strings that names the documents. Default: relative paths for text files, else row
-        numbers.
-    html : bool
+    text_columns : str or sequence of str, default None
+        Columns that hold the text, joined by a newline. Unless given, ``text``, else the only column of strings, which
+        is never the id column, one of `other_columns`, or one named ``id``.
+    id_column : str, default None
+        Column of integers or strings that names the documents. Unless given, ids are relative paths for text files,
+        else row numbers.
+    html : bool, default False
         The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so.
-    glob : str, optional
+    glob : str, default None
         Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down).
         With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.
-    other_columns : iterable of str
+    other_columns : iterable of str, default ()
         Columns that hold something else than text, such as dates to decide by.
-    on_error : "stop" or "skip"
+    on_error : "stop" or "skip", default "stop"
         What to do at a row that cannot be read (a line that is not valid JSON, a null id, a text file or row group that
         is damaged): raise InputError, or note it in `Documents.skipped` and go on. To skip takes longer, as whole row
         groups are read before any of their rows is used.
-    max_document_bytes : int
+    max_document_bytes : int, default 1 GiB
         Bound on a line of JSON lines, and on a text or HTML file.
 
     Returns
@@ -84,6 +84,14 @@ def open_documents(
     once. Folders leave out what is hidden, names that begin with ``_``, finished results of dedup and what else
     neardup wrote, pipes and devices, README, LICENSE and the like beside data, and files of unknown extension: all but
     the first are counted, named in the log at INFO, and in the report.
+
+    Examples
+    --------
+    >>> open_documents(texts=["to be", "or not to be"]).num_rows
+    2
+    >>> documents = open_documents({"name": ["a", "b"], "text": ["to be", "or not to be"]}, id_column="name")
+    >>> [batch.ids.to_pylist() for batch in documents.batches()]
+    [['a', 'b']]
     """
     text_columns = checks.optional(checks.columns, "text_columns", text_columns)
     id_column = checks.optional(checks.text, "id_column", id_column, "give the name of a column")

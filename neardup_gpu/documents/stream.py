@@ -69,7 +69,15 @@ class Batch:
 
 
 class Documents:
-    """Documents of one source: see `open_documents`, which makes them."""
+    """Documents of one source: see `open_documents`, which makes them.
+
+    Examples
+    --------
+    >>> from neardup_gpu import open_documents
+    >>> documents = open_documents(texts=["to be", "or not to be"])
+    >>> documents.format, documents.num_files, documents.rewindable
+    ('memory', 0, True)
+    """
 
     def __init__(
         self,
@@ -135,7 +143,14 @@ class Documents:
         return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
 
     def describe(self) -> dict[str, Any]:
-        """What `open_described` needs to open the same documents, ready for JSON."""
+        """What `open_described` needs to open the same documents, ready for JSON.
+
+        Examples
+        --------
+        >>> from neardup_gpu import open_documents
+        >>> open_documents(texts=["to be"]).describe()["format"]
+        'memory'
+        """
         return {
             "paths": self._sources,
             "glob": self._glob,
@@ -168,9 +183,9 @@ class Documents:
 
         Parameters
         ----------
-        columns : iterable of str
+        columns : iterable of str, default ()
             Extra columns to bring along.
-        max_bytes : int
+        max_bytes : int, default 16 MiB
             Bound on the text of a batch, each row counted with 128 bytes more. A longer document is a batch of its own.
 
         Returns
@@ -184,6 +199,13 @@ class Documents:
             At once for a missing column or a spent stream; while reading for broken data and null ids.
         ParameterError, ArgumentTypeError
             If `columns` are not names of columns, or `max_bytes` is not a whole number.
+
+        Examples
+        --------
+        >>> from neardup_gpu import open_documents
+        >>> documents = open_documents({"text": ["to be", "or not"], "year": [1599, 1603]})
+        >>> [batch.columns["year"].to_pylist() for batch in documents.batches(["year"])]
+        [[1599, 1603]]
         """
         names = list(dict.fromkeys(checks.columns("columns", columns, none=True)))
         max_bytes = checks.integer("max_bytes", max_bytes)
@@ -253,6 +275,12 @@ class Documents:
     def places(self) -> dict[str, pa.Array]:
         """Where the documents of the last reading lie: columns `file`, its path below the folder that all files share,
         and `row` in it, from 1 (of JSON lines the line); nothing for documents in memory.
+
+        Examples
+        --------
+        >>> from neardup_gpu import open_documents
+        >>> open_documents(texts=["to be"]).places()
+        {}
         """
         files: list[str]
         if self._columns.are_own:
@@ -277,8 +305,13 @@ class Documents:
         ----------
         ids : pyarrow.Array or ChunkedArray
             Of all documents, in input order.
-        what : str
+        what : str, default "input"
             What messages call the documents.
+
+        Examples
+        --------
+        >>> from neardup_gpu import open_documents
+        >>> open_documents(texts=["to be", "or not"]).check_unique(pa.array([0, 1]))
         """
         again = None if self._unique else repeated(ids)
         if again is None:
@@ -294,6 +327,16 @@ class Documents:
         """Raise InputError for null and repeated ids, where the ids can be read without the text: before all work.
 
         Nothing is done where rows are skipped, as some of the repeated ids may be among those.
+
+        Parameters
+        ----------
+        what : str, default "input"
+            What messages call the documents.
+
+        Examples
+        --------
+        >>> from neardup_gpu import open_documents
+        >>> open_documents(texts=["to be", "or not"]).check_ids_early()
         """
         if self.id_column is None or self._policy.skips:
             return
@@ -340,6 +383,17 @@ class Documents:
             If the folder cannot be written. Files are named from `folder` on: the folder around it is temporary.
         ParameterError, ArgumentTypeError
             If `folder` is not a path, or `keep` is not an array as described.
+
+        Examples
+        --------
+        >>> from neardup_gpu import open_documents
+        >>> import tempfile
+        >>> from neardup_gpu import open_documents
+        >>> documents = open_documents({"text": ["to be", "or not"]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     documents.write_kept(Path(folder, "kept"), np.array([True, False]))
+        ...     open_documents(f"{folder}/kept").num_rows
+        1
         """
         if not self.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
@@ -354,12 +408,23 @@ class Documents:
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Text of a few documents, by row number; reads the source up to the last of them.
 
+        Parameters
+        ----------
+        rows : iterable of int
+            Numbers of rows, from 0.
+
         Raises
         ------
         InputError
             If there is no such row.
         ParameterError, ArgumentTypeError
             If `rows` are not numbers of rows.
+
+        Examples
+        --------
+        >>> from neardup_gpu import open_documents
+        >>> open_documents(texts=["to be", "or not", "to be"]).texts([1])
+        {1: 'or not'}
         """
         if isinstance(rows, str) or not hasattr(rows, "__iter__"):
             raise ArgumentTypeError(f"rows: {checks.shown(rows)}; give a list of row numbers")

@@ -22,13 +22,13 @@ class Engine:
     Parameters
     ----------
     backend : "reference", "cpu" or "gpu", default None
-        Unless given, what NEARDUP_BACKEND says, else "gpu" if there is a usable one, else "cpu".
+        Where to run. Unless given, what NEARDUP_BACKEND says, else "gpu" if there is a usable one, else "cpu".
     device : int, default None
         Number of the GPU, among those that CUDA_VISIBLE_DEVICES shows; CuPy's current one unless given.
     memory : int or str, default None
-        Bytes of GPU memory to use, or a size such as "20GB"; four fifths of what is free unless given.
+        Bytes of GPU memory to use, or a size such as "20GB"; four fifths of the free memory unless given.
     threads : int, default None
-        All processors unless given.
+        Processors to use; all unless given.
 
     Raises
     ------
@@ -64,12 +64,22 @@ class Engine:
     def resolve(self) -> str:
         """Name of the backend that it runs on.
 
+        Returns
+        -------
+        str
+            "reference", "cpu" or "gpu".
+
         Raises
         ------
         ParameterError
             If the other settings are not for that backend.
         BackendUnavailableError
             If it was asked for by name and cannot run here.
+
+        Examples
+        --------
+        >>> Engine(backend="cpu").resolve()
+        'cpu'
         """
         from .choice import resolve
 
@@ -82,14 +92,26 @@ class Engine:
         Parameters
         ----------
         slots : int, default 3
-            Batches that are on their way to a GPU at once.
+            Number of batches that are on their way to a GPU at once.
+
+        Yields
+        ------
+        Runtime
+            What runs the work of the block.
 
         Raises
         ------
         ParameterError, BackendUnavailableError
-            As `resolve`; and where there is not so much memory.
+            If the settings are not for the backend, if it cannot run here, or if the GPU has less memory than was asked
+            for.
         ResourceError
-            If memory does not suffice for what the job does in the block.
+            If the work in the block needs more memory than there is.
+
+        Examples
+        --------
+        >>> with Engine(backend="cpu", threads=1).start() as runtime:
+        ...     runtime.backend
+        'cpu'
         """
         from .memory import parse_size
         from .threads import on_threads

@@ -35,11 +35,25 @@ MOST_TABLES = 10_000
 def blocks(bits: int, number: int) -> list[int]:
     """Split `bits` bits into `number` blocks of sizes as equal as possible, the larger blocks first.
 
+    Parameters
+    ----------
+    bits : int
+        Bits to split, from 1 to 512.
+    number : int
+        Number of blocks, from 1 to `bits`.
+
+    Returns
+    -------
+    list of int
+        The size of each block.
+
     Raises
     ------
     ParameterError, ArgumentTypeError
         Unless there are from 1 to `bits` blocks.
 
+    Examples
+    --------
     >>> blocks(64, 6)
     [11, 11, 11, 11, 10, 10]
     """
@@ -81,6 +95,20 @@ def num_tables(bits: int, radius: int, prefix: int) -> int:
     blocks, of X(f - c, k, p - c), where c is the number of bits chosen. The paper writes it for d = log2(n) and tau =
     d - p and for blocks of f / r bits, and stops where d < tau; here blocks are whole, and the recursion stops at
     d <= tau.
+
+    Parameters
+    ----------
+    bits : int
+        Length of a fingerprint.
+    radius : int
+        Number of bits in which two fingerprints may differ.
+    prefix : int
+        The fewest bits that lead in a table.
+
+    Returns
+    -------
+    int
+        The fewest tables.
 
     Raises
     ------
@@ -204,11 +232,43 @@ class TableDesign:
         return of_integers(self.masks, self.bits)
 
     def memory(self, num_fingerprints: int) -> int:
-        """Bytes of all tables: a word and a row of 4 bytes for each entry; for 128 bits also the fingerprints, once."""
+        """Bytes of all tables.
+
+        Parameters
+        ----------
+        num_fingerprints : int
+            Number of fingerprints in the tables.
+
+        Returns
+        -------
+        int
+            A word and a row of 4 bytes for each entry; for 128 bits also the fingerprints, once.
+
+        Examples
+        --------
+        >>> TableDesign(64, 3, 16).memory(1000)  # 4 tables of 12 bytes a fingerprint
+        48000
+        """
         return (self.num_tables * 12 + (16 if self.bits > LEADING else 0)) * num_fingerprints
 
     def words_met(self, num_fingerprints: int) -> float:
-        """How many words a query is compared with in all tables, on average, if fingerprints are random."""
+        """Words that a query is compared with in all tables, on average, if fingerprints are random.
+
+        Parameters
+        ----------
+        num_fingerprints : int
+            Number of fingerprints in the tables.
+
+        Returns
+        -------
+        float
+            The sum over the tables of n / 2**p, where p is the number of leading bits.
+
+        Examples
+        --------
+        >>> TableDesign(64, 3, 16).words_met(2**20)  # 4 tables of 2**16 buckets of 16 fingerprints
+        64.0
+        """
         return sum(num_fingerprints / 2.0 ** mask.bit_count() for mask in self.masks)
 
     def __str__(self) -> str:
@@ -227,10 +287,32 @@ def cost(design: TableDesign, num_fingerprints: int, num_queries: float, probe: 
     queries that come one by one, SORT for queries that come together. All pairs of a set of n fingerprints are n / 2
     queries that are in order already: their `probe` is 0.
 
+    Parameters
+    ----------
+    design : TableDesign
+        The design of the tables.
+    num_fingerprints : int
+        Number of fingerprints in the tables.
+    num_queries : float
+        Number of queries.
+    probe : float, default 400.0
+        Nanoseconds to find a query's bucket in a table.
+
+    Returns
+    -------
+    float
+        Nanoseconds.
+
     Raises
     ------
     ParameterError, ArgumentTypeError
         If `design` is not a TableDesign, or another argument is not a number >= 0.
+
+    Examples
+    --------
+    >>> design = TableDesign(64, 3, 16)
+    >>> cost(design, 1000, 0)  # to build 4 tables, 50 ns a fingerprint
+    200000.0
     """
     checks.instance("design", design, TableDesign)
     for name, value in (("num_fingerprints", num_fingerprints), ("num_queries", num_queries), ("probe", probe)):
@@ -255,26 +337,36 @@ def choose(
     Parameters
     ----------
     num_fingerprints : int
-        How many fingerprints the tables hold.
+        Number of fingerprints in the tables.
     radius : int
         Number of bits in which two fingerprints may differ.
     num_queries : float
         How many queries to expect, as in `cost`.
-    bits : int, default=64
+    bits : int, default 64
         Length of a fingerprint.
-    probe : float, default=400
+    probe : float, default 400.0
         Nanoseconds to find a query's bucket, as in `cost`.
-    memory : float, default=inf
+    memory : float, default infinity
         Bytes that all tables may take together.
-    bucket_limit : float, default=inf
+    bucket_limit : float, default infinity
         Buckets of random fingerprints have to stay below it: their mean size and eight standard deviations.
-    all_with_all : int, default=0
+    all_with_all : int, default 0
         Up to this number, fingerprints may also be compared all with all, in one table without leading bits.
+
+    Returns
+    -------
+    TableDesign
+        The cheapest design that fits.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
         If the radius is impossible, no design fits, or an argument is not a number.
+
+    Examples
+    --------
+    >>> print(choose(1_000_000, 3, num_queries=1_000_000))
+    4 tables of 16 leading bits or more (radius 3)
     """
     num_fingerprints = checks.integer("num_fingerprints", num_fingerprints, 0, 2**64)
     bits = checks.integer("bits", bits, 1, MOST_BITS)

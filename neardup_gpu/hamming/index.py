@@ -31,24 +31,24 @@ class HammingIndex:
     Parameters
     ----------
     fingerprints : array of uint64, shape (rows,) or (rows, 2)
-        Or pyarrow's, pandas' or polars' columns of such, or a list of integers.
+        A column of pyarrow, pandas or polars, or a list of integers, is taken as well.
     radius : int
         The largest distance that queries may ask for.
-    ids : array or list of integers, strings or bytes, optional
+    ids : array or list of integers, strings or bytes, default None
         What queries answer with; row numbers, unless given. Arrow's are taken without making Python objects of them.
-    design : TableDesign, optional
+    design : TableDesign, default None
         The design of the tables; the cheapest for `num_queries` within `memory`, unless given.
-    memory : float, default=inf
+    memory : float, default infinity
         Bytes that the tables may take, before they are compressed and without ids.
-    num_queries : int, optional
-        How many queries to expect in the index's life; as many as there are fingerprints, unless given.
-    compress : bool, default=False
+    num_queries : int, default None
+        How many queries to expect in the index's life; the number of fingerprints, unless given.
+    compress : bool, default False
         Whether tables are kept as Huffman codes of where successive words differ (section 3.2). A word then takes 48
         bits instead of 64 for a million random fingerprints, 44 for 16 million, and queries take more time.
-    recipe : Recipe or dict, optional
+    recipe : Recipe or dict, default None
         How the fingerprints were made: saved with the index, as JSON.
-    backend : str, optional
-        "cpu", "gpu" or "reference"; a GPU if there is one, unless given.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
 
     Raises
     ------
@@ -155,7 +155,7 @@ class HammingIndex:
         ----------
         fingerprints : int, or array of uint64, shape (n,) or (n, 2)
             Of the length that the index's fingerprints have.
-        radius : int, optional
+        radius : int, default None
             The index's, unless given.
 
         Returns
@@ -169,6 +169,14 @@ class HammingIndex:
             If the radius is larger than the index's, or `fingerprints` does not hold fingerprints.
         DamagedError
             If the index is mapped from a file and what decides the answer is not as it was written.
+
+        Examples
+        --------
+        >>> HammingIndex([7, 8, 2**63], 1).query(6)
+        (array([0]), array([1], dtype=uint8))
+        >>> rows, distances = HammingIndex([7, 8, 2**63], 1).query([6, 9, 100])
+        >>> rows.sizes
+        array([1, 1, 0])
         """
         return self._answer(fingerprints, radius, None)
 
@@ -186,12 +194,12 @@ class HammingIndex:
         fingerprints : int, or array of uint64, shape (n,) or (n, 2)
             Of the length that the index's fingerprints have.
         count : int
-            At least 1.
+            The most matches of a fingerprint, at least 1.
 
         Returns
         -------
-        ids, distances
-            As in `query`.
+        ids, distances : arrays, shape (found,), for one fingerprint; Ragged of n rows for many
+            Integer ids have their own dtype, strings and bytes are objects; distances are uint8.
 
         Raises
         ------
@@ -199,6 +207,11 @@ class HammingIndex:
             If `count` is not an integer >= 1, or `fingerprints` does not hold fingerprints.
         DamagedError
             As in `query`.
+
+        Examples
+        --------
+        >>> HammingIndex([7, 6, 4], 2).nearest(6, 2)
+        (array([1, 0]), array([0, 1], dtype=uint8))
         """
         checks.integer("count", count, 1)
         return self._answer(fingerprints, None, count)
@@ -225,9 +238,9 @@ class HammingIndex:
         ----------
         fingerprints : array of uint64, shape (n,) or (n, 2)
             Of the length that the index's fingerprints have.
-        radius : int, optional
+        radius : int, default None
             The index's, unless given.
-        count : int, optional
+        count : int, default None
             At most this many matches for each fingerprint; all within the radius, unless given.
 
         Yields
@@ -241,6 +254,12 @@ class HammingIndex:
             At once, as in `query` and `nearest`.
         DamagedError
             As in `query`.
+
+        Examples
+        --------
+        >>> index = HammingIndex([7, 8, 2**63], 1)
+        >>> [(query.tolist(), row.tolist()) for query, row, distance in index.parts([6, 9])]
+        [([0, 1], [0, 1])]
         """
         radius = self.radius if radius is None else checks.integer("radius", radius, 0, self.radius)
         count = checks.optional(checks.integer, "count", count, 1)
@@ -271,7 +290,8 @@ class HammingIndex:
         Parameters
         ----------
         path : path
-        overwrite : bool, default=False
+            Where to write.
+        overwrite : bool, default False
             Whether to replace a file that is an index.
 
         Raises
@@ -280,13 +300,40 @@ class HammingIndex:
             If the file exists and may not be overwritten, is not an index, or cannot be written.
         ParameterError, ArgumentTypeError
             If `path` is not a path, or `overwrite` is not a bool.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     HammingIndex([7, 8], 1).save(f"{folder}/x.index")
+        ...     len(HammingIndex.load(f"{folder}/x.index"))
+        2
         """
         path, overwrite = checks.path("path", path), checks.flag("overwrite", overwrite)
         with new_file(path, overwrite, is_ours=INDEX.matches) as file:
             self.write(file)
 
     def write(self, path: Path) -> None:
-        """Like `save`, to a file that does not exist yet."""
+        """Like `save`, to a file that does not exist yet.
+
+        Parameters
+        ----------
+        path : Path
+            Where to write.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     HammingIndex([7, 8], 1).write(pathlib.Path(folder, "x.index"))
+        ...     len(HammingIndex.load(pathlib.Path(folder, "x.index")))
+        2
+        """
         write_index(path, self._parts)
 
     @classmethod
@@ -303,12 +350,19 @@ class HammingIndex:
         Parameters
         ----------
         path : path
-        recipe : Recipe or dict, optional
-            What made the fingerprints of the queries: the index has to be of the same, in all that simhashes depend on.
-        check : bool, default=False
+            What `save` wrote.
+        recipe : Recipe or dict, default None
+            What made the fingerprints of the queries: the index has to be made by the same, in all that simhashes
+            depend on.
+        check : bool, default False
             Compare the whole file with its checksums now.
-        backend : str, optional
-            "cpu", "gpu" or "reference"; a GPU if there is one, unless given.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        HammingIndex
+            The stored index.
 
         Raises
         ------
@@ -320,6 +374,14 @@ class HammingIndex:
             If its fingerprints were made by another recipe, or this version designs other tables.
         ParameterError, ArgumentTypeError
             If `path` is not a path, `recipe` is neither a Recipe by simhash nor a dict, or `backend` is not a backend.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     HammingIndex([7, 8], 1, ids=["a", "b"]).save(f"{folder}/x.index")
+        ...     HammingIndex.load(f"{folder}/x.index", check=True).query(7)
+        (array(['a'], dtype=object), array([0], dtype=uint8))
         """
         path = checks.path("path", path)
         checks.optional(checks.one_of, "backend", backend, BACKENDS)

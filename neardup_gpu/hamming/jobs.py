@@ -17,7 +17,7 @@ from ..data import arrow
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Runtime
 from ..engine.memory import parse_size
-from ..engine.settings import Engine
+from ..engine.settings import Engine, as_engine
 from ..errors import InputError, ParameterError
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
@@ -42,16 +42,13 @@ def _job(
     output: str | Path | None,
     overwrite: bool,
     reads: Iterable[Path],
-    backend: str | None,
-    device: int | None,
-    gpu_memory: int | str | None,
-    threads: int | None,
+    engine: str | Engine,
     is_ours: Callable[[Path], bool] = is_table,
 ) -> Iterator[tuple[Path | None, Runtime]]:
     """What every job needs: a new file that is none of its inputs, and where it runs."""
     with (
         contextlib.nullcontext() if output is None else new_file(output, overwrite, reads, is_ours) as file,
-        Engine(backend=backend, device=device, memory=gpu_memory, threads=threads).start() as job,
+        as_engine(engine).start() as job,
     ):
         yield file, job
 
@@ -67,35 +64,45 @@ def build(
     radius: int | None = None,
     num_tables: int | None = None,
     leading_bits: int | None = None,
-    memory: int | str | None = None,
+    table_memory: int | str | None = None,
     num_queries: int | None = None,
     compress: bool = False,
     column: str = "simhash",
     id_column: str | None = None,
     overwrite: bool = False,
-    backend: str | None = None,
-    device: int | None = None,
-    gpu_memory: int | str | None = None,
-    threads: int | None = None,
+    engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Build an index of fingerprints in files, and save it.
 
     Parameters
     ----------
-    fingerprints, column, id_column
-        As in `open_fingerprints`.
+    fingerprints : path or list of paths
+        The fingerprints: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
     output : path
         Where the index goes.
-    radius : int, optional
-        The largest distance that queries may ask for; the recipe's, else 3.
-    num_tables, leading_bits, memory : int, optional
-        At most one of the three. Take the design of most leading bits in at most `num_tables` tables; or the fewest
-        tables of at least `leading_bits` each; or the cheapest design in `memory` bytes, or a size such as "2GB".
-    num_queries, compress
-        As in `HammingIndex`.
-    overwrite, backend, device, gpu_memory, threads, progress
-        As in `dedup`.
+    radius : int, default None
+        The largest distance that queries may ask for; the recipe's, else 3, unless given.
+    num_tables : int, default None
+        Take the design of most leading bits in at most this many tables. Excludes `leading_bits` and `table_memory`.
+    leading_bits : int, default None
+        Take the fewest tables that have at least this many leading bits each. Excludes `num_tables` and `table_memory`.
+    table_memory : int or str, default None
+        Take the cheapest design in this many bytes, or a size such as "2GB". Excludes `num_tables` and `leading_bits`.
+    num_queries : int, default None
+        How many queries to expect in the index's life; the number of fingerprints, unless given.
+    compress : bool, default False
+        Whether tables are kept as Huffman codes: smaller, and slower to query.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
 
     Returns
     -------
@@ -105,14 +112,15 @@ def build(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
-    _check_design_options(num_tables, leading_bits, memory, num_queries)
-    budget = math.inf if memory is None else parse_size(memory, "memory")
+    _check_design_options(num_tables, leading_bits, table_memory, num_queries)
+    budget = math.inf if table_memory is None else parse_size(table_memory, "table_memory")
     clock = Clock(progress)
     source = open_fingerprints(fingerprints, column=column, id_column=id_column)
     settings = MatchSettings.of(source.recipe, source.bits, radius)
     design = _asked_design(source.bits, settings.radius, num_tables, leading_bits)
-    with _job(output, overwrite, source.files, backend, device, gpu_memory, threads, INDEX.matches) as (file, job):
+    with _job(output, overwrite, source.files, engine, INDEX.matches) as (file, job):
         assert file is not None
         with clock.stage("read"):
             rows = source.read()
@@ -140,11 +148,11 @@ def build(
 
 
 def _check_design_options(
-    num_tables: int | None, leading_bits: int | None, memory: int | str | None, num_queries: int | None
+    num_tables: int | None, leading_bits: int | None, table_memory: int | str | None, num_queries: int | None
 ) -> None:
     """Refuse options of which each chooses the design, or that have no effect beside others."""
-    if sum(option is not None for option in (num_tables, leading_bits, memory)) > 1:
-        raise ParameterError("num_tables, leading_bits and memory each choose the design; give one of them")
+    if sum(option is not None for option in (num_tables, leading_bits, table_memory)) > 1:
+        raise ParameterError("num_tables, leading_bits and table_memory each choose the design; give one of them")
     if num_queries is not None and (num_tables is not None or leading_bits is not None):
         raise ParameterError(
             "num_queries chooses among designs; leave it out where num_tables or leading_bits names the design"
@@ -194,33 +202,39 @@ def query(
     column: str = "simhash",
     id_column: str | None = None,
     overwrite: bool = False,
-    backend: str | None = None,
-    device: int | None = None,
-    gpu_memory: int | str | None = None,
-    threads: int | None = None,
+    engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
     show: Callable[[pa.Table], None] | None = None,
 ) -> dict[str, Any]:
-    """Ask an index for what is near the fingerprints of files, or near fingerprints given as text.
+    """Query an index with the fingerprints of files, or with fingerprints given as text.
 
     Parameters
     ----------
     index : path
         What `build` wrote.
-    fingerprints, column, id_column
-        As in `open_fingerprints`; they are read and answered part by part.
-    output : path, optional
+    fingerprints : path or list of paths, default None
+        The queries, which are read and answered part by part: Parquet or Arrow IPC with a column of fingerprints, .npy
+        of uint64, or a folder of such files.
+    output : path, default None
         Parquet of query_id, id and distance, the nearest first.
-    values : list of str, optional
-        In place of files: hexadecimal, as `parse_fingerprint` reads it. They are their own ids.
-    radius : int, optional
-        The index's, unless given.
-    nearest : int, optional
-        At most this many matches for each query.
-    show : callable, optional
+    values : list of str, default None
+        Queries in place of files: hexadecimal, as `parse_fingerprint` reads it. They are their own ids.
+    radius : int, default None
+        Number of bits in which a match may differ; the index's radius, unless given.
+    nearest : int, default None
+        Most matches of a query; all within the radius, unless given.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
+    show : callable, default None
         Called with each part of the matches, as it is found.
-    overwrite, backend, device, gpu_memory, threads, progress
-        As in `dedup`.
 
     Returns
     -------
@@ -230,12 +244,13 @@ def query(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     _check_query_options(fingerprints, values, column, id_column, nearest)
     clock = Clock(progress)
     source = open_fingerprints(fingerprints, column=column, id_column=id_column) if fingerprints else None
     reads = [Path(index), *(source.files if source else [])]
-    with _job(output, overwrite, reads, backend, device, gpu_memory, threads) as (file, job):
+    with _job(output, overwrite, reads, engine) as (file, job):
         opened = HammingIndex.load(index, backend=job.backend)
         advice = "that is the index's radius, for more build another index"
         radius = opened.radius if radius is None else checks.integer("radius", radius, 0, opened.radius, hint=advice)
@@ -325,10 +340,7 @@ def join(
     column: str = "simhash",
     id_column: str | None = None,
     overwrite: bool = False,
-    backend: str | None = None,
-    device: int | None = None,
-    gpu_memory: int | str | None = None,
-    threads: int | None = None,
+    engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Find which fingerprints of a large set are near some of a smaller one (section 3.3).
@@ -338,14 +350,29 @@ def join(
 
     Parameters
     ----------
-    existing, queries, column, id_column
-        As in `open_fingerprints`.
+    existing : path or list of paths
+        The large set: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
+    queries : path or list of paths
+        The smaller set: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
     output : path
         Parquet of id_a (existing), id_b (query) and distance.
-    radius, bucket_limit, bucket_probe : int, optional
-        As in `scan`; the recipe's, unless given, else 3, 512 and 32.
-    overwrite, backend, device, gpu_memory, threads, progress
-        As in `dedup`.
+    radius : int, default None
+        Number of bits in which two fingerprints may differ; the recipe's, else 3, unless given.
+    bucket_limit : int, default None
+        In a bucket of more queries, existing fingerprints are compared only with the first `bucket_probe`; the
+        recipe's, else 512, unless given.
+    bucket_probe : int, default None
+        Number of fingerprints that are compared with in a larger bucket; the recipe's, else 32, unless given.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
 
     Returns
     -------
@@ -355,6 +382,7 @@ def join(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     clock = Clock(progress)
     source = open_fingerprints(existing, column=column, id_column=id_column)
@@ -366,7 +394,7 @@ def join(
     check_recipes(source.recipe, source.name, asked.recipe, asked.name)
     settings = MatchSettings.of(asked.recipe, asked.bits, radius, bucket_limit, bucket_probe)
     recipe = settings.described(asked.recipe, asked.bits)
-    with _job(output, overwrite, [*source.files, *asked.files], backend, device, gpu_memory, threads) as (file, job):
+    with _job(output, overwrite, [*source.files, *asked.files], engine) as (file, job):
         with clock.stage("read"):
             rows = asked.read()
         schema = _pairs_schema(source.id_type, rows.ids.type, recipe)
@@ -438,25 +466,35 @@ def pairs(
     column: str = "simhash",
     id_column: str | None = None,
     overwrite: bool = False,
-    backend: str | None = None,
-    device: int | None = None,
-    gpu_memory: int | str | None = None,
-    threads: int | None = None,
+    engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Find all pairs of a set within a radius.
 
     Parameters
     ----------
-    fingerprints, column, id_column
-        As in `open_fingerprints`.
+    fingerprints : path or list of paths
+        The set: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
     output : path
         Parquet of id_a, id_b and distance, in input order: the pairs of distinct fingerprints, and one of distance 0
         from each repeat to the first row with its fingerprint.
-    radius, bucket_limit, bucket_probe : int, optional
-        As in `hamming.pairs`; the recipe's, unless given, else 3, 512 and 32.
-    overwrite, backend, device, gpu_memory, threads, progress
-        As in `dedup`.
+    radius : int, default None
+        Number of bits in which two fingerprints may differ; the recipe's, else 3, unless given.
+    bucket_limit : int, default None
+        In a bucket of more fingerprints, all are compared only with the first `bucket_probe`; the recipe's, else 512,
+        unless given.
+    bucket_probe : int, default None
+        Number of fingerprints that are compared with in a larger bucket; the recipe's, else 32, unless given.
+    column : str, default "simhash"
+        The column of fingerprints.
+    id_column : str, default None
+        The column of ids; "id" if there is one, else row numbers, unless given.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        Where to run. Changes no result.
+    progress : bool or callable, default None
+        True shows bars. A function is called with a stage's name, the number of items done and their total.
 
     Returns
     -------
@@ -466,12 +504,13 @@ def pairs(
     Raises
     ------
     InputError, RecipeMismatchError, OutputError, ParameterError
+        If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     clock = Clock(progress)
     source = open_fingerprints(fingerprints, column=column, id_column=id_column)
     settings = MatchSettings.of(source.recipe, source.bits, radius, bucket_limit, bucket_probe)
     recipe = settings.described(source.recipe, source.bits)
-    with _job(output, overwrite, source.files, backend, device, gpu_memory, threads) as (file, job):
+    with _job(output, overwrite, source.files, engine) as (file, job):
         with clock.stage("read"):
             rows = source.read()
         with clock.stage("match"):

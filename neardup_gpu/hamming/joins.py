@@ -26,15 +26,25 @@ CHUNK_BYTES = 64 << 20
 class Matches(NamedTuple):
     """Which queries each row of a set is within a radius of.
 
-    Attributes
+    Parameters
     ----------
-    row, query : arrays of int64, shape (matches,)
-        In lexicographic order.
+    row : array of int64, shape (matches,)
+        Rows of the set, ascending.
+    query : array of int64, shape (matches,)
+        The queries, ascending for each row.
     distance : array of uint8, shape (matches,)
-        Number of bits in which they differ.
-    num_large, num_uncompared : int
-        How often a row met a bucket above the limit, or a crowd of identical queries above it; and the number of
-        queries that these left out. If both are 0, nothing is missing.
+        Number of bits in which row and query differ.
+    num_large : int
+        How often a row met a bucket above the limit, or more identical queries than the limit.
+    num_uncompared : int
+        Number of queries that these left out. If both counts are 0, nothing is missing.
+
+    Examples
+    --------
+    >>> from neardup_gpu import hamming
+    >>> found = hamming.join([5, 2**40], [4, 7], 1)
+    >>> found.row.tolist(), found.query.tolist(), found.num_large
+    ([0, 0], [0, 1], 0)
     """
 
     row: np.ndarray
@@ -66,18 +76,20 @@ def scan(
     Parameters
     ----------
     chunks : iterable of arrays of uint64
-        Such as `read_chunks` reads from a file.
+        Fingerprints, such as `read_chunks` reads from a file.
     queries : array of uint64, shape (queries,) or (queries, 2)
         Of the same length as the fingerprints of the chunks.
     radius : int
         Number of bits in which a row and a query may differ.
-    design : TableDesign, optional
+    design : TableDesign, default None
         The design of the tables; the cheapest for the number of queries, unless given.
-    bucket_limit, bucket_probe : int, default=512, 32
-        In a bucket of more than `bucket_limit` distinct queries, a row is compared with the first `bucket_probe`. Of
-        more than `bucket_limit` identical queries, the first `bucket_probe` are named.
-    backend : str, optional
-        "cpu", "gpu" or "reference"; a GPU if there is one, unless given.
+    bucket_limit : int, default 512
+        In a bucket of more distinct queries, a row is compared with the first `bucket_probe` only. Of more identical
+        queries, the first `bucket_probe` are named.
+    bucket_probe : int, default 32
+        Number of queries that are compared in a larger bucket.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
 
     Yields
     ------
@@ -90,6 +102,13 @@ def scan(
     ParameterError, ArgumentTypeError
         At once if the radius is impossible, `queries` does not hold fingerprints, or another argument is not what is
         said above; at a chunk that does not hold fingerprints.
+
+    Examples
+    --------
+    >>> for found in scan([[5, 2**40], [6]], [7], 1):
+    ...     print(found.row, found.query, found.distance)
+    [0] [0] [1]
+    [2] [0] [1]
     """
     if isinstance(chunks, str | bytes | np.ndarray) or not hasattr(chunks, "__iter__"):
         raise ArgumentTypeError(f"chunks must be a list or a generator of arrays, got {checks.shown(chunks)}")
@@ -169,19 +188,31 @@ def join(
     Parameters
     ----------
     fingerprints : array of uint64, shape (rows,) or (rows, 2)
+        The larger set.
     queries : array of uint64, shape (queries,) or (queries, 2)
         Better the smaller set, as the tables hold it.
-    radius, design, bucket_limit, bucket_probe, backend
-        As in `scan`.
+    radius : int
+        Number of bits in which a row and a query may differ.
+    design : TableDesign, default None
+        The design of the tables; the cheapest for the number of queries, unless given.
+    bucket_limit : int, default 512
+        In a bucket of more distinct queries, a row is compared with the first `bucket_probe` only. Of more identical
+        queries, the first `bucket_probe` are named.
+    bucket_probe : int, default 32
+        Number of queries that are compared in a larger bucket.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
 
     Returns
     -------
     Matches
+        Of all rows.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
-        As in `scan`.
+        If the radius is impossible, one of the sets does not hold fingerprints, or another argument is not what is said
+        above.
 
     Examples
     --------
@@ -205,7 +236,8 @@ def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np
     Parameters
     ----------
     path : path
-    chunk_bytes : int, default=67108864
+        The file.
+    chunk_bytes : int, default 64 MiB
         About how many bytes to read at a time.
 
     Yields
@@ -219,6 +251,14 @@ def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np
         If there is no such file or it holds something else.
     ParameterError, ArgumentTypeError
         At once, if `path` is not a path or `chunk_bytes` is not a positive integer.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/fingerprints.npy", np.array([5, 6, 7], np.uint64))
+    ...     [chunk.tolist() for chunk in read_chunks(f"{folder}/fingerprints.npy", chunk_bytes=16)]
+    [[5, 6], [7]]
     """
     return _read_chunks(checks.path("path", path), checks.integer("chunk_bytes", chunk_bytes, 1))
 

@@ -27,21 +27,31 @@ quarter of the bits or more, where random fingerprints are near one another, too
 class NearPairs(NamedTuple):
     """Pairs of rows within a radius.
 
-    Attributes
+    Parameters
     ----------
-    left, right : arrays of int64, shape (pairs,)
-        left < right, in lexicographic order. Where identical fingerprints collapsed: the pairs of distinct
-        fingerprints, by their first rows, and one pair from each repeat to its first row.
+    left : array of int64, shape (pairs,)
+        The first row of each pair: left < right, in lexicographic order. Where identical fingerprints collapsed, there
+        are the pairs of distinct fingerprints, by their first rows, and one pair from each repeat to its first row.
+    right : array of int64, shape (pairs,)
+        The second row of each pair.
     distance : array of uint8, shape (pairs,)
         Number of bits in which they differ.
     first : array of int64, shape (rows,)
         The row that stands for each row: the first one with the same fingerprint, or the row itself if nothing
         collapsed.
-    num_large, num_uncompared : int
-        Number of buckets above the limit, and of pairs that these left out, over all tables. If both are 0, nothing is
-        missing.
+    num_large : int
+        Number of buckets above the limit, over all tables.
+    num_uncompared : int
+        Number of pairs that these left out, over all tables. If both counts are 0, nothing is missing.
     design : TableDesign
         The design of the tables.
+
+    Examples
+    --------
+    >>> from neardup_gpu import hamming
+    >>> found = hamming.pairs([7, 2**40, 7, 5], 1)
+    >>> found.left.tolist(), found.right.tolist(), found.first.tolist()
+    ([0, 0], [2, 3], [0, 1, 0, 3])
     """
 
     left: np.ndarray
@@ -81,21 +91,24 @@ def pairs(
         In priority order, the best first.
     radius : int
         Number of bits in which the two of a pair may differ.
-    design : TableDesign, optional
+    design : TableDesign, default None
         The design of the tables; the cheapest for the number of fingerprints, unless given.
-    bucket_limit, bucket_probe : int, default=512, 32
-        In a bucket of more than `bucket_limit` fingerprints each is compared with the first `bucket_probe` only.
-        Without effect where all fingerprints are compared with all.
-    collapse : bool, default=True
+    bucket_limit : int, default 512
+        In a bucket of more fingerprints, each is compared with the first `bucket_probe` only. Without effect where all
+        fingerprints are compared with all.
+    bucket_probe : int, default 32
+        Number of fingerprints that each is compared with in a larger bucket.
+    collapse : bool, default True
         Whether identical fingerprints are one entry of the tables: the result then grows with the repeats, not with the
         pairs of repeats. If False, they are rows like others, all of whose pairs are found, in buckets of up to
         `bucket_limit` rows: for callers that look at each pair.
-    backend : str, optional
-        "cpu", "gpu" or "reference"; a GPU if there is one, unless given.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
 
     Returns
     -------
     NearPairs
+        The pairs and their distances.
 
     Raises
     ------

@@ -36,13 +36,14 @@ class BottomK:
     s : int from 1 to 65536, default 200
         Elements of a sketch. The standard error of an estimate is at most sqrt(J (1 - J) / s).
     leading : int, default None
-        b, the smallest elements of which candidates share one; the fewest that find the share `recall` of the pairs at
-        the threshold, unless given.
+        b, the number of smallest elements of which candidates share one. Unless given, the fewest that find the share
+        `recall` of the pairs at the threshold.
     recall : float in (0, 1), default None
-        That share; 0.99 unless given.
-    bucket_limit, bucket_probe : int, default 64 and 16
-        Of more than `bucket_limit` documents that share an element, each is compared with the first `bucket_probe` by
-        priority only.
+        Share of the pairs at the threshold to find, where `leading` is chosen; 0.99 unless given.
+    bucket_limit : int, default 64
+        Of more documents that share an element, each is compared with the first `bucket_probe` by priority only.
+    bucket_probe : int, default 16
+        Number of documents that each is compared with in a larger bucket.
 
     Raises
     ------
@@ -64,9 +65,6 @@ class BottomK:
     name: ClassVar[str] = "bottomk"
     tells_pairs: ClassVar[bool] = False
     usual_threshold: ClassVar[float | None] = 0.8
-    elements: ClassVar[str] = "shingles"
-    sorts_elements: ClassVar[bool] = True
-    needs_statistics: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         plain = {
@@ -83,11 +81,28 @@ class BottomK:
             object.__setattr__(self, name, value)
 
     @property
+    def elements(self) -> str:
+        """What it sketches: "shingles"."""
+        return "shingles"
+
+    @property
+    def sorts_elements(self) -> bool:
+        """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
+        return True
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether it has to know something of all documents before it can sketch one."""
+        return False
+
+    @property
     def key_columns(self) -> int:
+        """Columns of the keys; 0 where they have one dimension."""
         return self._leading()
 
     @property
     def device_bytes(self) -> int:
+        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
         return 8 * self.s + 8 * self._leading() + 16
 
     def settled(self, threshold: float | None) -> Self:
@@ -109,23 +124,28 @@ class BottomK:
         return replace(self, **changes)
 
     def describe(self) -> dict[str, Any]:
+        """All settings, as plain values."""
         described = asdict(self)
         del described["recall"]
         return described
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """The method that `describe` described."""
         return cls(**settings)
 
     def sketching(self) -> dict[str, Any]:
+        """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
         return {"s": self.s}
 
     def with_statistics(self, given: Any, seed: int) -> tuple[Self, None]:
+        """The method itself, which takes no statistics."""
         if given is not None:
             raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
         return self, None
 
     def first_pass(self, runtime: Any, folder: Any) -> Any:
+        """Nothing: it needs no statistics."""
         raise NotImplementedError("bottom-k needs no statistics")
 
     def sketch(self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: str | None = None) -> Any:
@@ -135,11 +155,12 @@ class BottomK:
         ----------
         elements : Ragged of uint64
             Shingles of each document.
-        seed : int, default 1
+        seed : int in [0, 2**64), default 1
             The recipe's.
-        statistics : None
-            Bottom-k has no use for any.
+        statistics : None, default None
+            Bottom-k takes no statistics.
         backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
 
         Returns
         -------
@@ -150,6 +171,15 @@ class BottomK:
         ------
         ParameterError, ArgumentTypeError
             If an argument is not what is said above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu import Ragged
+        >>> shingles = Ragged.from_rows([[1, 2, 3], [3, 2, 1, 1]], np.uint64)
+        >>> sketches = BottomK(s=2, leading=1).sketch(shingles)
+        >>> sketches.shape, bool((sketches[0] == sketches[1]).all())  # the same set, so the same sketch
+        ((2, 2), True)
         """
         import numpy as np
 
@@ -163,7 +193,33 @@ class BottomK:
         return kernel(bottomk, backend)(elements.values, elements.offsets, salt, self.s)
 
     def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
-        """The leading elements of each sketch: uint64, shape (documents, leading)."""
+        """The leading elements of each sketch.
+
+        Parameters
+        ----------
+        sketches : array of uint64, shape (documents, s)
+            What `sketch` gives.
+        seed : int in [0, 2**64), default 1
+            The recipe's.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        array of uint64, shape (documents, leading)
+            The smallest elements of each sketch.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not what is said above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> BottomK(s=3, leading=2).keys(np.array([[5, 6, 7]], np.uint64))
+        array([[5, 6]], dtype=uint64)
+        """
         import numpy as np
 
         sketches = checks.array("sketches", sketches, np.uint64, (None, self.s), hint="as BottomK.sketch gives")
@@ -188,13 +244,14 @@ class BottomK:
         ----------
         keys : array of uint64, shape (documents, leading)
             What `keys` gives; rows in priority order, the best first.
-        seed : int, default 1
+        seed : int in [0, 2**64), default 1
             The recipe's.
         present : array of bool, shape (documents,), default None
             False for documents without shingles, which are nobody's candidates. All, unless given.
         tasks : range, default None
             There is one task.
         backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
 
         Returns
         -------
@@ -207,6 +264,13 @@ class BottomK:
             If an argument is not what is said above.
         ResourceError
             If there are more elements than a table can hold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> found = BottomK(s=3, leading=2).collide(np.array([[5, 6], [6, 7], [8, 9]], np.uint64))
+        >>> found.pairs.left, found.pairs.right
+        (array([0]), array([1]))
         """
         import numpy as np
 
@@ -232,15 +296,18 @@ class BottomK:
         return Candidates(Pairs.from_unsorted(left, right), int(large), int(uncompared))
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
         from neardup_gpu.kernels import bottomk
 
         mine, theirs = keys[left][:, :, None], keys[right][:, None, :]
         return ((mine == theirs) & (mine != bottomk.EMPTY)).any(axis=(1, 2))
 
     def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
+        """Nothing: candidates are verified, so a threshold is needed."""
         raise ParameterError("threshold: bottom-k needs one, as its candidates are verified; 0.8 is usual")
 
     def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
+        """Nothing beside resemblance."""
         return {}
 
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
@@ -276,6 +343,7 @@ class BottomK:
         return None if threshold is None else 1 - (1 - threshold) ** self._leading()
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
+        """(label, sentence) by which a report says what candidates are."""
         from ..report import percent
 
         expected = percent(self.expected_recall(threshold) or 0.0)
@@ -283,17 +351,21 @@ class BottomK:
         return "sketch", f"{found}: {expected} of pairs at resemblance {threshold} share one, by theory"
 
     def schema(self) -> dict[str, pa.DataType]:
+        """Columns of a sketch file beside id and num_tokens."""
         import pyarrow as pa
 
         return {"document_hash": pa.list_(pa.uint64(), 2), "smallest": pa.list_(pa.uint64(), self.s)}
 
     def column_bits(self) -> dict[str, int]:
+        """None: all columns use all bits of their type."""
         return {}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
+        """The arrays of these columns, a row for each document."""
         return {"smallest": sketches}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """(sketches, keys) of what `to_columns` made."""
         return columns["smallest"], self.keys(columns["smallest"])
 
     def _leading(self) -> int:

@@ -19,11 +19,21 @@ if TYPE_CHECKING:
 class Candidates(NamedTuple):
     """Pairs that a method proposes, and what the bucket limit left out.
 
+    Parameters
+    ----------
     pairs : Pairs
+        The candidates.
     large_buckets : int
         Buckets of more than `bucket_limit` documents, over all tables.
     uncompared_pairs : int
         Pairs inside them that the limit left out, counted table by table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neardup_gpu import SimHash
+    >>> SimHash().collide(np.array([7, 5], np.uint64))
+    Candidates(pairs=Pairs(1), large_buckets=0, uncompared_pairs=0)
     """
 
     pairs: Pairs
@@ -46,9 +56,23 @@ def merged(parts: Sequence[Candidates]) -> Candidates:
 
 
 class Estimate(NamedTuple):
-    """Estimates of pairs and their 99% intervals: float64, shape (pairs,).
+    """Estimates of pairs and their 99% intervals; each interval is a pair's own, see `theory.mean_interval`.
 
-    Each interval is a pair's own; see `theory.mean_interval`.
+    Parameters
+    ----------
+    estimate : array of float64, shape (pairs,)
+        What the method estimates, such as resemblance.
+    low : array of float64, shape (pairs,)
+        Lower end of each interval.
+    high : array of float64, shape (pairs,)
+        Upper end of each interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neardup_gpu import SimHash
+    >>> SimHash().estimate(np.array([7, 7], np.uint64), np.array([0]), np.array([1])).estimate
+    array([1.])
     """
 
     estimate: np.ndarray
@@ -103,8 +127,15 @@ class Method(Protocol):
     tells_pairs: ClassVar[bool]
     """Whether `pair_columns` tells anything."""
 
-    bucket_limit: int
-    bucket_probe: int
+    @property
+    def bucket_limit(self) -> int:
+        """Most documents of a bucket that are all compared with one another."""
+        ...
+
+    @property
+    def bucket_probe(self) -> int:
+        """Documents that those of a larger bucket are compared with."""
+        ...
 
     @property
     def elements(self) -> str:

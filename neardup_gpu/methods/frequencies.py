@@ -40,16 +40,21 @@ class Frequencies:
     tokens : array of uint64, shape (m,)
         Fingerprints, ascending, each once.
     counts : array of int64, shape (m,)
-        Documents that hold each.
+        Number of documents that hold each.
     num_documents : int
-        Documents with tokens, over all.
+        Number of documents with tokens.
     seed : int
-        Of the recipe that the tokens were fingerprinted by.
+        Seed of the recipe that the tokens were fingerprinted by.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
         If an argument is not what is said above.
+
+    Examples
+    --------
+    >>> Frequencies([5, 9], [2, 1], num_documents=2, seed=1).counts
+    array([2, 1])
     """
 
     tokens: np.ndarray
@@ -72,20 +77,45 @@ class Frequencies:
 
     @classmethod
     def of(cls, tokens: Ragged, *, seed: int = 1, backend: str | None = None) -> Frequencies:
-        """Those of some documents, a row of tokens each; `seed` is that of the recipe that made the tokens.
+        """Count the documents that hold each token.
+
+        Parameters
+        ----------
+        tokens : Ragged of uint64
+            Tokens of each document.
+        seed : int in [0, 2**64), default 1
+            Seed of the recipe that made the tokens.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        Frequencies
+            Of these documents.
 
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If `tokens` is no Ragged of uint64, or `seed` no seed.
+            If `tokens` is not a Ragged of uint64, or `seed` is not a seed.
+
+        Examples
+        --------
+        >>> tokens = Ragged.from_rows([[5, 5, 9], [5]], np.uint64)
+        >>> found = Frequencies.of(tokens)
+        >>> found.tokens, found.counts
+        (array([5, 9], dtype=uint64), array([2, 1]))
         """
         tokens = as_ragged("tokens", tokens, np.uint64)
         held, counts = map(to_host, occurrences(counted(tokens, backend)[0], backend))
         return cls(held, counts, int((tokens.sizes > 0).sum()), checks.seed(seed))
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """32 hexadecimal digits that stand for all of it in a recipe."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         found = hashlib.blake2b(f"{self.num_documents} {self.seed} ".encode(), digest_size=16)
         for array, dtype in ((self.tokens, "<u8"), (self.counts, "<i8")):
             found.update(np.ascontiguousarray(array, dtype).tobytes())
@@ -100,12 +130,31 @@ class Frequencies:
         return int(log_weights.inverse(np.zeros(1, np.int64), self.num_documents)[0])
 
     def weigh(self, tokens: Any, *, backend: str | None = None) -> Any:
-        """The inverse document frequency of each token: int64, in 256ths; tokens it does not hold weigh most.
+        """The inverse document frequency of each token.
+
+        Parameters
+        ----------
+        tokens : array of uint64, shape (n,)
+            Fingerprints.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        array of int64, shape (n,)
+            In 256ths. Tokens that no counted document holds weigh most.
 
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If they are no array of uint64 of one dimension.
+            If `tokens` is not an array of uint64 of one dimension.
+
+        Examples
+        --------
+        >>> tokens = Ragged.from_rows([[5, 5, 9], [5]], np.uint64)
+        >>> everywhere, once, never = Frequencies.of(tokens).weigh(np.array([5, 9, 1], np.uint64))
+        >>> bool(everywhere < once < never)
+        True
         """
         tokens = checks.array("tokens", tokens, np.uint64)
         return kernel(lookup, backend)(tokens, self.tokens, self._inverse, self._absent)
@@ -119,19 +168,48 @@ class Frequencies:
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a Parquet file of two columns, token and documents; 16 bytes a token before compression.
 
+        Parameters
+        ----------
+        path : path
+            Where to write.
+        overwrite : bool, default False
+            Whether to replace a file that is there.
+
         Raises
         ------
         OutputError
             If it exists and is not to be overwritten, or cannot be written.
         ParameterError, ArgumentTypeError
-            If `path` or `overwrite` is none.
+            If `path` is not a path, or `overwrite` is not a bool.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Frequencies([5, 9], [2, 1], 2, 1).save(f"{folder}/f.parquet")
+        ...     Frequencies.load(f"{folder}/f.parquet").num_documents
+        2
         """
         path, overwrite = checks.path("path", path), checks.flag("overwrite", overwrite)
         with new_file(path, overwrite) as file:
             self.write(file)
 
     def write(self, file: Path) -> None:
-        """As `save`, where nothing is yet."""
+        """Like `save`, to a file that does not exist yet.
+
+        Parameters
+        ----------
+        file : Path
+            Where to write.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Frequencies([5, 9], [2, 1], 2, 1).write(Path(folder, "f.parquet"))
+        ...     Frequencies.load(Path(folder, "f.parquet")).num_documents
+        2
+        """
         made_by = {"method": "simhash", "weighting": "tfidf", "frequencies": self.digest, "seed": self.seed}
         stored = json.dumps({**made_by, **versions()}).encode()
         metadata = {METADATA_KEY: stored, _DOCUMENTS_KEY: str(self.num_documents).encode()}
@@ -140,7 +218,17 @@ class Frequencies:
 
     @classmethod
     def load(cls, path: str | Path) -> Frequencies:
-        """What `save` wrote.
+        """Read the file that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Frequencies
+            What was saved.
 
         Raises
         ------
@@ -151,7 +239,15 @@ class Frequencies:
         RecipeMismatchError
             If it was made under other definitions.
         ParameterError, ArgumentTypeError
-            If `path` is no path.
+            If `path` is not a path.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Frequencies([5, 9], [2, 1], 2, 1).save(f"{folder}/f.parquet")
+        ...     Frequencies.load(f"{folder}/f.parquet").counts
+        array([2, 1])
         """
         path = checks.path("path", path)
         table = read_table(path)

@@ -29,7 +29,22 @@ MOST_TABLES = 5000
 
 
 class Filter(NamedTuple):
-    """[k, s, r]: two documents are candidates when at least r of their k supershingles of s samples each agree."""
+    """[k, s, r]: two documents are candidates when at least r of their k supershingles of s samples each agree.
+
+    Parameters
+    ----------
+    k : int
+        Supershingles of a document.
+    s : int
+        Samples of a supershingle.
+    r : int
+        Supershingles that have to agree.
+
+    Examples
+    --------
+    >>> Filter(6, 14, 2).samples, Filter(6, 14, 2).tables
+    (84, 15)
+    """
 
     k: int
     s: int
@@ -58,17 +73,23 @@ class MinHash:
     filter : str or tuple, default None
         [k, s, r] by name ("altavista", "bands", "bing"), as "20,7,1" or as a tuple. If neither this nor k and s are
         given, it is chosen for the recipe's threshold.
-    k, s, r : int, default None
-        The same, one by one. r is 1 unless given.
-    recall : float in (0, 1), default 0.99
-        Share of the pairs at the threshold to find, where the filter is chosen.
+    k : int, default None
+        Supershingles of a document, given with `s` instead of `filter`.
+    s : int, default None
+        Samples of a supershingle, given with `k` instead of `filter`.
+    r : int, default None
+        Supershingles that have to agree; 1 unless given.
+    recall : float in (0, 1), default None
+        Share of the pairs at the threshold to find, where the filter is chosen; 0.99 unless given.
     bits : 32 or 64, default 32
         Length of a min-hash sample.
     supershingle_bits : 64 or 16, default 64
         Length of a supershingle; 16 by the name "bing".
-    bucket_limit, bucket_probe : int, default 64 and 16
-        In a bucket of a pair table with more than `bucket_limit` documents, each is compared with the first
-        `bucket_probe` by priority only.
+    bucket_limit : int, default 64
+        In a bucket of a pair table with more documents, each is compared with the first `bucket_probe` by priority
+        only.
+    bucket_probe : int, default 16
+        Number of documents that each is compared with in a larger bucket.
 
     Raises
     ------
@@ -80,7 +101,7 @@ class MinHash:
     >>> MinHash(k=20, s=7).filter
     Filter(k=20, s=7, r=1)
     >>> round(MinHash(filter="altavista").expected_recall(0.95), 3)
-    0.895
+    0.879
     """
 
     filter: Any = setting(
@@ -101,9 +122,6 @@ class MinHash:
     name: ClassVar[str] = "minhash"
     tells_pairs: ClassVar[bool] = False
     usual_threshold: ClassVar[float | None] = 0.8
-    elements: ClassVar[str] = "shingles"
-    sorts_elements: ClassVar[bool] = False
-    needs_statistics: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         plain: dict[str, Any] = {
@@ -151,11 +169,28 @@ class MinHash:
         return found
 
     @property
+    def elements(self) -> str:
+        """What it sketches: "shingles"."""
+        return "shingles"
+
+    @property
+    def sorts_elements(self) -> bool:
+        """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
+        return False
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether it has to know something of all documents before it can sketch one."""
+        return False
+
+    @property
     def key_columns(self) -> int:
+        """Columns of the keys; 0 where they have one dimension."""
         return self.filter.k
 
     @property
     def device_bytes(self) -> int:
+        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
         return self.filter.samples * self.bits // 8 + 8 * self.filter.k + 16
 
     def settled(self, threshold: float | None) -> Self:
@@ -178,6 +213,7 @@ class MinHash:
         return replace(self, **changes)
 
     def describe(self) -> dict[str, Any]:
+        """All settings, as plain values."""
         described = asdict(self)
         for name in ("k", "s", "r", "recall"):
             del described[name]
@@ -185,19 +221,23 @@ class MinHash:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """The method that `describe` described."""
         if not isinstance(settings["filter"], str) or not re.fullmatch(r"\d{1,9},\d{1,9},\d{1,9}", settings["filter"]):
             raise ValueError
         return cls(**{**settings, "filter": tuple(map(int, settings["filter"].split(",")))})
 
     def sketching(self) -> dict[str, Any]:
+        """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
         return {name: getattr(self, name) for name in ("k", "s", "bits", "supershingle_bits")}
 
     def with_statistics(self, given: Any, seed: int) -> tuple[Self, None]:
+        """The method itself, which takes no statistics."""
         if given is not None:
             raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
         return self, None
 
     def first_pass(self, runtime: Any, folder: Any) -> Any:
+        """Nothing: it needs no statistics."""
         raise NotImplementedError("min-hash needs no statistics")
 
     def sketch(self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: str | None = None) -> Any:
@@ -210,11 +250,12 @@ class MinHash:
         ----------
         elements : Ragged of uint64
             Shingles of each document.
-        seed : int, default 1
+        seed : int in [0, 2**64), default 1
             The recipe's.
-        statistics : None
-            Min-hash has no use for any.
+        statistics : None, default None
+            Min-hash takes no statistics.
         backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
 
         Returns
         -------
@@ -226,6 +267,15 @@ class MinHash:
         ------
         ParameterError, ArgumentTypeError
             If an argument is not what is said above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu import Ragged
+        >>> shingles = Ragged.from_rows([[1, 2, 3], [3, 2, 1, 1]], np.uint64)
+        >>> signatures = MinHash(k=2, s=3).sketch(shingles)
+        >>> signatures.shape, bool((signatures[0] == signatures[1]).all())  # the same set, so the same signature
+        ((2, 6), True)
         """
         import numpy as np
 
@@ -244,10 +294,11 @@ class MinHash:
         Parameters
         ----------
         sketches : array of uint32 or uint64, shape (documents, samples)
-            What `sketch` gives.
-        seed : int, default 1
+            Signatures, as `sketch` gives them.
+        seed : int in [0, 2**64), default 1
             The recipe's.
         backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
 
         Returns
         -------
@@ -258,6 +309,14 @@ class MinHash:
         ------
         ParameterError, ArgumentTypeError
             If an argument is not what is said above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> signatures = np.array([[1, 2, 3, 4], [1, 2, 3, 5]], np.uint32)
+        >>> keys = MinHash(k=2, s=2).keys(signatures)
+        >>> keys[0] == keys[1]  # the first two samples agree, the others do not
+        array([ True, False])
         """
         from neardup_gpu.kernels import supershingles
 
@@ -287,14 +346,16 @@ class MinHash:
         Parameters
         ----------
         keys : array of uint64, shape (documents, k)
-            What `keys` gives; rows in priority order, the best first: a large bucket is compared with its first rows.
-        seed : int, default 1
+            Supershingles, as `keys` gives them; rows in priority order, the best first: a large bucket is compared with
+            its first rows.
+        seed : int in [0, 2**64), default 1
             The recipe's.
         present : array of bool, shape (documents,), default None
             False for documents without shingles, which are nobody's candidates. All, unless given.
         tasks : range, default None
             Numbers of the tables to look into. All, unless given.
         backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
 
         Returns
         -------
@@ -307,6 +368,13 @@ class MinHash:
             If an argument is not what is said above.
         ResourceError
             If there are more rows than tables can hold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> found = MinHash(k=2, s=2).collide(np.array([[10, 11], [10, 12], [13, 14]], np.uint64))
+        >>> found.pairs.left, found.pairs.right
+        (array([0]), array([1]))
         """
         import numpy as np
 
@@ -325,18 +393,24 @@ class MinHash:
         present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
         limits = self.bucket_limit, self.bucket_probe
         modulus = polynomial(checks.seed(seed), "pair keys")
-        some = None if tasks is None or len(tasks) == self.filter.tables else tasks
+        some = checks.optional(checks.instance, "tasks", tasks, range, "a part of MinHash.tasks()")
+        if some is not None and (some.step != 1 or not 0 <= some.start <= some.stop <= self.filter.tables):
+            raise ParameterError(f"tasks {some} is no part of {self.tasks()}")
+        some = None if some is None or len(some) == self.filter.tables else some
         run = kernel(pairtables, backend)
         left, right, large, uncompared = run(keys, present, self.filter.r, modulus, *limits, some)
         return Candidates(Pairs(left, right), int(large), int(uncompared))
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
         return (keys[left] == keys[right]).sum(axis=1) >= self.filter.r
 
     def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
+        """Nothing: candidates are verified, so a threshold is needed."""
         raise ParameterError("threshold: min-hash needs one, as its candidates are verified; 0.8 is usual")
 
     def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
+        """Nothing beside resemblance."""
         return {}
 
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
@@ -356,12 +430,14 @@ class MinHash:
         return None if threshold is None else theory.pass_probability(threshold, *self._settled())
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
+        """(label, sentence) by which a report says what candidates are."""
         from ..report import percent
 
         expected = percent(self.expected_recall(threshold) or 0.0)
         return "filter", f"{self.filter}: {expected} of pairs at resemblance {threshold} pass, by theory"
 
     def schema(self) -> dict[str, pa.DataType]:
+        """Columns of a sketch file beside id and num_tokens."""
         import pyarrow as pa
 
         sample = pa.uint32() if self.bits == 32 else pa.uint64()
@@ -372,12 +448,15 @@ class MinHash:
         }
 
     def column_bits(self) -> dict[str, int]:
+        """Bits of the values of columns that use fewer than their type has."""
         return {} if self.supershingle_bits == 64 else {"supershingles": self.supershingle_bits}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
+        """The arrays of these columns, a row for each document."""
         return {"signature": sketches, "supershingles": keys}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """(sketches, keys) of what `to_columns` made."""
         return columns["signature"], columns["supershingles"]
 
     def _settled(self) -> Filter:

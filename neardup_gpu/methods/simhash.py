@@ -35,18 +35,25 @@ class SimHash:
     elements : "tokens" or "shingles", default "tokens"
         What a document is a weighted set of.
     weighting : "tf", "log" or "tfidf", default "log"
-        An element weighs as often as the document has it; 1 and the logarithm of that, which of the three is right most
-        often at radius 3 (notebook 03); or as often, times the inverse document frequency (tokens only).
+        What an element weighs. "tf": as often as the document has it. "log": 1 and the logarithm of that, which of the
+        three is right most often at radius 3 (notebook 03). "tfidf", for tokens only: as often, times the inverse
+        document frequency.
     frequencies : str, default None
         Digest of the document frequencies that "tfidf" weighs by; None until they are counted.
-    bucket_limit, bucket_probe : int, default 512 and 32
-        In a bucket of a table with more than `bucket_limit` simhashes, each is compared with the first `bucket_probe`
-        by priority only.
+    bucket_limit : int, default 512
+        In a bucket of a table with more simhashes, each is compared with the first `bucket_probe` by priority only.
+    bucket_probe : int, default 32
+        Number of simhashes that each is compared with in a larger bucket.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
         If a value is out of its range or of another type.
+
+    Examples
+    --------
+    >>> SimHash(radius=4, elements="shingles").sketching()
+    {'bits': 64, 'elements': 'shingles', 'weighting': 'log', 'frequencies': None}
     """
 
     radius: int = setting(3, "Bits in which simhashes of near documents may differ.", metavar="K")
@@ -81,17 +88,21 @@ class SimHash:
 
     @property
     def key_columns(self) -> int:
+        """Columns of the keys; 0 where they have one dimension."""
         return 0 if self.bits == 64 else 2
 
     @property
     def device_bytes(self) -> int:
+        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
         return 8 * self.bits + 32
 
     @property
     def sorts_elements(self) -> bool:
+        """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
         return self.weighting != "tf"
 
     def settled(self, threshold: float | None) -> Self:
+        """The method with everything decided that depends on the threshold: nothing here."""
         return self
 
     def with_(self, **changes: Any) -> Self:
@@ -99,16 +110,20 @@ class SimHash:
         return replace(self, **changes)
 
     def describe(self) -> dict[str, Any]:
+        """All settings, as plain values."""
         return asdict(self)
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """The method that `describe` described."""
         return cls(**settings)
 
     def sketching(self) -> dict[str, Any]:
+        """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
         return {name: getattr(self, name) for name in ("bits", "elements", "weighting", "frequencies")}
 
     def with_statistics(self, given: Frequencies | str | Any | None, seed: int) -> tuple[Self, Frequencies | None]:
+        """The method that uses these statistics (an object or a path to one), and the statistics."""
         if given is None:
             if self.frequencies is not None:
                 raise ParameterError(
@@ -130,9 +145,11 @@ class SimHash:
 
     @property
     def needs_statistics(self) -> bool:
+        """Whether it has to know something of all documents before it can sketch one."""
         return self.weighting == "tfidf"
 
     def first_pass(self, runtime: Any, folder: Any) -> FrequencyPass:
+        """The buffer for a pass over all documents that counts the statistics."""
         from .frequencies import FrequencyPass
 
         return FrequencyPass(folder, runtime)
@@ -153,11 +170,12 @@ class SimHash:
         ----------
         elements : Ragged of uint64
             Tokens or shingles, as `elements` says, with repeats.
-        seed : int, default 1
-            The recipe's; the elements' own fingerprints are drawn from it, nothing here.
+        seed : int in [0, 2**64), default 1
+            The recipe's. Only the check of `statistics` depends on it.
         statistics : Frequencies, default None
             For the weighting "tfidf".
         backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
 
         Returns
         -------
@@ -170,6 +188,15 @@ class SimHash:
         ParameterError, ArgumentTypeError, RecipeMismatchError
             If an argument is not what is said above, if the weighting needs frequencies that are not given, the recipe
             names others, or it has no use for them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu import Ragged
+        >>> elements = Ragged.from_rows([[7], [7, 7, 7, 4], []], np.uint64)
+        >>> one, other, none = SimHash(weighting="tf").sketch(elements)
+        >>> bool(one == other), int(none)  # 7 outweighs 4 in every bit
+        (True, 0)
         """
         import numpy as np
 
@@ -188,7 +215,38 @@ class SimHash:
     def sketch_counted(
         self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, backend: str | None
     ) -> Any:
-        """`sketch` of each document's distinct elements and how often it has each."""
+        """Sketch documents of which each distinct element is given once, with its count.
+
+        Parameters
+        ----------
+        distinct : Ragged of uint64
+            Distinct elements of each document.
+        counts : array of int64, shape (elements,)
+            How often the document has each.
+        frequencies : Frequencies or None
+            For the weighting "tfidf".
+        backend : "reference", "cpu", "gpu" or None
+            Where to run; on a GPU if there is one, if None.
+
+        Returns
+        -------
+        array of uint64, shape (documents,) or (documents, 2)
+            What `sketch` gives.
+
+        Raises
+        ------
+        ParameterError
+            If the weighting needs frequencies that are not given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu import Ragged
+        >>> distinct, counts = Ragged.from_rows([[7]], np.uint64), np.array([2])
+        >>> simhash = SimHash().sketch_counted(distinct, counts, None, backend="cpu")
+        >>> bool(simhash == SimHash().sketch(Ragged.from_rows([[7, 7]], np.uint64)))
+        True
+        """
         from neardup_gpu.kernels import log_weights, simhash
 
         from ..engine.choice import kernel
@@ -202,7 +260,28 @@ class SimHash:
         return kernel(simhash, backend)(distinct.values, distinct.offsets, found, self.bits)
 
     def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
-        """The simhashes themselves."""
+        """The simhashes themselves, which collisions compare.
+
+        Parameters
+        ----------
+        sketches : array of uint64, shape (documents,) or (documents, 2)
+            What `sketch` gives.
+        seed : int in [0, 2**64), default 1
+            The recipe's.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        array of uint64, shape (documents,) or (documents, 2)
+            The same array.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> SimHash().keys(np.array([7, 5], np.uint64))
+        array([7, 5], dtype=uint64)
+        """
         return sketches
 
     def tasks(self) -> Sequence[int]:
@@ -224,13 +303,14 @@ class SimHash:
         ----------
         keys : array of uint64, shape (documents,) or (documents, 2)
             What `sketch` gives; rows in priority order, the best first: a large bucket is compared with its first rows.
-        seed : int, default 1
-            The recipe's, of which nothing here depends.
+        seed : int in [0, 2**64), default 1
+            The recipe's. Nothing here depends on it.
         present : array of bool, shape (documents,), default None
             False for documents without elements, which are nobody's candidates. All, unless given.
         tasks : range, default None
             There is one task.
         backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
 
         Returns
         -------
@@ -243,6 +323,13 @@ class SimHash:
             If an argument is not what is said above.
         ResourceError
             If there are more rows than tables can hold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> found = SimHash(radius=1).collide(np.array([0b0111, 2**40, 0b0101], np.uint64))
+        >>> found.pairs.left, found.pairs.right
+        (array([0]), array([2]))
         """
         import numpy as np
 
@@ -252,6 +339,7 @@ class SimHash:
         from ..engine.choice import resolve, to_host
         from ..hamming.near_pairs import pairs
 
+        checks.seed(seed)
         if hasattr(keys, "shape"):
             check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
         shape = (None, 2) if self.bits == 128 else (None,)
@@ -268,6 +356,7 @@ class SimHash:
         return Candidates(Pairs(left, right), near.num_large, near.num_uncompared)
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
         return distances(keys, left, right) <= self.radius
 
     def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
@@ -275,6 +364,7 @@ class SimHash:
         return 1 - distances(keys, left, right) / self.bits
 
     def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
+        """What result tables say of pairs of rows beside their resemblance."""
         return {"distance": distances(keys, left, right)}
 
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
@@ -292,24 +382,30 @@ class SimHash:
         return Estimate(*np.cos(angle).T.copy())
 
     def expected_recall(self, threshold: float | None) -> float | None:
+        """None: theory does not say which share of the pairs at a threshold become candidates."""
         return None
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
+        """(label, sentence) by which a report says what candidates are."""
         verified = "" if threshold is None else f", verified at resemblance {threshold}"
         return "radius", f"{self.radius} of {self.bits} bits ({self.elements}, {self.weighting}){verified}"
 
     def schema(self) -> dict[str, pa.DataType]:
+        """Columns of a sketch file beside id and num_tokens."""
         import pyarrow as pa
 
         return {"simhash": pa.uint64() if self.bits == 64 else pa.list_(pa.uint64(), 2)}
 
     def column_bits(self) -> dict[str, int]:
+        """None: all columns use all bits of their type."""
         return {}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
+        """The arrays of these columns, a row for each document."""
         return {"simhash": sketches}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """(sketches, keys) of what `to_columns` made."""
         return columns["simhash"], columns["simhash"]
 
 

@@ -144,7 +144,10 @@ def more_documents_than_rows_can_be_counted(): ...
 def a_threshold_that_nothing_passes(): ...
 
 
-@refuses("nd.keep(3, Verified(pairs, np.array([np.nan])), recipe)", "verified.resemblance[0] is nan")
+@refuses(
+    "nd.keep(3, Verified(pairs, np.array([np.nan])), recipe)",
+    "verified.resemblance[0] must be between 0 and 1, got nan",
+)
 def a_resemblance_that_is_no_number(): ...
 
 

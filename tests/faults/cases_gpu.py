@@ -28,7 +28,7 @@ def a_self_test_with_a_seed_that_is_no_number(box):
     return ["selftest", "--backend", "cpu", "--seed", "1e3"]
 
 
-@case(says=("device -3", "counted from 0"))
+@case(says=("--device must be >= 0, got -3", "counted from 0"))
 def a_self_test_on_a_negative_device(box):
     return ["selftest", "--device", "-3"]
 

@@ -448,12 +448,12 @@ def a_recipe_that_would_steer_a_terminal(box):
     return ["info", "h.parquet"]
 
 
-@case(says="threshold: '0.8'")
+@case(says="threshold must be a number, got '0.8'")
 def a_threshold_given_as_text(box):
-    return "nd.Recipe((6, 14, 2), threshold='0.8')"
+    return "nd.Recipe(threshold='0.8')"
 
 
-@case(says="seed: ")
+@case(says="seed must be a whole number")
 def a_seed_that_is_an_array_of_many_lines(box):
     return "nd.Recipe(seed=np.zeros((300, 300)))"
 

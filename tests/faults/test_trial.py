@@ -1,6 +1,10 @@
-"""Every case of every file cases_*.py, judged alike by `judge`."""
+"""Every case of every file cases_*.py, judged alike by `judge`.
+
+By default two cases of each file: the first that need no interpreter, time or act of their own. The rest are thorough.
+"""
 
 import importlib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,17 @@ for file in sorted(Path(__file__).parent.glob("cases_*.py")):
     importlib.import_module(f"faults.{file.stem}")
 
 
-@pytest.mark.parametrize("case", judge.CASES, ids=lambda case: case.name)
+def cases():
+    plain = Counter()
+    for case in judge.CASES:
+        file = case.make.__module__
+        is_plain = not case.fresh and case.during is None and case.max_seconds <= judge.Case.max_seconds
+        plain[file] += is_plain
+        marks = [] if is_plain and plain[file] <= 2 else [pytest.mark.thorough]
+        yield pytest.param(case, id=case.name, marks=marks)
+
+
+@pytest.mark.parametrize("case", cases())
 def test_case(case, tmp_path):
     judge.judge(case, tmp_path)
 

@@ -1,6 +1,6 @@
 """What NVIDIA's compiler makes of every kernel is as the committed table says, and good enough.
 
-A kernel that changed: look at the difference, then `python tests/gpu/compiled.py --write`.
+A kernel that changed: look at the difference, then `python tests/gpu/harness/compiled.py --write`.
 """
 
 import json

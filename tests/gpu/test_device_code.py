@@ -13,10 +13,10 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 
 import hostir
 import kernel_list
+from agreement import KERNELS, assert_same, on_host
 from cupy_calls import on_device
 from fixed_cases import CASES, expected, fixed
 from strategies import SEEDS, inputs
-from test_agreement import KERNELS, assert_same, on_host
 
 GPU = [kernel for kernel, module in KERNELS.items() if hasattr(module, "gpu")]
 HOST_ONLY = {"sequences": {2}}  # constants that `gpu` takes as NumPy arrays alone, by their place

@@ -14,8 +14,7 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 
 import hostir
 from cupy_calls import DeviceArray, on_device
-from test_pipeline import decisions
-from versions import corpus, families
+from versions import corpus, decisions, families
 
 from neardup_gpu import (
     Engine,

@@ -11,6 +11,8 @@ from neardup_gpu import hamming
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import hamming as kernel
 
+RADII = [radius if radius in (0, 3) else pytest.param(radius, marks=pytest.mark.thorough) for radius in range(9)]
+
 
 def designs(radius, bits=64):
     """Those of few enough tables, shortest prefix first."""
@@ -30,7 +32,7 @@ def one_thread():
     numba.set_num_threads(before)
 
 
-@pytest.mark.parametrize("radius", range(9))
+@pytest.mark.parametrize("radius", RADII)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("bits", [64, 128])
 def test_every_design_finds_what_brute_force_finds(radius, case, bits, one_thread):
@@ -46,6 +48,7 @@ def test_every_design_finds_what_brute_force_finds(radius, case, bits, one_threa
         assert answers(HammingIndex(values, radius, design=design), queries, radius) == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("bits", "radius"), [(4, 0), (5, 1), (8, 2), (7, 3), (9, 4), (9, 5), (8, 6), (9, 7), (10, 8)])
 def test_every_design_of_few_bits_finds_all_pairs_of_all_fingerprints(bits, radius, one_thread):
     values = np.arange(2**bits, dtype=np.uint64)
@@ -67,6 +70,7 @@ def test_backends_find_the_same(backend, bits):
     assert rows_of(hamming.join(values, some, 3, backend=backend)) == brute(values, some, 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("num_words", [1, 2])
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), radius=st.integers(0, 8))

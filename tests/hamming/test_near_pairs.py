@@ -12,6 +12,7 @@ from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import _matches, hamming as kernel
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("num_words", [1, 2])
 def test_few_fingerprints_are_compared_all_with_all_where_tables_cost_more(num_words):
     """From a quarter of the bits on; whatever the limit, as nothing is left out then."""

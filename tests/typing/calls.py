@@ -39,7 +39,7 @@ assert_type(nd.open_documents("a.parquet"), nd.Documents)
 nd.dedup("a", threshold="0.8")  # wrong
 nd.dedup("a", threshhold=0.8)  # wrong
 nd.dedup("a", check=None)  # wrong
-nd.dedup("a", method=nd.MinHash(filter=(6, 14)))  # wrong
+nd.dedup("a", method=nd.MinHash)  # wrong
 nd.dedup("a", recipe={"threshold": 0.8})  # wrong
 nd.dedup("a", progress=lambda: None)  # wrong
 nd.dedup("a", overwrite="yes")  # wrong
@@ -54,35 +54,39 @@ nd.dedupe("a")  # wrong
 
 recipe = nd.Recipe(threshold=0.8, method=nd.MinHash(filter="altavista"))
 assert_type(recipe, nd.Recipe)
-assert_type(recipe.filter, nd.Filter)
+shortest = nd.MinHash(k=20, s=7)
+assert_type(shortest, nd.MinHash)
 tokens = nd.tokenize(["one two three"], recipe)
 assert_type(tokens, nd.Ragged)
 shingles = nd.shingle(tokens, recipe, backend="cpu")
-signatures = recipe.method.sketch(shingles, seed=recipe.seed)
-features = recipe.method.keys(signatures, seed=recipe.seed)
-candidates = recipe.method.collide(features, seed=recipe.seed, present=np.ones(1, bool))
+signatures = shortest.sketch(shingles, seed=recipe.seed)
+keys = shortest.keys(signatures, seed=recipe.seed)
+candidates = shortest.collide(keys, seed=recipe.seed, present=np.ones(1, bool))
 assert_type(candidates, nd.Candidates)
 assert_type(candidates.pairs, nd.Pairs)
-verified = nd.verify(shingles, candidates.pairs, recipe.threshold)
+verified = nd.verify(shingles, candidates.pairs, 0.8)
 assert_type(verified, nd.Verified)
 nd.keep(1, verified, recipe)
-near = nd.Recipe(method=nd.SimHash(radius=3), threshold=None)
-near.method.collide(near.method.sketch(tokens, seed=near.seed), seed=near.seed)
-frequencies = nd.Frequencies.of(tokens, seed=near.seed)
+near = nd.SimHash(radius=3)
+near.collide(near.keys(near.sketch(tokens)))
+methods: list[nd.Method] = [shortest, near, nd.METHODS["minhash"]()]
+frequencies = nd.Frequencies.of(tokens, seed=recipe.seed)
 assert_type(frequencies, nd.Frequencies)
 
-near.method.sketch(shingles, seed=near.seed)  # wrong
-recipe.method.sketch([[1, 2]], seed=recipe.seed)  # wrong
-recipe.method.sketch(tokens, seed=recipe.seed)  # wrong
-near.method.sketch(tokens, seed=near.seed, statistics="f.parquet")  # wrong
-recipe.method.keys(shingles, seed=recipe.seed)  # wrong
-"recipe".method.collide(features, seed=1)  # wrong
+shortest.sketch([[1, 2]])  # wrong
+shortest.sketch(tokens, recipe)  # wrong
+near.sketch(tokens, statistics=5)  # wrong
+shortest.collide(keys, recipe)  # wrong
+near.keys()  # wrong
 nd.verify(shingles, candidates, 0.8)  # wrong
 nd.verify(shingles, candidates.pairs)  # wrong
 nd.keep("1", verified, recipe)  # wrong
 nd.keep(1, verified.pairs, recipe)  # wrong
-nd.Recipe(threshold="high", method=nd.MinHash(filter=nd.Filter(6, 14, 2)))  # wrong
-nd.Recipe(method=nd.SimHash())  # wrong
+nd.Recipe(threshold="high")  # wrong
+nd.Recipe(nd.Shingles(5))  # wrong
+nd.SimHash(3)  # wrong
+nd.MinHash(s="7")  # wrong
+nd.Engine(threads="2")  # wrong
 recipe.threshold = 0.9  # wrong
 frequencies.num_documents.lower()  # wrong
 
@@ -99,7 +103,7 @@ tokens["first"]  # wrong
 
 words = np.array([7, 8, 2**63], np.uint64)
 index = nd.HammingIndex(words, 1, ids=["a", "b", "c"])
-nd.HammingIndex([7, 8], 1, memory=1e9, compress=True, recipe=near)
+nd.HammingIndex([7, 8], 1, memory=1e9, compress=True, recipe=recipe)
 ids, distances = index.query(5)
 assert_type(ids.dtype, np.dtype[Any])
 rows, _ = index.query(words, radius=1)

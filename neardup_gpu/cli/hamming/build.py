@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from ...engine.settings import Engine
 from ...printable import shell_path
 from ...report import size
 from ...settings import setting
 from ..console import say_written, shown_progress
 from ..options import OUTPUT, TABLES, EngineFlags, Output, flags, given
-from .options import FINGERPRINT_FILES, ColumnsFlags, RadiusFlags, left_out, running, tables
+from .options import FINGERPRINT_FILES, ColumnsFlags, RadiusFlags, left_out, tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,9 @@ class Design:
         shown="the cheapest design",
     )
     leading_bits: int | None = setting(None, "As few tables as have P leading bits each.", metavar="P")
-    memory: str | int | None = setting(None, "The cheapest tables of at most this size, such as 2GB.", metavar="SIZE")
+    table_memory: str | int | None = setting(
+        None, "The cheapest tables of at most this size, such as 2GB.", metavar="SIZE", flag="--memory"
+    )
     num_queries: int | None = setting(
         None, "Queries expected in the index's life.", metavar="N", flag="--queries", shown="one for each fingerprint"
     )
@@ -60,7 +63,7 @@ def build(
             list(fingerprints),
             shown.output,
             **given(columns, radius, design),
-            **running(engine),
+            engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ...engine.settings import Engine
 from ...printable import shell_path
 from ..console import say_written, shown_progress
 from ..options import EngineFlags, argument, given
-from .options import FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out, running
+from .options import FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out
 
 
 def join(
@@ -30,7 +31,7 @@ def join(
             queries,
             shown.output,
             **given(columns, near),
-            **running(engine),
+            engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,
         )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...engine.settings import Engine
 from ...report import count
 from ...settings import setting
-from ..options import FINGERPRINTS, MATCHING, OUTPUT, Given, Output, argument, flags, given
+from ..options import FINGERPRINTS, MATCHING, OUTPUT, Output, argument, flags
 
 FILES = (
     "What `neardup sketch --method simhash` wrote, other Parquet or Arrow IPC, .npy of uint64, or a folder of these."
@@ -59,12 +58,6 @@ ColumnsFlags: Any = flags(FINGERPRINTS, Columns)
 RadiusFlags: Any = flags(MATCHING, Radius)
 NearFlags: Any = flags(MATCHING, Near)
 PairsFlags: Any = flags(OUTPUT, Pairs)
-
-
-def running(engine: Given | None) -> dict[str, Any]:
-    """Where to run, as the jobs of `hamming` take it."""
-    place = Engine(**given(engine))
-    return {"backend": place.backend, "device": place.device, "gpu_memory": place.memory, "threads": place.threads}
 
 
 def bits(number: int) -> str:

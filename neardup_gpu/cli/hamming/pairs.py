@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ...engine.settings import Engine
 from ...printable import shell_path
 from ..console import say_written, shown_progress
 from ..options import EngineFlags, given
-from .options import FINGERPRINT_FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out, running, tables
+from .options import FINGERPRINT_FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out, tables
 
 
 def pairs(
@@ -26,7 +27,7 @@ def pairs(
             list(fingerprints),
             shown.output,
             **given(columns, near),
-            **running(engine),
+            engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,
         )

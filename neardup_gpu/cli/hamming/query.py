@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ...engine.settings import Engine
 from ...printable import printable, shell_path
 from ...report import count
 from ...settings import setting
 from ..console import say, say_json, say_written, shown_progress
 from ..options import FINGERPRINTS, MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given
-from .options import FILES, Columns, bits, left_out, running
+from .options import FILES, Columns, bits, left_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,7 @@ def query(
             list(fingerprints),
             shown.output,
             **given(asked, near),
-            **running(engine),
+            engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,
             show=show,

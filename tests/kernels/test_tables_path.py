@@ -10,6 +10,7 @@ import pytest
 from neardup_gpu.kernels._launch import CARRYLESS_WIDTH
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [0, 128, 256])
 def test_kernels_agree_with_narrower_products(width):
     if width >= CARRYLESS_WIDTH:
@@ -17,7 +18,7 @@ def test_kernels_agree_with_narrower_products(width):
     kernels = "tokens or shingles or sequences or supershingles or pairtables"
     tests = ["test_agreement.py", "test_rabin.py", "-k", f"test_rabin or (test_agreement and ({kernels}))"]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+        [sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", *tests],
         env={**os.environ, "NEARDUP_CLMUL": str(width)},
         cwd=Path(__file__).parent,
         capture_output=True,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from versions import corpus, families
+from versions import corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set
 
 from neardup_gpu import (
@@ -36,12 +36,6 @@ from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMi
 from neardup_gpu.recipe import choose_recipe
 
 STEP = 0x9E3779B97F4A7C15
-
-
-def decisions(result):
-    """What was decided, as plain rows, ids first; where documents lie is no decision."""
-    places = [name for name in ("file", "row") if name in result.documents.column_names]
-    return result.documents.drop(places).to_pylist(), result.pairs.to_pylist()
 
 
 def features_of(texts, recipe):

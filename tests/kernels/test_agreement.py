@@ -6,35 +6,17 @@ Kernels are the files of kernels/, found by themselves; a new one fails until `k
 
 import os
 
-import numpy as np
 import pytest
+from agreement import KERNELS, assert_same, on_host
 from hypothesis import HealthCheck, given, settings, strategies as st
 from strategies import inputs
 
-from neardup_gpu.kernel_inputs import INPUTS, kernel_modules
-from neardup_gpu.kernels._launch import to_host
-
-KERNELS = kernel_modules()
+from neardup_gpu.kernel_inputs import INPUTS
 
 
 def cases(backend):
     """(kernel, backend) of each kernel that has the backend, with an id like "minhash-gpu"."""
     return [pytest.param(name, backend, id=f"{name}-{backend}") for name in KERNELS if hasattr(KERNELS[name], backend)]
-
-
-def assert_same(expected, actual):
-    """Equal to the last bit, and alike in type and shape."""
-    if isinstance(expected, tuple):
-        assert isinstance(actual, tuple) and len(actual) == len(expected)
-        for one, other in zip(expected, actual, strict=True):
-            assert_same(one, other)
-    elif isinstance(expected, np.ndarray):
-        assert isinstance(actual, np.ndarray)
-        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
-        np.testing.assert_array_equal(actual, expected)
-    else:
-        assert type(actual) is type(expected)
-        assert actual == expected
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -47,13 +29,6 @@ def test_every_kernel_file_is_one_kernel(name):
 
 def test_every_kernel_has_inputs():
     assert list(INPUTS) == sorted(KERNELS), "neardup_gpu/kernel_inputs.py: a generator for each kernel, in their order"
-
-
-def on_host(result):
-    """A result with its device arrays as NumPy arrays."""
-    if isinstance(result, tuple):
-        return tuple(map(on_host, result))
-    return result if isinstance(result, int) else to_host(result)
 
 
 def check(kernel, backend, arguments):

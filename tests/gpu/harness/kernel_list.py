@@ -64,4 +64,4 @@ def name_of(kernel: Kernel) -> str:
     for name, listed in all_kernels().items():
         if listed is kernel:
             return name
-    raise LookupError(f"{kernel.__name__}{kernel.signature[4:]} was launched, but tests/gpu/kernel_list.py lacks it")
+    raise LookupError(f"{kernel.__name__}{kernel.signature[4:]} was launched, but kernel_list.py lacks it")

@@ -122,6 +122,7 @@ class TestForked:
         choice._in_child()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("layer", ["omp", "workqueue"])
 def test_a_pool_of_forked_processes(layer):
     """In an interpreter of its own, by each of Numba's layers that is always there."""
@@ -147,6 +148,7 @@ if __name__ == "__main__":
     assert (done.stdout, done.stderr, done.returncode) == ("[40, 40, 40, 40]\n", "", 0)
 
 
+@pytest.mark.thorough
 def test_kernels_of_several_threads_at_once():
     """Numba's own layer aborts where two threads call it."""
     code = """

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from versions import WORDS, corpus, families
+from versions import WORDS, corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set, token_strings
 
-import neardup_gpu
-from neardup_gpu import Engine, MinHash, Pairs, Recipe, Result, dedup, pairs, report, sketch, theory
+from neardup_gpu import Engine, MinHash, Recipe, Result, dedup, sketch, theory
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import (
     ArgumentTypeError,
@@ -21,14 +20,7 @@ from neardup_gpu.errors import (
     NeardupError,
     OutputError,
     ParameterError,
-    RecipeMismatchError,
 )
-
-
-def decisions(result):
-    """What was decided, as plain rows, ids first; where documents lie is no decision."""
-    places = [name for name in ("file", "row") if name in result.documents.column_names]
-    return result.documents.drop(places).to_pylist(), result.pairs.to_pylist()
 
 
 def by_id(result):
@@ -581,181 +573,6 @@ class TestGiantBuckets:
         assert limits["large_buckets"] == 1
         m = next(m for m in range(31) if m * (m - 1) // 2 == limits["uncompared_pairs"] + 4 * (2 * m - 5) // 2)
         assert counts["candidate_pairs"] >= 4 * (2 * m - 5) // 2
-
-
-class TestCheckOfRecall:
-    def test_a_filter_that_finds_all(self, table):
-        run = dedup(table, id_column="id", threshold=0.8, check=10_000, method=MinHash(filter="64,1,1"))
-        sampled = run.report["recall"]["sampled"]
-        verified = run.report["counts"]["verified_pairs"]
-        assert sampled["documents"] == run.report["counts"]["representatives"]
-        assert (sampled["recall"], sampled["pairs"]) == (1.0, verified)
-
-    def test_a_filter_that_finds_little(self, table):
-        """Over all documents the check is no sample: it counts the share of each one's pairs that were found."""
-        run = dedup(table, id_column="id", check=10_000, method=MinHash(filter="1,20,1"))
-        texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
-        first = {}
-        for i, text in texts.items():
-            first.setdefault(tuple(token_strings(text)), i)
-        sets = {i: shingle_set(texts[i]) for tokens, i in first.items() if tokens}
-        true = {(a, b) for a, b in itertools.combinations(sets, 2) if jaccard(sets[a], sets[b]) >= 0.8}
-        found = {(p["id_a"], p["id_b"]) for p in run.pairs.to_pylist()} & true
-        shares = []
-        for i in sets:
-            mine = {pair for pair in true if i in pair}
-            shares += [len(mine & found) / len(mine)] if mine else []
-        sampled = run.report["recall"]["sampled"]
-        listed = sampled["listed"]
-        assert 0 < len(found) < len(true)
-        assert sampled["pairs"] == len(true)
-        assert sampled["with_duplicates"] == len(shares)
-        assert listed["recall"] == pytest.approx(sum(shares) / len(shares), abs=1e-12)  # one sum in another order
-        assert listed["low"] <= listed["recall"] <= listed["high"]
-        kept = set(run.documents.filter(run.documents["kept"])["id"].to_pylist())
-        shares = [
-            sum(not {*pair} <= kept for pair in mine) / len(mine) for i in sets if (mine := [p for p in true if i in p])
-        ]
-        assert listed["recall"] <= sampled["recall"] == pytest.approx(sum(shares) / len(shares), abs=1e-12)
-
-    def test_what_the_limit_lost_is_not_called_found(self):
-        """1,000 pairs of pages that share 354 words of a template: true pairs resemble each other by exactly 0.8, all
-        others by 0.76, so one bucket holds nearly all of them and the limit decides what is compared."""
-        texts = []
-        template = [f"t{i}" for i in range(354)]
-        for pair in range(1000):  # 350 common shingles, 10 of the pair, 45 of the page
-            for side in "ab":
-                texts.append(
-                    " ".join(
-                        [*template, *(f"p{pair}w{i}" for i in range(10)), *(f"{side}{pair}w{i}" for i in range(45))]
-                    )
-                )
-        run = dedup(pa.table({"text": texts}), threshold=0.8, check=400)
-        kept = run.documents["kept"].to_numpy()
-        lost = float((kept[0::2] & kept[1::2]).mean())
-        sampled = run.report["recall"]["sampled"]
-        assert lost > 0.1
-        # Every document has one near-duplicate: the share of pairs lost is what the sample estimates.
-        assert sampled["low"] <= 1 - lost <= sampled["high"] < 1
-        assert sampled["filter"]["recall"] > 0.95
-        assert sampled["left_out_by_limit"] > 0
-        (shown,) = [text for label, text in report.facts(run.report) if label == "recall"]
-        assert not shown.startswith(("99", "100"))
-
-    def test_none(self, table, result):
-        run = dedup(table, id_column="id", check=0)
-        assert run.report["recall"]["sampled"] is None
-        assert decisions(run) == decisions(result)
-
-
-class TestSketches:
-    def test_round_trip(self, table, result, tmp_path):
-        counts = sketch(table, tmp_path / "s.parquet", id_column="id")
-        assert counts["documents"] == len(table)
-        found = pairs(tmp_path / "s.parquet", tmp_path / "p.parquet")
-        assert pq.read_table(tmp_path / "p.parquet").to_pylist() == found.to_pylist()
-        assert (
-            found.num_rows
-            == result.report["counts"]["candidate_pairs"]
-            + len(result.pairs)
-            - result.report["counts"]["verified_pairs"]
-        )
-        estimates = {(p["id_a"], p["id_b"]): p for p in found.to_pylist()}
-        for pair in result.pairs.to_pylist():
-            estimate = estimates[pair["id_a"], pair["id_b"]]
-            assert estimate["low"] <= estimate["estimate"] <= estimate["high"]
-            if pair["resemblance"] == 1:
-                assert estimate["estimate"] == 1
-        # Each estimate is the mean of `samples` values; the union bound over the pairs makes the failure 1e-9 in all.
-        bound = theory.hoeffding(result.recipe.method.filter.samples, 1e-9 / len(result.pairs))
-        assert all(
-            abs(estimates[p["id_a"], p["id_b"]]["estimate"] - p["resemblance"]) <= bound
-            for p in result.pairs.to_pylist()
-        )
-
-    def test_several_files_are_one(self, table, tmp_path):
-        half = len(table) // 2
-        sketch(table, tmp_path / "all.parquet", id_column="id")
-        sketch(table.slice(0, half), tmp_path / "a.parquet", id_column="id")
-        sketch(table.slice(half), tmp_path / "b.parquet", id_column="id")
-        together = pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
-        assert together.to_pylist() == pairs(tmp_path / "all.parquet").to_pylist()
-
-    def test_threshold_and_r(self, table, tmp_path):
-        sketch(table, tmp_path / "s.parquet", id_column="id", method=MinHash(filter="6,5,2"))
-        every = pairs(tmp_path / "s.parquet")
-        high = pairs(tmp_path / "s.parquet", threshold=0.9)
-        assert high.to_pylist() == [p for p in every.to_pylist() if p["estimate"] >= 0.9]
-        strict = pairs(tmp_path / "s.parquet", r=5)
-        assert 0 < len(strict) < len(every)
-        assert {tuple(p.values()) for p in strict.to_pylist()} < {tuple(p.values()) for p in every.to_pylist()}
-
-    @pytest.mark.parametrize("change", [{"seed": 2}, {"shingle_size": 4}, {"bits": 64}, {"filter": (3, 4, 1)}])
-    def test_other_recipes(self, table, tmp_path, change):
-        recipe = Recipe(threshold=0.8)
-        sketch(table.slice(0, 20), tmp_path / "a.parquet", id_column="id", recipe=recipe)
-        sketch(table.slice(20, 20), tmp_path / "b.parquet", id_column="id", recipe=recipe.with_(**change))
-        with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with .*; sketch it again"):
-            pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
-
-    def test_repeated_ids(self, table, tmp_path):
-        for name in ("a.parquet", "b.parquet"):
-            sketch(table, tmp_path / name, id_column="id")
-        with pytest.raises(InputError, match="is there more than once"):
-            pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
-
-    def test_what_is_no_sketch(self, table, tmp_path):
-        pq.write_table(table, tmp_path / "t.parquet")
-        (tmp_path / "x.parquet").write_bytes(b"PAR1")
-        for name, message in (("t", "no column 'num_tokens'"), ("x", "cannot be read"), ("missing", "no such file")):
-            with pytest.raises(InputError, match=message):
-                pairs(tmp_path / f"{name}.parquet")
-        with pytest.raises(ParameterError, match="sketches: none given"):
-            pairs([])
-
-    def test_only_empty_documents(self, tmp_path):
-        sketch(pa.table({"text": ["", None]}), tmp_path / "s.parquet")
-        assert len(pairs(tmp_path / "s.parquet")) == 0
-
-
-@pytest.mark.parametrize("backend", ["reference", "cpu"])
-def test_the_stages_alone_give_the_pairs_of_the_whole(backend):
-    """On documents without exact copies, which `dedup` collapses first."""
-    texts = list({" ".join(token_strings(text)): text for text in families(9, seed=4, lengths=(3, 50, 90))}.values())
-    table = pa.table({"text": texts})
-    whole = dedup(table, threshold=0.6, method=MinHash(filter="4,3,1"), engine=backend)
-    recipe = whole.recipe
-    options = {"backend": backend}
-    shingles = neardup_gpu.shingle(neardup_gpu.tokenize(texts, recipe, **options), recipe, **options)
-    signatures = recipe.method.sketch(shingles, seed=recipe.seed, **options)
-    features = recipe.method.keys(signatures, seed=recipe.seed, **options)
-    present = shingles.sizes > 0
-    candidates = recipe.method.collide(features, seed=recipe.seed, present=present, **options)
-    verified = neardup_gpu.verify(shingles, candidates.pairs, recipe.threshold, **options)
-    keeper = neardup_gpu.keep(len(texts), verified, recipe, **options)
-    assert isinstance(verified.pairs, Pairs) and len(verified.pairs)
-    rows = zip(verified.pairs.left.tolist(), verified.pairs.right.tolist(), verified.resemblance.tolist(), strict=True)
-    assert [tuple(p.values()) for p in whole.pairs.to_pylist()] == list(rows)
-    assert whole.documents["group"].to_pylist() == keeper.tolist()
-
-
-@pytest.mark.parametrize("cluster", ["greedy", "components"])
-def test_pinned_documents_stay_though_others_join_them(cluster):
-    pairs = Pairs(np.array([0, 1]), np.array([2, 2]))
-    verified = neardup_gpu.Verified(pairs, np.array([0.9, 0.9]))
-    recipe = Recipe(cluster=cluster)
-    assert neardup_gpu.keep(3, verified, recipe, pinned=np.array([True, True, False])).tolist() == [0, 1, 0]
-
-
-def test_tokenize_takes_lists_arrays_and_chunks():
-    recipe = Recipe()
-    texts = ["one two", None, "three"]
-    chunked = pa.chunked_array([pa.array(texts[:1]), pa.array(texts[1:])])
-    for documents in (texts, pa.array(texts), chunked, pa.array(texts).dictionary_encode()):
-        assert neardup_gpu.tokenize(documents, recipe).sizes.tolist() == [2, 0, 1]
-    assert len(neardup_gpu.tokenize([], recipe)) == 0
-    with pytest.raises(NeardupError, match="one string given; put it into a list"):
-        neardup_gpu.tokenize("one two", recipe)
 
 
 def test_progress_is_reported(table):

@@ -223,6 +223,7 @@ def test_any_input_gives_text(markup):
     visible_text(markup).encode()
 
 
+@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("corpus", ["installguide_html", "openjdk_html"])
 def test_agrees_with_the_corpus(corpus):

@@ -1,7 +1,7 @@
 """What NVIDIA's compiler makes of each kernel: registers, memory, spills and occupancy, chip by chip.
 
-    python tests/gpu/compiled.py            print the table
-    python tests/gpu/compiled.py --write    and keep it as compiled.json, with which test_compiled.py compares
+    python tests/gpu/harness/compiled.py            print the table
+    python tests/gpu/harness/compiled.py --write    and keep it as compiled.json, with which test_compiled.py compares
 
 Needs the compiler wheels of requirements.txt, and no GPU.
 """
@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 
 TABLE = Path(__file__).with_name("compiled.json")
-REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+REQUIREMENTS = Path(__file__).parents[1] / "requirements.txt"
 COMPILER = ("numba", "numba-cuda", "nvidia-nvvm", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm")
 """What the table depends on, beside the kernels."""
 

@@ -59,3 +59,9 @@ def corpus(texts=None, seed=1):
             "unique": generator.sample(range(10 * num), num),
         }
     )
+
+
+def decisions(result):
+    """What was decided, as plain rows, ids first; where documents lie is no decision."""
+    places = [name for name in ("file", "row") if name in result.documents.column_names]
+    return result.documents.drop(places).to_pylist(), result.pairs.to_pylist()

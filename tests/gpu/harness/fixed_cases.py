@@ -1,7 +1,7 @@
 """Large fixed cases for each kernel, drawn from `neardup_gpu.kernel_inputs` so that every option of it is taken once.
 
 The answer is `reference`'s where that takes a second or less, else `cpu`'s, which agrees with `reference` in
-tests/test_agreement.py.
+tests/kernels/test_agreement.py.
 """
 
 from __future__ import annotations

@@ -310,6 +310,7 @@ def test_dedup_needs_an_output(run: Run, tmp_path: Path) -> None:
 # Being stopped
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("becomes", ["KeyboardInterrupt", "RuntimeError('no compiled object yet')"])
 def test_interrupt_leaves_nothing(corpus: Path, tmp_path: Path, becomes: str) -> None:

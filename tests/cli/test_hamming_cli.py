@@ -416,9 +416,9 @@ def test_the_design_is_the_one_asked_for(tmp_path: Path) -> None:
         (1, 0), (4, 16), (4, 16), (10, 25), (16, 28), (20, 31),
     ]  # fmt: skip
     assert [design(leading_bits=p) for p in (0, 10, 16, 17, 31)] == [(1, 0), (4, 16), (4, 16), (10, 25), (20, 31)]
-    assert design(memory=12_000) == (1, 0)
+    assert design(table_memory=12_000) == (1, 0)
     write(path, planted(64, 20_000))
-    assert design(memory="1MB", num_queries=10**9) == (4, 16)
+    assert design(table_memory="1MB", num_queries=10**9) == (4, 16)
     assert design(num_queries=0) == (1, 0)
 
 

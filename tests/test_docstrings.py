@@ -1,0 +1,159 @@
+"""Public docstrings: their examples run, and their lists of parameters are those of the signatures."""
+
+import doctest
+import functools
+import importlib
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import neardup_gpu
+
+MODULES = [*neardup_gpu._HOMES, "theory", *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs"))]
+MODULES += ["documents.source"]
+UNFINISHED = ("neardup_gpu.data",)
+"""Modules whose docstrings still lack lists of parameters and examples."""
+
+METHOD_CLASSES = set(neardup_gpu.METHODS.values())
+
+
+def modules() -> Iterator[types.ModuleType]:
+    for name in dict.fromkeys(MODULES):
+        yield importlib.import_module(f"neardup_gpu.{name}")
+
+
+def examples() -> list[doctest.DocTest]:
+    found = {}
+    for module in modules():
+        for case in doctest.DocTestFinder(exclude_empty=True).find(module):
+            if case.examples:
+                found[case.name] = case
+    return list(found.values())
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Every public function and class, and the methods of these classes, by name."""
+    places = {"neardup_gpu": neardup_gpu, "hamming": neardup_gpu.hamming, "theory": neardup_gpu.theory}
+    for place, module in places.items():
+        for name in getattr(module, "__all__", vars(module)):
+            value = getattr(module, name)
+            home = getattr(value, "__module__", "")
+            if name.startswith("_") or not callable(value) or not home.startswith("neardup_gpu") or home in UNFINISHED:
+                continue
+            if place == "theory" and home != module.__name__:
+                continue
+            if inspect.isclass(value) and (issubclass(value, Exception) or getattr(value, "_is_protocol", False)):
+                continue
+            yield f"{place}.{name}", value
+            if inspect.isclass(value):
+                yield from methods(f"{place}.{name}", value)
+
+
+def methods(name: str, owner: type) -> Iterator[tuple[str, Any]]:
+    for attribute, value in vars(owner).items():
+        if not attribute.startswith("_") and isinstance(value, (types.FunctionType, classmethod, staticmethod)):
+            yield f"{name}.{attribute}", getattr(owner, attribute)
+
+
+CALLABLES = dict(public())
+PROPERTIES = {
+    f"{name}.{attribute}": value
+    for name, owner in CALLABLES.items()
+    if inspect.isclass(owner)
+    for attribute, value in vars(owner).items()
+    if isinstance(value, (property, functools.cached_property)) and not attribute.startswith("_")
+}
+OF_THE_CONTRACT = {name for name in vars(neardup_gpu.Method) if not name.startswith("_")}
+"""What is said once, in the contract."""
+
+
+def said_in_the_contract(name: str) -> bool:
+    owner, _, attribute = name.rpartition(".")
+    return CALLABLES.get(owner) in METHOD_CLASSES and attribute in OF_THE_CONTRACT
+
+
+def section(doc: str, title: str) -> str | None:
+    """The text under a heading of a docstring in NumPy style."""
+    match = re.search(rf"^{title}\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", doc, re.MULTILINE | re.DOTALL)
+    return None if match is None else match[1]
+
+
+def bullets(doc: str) -> dict[str, str]:
+    """Name and type of each parameter."""
+    lines = (section(doc, "Parameters") or "").splitlines()
+    heads = (line.partition(" : ") for line in lines if line and not line.startswith(" "))
+    return {name.strip("*"): kind for name, _, kind in heads}
+
+
+def parameters(value: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [each for name, each in inspect.signature(value).parameters.items() if name not in ("self", "cls")]
+
+
+def says(kind: str, default: Any) -> bool:
+    """Whether a bullet gives a default as Python writes it, or the constant, size or call that it is."""
+    match = re.search(r"default (.+)$", kind)
+    if match is None:
+        return False
+    given = match[1].replace("GiB", "* 2**30").replace("MiB", "* 2**20").replace("infinity", "float('inf')")
+    names = {**vars(neardup_gpu.hamming), **{name: getattr(neardup_gpu, name) for name in neardup_gpu.__all__}}
+    return bool(eval(given, names) == default)
+
+
+@pytest.mark.parametrize("case", examples(), ids=lambda case: case.name)
+def test_examples(case: doctest.DocTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARDUP_BACKEND", "cpu")
+    out: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert runner.run(case, out=out.append).failed == 0, "".join(out)
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_sections(name: str) -> None:
+    value = CALLABLES[name]
+    doc = inspect.getdoc(value) or ""
+    assert doc, "no docstring"
+    if said_in_the_contract(name) and name.rpartition(".")[2] not in ("sketch", "keys", "collide"):
+        return
+    problems = []
+    if section(doc, "Examples") is None:
+        problems.append("no section Examples")
+    listed = bullets(doc)
+    for each in [] if value is neardup_gpu.Documents else parameters(value):  # `open_documents` makes them
+        if each.name not in listed:
+            problems.append(f"{each.name} is not listed")
+        elif each.default is each.empty:
+            if "default" in listed[each.name]:
+                problems.append(f"{each.name} has no default")
+        elif not says(listed[each.name], [] if repr(each.default) == "<factory>" else each.default):
+            problems.append(f"{each.name} : {listed[each.name]} (the signature's default is {each.default!r})")
+    problems += [f"{other} is no parameter" for other in set(listed) - {each.name for each in parameters(value)}]
+    assert not problems, "; ".join(problems)
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_properties(name: str) -> None:
+    assert PROPERTIES[name].__doc__, "no docstring"
+
+
+def test_sections_find_gaps() -> None:
+    """A list that leaves out a parameter, or gives it another default, is noticed."""
+
+    def documented(a: int, b: int = 2) -> None:
+        """Do nothing.
+
+        Parameters
+        ----------
+        a : int
+            A number.
+        b : int, default 3
+            Another.
+        """
+
+    listed = bullets(inspect.getdoc(documented) or "")
+    assert listed == {"a": "int", "b": "int, default 3"}
+    assert not says(listed["b"], 2) and says(listed["b"], 3)
+    assert not says(listed["a"], 2)

@@ -1,0 +1,93 @@
+"""Sketch files and the pairs found in them: those of a whole job, estimated within the bounds of theory."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from versions import corpus
+
+from neardup_gpu import MinHash, Recipe, dedup, pairs, sketch, theory
+from neardup_gpu.errors import (
+    InputError,
+    ParameterError,
+    RecipeMismatchError,
+)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return corpus()
+
+
+@pytest.fixture(scope="module")
+def result(table):
+    return dedup(table, id_column="id")
+
+
+class TestSketches:
+    def test_round_trip(self, table, result, tmp_path):
+        counts = sketch(table, tmp_path / "s.parquet", id_column="id")
+        assert counts["documents"] == len(table)
+        found = pairs(tmp_path / "s.parquet", tmp_path / "p.parquet")
+        assert pq.read_table(tmp_path / "p.parquet").to_pylist() == found.to_pylist()
+        assert (
+            found.num_rows
+            == result.report["counts"]["candidate_pairs"]
+            + len(result.pairs)
+            - result.report["counts"]["verified_pairs"]
+        )
+        estimates = {(p["id_a"], p["id_b"]): p for p in found.to_pylist()}
+        for pair in result.pairs.to_pylist():
+            estimate = estimates[pair["id_a"], pair["id_b"]]
+            assert estimate["low"] <= estimate["estimate"] <= estimate["high"]
+            if pair["resemblance"] == 1:
+                assert estimate["estimate"] == 1
+        # Each estimate is the mean of `samples` values; the union bound over the pairs makes the failure 1e-9 in all.
+        bound = theory.hoeffding(result.recipe.method.filter.samples, 1e-9 / len(result.pairs))
+        assert all(
+            abs(estimates[p["id_a"], p["id_b"]]["estimate"] - p["resemblance"]) <= bound
+            for p in result.pairs.to_pylist()
+        )
+
+    def test_several_files_are_one(self, table, tmp_path):
+        half = len(table) // 2
+        sketch(table, tmp_path / "all.parquet", id_column="id")
+        sketch(table.slice(0, half), tmp_path / "a.parquet", id_column="id")
+        sketch(table.slice(half), tmp_path / "b.parquet", id_column="id")
+        together = pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+        assert together.to_pylist() == pairs(tmp_path / "all.parquet").to_pylist()
+
+    def test_threshold_and_r(self, table, tmp_path):
+        sketch(table, tmp_path / "s.parquet", id_column="id", method=MinHash(filter="6,5,2"))
+        every = pairs(tmp_path / "s.parquet")
+        high = pairs(tmp_path / "s.parquet", threshold=0.9)
+        assert high.to_pylist() == [p for p in every.to_pylist() if p["estimate"] >= 0.9]
+        strict = pairs(tmp_path / "s.parquet", r=5)
+        assert 0 < len(strict) < len(every)
+        assert {tuple(p.values()) for p in strict.to_pylist()} < {tuple(p.values()) for p in every.to_pylist()}
+
+    @pytest.mark.parametrize("change", [{"seed": 2}, {"shingle_size": 4}, {"bits": 64}, {"filter": (3, 4, 1)}])
+    def test_other_recipes(self, table, tmp_path, change):
+        recipe = Recipe(threshold=0.8)
+        sketch(table.slice(0, 20), tmp_path / "a.parquet", id_column="id", recipe=recipe)
+        sketch(table.slice(20, 20), tmp_path / "b.parquet", id_column="id", recipe=recipe.with_(**change))
+        with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with .*; sketch it again"):
+            pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+
+    def test_repeated_ids(self, table, tmp_path):
+        for name in ("a.parquet", "b.parquet"):
+            sketch(table, tmp_path / name, id_column="id")
+        with pytest.raises(InputError, match="is there more than once"):
+            pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+
+    def test_what_is_no_sketch(self, table, tmp_path):
+        pq.write_table(table, tmp_path / "t.parquet")
+        (tmp_path / "x.parquet").write_bytes(b"PAR1")
+        for name, message in (("t", "no column 'num_tokens'"), ("x", "cannot be read"), ("missing", "no such file")):
+            with pytest.raises(InputError, match=message):
+                pairs(tmp_path / f"{name}.parquet")
+        with pytest.raises(ParameterError, match="sketches: none given"):
+            pairs([])
+
+    def test_only_empty_documents(self, tmp_path):
+        sketch(pa.table({"text": ["", None]}), tmp_path / "s.parquet")
+        assert len(pairs(tmp_path / "s.parquet")) == 0

@@ -1,0 +1,53 @@
+"""The stages of a job, each called alone."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from versions import families
+from witnesses import token_strings
+
+import neardup_gpu
+from neardup_gpu import MinHash, Pairs, Recipe, dedup
+from neardup_gpu.errors import (
+    NeardupError,
+)
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_the_stages_alone_give_the_pairs_of_the_whole(backend):
+    """On documents without exact copies, which `dedup` collapses first."""
+    texts = list({" ".join(token_strings(text)): text for text in families(9, seed=4, lengths=(3, 50, 90))}.values())
+    table = pa.table({"text": texts})
+    whole = dedup(table, threshold=0.6, method=MinHash(filter="4,3,1"), engine=backend)
+    recipe = whole.recipe
+    options = {"backend": backend}
+    shingles = neardup_gpu.shingle(neardup_gpu.tokenize(texts, recipe, **options), recipe, **options)
+    signatures = recipe.method.sketch(shingles, seed=recipe.seed, **options)
+    features = recipe.method.keys(signatures, seed=recipe.seed, **options)
+    present = shingles.sizes > 0
+    candidates = recipe.method.collide(features, seed=recipe.seed, present=present, **options)
+    verified = neardup_gpu.verify(shingles, candidates.pairs, recipe.threshold, **options)
+    keeper = neardup_gpu.keep(len(texts), verified, recipe, **options)
+    assert isinstance(verified.pairs, Pairs) and len(verified.pairs)
+    rows = zip(verified.pairs.left.tolist(), verified.pairs.right.tolist(), verified.resemblance.tolist(), strict=True)
+    assert [tuple(p.values()) for p in whole.pairs.to_pylist()] == list(rows)
+    assert whole.documents["group"].to_pylist() == keeper.tolist()
+
+
+@pytest.mark.parametrize("cluster", ["greedy", "components"])
+def test_pinned_documents_stay_though_others_join_them(cluster):
+    pairs = Pairs(np.array([0, 1]), np.array([2, 2]))
+    verified = neardup_gpu.Verified(pairs, np.array([0.9, 0.9]))
+    recipe = Recipe(cluster=cluster)
+    assert neardup_gpu.keep(3, verified, recipe, pinned=np.array([True, True, False])).tolist() == [0, 1, 0]
+
+
+def test_tokenize_takes_lists_arrays_and_chunks():
+    recipe = Recipe()
+    texts = ["one two", None, "three"]
+    chunked = pa.chunked_array([pa.array(texts[:1]), pa.array(texts[1:])])
+    for documents in (texts, pa.array(texts), chunked, pa.array(texts).dictionary_encode()):
+        assert neardup_gpu.tokenize(documents, recipe).sizes.tolist() == [2, 0, 1]
+    assert len(neardup_gpu.tokenize([], recipe)) == 0
+    with pytest.raises(NeardupError, match="one string given; put it into a list"):
+        neardup_gpu.tokenize("one two", recipe)
