@@ -93,7 +93,7 @@ def sketches_as_documents(box):
     return ["dedup", "s.parquet", "-o", "out"]
 
 
-@case(says=("h.parquet", "simhashes", "hamming pairs"))
+@case(says=("h.parquet", "sketches", "neardup pairs"))
 def simhashes_as_a_reference(box):
     box.documents("d.jsonl")
     box.simhashes("h.parquet")
