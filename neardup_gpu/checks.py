@@ -1,9 +1,9 @@
-"""What public functions demand of their arguments: each demand in one place, refused in a line with the name.
+"""Checks of the arguments of public functions: each check in one place, its message a line that names the argument.
 
 A wrong value is a ParameterError (a ValueError, too), a wrong type an ArgumentTypeError (a TypeError, too). Each check
 gives the argument back in the form that the package works with: NumPy's integers as Python's, lists as arrays, arrays
-contiguous and of this machine's byte order. Nothing is rounded, cut or wrapped on the way: what is not exactly of the
-wanted type is refused. Arrays on a GPU stay there, and only verdicts come to the host.
+contiguous and of this machine's byte order. Nothing is rounded, cut or wrapped on the way: a value that is not exactly
+of the wanted type is refused. Arrays on a GPU stay there, and only verdicts come to the host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_ROWS = 2**32 - 2
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: small ones whole, texts shortened, of others what they are."""
+    """A value as a message shows it: small ones whole, texts shortened, others by their type."""
     from .report import shorten
 
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
@@ -46,7 +46,7 @@ def _shape(shape: Any) -> str:
 
 
 def _bound(value: float) -> str:
-    """An end of a range, powers of two as such."""
+    """An end of a range; powers of two are written as such."""
     if isinstance(value, int) and value >= 2**31:
         power = value.bit_length() if value & (value + 1) == 0 else value.bit_length() - 1
         for exponent in (power, power + 1):
@@ -60,7 +60,7 @@ def hinted(hint: str) -> str:
 
 
 def bounds(low: float, high: float | None = None) -> str:
-    """What a value has to be, as it follows "must be" in a message.
+    """The range that a value has to be in, as it follows "must be" in a message.
 
     >>> bounds(0), bounds(1, 64)
     ('>= 0', 'between 1 and 64')
@@ -73,7 +73,7 @@ def bounds(low: float, high: float | None = None) -> str:
 
 
 def unfit(name: str, wanted: str, value: Any, hint: str = "") -> str:
-    """The message that a value is not what it must be.
+    """The message for a value that is not as it must be.
 
     >>> unfit("num_queries", bounds(0), -1)
     'num_queries must be >= 0, got -1'
@@ -85,7 +85,7 @@ def unfit(name: str, wanted: str, value: Any, hint: str = "") -> str:
 
 
 def optional(check: Callable[..., T], name: str, value: Any, *rest: Any, **options: Any) -> T | None:
-    """None as it is; everything else has to pass `check`."""
+    """None stays None; every other value has to pass `check`."""
     return None if value is None else check(name, value, *rest, **options)
 
 
@@ -133,7 +133,7 @@ def _real(name: str, value: Any, hint: str) -> float:
 
 
 def three(name: str, value: Any) -> tuple[Any, Any, Any]:
-    """What holds three values: a tuple, a list, an array."""
+    """Something that holds three values: a tuple, a list, an array."""
     try:
         parts = () if isinstance(value, (str, bytes)) else tuple(value)
     except TypeError:
@@ -172,7 +172,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
 def text(name: str, value: Any, hint: str = "give a text") -> str:
     """A text."""
     if not isinstance(value, str):
-        raise ArgumentTypeError(f"{name}: {shown(value)} is no text{hinted(hint)}")
+        raise ArgumentTypeError(f"{name}: {shown(value)} is not a text{hinted(hint)}")
     return str(value)
 
 
@@ -180,9 +180,9 @@ def path(name: str, value: Any) -> str:
     """A text or a Path that may name a file."""
     found = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(found, str):
-        raise ArgumentTypeError(f"{name}: {shown(value)} is no path; give a text or a Path")
+        raise ArgumentTypeError(f"{name}: {shown(value)} is not a path; give a text or a Path")
     if not found or "\0" in found:
-        raise ParameterError(f"{name} {shown(found)} can name no file{'' if found else '; it is empty'}")
+        raise ParameterError(f"{name} {shown(found)} cannot name a file{'' if found else '; it is empty'}")
     return found
 
 
@@ -191,12 +191,12 @@ def paths(name: str, value: Any) -> list[str]:
     if not isinstance(value, (list, tuple)):
         return [path(name, value)]
     if not value:
-        raise ParameterError(f"{name}: none given; name one file at least")
+        raise ParameterError(f"{name}: none given; name at least one file")
     return [path(name, each) for each in value]
 
 
 def columns(name: str, value: Any, *, none: bool = False) -> list[str]:
-    """Names of columns, of which a single one may be given by itself; `none`: there may be none."""
+    """Names of columns; a single one may be given by itself. `none` says whether the list may be empty."""
     if isinstance(value, str):
         return [value]
     if not isinstance(value, (list, tuple)):
@@ -205,7 +205,7 @@ def columns(name: str, value: Any, *, none: bool = False) -> list[str]:
         raise ParameterError(f"{name}: the list is empty; name a column, or leave it out")
     for each in value:
         if not isinstance(each, str):
-            raise ArgumentTypeError(f"{name}: {shown(each)} is in the list, which is no name of a column")
+            raise ArgumentTypeError(f"{name}: {shown(each)} is in the list, but names of columns are strings")
     return list(value)
 
 
@@ -219,7 +219,7 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], hint: s
 
 
 def seed(value: Any) -> int:
-    """What random constants are drawn from."""
+    """The seed that random constants are drawn from."""
     return integer("seed", value, 0, 2**64 - 1)
 
 
@@ -270,7 +270,7 @@ def _dtype(dtype: Any) -> Any:
     except TypeError:
         raise ArgumentTypeError(f"dtype: {shown(dtype)}; give one such as np.uint64") from None
     if found.kind not in "biuf":
-        raise ArgumentTypeError(f"dtype: {shown(dtype)} is not of numbers; give one such as np.uint64")
+        raise ArgumentTypeError(f"dtype: {shown(dtype)} is not a type of numbers; give one such as np.uint64")
     return found
 
 
@@ -297,7 +297,7 @@ def as_array(name: str, value: Any) -> tuple[Any, bool]:
     import numpy as np
 
     if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(f"{name}: a masked array; fill it or leave out what is masked")
+        raise ArgumentTypeError(f"{name}: a masked array; fill it or leave out the masked values")
     if isinstance(value, np.ndarray):
         return np.asarray(value), False
     if hasattr(value, "__cuda_array_interface__"):
@@ -310,7 +310,7 @@ def as_array(name: str, value: Any) -> tuple[Any, bool]:
         raise ArgumentTypeError(f"{name}: {shown(value)}; give an array or a list")
     try:
         return np.asarray(value), listed
-    except Exception:  # of whatever class converts itself
+    except Exception:  # whatever class converts itself may raise any exception
         raise ArgumentTypeError(f"{name}: {shown(value)} cannot be read as an array") from None
 
 
@@ -322,7 +322,7 @@ def _unfit_array(name: str, found: Any, wanted: Any, shape: tuple[int | None, ..
 
 
 def _exactly(found: Any, wanted: Any, refused: ParameterError) -> Any:
-    """Numbers as another dtype; refused unless each is the same there."""
+    """Numbers as another dtype; refused unless each of them keeps its value."""
     import numpy as np
 
     if found.size == 0:
@@ -345,7 +345,7 @@ def _exactly(found: Any, wanted: Any, refused: ParameterError) -> Any:
 
 
 def texts(name: str, value: Any) -> Any:
-    """Texts as an Arrow array of strings or binary; None where one is missing."""
+    """Texts as an Arrow array of strings or binary; None stands for a missing one."""
     import pyarrow as pa
 
     if not isinstance(value, (pa.Array, pa.ChunkedArray)):
@@ -356,7 +356,7 @@ def texts(name: str, value: Any) -> Any:
             value = pa.array(value, pa.large_string())
         except UnicodeEncodeError as error:
             raise ParameterError(
-                f"{name}: {shown(error.object)} is no Unicode text; give such texts as bytes"
+                f"{name}: {shown(error.object)} is not Unicode text; give such texts as bytes"
             ) from None
         except MemoryError:
             raise
@@ -364,7 +364,7 @@ def texts(name: str, value: Any) -> Any:
             single = getattr(value, "ndim", 1) == 0
             each_one = [value] if single or not hasattr(value, "__len__") else value
             wrong = next((each for each in each_one if not isinstance(each, (str, bytes, type(None)))), error)
-            raise ArgumentTypeError(f"{name}: {shown(wrong)} is no text; {hint}") from None
+            raise ArgumentTypeError(f"{name}: {shown(wrong)} is not a text; {hint}") from None
     kind, types = value.type, pa.types
     if types.is_dictionary(kind):
         kind = kind.value_type

@@ -33,7 +33,7 @@ class Ragged:
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If the offsets break these rules, or either is no such array.
+        If the offsets break these rules, or either argument is not such an array.
     """
 
     values: np.ndarray
@@ -43,9 +43,9 @@ class Ragged:
         values = checks.values("Ragged values", self.values)
         offsets = checks.array("Ragged offsets", self.offsets, np.int64, convert=True)
         if len(offsets) == 0:
-            raise ParameterError("Ragged offsets: none given; no rows have one offset, 0")
+            raise ParameterError("Ragged offsets: none given; give [0] if there are no rows")
         valid = (offsets[0] >= 0) & (offsets[-1] <= len(values)) & (offsets[1:] >= offsets[:-1]).all()
-        if not valid:  # the only wait, where the offsets lie on a GPU
+        if not valid:  # the only place that waits for a GPU, if the offsets lie there
             raise ParameterError(f"Ragged offsets must not decrease and must lie within the {len(values):,} values")
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "offsets", offsets)
@@ -73,7 +73,7 @@ class Ragged:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If a row is no such array, or a value is not exactly one of `dtype`.
+            If a row is not such an array, or a value is not exactly one of `dtype`.
         """
         checks.instance("rows", rows, (list, tuple), "of an array for each row")
         arrays = [checks.array(f"rows[{i}]", row, dtype, convert=True) for i, row in enumerate(rows)]
@@ -94,7 +94,7 @@ class Pairs:
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If a pair is out of order, repeated or not left < right, or either is no such array.
+        If a pair is out of order, repeated or not left < right, or either argument is not such an array.
     """
 
     left: np.ndarray
@@ -126,7 +126,7 @@ class Pairs:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If they are not as many rows on the left as on the right, from 0 to 2**63 - 1.
+            If `left` and `right` differ in length, or are not row numbers from 0 to 2**63 - 1.
         """
         a = checks.array("left", left, np.int64, convert=True)
         b = checks.array("right", right, np.int64, convert=True)
@@ -153,7 +153,7 @@ class Pairs:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If it is no such array.
+            If it is not such an array.
         """
         mask = checks.array("mask", mask, bool, (len(self),))
         return Pairs(self.left[mask], self.right[mask])
@@ -176,7 +176,7 @@ def as_ragged(name: str, value: Any, dtype: Any, hint: str = "") -> Ragged:
 
 
 def pairs_within(name: str, value: Any, rows: int) -> Pairs:
-    """Pairs of rows that there are."""
+    """Pairs whose row numbers are all below `rows`."""
     checks.instance(name, value, Pairs, "Pairs.from_unsorted(left, right) makes one")
     if len(value) and (last := int(value.right.max())) >= rows:
         raise ParameterError(f"{name}: a pair names row {last:,}, there are {rows:,} rows; they are counted from 0")
@@ -186,7 +186,7 @@ def pairs_within(name: str, value: Any, rows: int) -> Pairs:
 def arrow(values: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
     """A NumPy array of numbers or bools as an Arrow array; `null` (bool) marks missing values.
 
-    What ``pa.array`` does too, but that imports pandas wherever it is installed, which costs 0.2 s at start-up.
+    ``pa.array`` does the same, but imports pandas wherever that is installed, which costs 0.2 s at start-up.
     """
     import pyarrow as pa
 

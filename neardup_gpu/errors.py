@@ -63,7 +63,7 @@ class BackendUnavailableError(NeardupError, RuntimeError):
 
 
 def want(error: BaseException) -> str | None:
-    """One line for what is raised for want of memory, threads or open files, or because of that; None for all else."""
+    """One line for an error for want of memory, threads or open files, or caused by one; None for all other errors."""
     lines = str(error).splitlines()
     loading = [line for line in lines if isinstance(error, (ImportError, OSError)) and _NO_MEMORY.search(line)]
     if isinstance(error, MemoryError) or loading:
@@ -75,7 +75,7 @@ def want(error: BaseException) -> str | None:
     if any(map(_NO_THREAD.search, lines)):
         return too_few_threads("no more")
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        return "more files are open than may be; raise the limit (ulimit -n)"
+        return "too many files are open; raise the limit (ulimit -n)"
     before = error.__cause__ or error.__context__
     return None if before is None else want(before)
 
@@ -85,7 +85,7 @@ _NO_THREAD = re.compile("can't start new thread|Failed to launch worker thread")
 
 
 def too_few_threads(number: str) -> str:
-    """One line for threads that cannot be started."""
+    """One line for the error that no more threads can be started."""
     return (
         f"{number} threads can be started; raise the limit of processes (ulimit -u) or of memory (ulimit -v), or ask "
         "for fewer with threads=... or the environment variable NUMBA_NUM_THREADS"

@@ -1,4 +1,4 @@
-"""What the package logs."""
+"""The loggers of the package."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ log = logging.getLogger("neardup_gpu")
 log.addFilter(_Printable())
 
 progress_log = logging.getLogger("neardup_gpu.progress")
-"""A line a stage, and one every half minute."""
+"""One line for each stage, and one every half minute while it runs."""

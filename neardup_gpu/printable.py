@@ -17,18 +17,19 @@ def _escaped(character: str) -> str:
 
 
 def printable(text: str, *, lines: bool = False, escape: Callable[[str], str] = _escaped) -> str:
-    """The text with all that could steer a terminal, forge a line or hide there written as an escape.
+    """The text with escapes for everything that could steer a terminal, forge a line or stay invisible.
 
-    That is whatever is no visible character: control characters (C0 and C1), line breaks, marks that turn the writing
-    direction, invisible and unassigned characters, bytes that are not UTF-8. Spaces of all widths and `JOINERS` stay.
+    These are all characters that are not visible: control characters (C0 and C1), line breaks, marks that turn the
+    writing direction, invisible and unassigned characters, and bytes that are not UTF-8. Spaces of all widths and
+    `JOINERS` stay.
 
     Parameters
     ----------
     text : str
     lines : bool
-        Line breaks stay, too.
+        Whether line breaks stay.
     escape : callable
-        How a character is written; as in Python, unless given.
+        Writes a character as its escape. Default: as in Python.
     """
     if text.isprintable():
         return text
@@ -38,7 +39,7 @@ def printable(text: str, *, lines: bool = False, escape: Callable[[str], str] = 
 
 
 def encodable(text: str, encoding: str | None) -> str:
-    """The text with what the encoding lacks written as escapes."""
+    """The text, with characters that the encoding lacks written as escapes."""
     encoding = encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
@@ -57,5 +58,5 @@ def _octal(character: str) -> str:
 
 
 def shell_path(path: str) -> str:
-    """`shell_word` of a path; one that begins with a dash is no option."""
+    """`shell_word` of a path; where it begins with a dash, ``./`` is put before it, so that it is not an option."""
     return shell_word(f"./{path}" if path.startswith("-") else path)

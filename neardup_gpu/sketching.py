@@ -17,7 +17,7 @@ from neardup_gpu.kernels._launch import check_rows
 
 from .data import Ragged
 from .documents import Documents
-from .documents.batches import alike
+from .documents.batches import one_integer_type
 from .engine.arrays import concat_and_clear
 from .engine.choice import kernel
 from .engine.pieces import Span
@@ -287,7 +287,7 @@ def _ids_of(sketches: Sketches, documents: Documents, what: str) -> pa.Array:
     """
     if not sketches.ids:
         return pa.nulls(0, pa.int64())
-    chunks = pa.chunked_array(alike(sketches.ids))
+    chunks = pa.chunked_array(one_integer_type(sketches.ids))
     if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
         chunks = chunks.cast(pa.large_string())
     ids = chunks.combine_chunks()

@@ -193,7 +193,7 @@ def test_impossible_parameters_get_one_line(settings, message):
         (MINHASH, {"shingle_size": True}, "shingle_size must be a whole number, got True"),
         (MINHASH, {"seed": np.bool_(True)}, "seed must be a whole number, got .*"),
         (MINHASH, {"seed": np.arange(9000)}, "seed must be a whole number, got an ndarray .*"),
-        (MINHASH, {"keep": b"first"}, "keep: b'first' is no text"),
+        (MINHASH, {"keep": b"first"}, "keep: b'first' is not a text"),
         (MINHASH, {"shingling": ["set"]}, "shingling a list is not one of set, bag, circular"),
         (MINHASH, {"bits": "32"}, "bits '32' is not one of 32, 64"),
         (MINHASH, {"filter": (6, 14)}, r"filter: a tuple is not three integers"),
@@ -202,7 +202,7 @@ def test_impossible_parameters_get_one_line(settings, message):
         (MINHASH, {"filter": (6, 14, True)}, "filter r must be a whole number, got True"),
         (SIMHASH, {"radius": 3.0}, "radius must be a whole number, got 3.0"),
         (SIMHASH, {"threshold": "x"}, "threshold must be a number, got 'x'"),
-        (SIMHASH, {"frequencies": 5}, "frequencies: 5 is no text"),
+        (SIMHASH, {"frequencies": 5}, "frequencies: 5 is not a text"),
         (SIMHASH, {"bits": True}, "bits True is not one of 64, 128"),
     ],
 )

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..data import Ragged
 
-ROW_BYTES = 128  # what a row counts beside its text, so that a batch of tiny documents stays small too
+ROW_BYTES = 128  # added for each row to the size of its text, so that a batch of tiny documents stays small too
 T = TypeVar("T")
 
 
@@ -35,30 +35,32 @@ def coalesce(pieces: Iterator[tuple[pa.RecordBatch, int]], max_bytes: int) -> It
     for whole, num_null in pieces:
         for piece, piece_size in _cut(whole, max_bytes):
             if pending and size + piece_size > max_bytes:
-                yield _joined(pending), nulls
+                yield _concatenated(pending), nulls
                 pending, size, nulls = [], 0, 0
             nulls, num_null = nulls + num_null, 0
             pending.append(piece)
             size += piece_size
             if size * 4 >= max_bytes:
-                yield _joined(pending), nulls
+                yield _concatenated(pending), nulls
                 pending, size, nulls = [], 0, 0
     if pending:
-        yield _joined(pending), nulls
+        yield _concatenated(pending), nulls
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch, copied only where there are several."""
+def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """All batches as one; they are copied only if there are several."""
     if len(batches) == 1:
         return batches[0]
     if any(batch.schema != batches[0].schema for batch in batches):
-        columns = [alike(list(columns)) for columns in zip(*(batch.columns for batch in batches), strict=True)]
+        columns = [
+            one_integer_type(list(columns)) for columns in zip(*(batch.columns for batch in batches), strict=True)
+        ]
         return pa.RecordBatch.from_arrays([pa.concat_arrays(column) for column in columns], batches[0].schema.names)
     return pa.concat_batches(batches)
 
 
-def alike(arrays: list[pa.Array]) -> list[pa.Array]:
-    """Integers that are int64 in some arrays and uint64 in others, where they had to be, as one type.
+def one_integer_type(arrays: list[pa.Array]) -> list[pa.Array]:
+    """The arrays in one type, where some are int64 and others had to be uint64; all other arrays as they are.
 
     Raises
     ------
@@ -70,6 +72,7 @@ def alike(arrays: list[pa.Array]) -> list[pa.Array]:
 
 
 def _cut(batch: pa.RecordBatch, max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Slices of about equal size, none above `max_bytes` unless one row is, and the size of each."""
     if batch.num_rows == 0:
         return
     offsets = ragged(batch.column(0)).offsets
@@ -91,19 +94,19 @@ def ragged(text: pa.Array) -> Ragged:
     _, offsets, values = text.buffers()
     if offsets is None or len(text) == 0:
         return Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
-    numbers = _frozen(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-    return Ragged(np.empty(0, np.uint8) if values is None else _frozen(values, np.uint8), numbers)
+    numbers = _read_only(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    return Ragged(np.empty(0, np.uint8) if values is None else _read_only(values, np.uint8), numbers)
 
 
-def _frozen(buffer: pa.Buffer, dtype: Any) -> np.ndarray:
-    """Read-only whatever the buffer is: kernels are compiled for arrays that are and for those that are not."""
+def _read_only(buffer: pa.Buffer, dtype: Any) -> np.ndarray:
+    """A read-only array of the buffer, even if that is writable: kernels are compiled for each of the two."""
     array = np.frombuffer(buffer, dtype)
     array.flags.writeable = False
     return array
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, the next one made in a background thread."""
+    """The same items; a background thread makes the next one while the caller works on this one."""
     ready: queue.Queue[tuple[bool, Any]] = queue.Queue(1)
     stop = threading.Event()
 

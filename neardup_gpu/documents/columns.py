@@ -20,6 +20,7 @@ def is_string(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type can hold text: strings, bytes, or nothing but nulls."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
@@ -27,6 +28,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_key(kind: pa.DataType) -> bool:
+    """Whether values of this type can be ids."""
     kind = plain_type(kind)
     return pa.types.is_integer(kind) or pa.types.is_fixed_size_binary(kind) or is_text(kind)
 
@@ -43,11 +45,12 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def copied(column: pa.Array) -> pa.Array:
-    """In memory of its own: a column of Arrow data may share one allocation with all others."""
+    """The column in memory of its own: columns of Arrow data may all share one allocation."""
     return pa.concat_arrays([column])
 
 
 def decoded(column: pa.Array, kind: pa.DataType | None) -> pa.Array:
+    """The column without a dictionary, cast to `kind` if that is given."""
     if pa.types.is_dictionary(column.type):
         values = column.dictionary
         column = pa.DictionaryArray.from_arrays(
@@ -82,7 +85,8 @@ _OWN_STRINGS = {"id", "id_a", "id_b", "query_id", "duplicate_of", "group", "file
 
 
 def artefact_kind(schema: pa.Schema) -> str | None:
-    """What this package wrote, by the recipe in its metadata; None for documents, also such as were joined to it."""
+    """Which table of this package has this schema; None for documents, even if a table of this package was joined to
+    them. Tables of this package have a recipe in their metadata."""
     if METADATA_KEY not in (schema.metadata or {}):
         return None
     if any(is_text(field.type) and field.name not in _OWN_STRINGS for field in schema):
@@ -102,6 +106,7 @@ def refuse_artefact(name: str, kind: str) -> None:
 
 
 def check_ids(ids: pa.Array, column: str, name: str, row: int) -> None:
+    """Raise InputError if an id is null or not valid UTF-8; the first of them is in row `row` of the file `name`."""
     if ids.null_count:
         first = row + int(np.flatnonzero(np.asarray(ids.is_null()))[0])
         raise InputError(f"{name}: column {column!r} is null in document {first + 1}; every document needs an id.")
@@ -114,6 +119,7 @@ def check_ids(ids: pa.Array, column: str, name: str, row: int) -> None:
 
 
 def listed(names: list[str]) -> str:
+    """The names in one line, at most 20 of them."""
     shown = ", ".join(names[:20]) or "no columns"
     return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown
 

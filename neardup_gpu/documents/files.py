@@ -15,13 +15,15 @@ from ..errors import InputError
 
 @dataclass(frozen=True)
 class File:
+    """A file to read."""
+
     system: fs.FileSystem
     path: str  # as the file system names it
     name: str  # as messages name it; it holds no secret
     root: str  # the folder that the user named, or that holds the file
     real: str = ""  # the same for all paths that lead to one file
     by_link: bool = False
-    how: str = "name"  # it was found by its "name", a "pattern" or in a "folder"
+    how: str = "name"  # it was found by its "name", by a "pattern" or in a "folder"
 
 
 def escaped_name(name: str) -> str:

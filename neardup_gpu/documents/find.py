@@ -40,9 +40,9 @@ LEFT_OUT = {
     "artefacts": "files that neardup made",
     "special": "pipes, sockets and devices",
     "dangling": "links to nothing",
-    "again": "other names of what is read",
+    "again": "other names of files that are read",
 }
-"""Why something that was found is not read, as reports call it and as a person reads it."""
+"""Reasons why something that was found is not read: their names in reports, and in words."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Found:
 
 
 class _Entry(NamedTuple):
-    """A file below a folder that the pattern selects; of several for one file, the smallest counts."""
+    """A path below a folder that the pattern selects; where several lead to one file, the smallest entry counts."""
 
     by_link: bool
     inside: str  # its path from the folder
@@ -70,10 +70,10 @@ def find_files(sources: list[str], glob: str | None) -> Found:
     Where several paths lead to one file, links count less than the file's own path, a path found in a higher folder
     counts more, and the smallest path decides: the order of `sources` changes nothing.
     """
-    split = [_split(source) for source in sources]
+    split = [_split_at_wildcard(source) for source in sources]
     for source, (base, pattern) in zip(sources, split, strict=True):
         if not is_uri(source) and not os.path.exists(base):
-            raise InputError(f"{_shown(source)}: no such file or folder{_way_for_texts(source, len(sources) > 1)}.")
+            raise InputError(f"{_shortened(source)}: no such file or folder{_texts_hint(source, len(sources) > 1)}.")
         if pattern == "" and not is_uri(source):
             _check_file(source)
     whole = Found()
@@ -98,8 +98,8 @@ def _preference(file: File) -> tuple[bool, int, str, str]:
     return file.by_link, len(file.root), file.path, file.name
 
 
-def _split(source: str) -> tuple[str, str]:
-    """What is before the first wildcard, and the pattern from there on; the whole without one."""
+def _split_at_wildcard(source: str) -> tuple[str, str]:
+    """The path before the first wildcard, and the pattern from there on; the whole path and "" without a wildcard."""
     if not is_uri(source) and os.path.exists(source):
         return source, ""
     path, query = split_query(source) if is_uri(source) else (source, "")
@@ -114,16 +114,16 @@ def _split(source: str) -> tuple[str, str]:
 
 
 def _find(source: str, base: str, pattern: str, glob: str | None, several: bool) -> Found:
-    """The files of one source, and what is beside them."""
+    """The files of one source, and the names of those beside them that are not read."""
     if is_uri(source):
         system, path = file_system(base)
     else:
         system, path = fs.LocalFileSystem(), Path(os.path.abspath(base)).as_posix()
     shown = masked(base)
-    with _asking(source):
+    with _naming_source(source):
         kind = system.get_file_info(path).type
     if kind == fs.FileType.NotFound:
-        raise InputError(f"{_shown(source)}: no such file or folder{_way_for_texts(source, several)}.")
+        raise InputError(f"{_shortened(source)}: no such file or folder{_texts_hint(source, several)}.")
     if kind != fs.FileType.Directory and not pattern:
         real, by_link = path, False
         if isinstance(system, fs.LocalFileSystem):
@@ -131,15 +131,17 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
             real, by_link = _identity(os.stat(path), real), real != path
         return Found([File(system, path, escaped_name(masked(source)), path.rpartition("/")[0], real, by_link)])
     found, root = Found(), path.rstrip("/")
-    with _asking(source):
+    with _naming_source(source):
         is_result = _is_result(system, root)
     if is_result:
-        # What dedup wrote is a result: the rows that it kept are its documents.
+        # The documents of a result of dedup are the rows that it kept.
         glob, root, shown = glob and glob.removeprefix("kept/"), f"{root}/kept", f"{shown.rstrip('/')}/kept"
         pattern = pattern.removeprefix("kept/")
-        with _asking(source):
+        with _naming_source(source):
             if system.get_file_info(root).type != fs.FileType.Directory:
-                raise InputError(f"{_shown(source)}: a result of dedup without its folder kept/; name the documents.")
+                raise InputError(
+                    f"{_shortened(source)}: a result of dedup without its folder kept/; name the documents."
+                )
     asked = pattern or (None if glob is None else glob if "/" in glob else f"**/{glob}")
     selects = Pattern("**/*" if asked is None else asked)
 
@@ -147,7 +149,7 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
         return inside if shown == "." else f"{shown.rstrip('/')}/{inside}"
 
     inner = Found()
-    with _asking(source):
+    with _naming_source(source):
         if isinstance(system, fs.LocalFileSystem):
             entries = list(_Walk(root or "/", selects, inner).files.values())
         else:
@@ -167,15 +169,15 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
         path = f"{root}/{entry.inside}" if root or path.startswith("/") else entry.inside
         found.files.append(File(system, path, name, root, entry.real, is_link or entry.by_link, how))
     if not found.files:
-        raise InputError(f"{_shown(source)}: {_nothing(source, pattern, glob, is_result, found, several)}")
+        raise InputError(f"{_shortened(source)}: {_why_nothing(source, pattern, glob, is_result, found, several)}")
     return found if asked is not None else _without_about(found)
 
 
-def _nothing(source: str, pattern: str, glob: str | None, is_result: bool, found: Found, several: bool) -> str:
+def _why_nothing(source: str, pattern: str, glob: str | None, is_result: bool, found: Found, several: bool) -> str:
     """Why a folder has nothing to read, and what to do."""
     if pattern or glob is not None:
         inside = " among the rows that this result kept" if is_result else ""
-        way = "" if is_uri(source) or not pattern else _way_for_texts(source, several)
+        way = "" if is_uri(source) or not pattern else _texts_hint(source, several)
         return f"no file matches {pattern or glob!r}{inside}{way}."
     if "results" in found.left_out:
         results = ", ".join(found.left_out["results"][:3])
@@ -197,34 +199,34 @@ def _without_about(found: Found) -> Found:
 
 
 @contextlib.contextmanager
-def _asking(source: str) -> Iterator[None]:
+def _naming_source(source: str) -> Iterator[None]:
     """Turn what a file system raises into one line that names the source and shows none of its secrets."""
-    # Those of fsspec raise what they like.
+    # A file system of fsspec may raise any exception.
     expected = (Exception,) if is_uri(source) else (OSError, pa.ArrowException, UnicodeDecodeError)
     try:
         yield
     except (NeardupError, MemoryError):
         raise
     except FileNotFoundError:
-        raise InputError(f"{_shown(source)}: no such file or folder.") from None
+        raise InputError(f"{_shortened(source)}: no such file or folder.") from None
     except expected as error:
-        raise InputError(f"{_shown(source)}: cannot be read ({brief(masked_text(str(error), source))}).") from None
+        raise InputError(f"{_shortened(source)}: cannot be read ({brief(masked_text(str(error), source))}).") from None
 
 
 def _check_file(path: str) -> None:
-    """Refuse what is neither a file nor a folder, before it is opened, which may wait for ever; and what neardup left
-    behind or wrote about documents."""
-    with _asking(path):
+    """Refuse pipes, sockets and devices before they are opened, which may wait for ever; and files of neardup itself
+    that are not documents: what a killed run left, and reports."""
+    with _naming_source(path):
         mode, whole = os.stat(path).st_mode, Path(os.path.abspath(path))
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
-        raise InputError(f"{_shown(path)}: {kind}, not a file; write what it gives to a file, and name that.")
+        raise InputError(f"{_shortened(path)}: {kind}, not a file; write its output to a file, and name that file.")
     local = fs.LocalFileSystem()
     for folder in (whole, *whole.parents):
         if re.fullmatch(r"\..+\.partial", folder.name) and (folder / "lock").exists():
-            raise InputError(f"{_shown(path)}: belongs to a run that has not finished; name its input.")
+            raise InputError(f"{_shortened(path)}: belongs to a run that has not finished; name its input.")
     if whole.name == "report.json" and _is_result(local, whole.parent.as_posix()):
-        raise InputError(f"{_shown(path)}: the report of a result; name its folder to read the rows it kept.")
+        raise InputError(f"{_shortened(path)}: the report of a result; name its folder to read the rows it kept.")
 
 
 def _is_result(system: fs.FileSystem, folder: str) -> bool:
@@ -333,7 +335,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _is_underscored(name: str) -> bool:
-    """Whether a name that begins with an underscore is that of a file which would be read without it."""
+    """Whether a name begins with an underscore and would be read without it."""
     return name.startswith("_") and format_of(name) is not None
 
 
@@ -366,12 +368,12 @@ def _path(info: fs.FileInfo) -> str:
         return error.object.decode("utf-8", "surrogateescape")
 
 
-def _shown(source: str) -> str:
+def _shortened(source: str) -> str:
     """The source as messages name it: on one line, without secrets, and not a whole text taken for a path."""
     return brief(escaped_name(masked(source)))
 
 
-def _way_for_texts(source: str, several: bool) -> str:
+def _texts_hint(source: str, several: bool) -> str:
     """How to pass texts, where the source is hardly meant as a path."""
     is_word = re.search(r"\s", source) is None
     is_path = format_of(source) is not None or (is_word and re.search(r"/|\.\w{1,8}$", source) is not None)
@@ -389,7 +391,7 @@ def one_kind(files: list[File], sources: list[str]) -> str:
             raise InputError(f"{file.name}: unknown kind of file; supported are {supported()}.")
         kinds.setdefault(kind or "text", []).append(file)
     if len(kinds) > 1:
-        # Data rather than text, then what there is most of.
+        # Data rather than text, then the format of most files.
         a, b = sorted(kinds, key=lambda kind: (kind == "text", -len(kinds[kind]), kinds[kind][0].path))[:2]
         first, other = kinds[a][0], kinds[b][0]
         if len(sources) == 1 and first.how == "folder":

@@ -53,7 +53,7 @@ _CODECS = ("ascii", "big5", "cp", "euc", "gb", "iso", "koi8", "mac", "shift", "t
 
 
 class Page(NamedTuple):
-    """What a reader sees of a page, and whether it was parsed; else its tags were taken out as they stood."""
+    """The text that a reader sees of a page, and whether the page was parsed; else its tags were just taken out."""
 
     text: str
     parsed: bool

@@ -17,7 +17,7 @@ from .kept import Rows, filtered, writing
 from .reading import reading
 from .seen import Seen
 from .skipped import Policy, Skipped
-from .valid import named, validated
+from .valid import validated, with_readable_names
 
 
 class Ipc:
@@ -35,7 +35,7 @@ class Ipc:
         with reading(self.name):
             self.seen = Seen(file)
         with self._open() as (reader, _):
-            self.schema: pa.Schema = named(reader.schema, self.name)
+            self.schema: pa.Schema = with_readable_names(reader.schema, self.name)
             self.is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
         self.reads_columns_alone = self.is_file
 
@@ -80,7 +80,7 @@ class Ipc:
                         num_rows = batch.num_rows
                     skipped.add(error, self.name, row, rows=num_rows)
                     yield num_rows or 0, None
-                    if batch is None and not self.is_file:  # nobody knows where the next one begins
+                    if batch is None and not self.is_file:  # where the next batch begins is unknown
                         return
                 else:
                     yield num_rows, batch
@@ -88,7 +88,7 @@ class Ipc:
                 last = handle.tell()
 
     def _check_end(self, handle: Any, last: int, skipped: Skipped, row: int) -> None:
-        """A stream ends with a mark, and the file with the stream."""
+        """Skip or raise unless the stream ends with its mark, and the file ends there too."""
         end, size = handle.tell(), handle.size()
         if end == last:
             problem = "ends without the mark that ends an Arrow stream, so it was cut off; write it again"
@@ -102,7 +102,7 @@ class Ipc:
     ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         """Batches of the columns, and the row numbers of each."""
         row = 0
-        # A batch is left out whole, for a damaged column that nobody asked for as well: its rows would be kept with it.
+        # A batch is left out whole, even if nobody asked for its damaged column: kept rows have all columns.
         names = None if self.policy.skips else schema.names
         for num_rows, batch in self._all(skipped or Skipped(self.policy.skips), names):
             if batch is not None:

@@ -52,7 +52,7 @@ from .skipped import Policy, Skipped
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
 SAMPLE_BYTES = 1 << 16  # of JSON lines read at once to learn their columns
-PACKED_BYTES = 64 << 10  # decompressed at once where what comes before damage is to be read
+PACKED_BYTES = 64 << 10  # decompressed at once where the bytes before damage are to be read
 
 
 class JsonLines:
@@ -82,7 +82,7 @@ class JsonLines:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
-        """The file as it is, which knows how far it has been read, and what is in it."""
+        """The file, which knows how far it has been read, and the stream of its decompressed bytes."""
         with self.file.system.open_input_file(self.file.path) as packed:
             self.num_bytes = packed.size()
             if self.compression is None:
@@ -129,7 +129,7 @@ class JsonLines:
         return [], problem
 
     def _chunk(self, stream: Any, size: int) -> tuple[bytes, OSError | None]:
-        """The next bytes, and what broke off the file after them where that is to be skipped."""
+        """The next bytes, and the error that follows them, if errors are to be skipped."""
         if not self.policy.skips:
             return stream.read(size), None
         parts: list[bytes] = []
@@ -146,7 +146,7 @@ class JsonLines:
         return b"".join(parts), None
 
     def _problem(self, pending: list[bytes]) -> str | None:
-        """Why a line that has not ended yet need not be read on, if so."""
+        """Why the rest of a line that has not ended yet need not be read; None if it must be."""
         if len(pending) < 3:
             begin = b"".join(pending).removeprefix(MARK).lstrip(b" \t\r")[:1]
             if begin == b"[":

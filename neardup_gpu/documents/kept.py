@@ -26,6 +26,7 @@ class Rows:
         self.keep, self.position = keep, 0
 
     def take(self, count: int, name: str) -> np.ndarray:
+        """The mask of the next `count` rows, which are those of the file `name`."""
         self.position += count
         if self.position > len(self.keep):
             raise InputError(
@@ -34,6 +35,7 @@ class Rows:
         return self.keep[self.position - count : self.position]
 
     def finish(self) -> None:
+        """Raise InputError unless the mask of every row has been taken."""
         if self.position != len(self.keep):
             raise InputError(
                 f"{len(self.keep):,} documents were read first, and now {self.position:,}; "
@@ -42,6 +44,7 @@ class Rows:
 
 
 def filtered(batch: pa.RecordBatch, keep: np.ndarray) -> pa.RecordBatch:
+    """The rows of the batch at which `keep` is true."""
     if keep.all():
         return batch
     mask = arrow(keep)
@@ -65,19 +68,19 @@ def _filtered_column(column: pa.Array, keep: np.ndarray, mask: pa.Array) -> pa.A
 def _without_views(kind: pa.DataType) -> pa.DataType:
     """The type with strings and bytes in place of views, also inside lists, structs and maps."""
 
-    def plain(field: pa.Field) -> pa.Field:
+    def without_views(field: pa.Field) -> pa.Field:
         return field.with_type(_without_views(field.type))
 
     if pa.types.is_struct(kind):
-        return pa.struct([plain(field) for field in kind])
+        return pa.struct([without_views(field) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(plain(kind.key_field), plain(kind.item_field), kind.keys_sorted)
+        return pa.map_(without_views(kind.key_field), without_views(kind.item_field), kind.keys_sorted)
     if pa.types.is_list(kind):
-        return pa.list_(plain(kind.value_field))
+        return pa.list_(without_views(kind.value_field))
     if pa.types.is_large_list(kind):
-        return pa.large_list(plain(kind.value_field))
+        return pa.large_list(without_views(kind.value_field))
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(plain(kind.value_field), kind.list_size)
+        return pa.list_(without_views(kind.value_field), kind.list_size)
     return plain_type(kind) if is_view(kind) else kind
 
 
@@ -103,7 +106,7 @@ def write_parquet(folder: Path, name: str, schema: pa.Schema, batches: Iterator[
 
 @contextlib.contextmanager
 def writing(path: Path, folder: Path) -> Iterator[None]:
-    """Make the file's folder; turn what fails into one line that names the file from `folder` on."""
+    """Make the file's folder; turn errors in the block into one line that names the file, from `folder` on."""
     try:
         if path != folder:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,6 +117,6 @@ def writing(path: Path, folder: Path) -> Iterator[None]:
         if wanting := want(error):
             raise ResourceError(wanting) from error
         name = (folder.name / path.relative_to(folder)).as_posix()
-        # What is around the folder has a temporary name until all is written.
+        # The folder around this one has a temporary name until everything is written.
         why = brief(str(error).replace(str(folder), folder.name or "."))
         raise OutputError(f"{name}: cannot be written ({why}); choose another output folder.") from error

@@ -16,10 +16,10 @@ from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .reading import brief, reading
 from .skipped import Skipped
-from .valid import named, validated
+from .valid import validated, with_readable_names
 
 CONVERSIONS = ("to_arrow", "to_pyarrow", "toArrow", "collect", "compute", "to_pandas", "toPandas")
-"""Methods by which libraries give a table of their lazy or distributed frames, the best first."""
+"""Methods by which libraries turn lazy or distributed frames into tables, the best first."""
 
 
 class Memory:
@@ -36,14 +36,14 @@ class Memory:
 
     def __init__(self, source: Any) -> None:
         self.source = source
-        # What has a length is a table and gives its rows again; a stream has none.
+        # A table has a length and gives its rows again; a stream has no length.
         self.rewindable = hasattr(source, "__len__") or isinstance(source, pa.Table)
         self.spent = False
-        # Not every length is at hand: that of a DuckDB relation is a query.
-        at_hand = isinstance(self.source, pa.Table) or hasattr(self.source, "__dataframe__")
-        self.num_rows = len(self.source) if at_hand else None
+        # Not every length is known at once: a DuckDB relation runs a query for it.
+        known = isinstance(self.source, pa.Table) or hasattr(self.source, "__dataframe__")
+        self.num_rows = len(self.source) if known else None
         self.stream: pa.RecordBatchReader | None = self._open()
-        self.schema: pa.Schema = named(self.stream.schema, self.name)
+        self.schema: pa.Schema = with_readable_names(self.stream.schema, self.name)
 
     def _open(self) -> pa.RecordBatchReader:
         if isinstance(self.source, pa.RecordBatchReader):
@@ -52,7 +52,7 @@ class Memory:
             return self.source.to_reader()
         if _is_hugging_face(self.source):
             return _hugging_face_stream(self.source)
-        with reading(self.name, f"{type(self.source).__name__} gives no Arrow table"):
+        with reading(self.name, f"{type(self.source).__name__} cannot be read as an Arrow table"):
             return pa.RecordBatchReader.from_stream(self.source)
 
     def _all(self) -> Iterator[pa.RecordBatch]:
@@ -97,12 +97,12 @@ class Memory:
 
 
 def as_table(source: Any) -> Any:
-    """What `Memory` takes, made of any frame, dict of columns or list of dicts; None for paths.
+    """A frame, dict of columns or list of dicts in a form that `Memory` takes; None for paths.
 
     Raises
     ------
     InputError
-        If it is none of these but can be converted, with the way to do it.
+        If it is something else that can be converted; the message says how.
     """
     kind = type(source).__name__
     if isinstance(source, pa.RecordBatch):
@@ -111,7 +111,7 @@ def as_table(source: Any) -> Any:
         return source
     if _is_hugging_face(source):
         if source.format["type"] == "custom":
-            raise InputError(f"{kind}: its transform would be left out; apply it with .map() and pass what that gives.")
+            raise InputError(f"{kind}: its transform would be left out; apply it with .map() and pass the result.")
         return source
     if _is_column(source):
         raise InputError(
@@ -121,16 +121,16 @@ def as_table(source: Any) -> Any:
     if hasattr(source, "__arrow_c_stream__"):
         return source
     if hasattr(source, "__arrow_c_array__"):
-        with reading("input", f"{kind} gives no Arrow table"):
+        with reading("input", f"{kind} cannot be read as an Arrow table"):
             return pa.table(pa.record_batch(source))
     if isinstance(source, dict):
-        return _of_columns(source)
+        return _table_of_columns(source)
     if isinstance(source, (list, tuple)) and source and all(isinstance(row, dict) for row in source):
         names = dict.fromkeys(name for row in source for name in row)
-        return _of_columns({name: [row.get(name) for row in source] for name in names})
+        return _table_of_columns({name: [row.get(name) for row in source] for name in names})
     way = next((name for name in CONVERSIONS if callable(getattr(type(source), name, None))), None)
     if way is not None:
-        raise InputError(f"cannot read documents from {kind} as it is: pass what its .{way}() gives.")
+        raise InputError(f"cannot read documents from {kind} as it is: pass the result of its .{way}().")
     return None
 
 
@@ -160,21 +160,21 @@ def as_texts(texts: Any) -> pa.Table:
 def _strings(texts: Iterable[Any]) -> list[Any]:
     values = list(texts)
     for i, value in enumerate(values):
-        if isinstance(value, float) and value != value:  # how pandas and NumPy mark what is missing
+        if isinstance(value, float) and value != value:  # how pandas and NumPy mark missing values
             values[i] = None
         elif value is not None and not isinstance(value, (str, bytes)):
             raise ArgumentTypeError(f"texts: entry {i} is of type {type(value).__name__}, not str.")
     if any(isinstance(value, bytes) for value in values):
-        values = [_valid(value).encode() if isinstance(value, str) else value for value in values]
+        values = [_without_surrogates(value).encode() if isinstance(value, str) else value for value in values]
     return values
 
 
-def _of_columns(columns: dict[Any, Any]) -> pa.Table:
-    """A table of named lists, arrays or Series."""
+def _table_of_columns(columns: dict[Any, Any]) -> pa.Table:
+    """A table of with_readable_names lists, arrays or Series."""
     arrays = {}
     for name, values in columns.items():
         if not isinstance(name, str):
-            raise InputError(f"input: a column is named {name!r}; names of columns are strings.")
+            raise InputError(f"input: a column is with_readable_names {name!r}; names of columns are strings.")
         if hasattr(type(values), "columns") or _is_hugging_face(values) or isinstance(values, dict):
             raise InputError(
                 f"input: {name!r} holds a whole {type(values).__name__}; pass one, such as source[{name!r}]."
@@ -188,8 +188,10 @@ def _of_columns(columns: dict[Any, Any]) -> pa.Table:
         except MemoryError:
             raise
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"input: column {name!r} is no Arrow column ({brief(error)}); convert it.") from error
-    with reading("input", "no table"):
+            raise InputError(
+                f"input: column {name!r} cannot become an Arrow column ({brief(error)}); convert it."
+            ) from error
+    with reading("input", "cannot become a table"):
         return pa.table(arrays)
 
 
@@ -199,10 +201,10 @@ def _array(values: Any) -> pa.Array | pa.ChunkedArray:
     try:
         return pa.array(values)
     except UnicodeEncodeError:
-        return pa.array([_valid(value) if isinstance(value, str) else value for value in values])
+        return pa.array([_without_surrogates(value) if isinstance(value, str) else value for value in values])
 
 
-def _valid(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """The text with U+FFFD for lone surrogates, which UTF-8 has no bytes for."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 

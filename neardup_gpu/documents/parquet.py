@@ -18,10 +18,10 @@ from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .reading import reading
 from .seen import Seen, changed
 from .skipped import Policy, Skipped
-from .valid import named
+from .valid import with_readable_names
 
 BATCH_ROWS = 16384
-"""Rows decoded at once, at most: a page that repeats one long value says nothing of what it takes."""
+"""Most rows to decode at once: the size of a page that repeats one long value does not tell what memory it needs."""
 
 
 class Parquet:
@@ -40,7 +40,7 @@ class Parquet:
         with reading(self.name):
             self.seen = Seen(file)
         with self._open() as parquet:
-            self.schema: pa.Schema = named(parquet.schema_arrow, self.name)
+            self.schema: pa.Schema = with_readable_names(parquet.schema_arrow, self.name)
             self.num_rows: int = parquet.metadata.num_rows
 
     @contextlib.contextmanager
@@ -57,8 +57,8 @@ class Parquet:
                 raise self._encrypted()
             # Without pre_buffer only one row group's columns are in memory.
             with pq.ParquetFile(handle, pre_buffer=False, page_checksum_verification=True) as file:
-                # A plain footer that is signed, so that it is longer than what it says, has encrypted columns. To ask
-                # for them ends the process.
+                # A footer that is longer than its metadata is signed: the file has encrypted columns, and asking for
+                # one of them would end the process.
                 if len(footer) != file.metadata.serialized_size:
                     raise self._encrypted()
                 self._footer = hashlib.sha256(footer).digest()
@@ -112,7 +112,7 @@ class Parquet:
 
 
 def _footer(handle: Any) -> bytes:
-    """The metadata at the end of the file; "PARE" where it is encrypted; nothing where there is none."""
+    """The metadata at the end of the file; "PARE" if they are encrypted, empty if there are none."""
     size = handle.size()
     if size < 12:
         return b""

@@ -1,4 +1,4 @@
-"""What fails while a source is read, in one line that names it."""
+"""Errors that occur while a source is read, in one line that names the source."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from .uris import masked_text
 
 
 def brief(error: BaseException | str) -> str:
+    """An error in one line of at most 200 characters, without the secrets of URIs."""
     text = " ".join(masked_text(str(error)).split())
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 @contextlib.contextmanager
 def reading(name: str, problem: str = "cannot be read") -> Iterator[None]:
-    """Turn what Arrow and the system raise while reading into one line that names the file."""
+    """Turn errors of Arrow and of the system while reading into one line that names the file."""
     try:
         yield
     except NeardupError:

@@ -1,4 +1,4 @@
-"""How documents are read: what `open_documents`, `dedup` and `sketch` take for it, and the commands as flags."""
+"""How documents are read: parameters of `open_documents`, `dedup` and `sketch`, and flags of the commands."""
 
 from __future__ import annotations
 

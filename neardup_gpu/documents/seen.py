@@ -1,4 +1,4 @@
-"""What a file was when it was first opened, so that whoever reads it again notices that it is another."""
+"""The state of a file when it was first opened, so that a later reading notices if the file has changed."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class Seen:
 
     @contextlib.contextmanager
     def unchanged(self, file: File) -> Iterator[None]:
-        """Whatever is read within is of the file that was seen, from the first byte to the last."""
+        """Raise InputError if the file changes before or while the block reads it."""
         self.check(file)
         try:
             yield
         except Exception:
-            self.check(file)  # what fails because the file was changed says so
+            self.check(file)  # an error because the file was changed says so
             raise
         self.check(file)
 
 
 def changed(name: str) -> InputError:
-    """The error that says that a file is not what it was."""
+    """The error for a file that has changed."""
     return InputError(f"{name}: has changed since it was first read; run again on files that do not change.")
 
 

@@ -13,7 +13,7 @@ from .reading_options import MAX_DOCUMENT_BYTES
 
 SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int64()), ("reason", pa.string())])
 """Columns of skipped.parquet. `row` counts from 1 and is null for a whole file; in JSON lines it is the line's number.
-`rows` is how many there are from there on, null where that cannot be known."""
+`rows` is the number of rows from there on that cannot be read, null where that is unknown."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Skipped:
         line : int, optional
             Its line, from 1, in JSON lines.
         rows : int, optional
-            How many; None for all that follow, whose number is not known.
+            Their number; None for all rows that follow, if nobody knows their number.
         """
         if not self.skips:
             raise error
@@ -74,7 +74,7 @@ class Skipped:
 
     @property
     def num_rows(self) -> int:
-        """How many rows are known to have been left out."""
+        """Number of rows that are known to have been left out."""
         return sum(rows for _, rows in self.ranges)
 
     def read(self, num_documents: int) -> np.ndarray:

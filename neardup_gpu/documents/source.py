@@ -74,9 +74,9 @@ def open_documents(
     Raises
     ------
     InputError
-        If there is nothing to read, or it cannot be read, or the columns are not as said.
+        If there is nothing to read, or it cannot be read, or a column is missing or of another type.
     ParameterError, ArgumentTypeError
-        If another argument is not what is said above.
+        If another argument is not as described above.
 
     Notes
     -----
@@ -154,7 +154,7 @@ def _names(source: Any) -> list[str]:
 
 
 def _without_our_files(readers: list[Reader], found: Found) -> list[Reader]:
-    """Without what this package wrote, where it lies in a folder beside documents."""
+    """The readers of documents, without files of this package that lie in a folder beside them."""
     kinds = [artefact_kind(reader.schema) for reader in readers]
     if all(kinds):
         return readers
@@ -168,7 +168,7 @@ def _without_our_files(readers: list[Reader], found: Found) -> list[Reader]:
 
 
 def _log_left_out(source: str, left_out: dict[str, list[str]]) -> None:
-    """Log what is not read, on one line."""
+    """Log the files that are not read, on one line."""
     parts = []
     for reason, names in left_out.items():
         more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
@@ -200,7 +200,7 @@ def open_described(description: dict[str, Any]) -> Documents:
     Raises
     ------
     InputError
-        If the documents were given in memory, or are no longer as many files.
+        If the documents were given in memory, or the number of files is another.
     """
     if description["format"] == "memory":
         raise InputError("the documents were given in memory, so they cannot be opened again from their description.")

@@ -32,12 +32,12 @@ from .reading import reading
 from .row_ids import IntegerRange, repeated, with_ids
 from .schemas import Columns
 from .skipped import SCHEMA, Policy, Skipped
-from .valid import valid
+from .valid import validated_column
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some consecutive documents.
+    """Consecutive documents of a source.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class Documents:
         """Rows that the last reading left out, in input order: file, row, rows, reason. None unless rows are skipped.
 
         `row` counts from 1, in JSON lines the lines of the file; it is null where the whole file cannot be read. `rows`
-        is how many there are from there on: null where that cannot be known, as behind damage in a compressed file.
+        is the number of rows from there on: null where it is unknown, as behind damage in a compressed file.
         """
         if not self._policy.skips:
             return None
@@ -198,7 +198,7 @@ class Documents:
         InputError
             At once for a missing column or a spent stream; while reading for broken data and null ids.
         ParameterError, ArgumentTypeError
-            If `columns` are no names, or `max_bytes` is no number of bytes.
+            If `columns` are not names of columns, or `max_bytes` is not a whole number.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class Documents:
                     ids = arrow(rows + first)
                 else:
                     with reading(reader.name):
-                        ids = _ids(valid(batch.column(key)), key_type, reader)
+                        ids = _ids(validated_column(batch.column(key)), key_type, reader)
                     batch, rows, ids = with_ids(batch, rows, ids, key, current)
                     integers.check(ids, reader.name)
                 with reading(reader.name):
@@ -351,7 +351,7 @@ class Documents:
             self._passes.append(current)
             for batch, rows in reader.read(schema, 16 << 20):
                 with reading(reader.name):
-                    ids = decoded(valid(batch.column(0)), kind)
+                    ids = decoded(validated_column(batch.column(0)), kind)
                 check_ids(ids, self.id_column, reader.name, int(rows[0]) if len(rows) else 0)
                 chunks.append(copied(ids))
                 current.num_documents += len(ids)
@@ -362,7 +362,7 @@ class Documents:
     def write_kept(self, folder: Path, keep: np.ndarray) -> None:
         """Write the rows to keep, all their columns, in the input's format.
 
-        One file for each data file, also where nothing of it stays, and the text files that stay, each under its path
+        One file for each data file, even if no row of it is kept, and the text files that are kept, each under its path
         below the folder that all of them share. ``key=value`` folders, which hold a column's value where data is
         partitioned, stay even if all files share them. Documents in memory become ``part-00000.parquet``. The
         caller renames the folder around `folder` once all is written.
@@ -382,7 +382,7 @@ class Documents:
         OutputError
             If the folder cannot be written. Files are named from `folder` on: the folder around it is temporary.
         ParameterError, ArgumentTypeError
-            If `folder` is no path, or `keep` no such array.
+            If `folder` is not a path, or `keep` is not an array as described.
 
         Examples
         --------
@@ -418,7 +418,7 @@ class Documents:
         InputError
             If there is no such row.
         ParameterError, ArgumentTypeError
-            If they are no numbers of rows.
+            If `rows` are not numbers of rows.
 
         Examples
         --------

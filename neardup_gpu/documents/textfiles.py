@@ -79,7 +79,7 @@ class TextFiles:
             page = read_page(data)
             self.stripped_pages += not page.parsed
             return page.text.encode("utf-8", "replace")
-        return _plain_text(data)
+        return _as_utf8(data)
 
     def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> tuple[pa.RecordBatch, np.ndarray]:
         arrays = [pa.array([self.ids[row] for row in rows], pa.string()), pa.array(texts, pa.large_binary())]
@@ -104,8 +104,8 @@ class TextFiles:
                     seen.check(file)
 
 
-def _plain_text(data: bytes) -> bytes:
-    """A text file as UTF-8: its byte order mark, if any, says what it was."""
+def _as_utf8(data: bytes) -> bytes:
+    """A text file as UTF-8; a byte order mark, if there is one, says in which encoding it was."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace").encode("utf-8", "replace")
     return data.removeprefix(b"\xef\xbb\xbf")

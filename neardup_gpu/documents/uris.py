@@ -1,4 +1,4 @@
-"""URIs: the file system that one names, and the same URI without what is secret in it."""
+"""URIs: the file system that a URI names, and the URI without its secrets."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def masked(source: str) -> str:
 
 
 def is_masked(source: str) -> bool:
-    """Whether `masked` left something out."""
+    """Whether `masked` replaced something in this source."""
     return is_uri(source) and re.search(r"://\*\*\*@|[?&;](?:[^=&;]*=)?\*\*\*", source) is not None
 
 
 def masked_text(text: str, uri: str = "") -> str:
-    """A message with every URI in it masked, and what is secret in `uri` wherever it stands."""
+    """A message with every URI in it masked, and the secrets of `uri` wherever they stand."""
     if is_uri(uri):
         text = text.replace(uri, masked(uri))
         for secret in sorted(_secrets(uri), key=len, reverse=True):
@@ -68,16 +68,16 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     Raises
     ------
     InputError
-        If there is none, with what has to be installed where that may help. No message holds a secret.
+        If there is none; the message says what to install, where that may help. No message holds a secret.
     """
     shown = masked(uri)
     try:
         return fs.FileSystem.from_uri(uri)
     except ImportError:
         pass
-    except Exception as error:  # hf:// raises what it likes
+    except Exception as error:  # hf:// may raise any exception
         if "Unrecognized filesystem type" not in str(error):
-            raise InputError(f"{shown}: cannot be opened ({_brief(error, uri)}).") from None
+            raise InputError(f"{shown}: cannot be opened ({_masked_line(error, uri)}).") from None
     scheme = uri.partition("://")[0].removeprefix("fsspec+")
     package = _PACKAGES.get(scheme, "fsspec")
     try:
@@ -87,16 +87,16 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     try:
         found, path = fsspec.url_to_fs(uri.removeprefix("fsspec+"))
     except ImportError as error:
-        why = _brief(error, uri)
+        why = _masked_line(error, uri)
         raise InputError(f"{shown}: {scheme}:// needs another package ({why}); pip install {package}") from None
-    except Exception as error:  # so do all of fsspec's
-        raise InputError(f"{shown}: cannot be opened ({_brief(error, uri)}).") from None
+    except Exception as error:  # every file system of fsspec may raise any exception
+        raise InputError(f"{shown}: cannot be opened ({_masked_line(error, uri)}).") from None
     if type(found).__name__ == "LocalFileSystem":
         return fs.LocalFileSystem(), path
     return fs.PyFileSystem(fs.FSSpecHandler(found)), path
 
 
-def _brief(error: BaseException, uri: str) -> str:
+def _masked_line(error: BaseException, uri: str) -> str:
     text = " ".join(masked_text(str(error), uri).split())
     return text if len(text) <= 200 else f"{text[:200]}..."
 
@@ -104,7 +104,7 @@ def _brief(error: BaseException, uri: str) -> str:
 def _masked(uri: str) -> str:
     scheme, user, path, parameters = _parts(uri)
     if user:
-        user = f"{user}@" if _is_open(scheme, user) else "***@"
+        user = f"{user}@" if _is_public(scheme, user) else "***@"
     return f"{scheme}{user}{path}{''.join(mark + _masked_parameter(text) for mark, text in parameters)}"
 
 
@@ -115,17 +115,17 @@ def _masked_parameter(text: str) -> str:
     return f"{name}=***" if equals else "***"
 
 
-def _is_open(scheme: str, user: str) -> bool:
-    """Whether what stands before @ is no secret."""
+def _is_public(scheme: str, user: str) -> bool:
+    """Whether the part before @ is not secret."""
     return user == "anonymous" or (scheme.removesuffix("://").lower() in _NO_SECRET_USER and ":" not in user)
 
 
 def _secrets(uri: str) -> set[str]:
-    """What `masked` hides, whole, in parts and decoded."""
+    """The secrets that `masked` hides, whole, in parts and decoded."""
     found: set[str] = set()
     for part in _CHAINED.split(uri):
         scheme, user, _, parameters = _parts(part)
-        if user and not _is_open(scheme, user):
+        if user and not _is_public(scheme, user):
             found |= {user, *user.split(":")}
         found |= {text.partition("=")[2] or text for _, text in parameters if _masked_parameter(text) != text}
     found |= {unquote(secret) for secret in found}
@@ -133,7 +133,7 @@ def _secrets(uri: str) -> set[str]:
 
 
 def _parts(uri: str) -> tuple[str, str, str, list[tuple[str, str]]]:
-    """Scheme, what stands before @, path, and each parameter of the query with the mark before it."""
+    """Scheme, user (all that stands before @), path, and each parameter of the query with the mark before it."""
     found = re.match(rf"(?:[A-Za-z][A-Za-z0-9+.-]*::)*{_SCHEME}", uri)
     scheme = "" if found is None else found[0]
     rest = uri[len(scheme) :]

@@ -9,8 +9,8 @@ import pyarrow as pa
 from ..errors import InputError
 
 
-def named(schema: pa.Schema, name: str) -> pa.Schema:
-    """The same schema, whose names can be read.
+def with_readable_names(schema: pa.Schema, name: str) -> pa.Schema:
+    """The same schema, after checking that the names of its columns can be read.
 
     Raises
     ------
@@ -25,7 +25,7 @@ def named(schema: pa.Schema, name: str) -> pa.Schema:
 
 
 def validated(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same batch, whose buffers can be read without reading beyond them.
+    """The same batch, after checking that its buffers can be read without reading beyond them.
 
     Strings are not looked at as UTF-8: text may be invalid, and other columns are written as they were.
 
@@ -36,13 +36,13 @@ def validated(batch: pa.RecordBatch) -> pa.RecordBatch:
     """
     batch.validate()
     for column in batch.columns:
-        valid(column)
+        validated_column(column)
     return batch
 
 
-def valid(column: pa.Array) -> pa.Array:
-    """The same for one column."""
-    kind = _as_bytes(column.type)
+def validated_column(column: pa.Array) -> pa.Array:
+    """`validated` for one column."""
+    kind = _with_bytes_for_strings(column.type)
     looked_at = column
     if kind != column.type:
         with contextlib.suppress(pa.ArrowNotImplementedError, pa.ArrowInvalid):
@@ -51,7 +51,7 @@ def valid(column: pa.Array) -> pa.Array:
     return column
 
 
-def _as_bytes(kind: pa.DataType) -> pa.DataType:
+def _with_bytes_for_strings(kind: pa.DataType) -> pa.DataType:
     """The type with bytes in place of strings, also inside lists, structs, maps and dictionaries."""
     if pa.types.is_string(kind):
         return pa.binary()
@@ -60,14 +60,18 @@ def _as_bytes(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_string_view(kind):
         return pa.binary_view()
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _as_bytes(kind.value_type), kind.ordered)
+        return pa.dictionary(kind.index_type, _with_bytes_for_strings(kind.value_type), kind.ordered)
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_as_bytes(field.type)) for field in kind])
+        return pa.struct([field.with_type(_with_bytes_for_strings(field.type)) for field in kind])
     if pa.types.is_map(kind):
         key, item = kind.key_field, kind.item_field
-        return pa.map_(key.with_type(_as_bytes(key.type)), item.with_type(_as_bytes(item.type)), kind.keys_sorted)
+        return pa.map_(
+            key.with_type(_with_bytes_for_strings(key.type)),
+            item.with_type(_with_bytes_for_strings(item.type)),
+            kind.keys_sorted,
+        )
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        value = kind.value_field.with_type(_as_bytes(kind.value_type))
+        value = kind.value_field.with_type(_with_bytes_for_strings(kind.value_type))
         if pa.types.is_fixed_size_list(kind):
             return pa.list_(value, kind.list_size)
         return pa.list_(value) if pa.types.is_list(kind) else pa.large_list(value)

@@ -22,14 +22,14 @@ class _Rate(ProgressColumn):
 
 @contextlib.contextmanager
 def bars(console: Console | None = None, transient: bool = False) -> Iterator[Report]:
-    """A callback that draws a bar a stage: what is done, of how much, how fast, and the time left or, after it, taken.
+    """A callback that draws a bar for each stage: amount done, total, speed, and the time left or, at its end, taken.
 
     Parameters
     ----------
     console : rich's Console, optional
-        That of stderr unless given.
+        Where bars are drawn. Default: stderr.
     transient : bool
-        The bars vanish in the end.
+        Whether the bars vanish in the end.
     """
     columns = (
         TextColumn("{task.description:18}"),

@@ -46,9 +46,9 @@ def resolve(backend: str | None, device: int | None = None, memory: int | str | 
     Raises
     ------
     ParameterError
-        If there is no backend of that name, or it is not of the kind that the others are about.
+        If there is no backend of that name, or `device` or `memory` is given for a backend other than "gpu".
     BackendUnavailableError
-        If it was asked for by name and cannot run here.
+        If the backend was asked for by name and cannot run here.
     """
     checks.optional(checks.one_of, "backend", backend, BACKENDS)
     if memory is not None:
@@ -72,7 +72,7 @@ def resolve(backend: str | None, device: int | None = None, memory: int | str | 
 def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
     """The function of a kernel file for a backend: its `reference`, `cpu` or `gpu`.
 
-    Where it runs on the host, array arguments may lie on a GPU all the same.
+    A function that runs on the host takes arrays that lie on a GPU as well.
     """
     name = resolve(backend)
     run = getattr(module, name)
@@ -105,7 +105,7 @@ def _simulated() -> bool:
 
 @cache
 def _detected() -> str:
-    """ "gpu" if one is usable, else "cpu"; found out once, and said once, where there is a sign of a GPU."""
+    """ "gpu" if one is usable, else "cpu"; determined once, with a warning for a GPU that cannot be used."""
     if find_spec("cupy") is None and _driver()[1] == 0:
         return "cpu"
     if _simulated():  # only by name
@@ -121,7 +121,7 @@ def _detected() -> str:
 def _driver() -> tuple[int, int]:
     """(version of CUDA, number of GPUs) that the NVIDIA driver supports and shows; zeros where there is none.
 
-    Asked of its own library, so that neither CuPy nor a GPU is needed, in microseconds where there is no driver.
+    The driver's own library is asked, so neither CuPy nor a GPU is needed; without a driver it takes microseconds.
     """
     try:
         library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
@@ -134,7 +134,7 @@ def _driver() -> tuple[int, int]:
         return 0, 0
 
 
-_forked = False  # from a process in which CUDA had been started, which cannot be started again then
+_forked = False  # whether this process was forked from one that had started CUDA, so that CUDA cannot be started again
 
 
 def _in_child() -> None:
@@ -148,8 +148,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-def _extra(version: int) -> str:
-    """How to install what a driver of that version of CUDA needs."""
+def _how_to_install(version: int) -> str:
+    """How to install the packages for a driver of that version of CUDA."""
     if version == 0:
         return "install 'neardup_gpu[cuda13]', or [cuda12] for an older driver"
     return f"install 'neardup_gpu[cuda{13 if version >= 13000 else 12}]'"
@@ -157,7 +157,7 @@ def _extra(version: int) -> str:
 
 @cache
 def _problem(device: int | None) -> str | None:
-    """Why a GPU cannot be used, and what helps; None if it can. `device` is the current one, unless given."""
+    """Why a GPU cannot be used, and what to do; None if it can be used. Without `device`, the current one is meant."""
     if device is not None and device < 0:
         return f"device {device} is negative; devices are counted from 0"
     if _simulated():
@@ -171,20 +171,21 @@ def _problem(device: int | None) -> str | None:
     if missing:
         also = "" if version else "; nor is there an NVIDIA driver"
         verb = "is" if len(missing) == 1 else "are"
-        return f"{' and '.join(missing)} {verb} not installed{also}; {_extra(version)}"
+        return f"{' and '.join(missing)} {verb} not installed{also}; {_how_to_install(version)}"
     if not version:
         return no_driver
     try:
         import cupy
         from numba import cuda
     except Exception as error:
-        return f"CuPy or numba-cuda cannot be imported ({_brief(error)}); {_extra(version)} anew"
+        return f"CuPy or numba-cuda cannot be imported ({_first_line(error)}); {_how_to_install(version)} anew"
     if tuple(int(part) for part in cupy.__version__.split(".")[:2]) < OLDEST_CUPY:
-        return f"CuPy {cupy.__version__} sorts wrongly when memory runs out (cupy issue 9894); {_extra(version)} anew"
+        found = f"CuPy {cupy.__version__} sorts wrongly when memory runs out (cupy issue 9894)"
+        return f"{found}; {_how_to_install(version)} anew"
     try:
         number = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        return _refused(error.status, _brief(error), version, cupy.cuda.runtime.runtimeGetVersion())
+        return _why_cuda_failed(error.status, _first_line(error), version, cupy.cuda.runtime.runtimeGetVersion())
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     among = "" if visible is None else f" (CUDA_VISIBLE_DEVICES={visible})"
     if device is not None and device >= number:
@@ -198,18 +199,18 @@ def _problem(device: int | None) -> str | None:
                 f"{OLDEST[0]}.{OLDEST[1]} (A100) or later is needed"
             )
         if not cuda.is_available():
-            return f"numba-cuda lacks its compiler libraries; {_extra(version)}, which brings them"
+            return f"numba-cuda lacks its compiler libraries; {_how_to_install(version)}, which brings them"
     except Exception as error:
-        return f"the GPU does not answer ({_brief(error)}); see nvidia-smi"
+        return f"the GPU does not answer ({_first_line(error)}); see nvidia-smi"
     try:
         cupy.cuda.nvrtc.getVersion()
     except Exception as error:
-        return f"CuPy lacks its compiler ({_brief(error)}); {_extra(version)}, which brings it"
+        return f"CuPy lacks its compiler ({_first_line(error)}); {_how_to_install(version)}, which brings it"
     return None
 
 
-def _refused(status: int, text: str, driver: int, runtime: int) -> str:
-    """What it means that CUDA's runtime does not start."""
+def _why_cuda_failed(status: int, text: str, driver: int, runtime: int) -> str:
+    """Explain why the CUDA runtime failed to start."""
     if status == 100:  # cudaErrorNoDevice
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         hint = "" if visible is None else f" that CUDA_VISIBLE_DEVICES={visible} shows"
@@ -217,14 +218,14 @@ def _refused(status: int, text: str, driver: int, runtime: int) -> str:
     if status == 35:  # cudaErrorInsufficientDriver
         needs = f"this CuPy is for CUDA {runtime // 1000}"
         older = " or install 'neardup_gpu[cuda12]'" if driver >= 12000 else ""
-        return f"the driver is too old: it supports CUDA {_dotted(driver)}, {needs}; update the driver{older}"
+        return f"the driver is too old: it supports CUDA {_version_text(driver)}, {needs}; update the driver{older}"
     return f"CUDA does not start ({text}); see nvidia-smi"
 
 
-def _dotted(version: int) -> str:
+def _version_text(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
-def _brief(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip(" :=")]
     return lines[0] if lines else type(error).__name__

@@ -17,7 +17,7 @@ from ..report import count, duration, percent
 from .stage_names import STAGES, Progress
 
 SILENCE = 30.0
-"""Seconds after which a stage that still runs says how far it is."""
+"""Seconds after which a stage that still runs logs how far it is."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,12 +29,12 @@ class Clock:
     Parameters
     ----------
     progress : callable or bool, optional
-        Told of every step.
+        Called at every step; see `Progress`. A bool is ignored here.
 
     Attributes
     ----------
     seconds : dict of str to float
-        Of each stage, without the time in which Numba compiled kernels, which is under "compile".
+        Of each stage. The time in which Numba compiled kernels is not included: it is under "compile".
     """
 
     def __init__(self, progress: Progress | bool | None) -> None:
@@ -58,14 +58,14 @@ class Clock:
         """Time what happens in the block, and log a line when it is done."""
         start, compiling = time.perf_counter(), TimingListener()
         self.report(name, 0, None)
-        with install_listener("numba:compile", compiling), self._heard(name, start):
+        with install_listener("numba:compile", compiling), self._logged_meanwhile(name, start):
             yield
         compiled = compiling.duration if compiling.done else 0.0
         seconds = max(0.0, time.perf_counter() - start - compiled)
         for key, value in ((name, seconds), ("compile", compiled)):
             if value or key == name:
                 self.seconds[key] = round(self.seconds.get(key, 0.0) + value, 4)
-        progress_log.info("%s", _ended(name, self._done[0], seconds, compiled))
+        progress_log.info("%s", _line_at_the_end(name, self._done[0], seconds, compiled))
 
     def report(self, name: str, done: int, total: int | None) -> None:
         """Say how far a stage is."""
@@ -74,13 +74,13 @@ class Clock:
             self._progress(name, done, total)
 
     @contextlib.contextmanager
-    def _heard(self, name: str, start: float) -> Iterator[None]:
-        """Log how far the stage is whenever it has been silent for long."""
+    def _logged_meanwhile(self, name: str, start: float) -> Iterator[None]:
+        """Log how far the stage is, every `SILENCE` seconds."""
         ended = threading.Event()
 
         def speak() -> None:
             while not ended.wait(SILENCE):
-                progress_log.info("%s", _so_far(name, *self._done, time.perf_counter() - start))
+                progress_log.info("%s", _line_so_far(name, *self._done, time.perf_counter() - start))
 
         thread = threading.Thread(target=speak, name="neardup-progress", daemon=True)
         thread.start()
@@ -91,14 +91,14 @@ class Clock:
             thread.join()
 
 
-def _ended(name: str, done: int, seconds: float, compiled: float) -> str:
+def _line_at_the_end(name: str, done: int, seconds: float, compiled: float) -> str:
     label, noun = STAGES.get(name, (name, "document"))
     amount = f"{count(done, noun)} in " if done else ""
     compiling = f", and {duration(compiled)} of compiling" if compiled else ""
     return f"{label}: {amount}{duration(seconds)}{compiling}"
 
 
-def _so_far(name: str, done: int, total: int | None, seconds: float) -> str:
+def _line_so_far(name: str, done: int, total: int | None, seconds: float) -> str:
     """ "sketching: 1,200 of 5,000 documents (24.0%), 40 a second, 1 min 35 s left"."""
     label, noun = STAGES.get(name, (name, "document"))
     if not done:
@@ -112,7 +112,7 @@ def _so_far(name: str, done: int, total: int | None, seconds: float) -> str:
 
 
 def with_bars(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator of what takes `progress`: with True, bars are shown meanwhile, on stderr or in a notebook."""
+    """Decorator for functions that take `progress`: True shows bars while they run, on stderr or in a notebook."""
 
     @functools.wraps(function)
     def shown(*arguments: P.args, **options: P.kwargs) -> R:

@@ -30,20 +30,20 @@ _startable = 1  # threads that could be started at once when it was last tried
 
 @contextlib.contextmanager
 def on_threads(threads: int | None) -> Iterator[None]:
-    """One job at a time, on so many threads.
+    """One job at a time, on this number of threads; all of this machine's for None.
 
     Raises
     ------
     ParameterError
-        If this machine has not so many.
+        If this machine does not have that many threads.
     ResourceError
-        If a stream that is being read starts a job; and if memory or threads do not suffice for what is done in the
-        block.
+        If a stream that is being read starts a job, or if there is too little memory or there are too few threads for
+        the code in the block.
     """
     most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     if threads is not None and not 1 <= threads <= most:
         raise ParameterError(f"threads must be between 1 and {most} (what this machine has), got {threads}")
-    with _enough(), _one_at_a_time():
+    with _shortage_in_one_line(), _one_at_a_time():
         _try_to_start(threads or most)
         before = numba.get_num_threads()
         try:
@@ -73,8 +73,8 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _enough() -> Iterator[None]:
-    """What is raised for want of memory or threads, as one line."""
+def _shortage_in_one_line() -> Iterator[None]:
+    """Turn errors for want of memory, threads or open files into one line."""
     try:
         yield
     except NeardupError:
@@ -87,7 +87,7 @@ def _enough() -> Iterator[None]:
 
 
 def _try_to_start(wanted: int) -> None:
-    """Start so many threads at once, if that was not done before: OpenMP ends the process where it cannot.
+    """See whether this number of threads can run at once: OpenMP would end the process if they could not be started.
 
     Raises
     ------
@@ -113,12 +113,12 @@ def _try_to_start(wanted: int) -> None:
 
 
 def exclusive() -> contextlib.AbstractContextManager[Any]:
-    """What a call of a kernel is made in: Numba's own layer aborts when two threads call kernels at once."""
+    """The context in which kernels are called: Numba's own layer aborts when two threads call kernels at once."""
     return _kernel if _layer() == "workqueue" else contextlib.nullcontext()
 
 
 def _layer() -> str | None:
-    """Numba's threading layer, None before any kernel ran."""
+    """Numba's threading layer; None before the first kernel has run."""
     return parallel._threading_layer
 
 
@@ -144,7 +144,7 @@ def _in_child() -> None:
     if _layer() is None:
         return
     parallel._is_initialized = False
-    parallel._backend_init_process_lock = None  # which others would wait for, if a process were killed holding it
+    parallel._backend_init_process_lock = None  # others would wait for it if a process were killed while it held it
     numba.get_num_threads()  # starts Numba's threads, as in a process that was not forked
     if _layer() == "omp":
         numba.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""A file of named arrays that are mapped, each part of it compared with its checksum before it is believed.
+"""A file of named arrays that are mapped, each part of which is compared with its checksum before it is used.
 
     preamble    48 bytes: see `_PREAMBLE`; its last field is the checksum of the others
     head        JSON: the caller's header and what the arrays are; a checksum for each 64 KiB of the arrays; zeros up to
@@ -6,7 +6,7 @@
     arrays      one after another, each followed by zeros up to the next page
 
 To open a file is to read the preamble and the head, whose checksum is in the preamble, and up to 16 MB of the smaller
-arrays. What is left is compared block by block, each block once, when something first reads it: so a file larger than
+arrays. All others are compared block by block, each block once, when something first reads it: so a file larger than
 memory opens in milliseconds, and each bit that counts in an answer has been compared before the answer is given.
 
 What the arrays mean is the caller's. A caller describes its kind of file by an `ArraysFormat`:

@@ -1,4 +1,4 @@
-"""Files that runs leave behind, each with its recipe, and how they are told from others."""
+"""Files that runs leave behind, each with its recipe, and how they are told from files of others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_table(path: Path) -> bool:
 
 
 def foreign_files(folder: Path) -> list[str] | None:
-    """What a folder holds that the run which made it did not write, or that is another since; None for no result.
+    """Files in a result's folder that its run did not write or that have changed since; None if it is not a result.
 
     A file is as it was if it has the size that the report lists, and is not younger than the report, which is written
     last.
@@ -77,7 +77,7 @@ def foreign_files(folder: Path) -> list[str] | None:
 
 
 def write_result(folder: Path, result: Any, documents: Documents, clock: Any) -> None:
-    """Write what a run decided: documents.parquet, pairs.parquet, document frequencies where there are some, and kept/.
+    """Write what a run decided: documents.parquet, pairs.parquet, document frequencies if there are any, and kept/.
 
     The report comes last and says how long this took.
     """
@@ -121,12 +121,12 @@ def report_is_as_written(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def using_report(folder: str | Path) -> Iterator[None]:
-    """Around what takes a report's entries for what they should be: it is damaged where they are not.
+    """For code that relies on the entries of a report: if they are not as expected, the report is damaged.
 
     Raises
     ------
     DamagedError
-        In place of the errors that wrong entries lead to.
+        Instead of the error that a wrong entry leads to.
     """
     try:
         yield

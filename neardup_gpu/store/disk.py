@@ -1,4 +1,4 @@
-"""What the system does to names and disks: renames that never replace, two names exchanged in one step, syncs."""
+"""Calls of the system: renames that never replace, exchanges of two names in one step, and syncs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SYNCED_ONE_BY_ONE = 100
-"""Files that are synced each by itself; where there are more, their whole file system is, which is faster."""
+"""Most files that are synced one by one; if there are more, the whole file system is synced, which is faster."""
 
 _NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 _NO_LINKS = (*_NO_EXCHANGE, errno.EPERM, errno.EACCES, errno.EMLINK)
@@ -72,7 +72,7 @@ def rename_new(source: Path, target: Path) -> None:
 
 
 def exchange(file: Path, path: Path) -> Path:
-    """Swap two names, in one step where the system can; where what had the name `path` is then."""
+    """Swap two names, in one step where the system can; returns where the file that was called `path` is then."""
     if renamed(file, path, exchange=True):
         return file
     earlier = file.parent.with_name("old") / file.name
@@ -83,7 +83,7 @@ def exchange(file: Path, path: Path) -> Path:
 
 
 def sync(folder: Path) -> None:
-    """See that everything in a folder is on disk, so that not even a loss of power leaves half of it under a name."""
+    """Make sure that all of a folder is on disk, so that not even a loss of power leaves half of it under a name."""
     if os.name == "nt":  # where only handles that write can be synced
         return
     entries = [Path(place, name) for place, _, names in os.walk(folder) for name in ("", *names)]
@@ -102,7 +102,7 @@ def _sync_file(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """See that the names in a folder are on disk."""
+    """Make sure that the names in a folder are on disk."""
     with contextlib.suppress(OSError):  # not all systems can
         _sync_file(path)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 KINDS = ("integer", "string", "binary")
 NAMES = ("ids", "id_offsets", "id_values")
-"""Of the arrays that hold ids."""
+"""Names of the arrays that hold ids."""
 
 
 class Ids:
@@ -63,16 +63,16 @@ class Ids:
             if all(isinstance(value, str | bytes) for value in each):
                 return cls._of_texts(each)
             if all(isinstance(value, int | np.integer) and 0 <= value < 2**64 for value in each):
-                array = np.array(each, np.uint64)  # of which some need 64 bits
+                array = np.array(each, np.uint64)  # some of them need 64 bits
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise _refused(f"an array of {array.ndim} dimensions of {array.dtype}")
+            raise _unfit_ids(f"an array of {array.ndim} dimensions of {array.dtype}")
         return cls("integer", {"ids": np.ascontiguousarray(array, array.dtype.newbyteorder("="))})
 
     @classmethod
     def _of_texts(cls, texts: Any) -> Ids:
         kind = "binary" if len(texts) and isinstance(texts[0], bytes) else "string"
         if not all(isinstance(text, bytes if kind == "binary" else str) for text in texts):
-            raise _refused("both strings and bytes")
+            raise _unfit_ids("both strings and bytes")
         try:
             values = texts if kind == "binary" else [text.encode() for text in texts]
         except UnicodeEncodeError as error:
@@ -97,9 +97,9 @@ class Ids:
         elif any(check(kind) for check in binary):
             target, name = pa.large_binary(), "binary"
         else:
-            raise _refused(str(kind))
+            raise _unfit_ids(str(kind))
         if ids.null_count:
-            raise _refused(f"{kind} with nulls")
+            raise _unfit_ids(f"{kind} with nulls")
         ids = ids if kind == target else ids.cast(target)
         if isinstance(ids, pa.ChunkedArray):
             ids = ids.combine_chunks()
@@ -129,7 +129,7 @@ class Ids:
         Raises
         ------
         DamagedError
-            If the ids are mapped from a file in which theirs are not as they were written.
+            If the ids are mapped from a file in which these ids are not as they were written.
         """
         self._verify(rows)
         if self.kind == "integer":
@@ -164,7 +164,7 @@ class Ids:
             raise _damaged() from None
 
     def sizes(self, rows: np.ndarray) -> np.ndarray:
-        """How many bytes the ids of some rows take: int64, shape (rows,)."""
+        """Size in bytes of the ids of some rows: int64, shape (rows,)."""
         self._verify(rows)
         if self.kind == "integer":
             return np.full(len(rows), self.arrays["ids"].itemsize)
@@ -188,7 +188,7 @@ class Ids:
         return starts, stops
 
 
-def _refused(found: str) -> ParameterError:
+def _unfit_ids(found: str) -> ParameterError:
     return ParameterError(f"ids must be one integer or one string for each fingerprint, got {found}")
 
 

@@ -1,4 +1,4 @@
-"""Places for what a run writes: taken whole or not at all, never from a file of somebody else's.
+"""Places for the output of a run: it takes them whole or not at all, and never replaces a file of somebody else.
 
 While a run works, what it writes lies in a hidden folder beside its output:
 
@@ -68,7 +68,7 @@ def new_folder(path: str | Path, overwrite: bool = False, reads: Iterable[str | 
         if not there.is_dir() or any(there.iterdir()):
             _check_result(target, there, inputs, overwrite)
 
-    with _new([target], check, overwrite) as (folder,):
+    with _placed_at_the_end([target], check, overwrite) as (folder,):
         folder.mkdir()
         yield folder
 
@@ -108,7 +108,7 @@ def new_files(
         if not stat.S_ISREG(os.lstat(there).st_mode) or not is_ours(there):
             raise OutputError(f"{target}: was not written by neardup; overwrite=True replaces only what was")
 
-    with _new(targets, check, overwrite) as files:
+    with _placed_at_the_end(targets, check, overwrite) as files:
         yield files
 
 
@@ -117,7 +117,7 @@ def new_files(
 
 @dataclass(frozen=True)
 class _Target:
-    """Where something is to be: as the user named it, and where that leads."""
+    """Where an output is to be: as the user named it, and the path that this leads to."""
 
     asked: str
     path: Path
@@ -134,7 +134,7 @@ class _Target:
         if kind == "file" and asked.endswith(("/", os.sep)):
             raise OutputError(f"{asked}: ends as a folder's name does; name a file")
         target = cls(asked, _resolved(asked))
-        with _named(asked):
+        with _naming_output(asked):
             _check_kind(target, kind)
         return target
 
@@ -155,7 +155,7 @@ def _resolved(asked: str) -> Path:
 
 
 def _check_kind(target: _Target, kind: str) -> None:
-    """Refuse what lies there and is of another kind, whatever it holds."""
+    """Refuse a target that exists and is of another kind, or lies below a file."""
     path = target.path
     for folder in path.parents:
         if os.path.lexists(folder):
@@ -221,8 +221,8 @@ def _identity(path: str | Path, follow: bool = False) -> tuple[int, int] | None:
 
 
 @contextlib.contextmanager
-def _named(asked: str) -> Iterator[None]:
-    """What the system refuses, as a line that names the output."""
+def _naming_output(asked: str) -> Iterator[None]:
+    """Turn errors of the system into one line that names the output."""
     try:
         yield
     except OutputError:
@@ -238,17 +238,17 @@ Check = Callable[[Path, bool], None]
 
 
 @contextlib.contextmanager
-def _new(targets: list[_Target], check: Check, overwrite: bool) -> Iterator[list[Path]]:
+def _placed_at_the_end(targets: list[_Target], check: Check, overwrite: bool) -> Iterator[list[Path]]:
     """Paths to write to, one for each target; all of them take their places when the block ends well."""
     first = targets[0]
-    hidden = _hidden(first.path)
+    hidden = _hidden_folder(first.path)
 
     def look_at(there: Path) -> None:
         check(there, overwrite)
 
     def look() -> None:
         for target in targets:
-            with _named(target.asked):
+            with _naming_output(target.asked):
                 if os.path.lexists(target.path):
                     look_at(target.path)
 
@@ -256,7 +256,7 @@ def _new(targets: list[_Target], check: Check, overwrite: bool) -> Iterator[list
     wait = os.path.lexists(hidden)
     if not wait:
         look()
-    with _claimed(hidden, first, check) as partial:
+    with _claimed_folder(hidden, first, check) as partial:
         if wait:
             look()
         may_replace = {target: overwrite or target.path.exists() for target in targets}
@@ -287,8 +287,8 @@ def _new(targets: list[_Target], check: Check, overwrite: bool) -> Iterator[list
 
 
 def _place(file: Path, target: _Target, check: Callable[[Path], None] | None) -> None:
-    """Give a file or folder its name. What has that name is taken out of its place if there is a `check`, which may
-    refuse it by an error."""
+    """Give a file or folder its name. Whatever has that name is taken out of its place if there is a `check`,
+    which may refuse that by an error."""
     for _ in range(10):  # others may take the name and leave it at the same time
         try:
             rename_new(file, target.path)
@@ -304,7 +304,7 @@ def _place(file: Path, target: _Target, check: Callable[[Path], None] | None) ->
             continue
         check(earlier)
         return
-    raise OutputError(f"{target}: comes and goes; name another output")
+    raise OutputError(f"{target}: keeps appearing and vanishing; name another output")
 
 
 def _put_back(partial: Path, target: _Target) -> None:
@@ -329,7 +329,7 @@ def _put_back(partial: Path, target: _Target) -> None:
 
 
 def _record(partial: Path, files: list[Path]) -> None:
-    """See that what will be placed is on disk, and which inodes it has."""
+    """See that the files that will be placed are on disk, and record their inodes."""
     placing = partial / "placing"
     placing.write_text(json.dumps({file.name: _inode(file) for file in files}))
     try:
@@ -367,7 +367,7 @@ def _to_free_name(file: Path, target: _Target) -> str:
 # ---------------------------------------------------------------------------------------------------- the hidden folder
 
 
-def _hidden(path: Path) -> Path:
+def _hidden_folder(path: Path) -> Path:
     name = path.name
     if len(os.fsencode(name)) > 200:  # a name has up to 255 bytes
         name = hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()
@@ -375,11 +375,11 @@ def _hidden(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _claimed(partial: Path, target: _Target, check: Check) -> Iterator[Path]:
+def _claimed_folder(partial: Path, target: _Target, check: Check) -> Iterator[Path]:
     """The hidden folder, empty, and for one run at a time."""
     made = [folder for folder in partial.parents if not os.path.lexists(folder)]
     try:
-        lock = _locked(partial, target)
+        lock = _lock_on(partial, target)
     except OSError as error:
         _remove_empty(made)
         if isinstance(error, OutputError):
@@ -400,7 +400,7 @@ def _claimed(partial: Path, target: _Target, check: Check) -> Iterator[Path]:
             os.close(lock)
 
 
-def _locked(partial: Path, target: _Target) -> int:
+def _lock_on(partial: Path, target: _Target) -> int:
     """Descriptor of a lock on the hidden folder, which is made if it is not there."""
     for _ in range(100):  # whoever had it may be removing it now
         made = True
@@ -432,11 +432,11 @@ def _locked(partial: Path, target: _Target) -> int:
             os.close(lock)
             raise
         os.close(lock)
-    raise OutputError(f"{target}: {partial} comes and goes; name another output")
+    raise OutputError(f"{target}: {partial} keeps appearing and vanishing; name another output")
 
 
 def _check_hidden(partial: Path, target: _Target) -> None:
-    """Refuse what only looks like a hidden folder of ours: somebody might want us to write or remove elsewhere."""
+    """Refuse a folder that has our name but is not ours: somebody might want us to write or remove elsewhere."""
     with contextlib.suppress(FileNotFoundError):
         found = os.lstat(partial)
         ours = stat.S_ISDIR(found.st_mode) and (not hasattr(os, "geteuid") or found.st_uid == os.geteuid())
@@ -461,7 +461,7 @@ def _try_to_lock(lock: int) -> bool | None:
 
 
 def _recover(partial: Path, target: _Target, check: Check) -> None:
-    """Remove what a killed run left, after what it had half placed is back where it was."""
+    """Put back what a killed run had placed only in part, then remove what it left."""
     if os.listdir(partial) == ["lock"]:
         return
     log.warning("%s: removing what a killed run left in %s", target, partial.name)
@@ -495,7 +495,7 @@ def _clear(partial: Path) -> None:
 
 
 def _remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders that were made for nothing, the innermost first."""
+    """Remove folders that were made but remained empty, the innermost first."""
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.rmdir()

@@ -58,7 +58,7 @@ def read_table(path: str | Path) -> pa.Table:
 
 @contextlib.contextmanager
 def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file, ours or another; what goes wrong in the block is the file's fault.
+    """Open a Parquet file, ours or another; errors in the block are reported as errors of the file.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]
     Raises
     ------
     InputError, DamagedError, ResourceError
-        As `read_table`.
+        As in `read_table`.
     """
     try:
         (verify_pages if whole else verify_footer)(path)
@@ -87,8 +87,8 @@ def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]
 
 
 def _refuse_encryption(path: str | Path, file: pq.ParquetFile) -> None:
-    """A plain footer that is signed, so that it is longer than what it says, has encrypted columns. To ask for them
-    ends the process."""
+    """Raise InputError for encrypted columns, as asking for one of them would end the process: a footer that is longer
+    than its metadata is signed, and the file has such columns."""
     with open(path, "rb") as end:
         end.seek(-8, 2)
         length = int.from_bytes(end.read(4), "little")

@@ -88,7 +88,7 @@ class Spool:
             while view:
                 count = self._file.readinto(view)  # type: ignore[attr-defined]
                 if not count:
-                    raise OutputError(f"{self.folder}: the temporary file ended early; was it cut?")
+                    raise OutputError(f"{self.folder}: the temporary file ended early: it was truncated; run again")
                 view = view[count:]
             self._file.seek(0, os.SEEK_END)
         except OutputError:

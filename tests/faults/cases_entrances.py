@@ -243,11 +243,11 @@ def a_token_in_more_documents_than_there_are(): ...
 # ----------------------------------------------------------------------------------------------- words and switches
 
 
-@refuses("nd.tokenize([1, 2], recipe)", "documents: 1 is no text")
+@refuses("nd.tokenize([1, 2], recipe)", "documents: 1 is not a text")
 def numbers_as_texts(): ...
 
 
-@refuses("nd.tokenize(['ab', 'c\\ud800d'], recipe)", "documents", "is no Unicode text; give such texts as bytes")
+@refuses("nd.tokenize(['ab', 'c\\ud800d'], recipe)", "documents", "is not Unicode text; give such texts as bytes")
 def half_a_character(): ...
 
 
@@ -273,7 +273,7 @@ def a_threshold_in_quotes(): ...
 def columns_without_an_order(): ...
 
 
-@refuses("nd.dedup('d.jsonl', output=b'out')", "output: b'out' is no path", documents=True)
+@refuses("nd.dedup('d.jsonl', output=b'out')", "output: b'out' is not a path", documents=True)
 def an_output_in_bytes(): ...
 
 
@@ -299,7 +299,9 @@ def a_progress_that_cannot_be_called(): ...
 def pairs_of_nothing(): ...
 
 
-@refuses("nd.dedup('d.jsonl', method='simhash', frequencies={1: 2})", "frequencies: a dict is no path", documents=True)
+@refuses(
+    "nd.dedup('d.jsonl', method='simhash', frequencies={1: 2})", "frequencies: a dict is not a path", documents=True
+)
 def frequencies_as_a_dict(): ...
 
 

@@ -93,7 +93,7 @@ def sketches_as_documents(box):
     return ["dedup", "s.parquet", "-o", "out"]
 
 
-@case(says=("h.parquet", "simhashes", "hamming pairs"))
+@case(says=("h.parquet", "sketches", "neardup pairs"))
 def simhashes_as_a_reference(box):
     box.documents("d.jsonl")
     box.simhashes("h.parquet")
@@ -197,7 +197,7 @@ def folders_elsewhere_that_link_to_each_other(box):
     return ["dedup", "in", "--id-column", "id", "-o", "out"]
 
 
-@case(status=0, writes="out", then=counted(6, 1), says="other names of what is read")
+@case(status=0, writes="out", then=counted(6, 1), says="other names of files that are read")
 def a_link_beside_its_file(box):
     box.documents("in/d.jsonl")
     os.symlink("d.jsonl", box / "in/latest.jsonl")

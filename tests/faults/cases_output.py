@@ -445,7 +445,7 @@ def an_output_inside_a_file(box):
     return [*DEDUP, "d.jsonl/more/out"]
 
 
-@case(says="can name no file; it is empty")
+@case(says="cannot name a file; it is empty")
 def an_output_without_a_name(box):
     box.documents("d.jsonl")
     return [*DEDUP, ""]
@@ -475,7 +475,7 @@ def an_output_in_the_cloud(box):
     return [*DEDUP, "s3://me:hunter2@bucket/out"]
 
 
-@case(says="can name no file")
+@case(says="cannot name a file")
 def an_output_name_with_a_null_byte(box):
     box.documents("d.jsonl")
     return "nd.dedup('d.jsonl', id_column='id', output='a\\0b')"
@@ -605,7 +605,7 @@ def a_limit_on_the_size_of_files_under_an_index(box):
     return f"{limit}nd.HammingIndex(np.arange(30_000, dtype=np.uint64), radius=3).save('i.index')"
 
 
-@case(says="output: 5 is no path")
+@case(says="output: 5 is not a path")
 def a_number_as_output(box):
     box.documents("d.jsonl")
     return "nd.dedup('d.jsonl', id_column='id', output=5)"

@@ -76,7 +76,7 @@ def test_too_many_open_files(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
     try:
-        with pytest.raises(ResourceError, match=r"more files are open than may be; raise the limit \(ulimit -n\)"):
+        with pytest.raises(ResourceError, match=r"too many files are open; raise the limit \(ulimit -n\)"):
             Spool(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
