@@ -24,7 +24,7 @@ class Engine:
     backend : "reference", "cpu" or "gpu", default None
         Where to run. Unless given, what NEARDUP_BACKEND says, else "gpu" if there is a usable one, else "cpu".
     device : int, default None
-        Number of the GPU, among those that CUDA_VISIBLE_DEVICES shows; CuPy's current one unless given.
+        Number of the GPU, among the GPUs that CUDA_VISIBLE_DEVICES shows; CuPy's current one unless given.
     memory : int or str, default None
         Bytes of GPU memory to use, or a size such as "20GB"; four fifths of the free memory unless given.
     threads : int, default None
