@@ -46,7 +46,7 @@ class Engine:
     )
     device: int | None = setting(None, "Number of the GPU, counted from 0.", metavar="N", shown="the current one")
     memory: int | str | None = setting(
-        None, "GPU memory to use, such as 20GB.", metavar="SIZE", flag="--gpu-memory", shown="80% of what is free"
+        None, "GPU memory to use, such as 20GB.", metavar="SIZE", flag="--gpu-memory", shown="80% of the free memory"
     )
     threads: int | None = setting(None, "Processors to use.", metavar="N", shown="all")
 

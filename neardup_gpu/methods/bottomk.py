@@ -57,7 +57,9 @@ class BottomK:
     """
 
     s: int = setting(200, "Elements of a bottom-k sketch.", metavar="S", flag="--sketch-size")
-    leading: int | None = setting(None, "Smallest elements of which candidates share one.", metavar="B")
+    leading: int | None = setting(
+        None, "Candidates share one of their B smallest elements.", metavar="B", shown="by recall"
+    )
     recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
     bucket_limit: int = setting(64, "Buckets of up to N documents are compared all with all.", metavar="N")
     bucket_probe: int = setting(16, "In larger buckets each document is compared with the first N.", metavar="N")

@@ -59,7 +59,7 @@ class SimHash:
     radius: int = setting(3, "Bits in which simhashes of near documents may differ.", metavar="K")
     bits: int = setting(64, "Bits of a simhash: 64 or 128.", metavar="L")
     elements: str = setting("tokens", "What a simhash summarises: tokens or shingles.", metavar="WHAT")
-    weighting: str = setting("log", "What each of them weighs: tf, log or tfidf.", metavar="HOW")
+    weighting: str = setting("log", "How elements are weighted: tf, log or tfidf.", metavar="HOW")
     frequencies: str | None = setting(None, "Digest of the document frequencies.", flag="")
     bucket_limit: int = setting(512, "Buckets of up to N documents are compared all with all.", metavar="N")
     bucket_probe: int = setting(32, "In larger buckets each document is compared with the first N.", metavar="N")
