@@ -116,7 +116,7 @@ def resemblance(a: str, b: str, *, shingle_size: int = 5, shingling: str = "set"
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If an argument is not what is said above.
+        If an argument is not as described above.
 
     Examples
     --------

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def keep_column(rule: str) -> tuple[str | None, bool]:
-    """(column, descending?) of a keep rule; no column for "first" and "longest"."""
+    """The column that a keep rule names, or None for "first" and "longest", and whether it is descending."""
     if rule in ("first", "longest"):
         return None, False
     name, colon, direction = rule.rpartition(":")
@@ -95,7 +95,7 @@ class Ranked:
 
 
 def by_priority(sketched: Sketched, rule: str) -> Ranked:
-    """The documents of a reference set and of the input, from the best to the worst.
+    """Rank the documents of a reference set and of the input, from the best priority to the worst.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def by_priority(sketched: Sketched, rule: str) -> Ranked:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Documents that are taken for one, each group with a representative, its first document by priority.
+    """Groups of documents that count as one. The representative of a group is its first document by priority.
 
     same_tokens : array of int64, shape (documents,)
         First rank with the same sequence of tokens; itself for documents without tokens.
@@ -138,13 +138,13 @@ class Groups:
 
 
 def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
-    """For each of some rows the place of the first one with the same words; in host memory."""
+    """For each row, the first row with the same words; in host memory."""
     run = kernel(identical_kernel, runtime.backend)
     return runtime.fetch(runtime.run(lambda: run(runtime.put(runtime.take(words, rows)))))
 
 
 def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime: Runtime) -> Groups:
-    """Exact duplicates as one; where nothing is verified, documents of one sketch."""
+    """Group exact duplicates; where nothing is verified, group the documents that have the same sketch."""
     everyone, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
     hashes, keys = sketched.document_hashes, sketched.keys
     same_tokens = everyone.copy()
@@ -168,7 +168,7 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
 
 
 def without_known_pairs(groups: Groups, pairs: Pairs, runtime: Runtime) -> Pairs:
-    """The pairs of which not both are of the reference set."""
+    """Leave out the pairs of two documents of the reference set."""
     if not groups.pinned.any():
         return pairs
     pinned = runtime.put(groups.pinned)
@@ -176,7 +176,7 @@ def without_known_pairs(groups: Groups, pairs: Pairs, runtime: Runtime) -> Pairs
 
 
 def unverified(groups: Groups, pairs: Pairs, recipe: Recipe, runtime: Runtime) -> Verified:
-    """The candidates as they are, where nothing is verified: their likeness stands for resemblance."""
+    """The candidates as verified pairs, where nothing is verified: their likeness stands for resemblance."""
     assert groups.all_keys is not None
     return Verified(pairs, runtime.put(recipe.method.likeness(groups.all_keys[groups.ranks], pairs.left, pairs.right)))
 
@@ -185,12 +185,12 @@ def unverified(groups: Groups, pairs: Pairs, recipe: Recipe, runtime: Runtime) -
 
 
 class Decisions(NamedTuple):
-    """What becomes of each rank.
+    """The decision for each rank.
 
     keeper : array of int64, shape (documents,)
         Itself for a document that stays, else the kept one that stands for it.
     resemblance : array of float64, shape (documents,)
-        To that one; NaN where it was not verified.
+        Resemblance to the keeper; NaN where it was not verified.
     removed : array of bool, shape (representatives,)
     verified : Verified
         The pairs of representatives, in host memory.
@@ -203,7 +203,7 @@ class Decisions(NamedTuple):
 
 
 def decide(ranked: Ranked, groups: Groups, verified: Verified, recipe: Recipe, runtime: Runtime) -> Decisions:
-    """Who stays. Exact duplicates go to their representative if it stays, else where it goes, with its resemblance."""
+    """Decide who stays. An exact duplicate goes to its representative or, if that goes, to its keeper."""
     number = len(groups.ranks)
     chosen = runtime.run(choose_keepers, number, verified, recipe.cluster, groups.pinned, runtime.backend)
     agreement = runtime.fetch(runtime.run(_resemblance_to, chosen, verified))
@@ -220,7 +220,7 @@ def decide(ranked: Ranked, groups: Groups, verified: Verified, recipe: Recipe, r
 
 
 def _resemblance_to(chosen: Any, verified: Verified) -> Any:
-    """Resemblance of each row to the row chosen for it: 1 to itself, NaN where that pair was not verified."""
+    """Resemblance of each row to the row chosen for it: 1 to itself, NaN if that pair was not verified."""
     xp = array_module(chosen)
     found = xp.where(chosen == xp.arange(len(chosen)), 1.0, np.nan)
     left, right = verified.pairs.left, verified.pairs.right
@@ -231,7 +231,7 @@ def _resemblance_to(chosen: Any, verified: Verified) -> Any:
 
 
 def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:
-    """All candidates, task by task where memory does not suffice for all tasks at once."""
+    """Find all candidates; task by task, if memory does not suffice for all tasks at once."""
     from .engine.pieces import Numbers
     from .methods.contract import merged
 

@@ -39,7 +39,7 @@ def versions() -> dict[str, Any]:
 
 
 def stored_settings(text: str | bytes, name: str) -> dict[str, Any]:
-    """The settings that a file holds as JSON of plain values; `name` says in errors where they were read.
+    """Read the settings that a file holds as JSON of plain values; `name` says in errors where they were read.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def stored_settings(text: str | bytes, name: str) -> dict[str, Any]:
 
 
 def checked_settings(text: str | bytes, name: str) -> dict[str, Any]:
-    """`stored_settings` that were written under the same definitions as these.
+    """Read settings, and check that they were written under the definitions of this version.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def checked_settings(text: str | bytes, name: str) -> dict[str, Any]:
 
 
 def settings_of(schema: pa.Schema, name: str) -> bytes:
-    """The JSON in an artefact's schema metadata.
+    """Read the JSON in an artefact's schema metadata.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def settings_of(schema: pa.Schema, name: str) -> bytes:
 
 
 def unreadable(name: str, why: str = "") -> RecipeMismatchError:
-    """The error for settings that cannot be read."""
+    """Make the error for settings that cannot be read."""
     return RecipeMismatchError(f"{name}: its recipe cannot be read{f' ({why})' if why else ''}; make it again")
 
 
@@ -116,7 +116,7 @@ def draw(seed: int, purpose: str, index: int) -> int:
 
 @cache
 def polynomial(seed: int, purpose: str) -> np.uint64:
-    """q of the first primitive polynomial x**64 + q among the draws for a purpose; about one in 64 is."""
+    """Draw q of a primitive polynomial x**64 + q for a purpose; about one draw in 64 is primitive."""
     import numpy as np
 
     from neardup_gpu.kernels._gf2 import first_primitive
@@ -136,7 +136,7 @@ class Material(NamedTuple):
     tokens, shingles, bags : uint64
         Moduli of Rabin fingerprints, one for each use, as a fingerprint of fingerprints must not reuse one.
     documents : array of uint64, shape (2,)
-        Those of `document_hash`.
+        Moduli of `document_hash`.
     """
 
     tokens: np.uint64

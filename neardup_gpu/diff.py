@@ -38,7 +38,7 @@ WORD = re.compile(rf"[{_DENSE}]\s*|[^\s{_DENSE}]+\s*")
 
 
 def differences(kept: str, removed: str, full: bool) -> tuple[list[tuple[str, str]], list[str]]:
-    """The words from the kept text to the removed one, and notes on what is left out.
+    """The words in which the removed text differs from the kept one, and notes on words that are left out.
 
     Words are (op, text): "equal", "removed", "added", or "cut", a note in place of words. `full` leaves none out.
     """
@@ -78,7 +78,7 @@ def differences(kept: str, removed: str, full: bool) -> tuple[list[tuple[str, st
 
 
 def _merged(ops: list[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
-    """The same without empty runs, neighbours of one kind joined."""
+    """Drop empty runs and join neighbours of the same kind."""
     merged: list[tuple[str, list[str]]] = []
     for op, words in ops:
         if words and merged and merged[-1][0] == op:
@@ -91,7 +91,7 @@ def _merged(ops: list[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
 def _elided(
     ops: list[tuple[str, list[str]]], hidden_before: bool, hidden_after: bool, notes: list[str]
 ) -> list[tuple[str, str]]:
-    """Long runs shortened, far differences left out."""
+    """Shorten long runs of equal words and leave out differences far into the text."""
     shown: list[tuple[str, str]] = []
     differences = 0
     for i, (op, words) in enumerate(ops):
@@ -123,7 +123,7 @@ def _middle_cut(op: str, words: list[str], head: int, tail: int) -> list[tuple[s
 
 
 def _common_prefix(a: str, b: str) -> int:
-    """Characters that both begin with, cut back to where a word begins."""
+    """Length of the common beginning of both texts, cut back to the beginning of a word."""
     low, high = 0, min(len(a), len(b))
     while low < high:  # compares only what is not yet known to agree, so the whole search is linear
         middle = (low + high + 1) // 2
@@ -135,7 +135,7 @@ def _common_prefix(a: str, b: str) -> int:
 
 
 def _common_suffix(a: str, b: str) -> int:
-    """Characters that both end with, cut back to where a word begins."""
+    """Length of the common end of both texts, cut back to the beginning of a word."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
@@ -186,7 +186,7 @@ def _blocks(
 
 
 def _anchors(a: list[str], b: list[str], run: int) -> list[tuple[int, int]]:
-    """Places of runs of words that occur once in each list, the longest rising chain of them."""
+    """Places of runs of words that occur once in each list: the longest chain that rises in both."""
     once_a, once_b = _once(a, run), _once(b, run)
     common = [(place, once_b[words]) for words, place in once_a.items() if words in once_b]
     common.sort()
@@ -230,7 +230,7 @@ def legend(removed: str, added: str, colour: bool) -> Text:
 
 
 def _marked(op: str, word: str, first: bool, last: bool, colour: bool) -> tuple[str, str]:
-    """A printable word and its style; without colour, what differs is marked where it begins and ends."""
+    """A printable word and its style; without colour, differing words are marked at their beginning and end."""
     style, left, right = {"removed": ("red", "[-", "-]"), "added": ("green", "{+", "+}")}.get(op, ("", "", ""))
     word = printable(word)
     if not colour:
@@ -239,7 +239,7 @@ def _marked(op: str, word: str, first: bool, last: bool, colour: bool) -> tuple[
 
 
 def wrapped(words: list[tuple[str, str]], width: int, colour: bool) -> Iterator[Text]:
-    """The words in lines of at most the width, where they allow it."""
+    """Break the words into lines of at most `width` characters, where the words allow it."""
     from rich.cells import cell_len
     from rich.text import Text
 

@@ -150,7 +150,7 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
 
 
 def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str | Path) -> Documents:
-    """The described documents, from where they were read or as they are given."""
+    """Open the described documents, from where they were read or from the documents given."""
     if description["format"] != "memory":
         return open_described(description)
     if given is None:
@@ -171,7 +171,7 @@ def explained(
     name: str,
     full: bool,
 ) -> Explanation:
-    """`explain` from a result's table of documents; `documents` and `reference` open what it was made from."""
+    """Explain a row of a result's table of documents; `documents` and `reference` open its sources."""
     row = _row_of(table["id"], id, name)
     found = {column: table[column][row].as_py() for column in table.column_names}
     if found["kept"]:
@@ -213,7 +213,7 @@ def explained(
 
 
 def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
-    """Row of a document, its id given as text or as it is."""
+    """Row of a document; its id may be given as text."""
     kind = ids.type
     is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     try:
@@ -245,7 +245,7 @@ def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
 
 
 def _text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
-    """Text of the document in a row of the input, or wherever its id is.
+    """Text of the document in a row of the input, or of the document with the id if `row` is None.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def _text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
 
 
 def _source(documents: Documents) -> str:
-    """What messages call the documents."""
+    """The name of the documents in messages."""
     return (documents.describe()["paths"] or ["the table"])[0]
 
 

@@ -206,7 +206,7 @@ def dedup(
 
 
 def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, check: int) -> Result:
-    """Everything but writing."""
+    """Do the whole job except writing."""
     runtime, clock, spool = sketcher.runtime, sketcher.clock, sketcher.spool
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(documents, reference, column=column)
@@ -256,7 +256,7 @@ def files_read(
 
 
 def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
-    """A reference set, read like the input; where it is text files, which have no columns, those are left out."""
+    """Open a reference set, read like the input; column names are left out if it consists of text files."""
     try:
         return open_documents(against, **reading)
     except InputError:

@@ -67,7 +67,7 @@ def kernel_modules() -> dict[str, ModuleType]:
 
 
 class Draw:
-    """Where a generator's choices come from: here, a random generator of NumPy.
+    """The source of a generator's choices: here, a random generator of NumPy.
 
     Tests draw otherwise, by methods of the same names: by Hypothesis, which looks for the smallest input that fails, or
     so that each option is taken once.
@@ -98,7 +98,7 @@ class Draw:
         return self.random.integers(1 << 63, 2**64, dtype=np.uint64)
 
     def words(self, num_values: int) -> np.ndarray:
-        """Fingerprints, a third of them more than once, some extreme; of a few, perhaps some that are nearly alike."""
+        """Fingerprints, a third of them more than once, some of them extreme. A few of them may be nearly alike."""
         random = self.random
         values = random.integers(0, 2**64, num_values, np.uint64)
         again = random.random(num_values) < 1 / 3
@@ -111,7 +111,7 @@ class Draw:
         return values
 
     def offsets(self, num_values: int, mean: int) -> np.ndarray:
-        """Rows of about `mean` values: some empty, also at both ends, one of a tenth of all; or none."""
+        """Rows of about `mean` values, some empty, also at both ends, one with a tenth of all values; or no rows."""
         random = self.random
         cuts = random.integers(0, num_values + 1, max(1, num_values // mean))
         tenth = random.integers(0, num_values - num_values // 10 + 1)
@@ -119,7 +119,7 @@ class Draw:
         return np.concatenate([cuts[:1], cuts, cuts[-1:]]).astype(np.int64) if len(cuts) else np.zeros(1, np.int64)
 
     def text(self, num_bytes: int) -> np.ndarray:
-        """About so many bytes of UTF-8, mostly words of ASCII; and a little that is not UTF-8."""
+        """UTF-8 text of about `num_bytes` bytes, mostly ASCII words, with a few bytes that are not UTF-8."""
         random = self.random
         letters = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789_", np.uint8)
         text = letters[random.integers(0, len(letters), min(num_bytes, 1 << 20))]
@@ -144,7 +144,7 @@ def _ragged(draw: Draw, size: int, mean: int = 100) -> tuple[np.ndarray, np.ndar
 
 
 def _zipf_words(draw: Draw, num_values: int) -> np.ndarray:
-    """Fingerprints of words, a few of which are most of a text: the n-th as often as 1 / n, of 100,000 different."""
+    """Fingerprints of words, of which there are 100,000; the n-th is drawn in proportion to 1 / n."""
     numbers = np.exp(draw.random.random(num_values) * np.log(100_000)).astype(np.uint64)
     return numbers * np.uint64(0x9E3779B97F4A7C15)
 
@@ -156,7 +156,7 @@ def _ragged_words_of_text(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _within_more(draw: Draw, values: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same rows, of an array that has more before the first and after the last."""
+    """The same rows, in an array that holds more values before the first row and after the last."""
     before, after = draw.integer(0, 3), draw.integer(0, 3)
     return np.concatenate([np.full(before, 7, np.uint64), values, np.full(after, 9, np.uint64)]), offsets + before
 
@@ -212,18 +212,18 @@ LIMITS = [(64, 16), (0, 3), (1, 0), (5, 6), (1000, 2), (10**6, 8)]
 
 
 def pairtables(draw: Draw, size: int) -> tuple:
-    """Features of some rows, half of which share some, and a bucket of many; of a few rows, perhaps of few values."""
+    """Keys of some rows, half of which share some, and one large bucket. Of a few rows, keys may take few values."""
     random, (k, r) = draw.random, draw.option([(6, 2), (1, 1), (3, 1), (3, 3), (4, 2), (5, 3), (6, 5), (64, 1)])
     num_rows = size // (64 if k == 64 else 8)
-    features = random.integers(0, 2**64, (num_rows, k), np.uint64)
-    copied = random.random(features.shape) < 0.3
-    features[copied] = np.roll(features, 1, axis=0)[copied]
-    features[: num_rows // 50, 0] = 7
+    keys = random.integers(0, 2**64, (num_rows, k), np.uint64)
+    copied = random.random(keys.shape) < 0.3
+    keys[copied] = np.roll(keys, 1, axis=0)[copied]
+    keys[: num_rows // 50, 0] = 7
     limit, probe = draw.option(LIMITS[:-1])
     if size <= FEW // 8 and draw.chance():
-        features = random.choice(np.append(draw.words(draw.integer(0, 40)), np.uint64(3)), (num_rows, k))
+        keys = random.choice(np.append(draw.words(draw.integer(0, 40)), np.uint64(3)), (num_rows, k))
     present = random.random(num_rows) < draw.option([0.95, 0.0, 1.0])
-    return features, present, r, draw.modulus(), limit, probe
+    return keys, present, r, draw.modulus(), limit, probe
 
 
 def sets(draw: Draw, size: int) -> tuple:
@@ -257,7 +257,7 @@ def overlap(draw: Draw, size: int) -> tuple:
 
 
 def gather(draw: Draw, size: int) -> tuple:
-    """Half as many rows as there are, in any order, some of them again."""
+    """Row numbers in any order, some of them twice; half the number of rows."""
     values, offsets = _ragged(draw, size)
     num_rows = len(offsets) - 1
     return values, offsets, draw.random.integers(0, max(1, num_rows), (num_rows + 1) // 2)
@@ -297,7 +297,7 @@ def lookup(draw: Draw, size: int) -> tuple:
 
 
 def simhash(draw: Draw, size: int) -> tuple:
-    """Tokens; without weights, with any, or with one that is all that a counter holds."""
+    """Tokens: without weights, with random weights, or with a weight as large as a counter can hold."""
     values, offsets = _ragged_words_of_text(draw, size)
     most = draw.option([None, 2**12, 3, 1, (2**63 - 1) // max(1, len(values))])  # few different ones: ties
     weights = None if most is None else draw.random.integers(0, most, len(values), endpoint=True)
@@ -311,7 +311,7 @@ def simhash(draw: Draw, size: int) -> tuple:
 
 
 def _sorted_pairs(draw: Draw, num_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two pairs for three rows or so, left < right, in lexicographic order, each once: near rows, any, or one path."""
+    """About two pairs for three rows, left < right, in lexicographic order: near rows, any rows, or one path."""
     if num_rows < 2:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     random, shape = draw.random, draw.option(["near", "any", "path"])
@@ -360,7 +360,7 @@ def near_fingerprints(draw: Draw, num_rows: int, num_words: int) -> np.ndarray:
 
 
 def _quarters(num_words: int) -> np.ndarray:
-    """Masks of a quarter of the bits each: whatever three bits differ, one has none of them."""
+    """Masks of a quarter of the bits each; whatever three bits differ, one mask has none of them."""
     if num_words == 1:
         return np.uint64(0xFFFF << 48) >> np.arange(0, 64, 16, dtype=np.uint64)
     halves = 0xFFFFFFFF << 32, 0xFFFFFFFF
@@ -392,7 +392,7 @@ def identical(draw: Draw, size: int) -> tuple:
 
 
 def hamming(draw: Draw, size: int) -> tuple:
-    """Fingerprints of 64 or 128 bits, and masks; of many, those of the cheapest design for pairs within 3 bits."""
+    """Fingerprints of 64 or 128 bits, and masks; of many fingerprints, the masks of the cheapest design for 3 bits."""
     from .hamming import choose
 
     num_words = draw.option([1, 2])
@@ -412,7 +412,7 @@ def hamming_table(draw: Draw, size: int) -> tuple:
 
 
 def hamming_probe(draw: Draw, size: int) -> tuple:
-    """Tables, and queries, half of them for what is in the tables."""
+    """Tables, and queries, half of which are near a fingerprint in the tables."""
     num_words, few = draw.option([1, 2]), size <= FEW
     masks = _masks(draw, num_words) if few else _quarters(num_words)
     values = near_fingerprints(draw, size // 8, num_words)
@@ -450,7 +450,7 @@ def huffman_decode(draw: Draw, size: int) -> tuple:
 
 
 def huffman_probe(draw: Draw, size: int) -> tuple:
-    """As `hamming_probe`, the tables compressed."""
+    """Like `hamming_probe`, with compressed tables."""
     words, *rest = hamming_probe(draw, 4 * size if size <= FEW // 8 else size)
     return *encode_kernel.cpu(words), *rest
 

@@ -39,7 +39,7 @@ CONFIDENCE = 0.99
 
 
 class Run(NamedTuple):
-    """What the check looks at of a run; rows are representatives, in priority order.
+    """The parts of a run that the check needs; rows are representatives, in priority order.
 
     spool_rows : array of int64, shape (rows,)
         Where the shingles of each lie in the spool.
@@ -52,7 +52,7 @@ class Run(NamedTuple):
 
 
 class _Sample(NamedTuple):
-    """Sampled rows, their shingle sets, and the same inside out."""
+    """Sampled rows, their shingle sets, and an inverted index of these sets."""
 
     rows: np.ndarray
     sets: Ragged
@@ -106,7 +106,7 @@ def check_recall(
 
 
 def _draw(run: Run, spool: Rows, sizes: np.ndarray, order: np.ndarray, num_sampled: int, runtime: Runtime) -> _Sample:
-    """The sample, of fewer documents where they share too much."""
+    """Draw the sample: fewer documents if they share too many shingles."""
     mine = np.flatnonzero(~run.groups.pinned & (sizes <= LONGEST))
     rows = mine[np.argsort(order[mine], kind="stable")[:num_sampled]]
     sample = _sampled(rows, spool, run.spool_rows, runtime)
@@ -118,7 +118,7 @@ def _draw(run: Run, spool: Rows, sizes: np.ndarray, order: np.ndarray, num_sampl
 
 
 def _sampled(rows: np.ndarray, spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> _Sample:
-    """Some rows, and their sets in host memory."""
+    """Sets of some rows, in host memory."""
     found = runtime.run(lambda: shingle_sets(spool.gather(spool_rows[rows]), runtime.backend))
     sets = Ragged(runtime.fetch(found.values), runtime.fetch(found.offsets))
     return _Sample(rows, sets, overlap.invert(sets.values, sets.offsets))
@@ -134,7 +134,7 @@ def _partners(
     clock: Clock,
     runtime: Runtime,
 ) -> Pairs:
-    """For each sampled row the `PARTNERS` first rows, in the random order, that may resemble it enough."""
+    """For each sampled row, the first `PARTNERS` rows, in random order, that may resemble it enough."""
     # Resemblance t needs t |A| shared shingles; one fewer makes up for rounding and is sorted out by `verify`.
     need = np.maximum(1, np.ceil(threshold * sample.sets.sizes).astype(np.int64) - 1)
     in_file = np.argsort(run.spool_rows)
@@ -164,7 +164,7 @@ def _near(
     runtime: Runtime,
     span: Span,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a span that share enough with sampled rows, and the number of the sampled row of each."""
+    """Rows of a span that share enough shingles with sampled rows, each with the number of its sampled row."""
     rows = in_file[span.rows]
     shingles = spool.gather(run.spool_rows[rows])
     shared = kernel(overlap, runtime.backend)(shingles.values, shingles.offsets, *sample.inverted, len(sample.rows))
@@ -175,7 +175,7 @@ def _near(
 
 
 def _first_partners(left: np.ndarray, right: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each left row's right rows the `PARTNERS` first ones, in this order."""
+    """For each left row, its first `PARTNERS` right rows, in this order."""
     sort = np.lexsort((order[right], left))
     left, right = left[sort], right[sort]
     rank = np.arange(len(left)) - np.searchsorted(left, left)
@@ -183,7 +183,7 @@ def _first_partners(left: np.ndarray, right: np.ndarray, order: np.ndarray) -> t
 
 
 def _mean_share(true: Pairs, found: np.ndarray, sample: np.ndarray, num_rows: int) -> dict[str, float | None]:
-    """Of each sampled row that has pairs the share that was found: the mean of these shares, and its interval."""
+    """The share of each sampled row's pairs that was found: the mean of these shares, and its interval."""
     ends = np.concatenate([true.left, true.right])
     pairs_of = np.bincount(ends, minlength=num_rows)[sample]
     found_of = np.bincount(ends, np.tile(found, 2).astype(np.float64), minlength=num_rows)[sample]
@@ -196,7 +196,7 @@ def _mean_share(true: Pairs, found: np.ndarray, sample: np.ndarray, num_rows: in
 
 
 def _contains(pairs: Pairs, wanted: Pairs, num_rows: int) -> np.ndarray:
-    """Which of the wanted pairs are among `pairs`: bool, shape (wanted,)."""
+    """Whether each wanted pair is among `pairs`: bool, shape (wanted,)."""
     # Sorted, as pairs are; of fewer than 2**32 rows, so a pair fits into 64 bits without a sign.
     packed, asked = (p.left.view(np.uint64) * np.uint64(num_rows) + p.right.view(np.uint64) for p in (pairs, wanted))
     place = np.searchsorted(packed, asked)

@@ -132,12 +132,12 @@ class Recipe:
 
     @property
     def expected_recall(self) -> float | None:
-        """Share of the pairs exactly at the threshold that become candidates, where theory says it."""
+        """Share of the pairs exactly at the threshold that become candidates; None if theory does not say."""
         return self.method.expected_recall(self.threshold)
 
     @property
     def material(self) -> Material:
-        """The constants that tokens, shingles and documents are fingerprinted by."""
+        """The random constants for the fingerprints of tokens, shingles and documents."""
         return material(self.seed)
 
     def describe(self) -> dict[str, Any]:
@@ -371,7 +371,7 @@ def choose_recipe(
     bucket_limit: int | None = None,
     **own: Any,
 ) -> Recipe:
-    """The recipe that `dedup` and `sketch` take when they are given these.
+    """Make the recipe from the arguments that `dedup` and `sketch` take.
 
     Raises
     ------

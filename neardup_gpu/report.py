@@ -46,14 +46,14 @@ def percent(share: float) -> str:
 
 
 def resemblance(value: float) -> str:
-    """A resemblance to four digits, and more where those would make it 0 or 1, which it is not."""
+    """A resemblance to four digits, or to more where four would round it to 0 or 1."""
     if 0 < value < 0.0001:
         return f"{value:.1g}"
     return _below_one(value, 1, range(4, 17)) or repr(value)
 
 
 def _below_one(value: float, top: int, digits: Iterable[int]) -> str | None:
-    """The value with the first number of digits that does not round it up to `top`."""
+    """Format the value with the fewest digits that do not round it up to `top`."""
     texts = (f"{value:.{number}f}" for number in digits)
     return next((text for text in texts if value == top or float(text) < top), None)
 
@@ -69,7 +69,7 @@ def duration(seconds: float) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """The text as it can be printed, its middle left out where it takes more than `width` cells of a terminal.
+    """Text made printable and shortened in the middle to at most `width` cells of a terminal.
 
     Chinese, Japanese and Korean characters take two cells each.
     """
@@ -88,7 +88,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def histogram(group_sizes: list[list[int]]) -> list[tuple[str, int]]:
-    """Groups by size as (label, number of groups): 2, 3, 4, then ranges that double. Nothing for no groups."""
+    """Groups by size, as (label, number of groups): sizes 2, 3, 4, then ranges that double. Empty without groups."""
     found: dict[tuple[int, int], int] = {}
     for members, groups in group_sizes:
         low = high = members
@@ -100,7 +100,7 @@ def histogram(group_sizes: list[list[int]]) -> list[tuple[str, int]]:
 
 
 def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a report says, as (label, sentence). What is as anyone expects (no nulls, no limits met) is left out."""
+    """The statements of a report, as (label, sentence), without those that say nothing unusual (no nulls, say)."""
     counts, recipe, limits = report["counts"], report["recipe"], report["limits"]
     documents = counts["documents"]
     rows = [("documents", f"{documents:,}, {size(counts['text_bytes'])} of text, {count(counts['tokens'], 'token')}")]
@@ -169,7 +169,7 @@ def times(
 
 
 def _sampled(sampled: dict[str, Any] | None) -> list[str]:
-    """The share of near-duplicates that a run found, as far as its sample says."""
+    """The share of near-duplicates that a run found, estimated from its sample."""
     if sampled is None:
         return []
     sample = f"a sample of {count(sampled['documents'], 'document')}"
@@ -255,7 +255,7 @@ def _labels(bars: list[tuple[str, int]]) -> list[tuple[str, str]]:
 
 
 class _Bar:
-    """A bar of blocks, or of dashes where those cannot be encoded; anything above 0 shows."""
+    """A bar of blocks, or of dashes if the terminal's encoding has no blocks; any number above 0 shows."""
 
     def __init__(self, value: int, most: int, width: int) -> None:
         self.value, self.most, self.width = max(value, most / width), most, width
@@ -277,12 +277,12 @@ def heading(text: str) -> Text:
 
 
 def row(label: str, text: str, width: int = 10) -> Text:
-    """A label and what it says."""
+    """A label and its value."""
     return beside((f"{label:{width}}", "bold"), f" {text}")
 
 
 def beside(*parts: str | tuple[str, str]) -> Text:
-    """One line of several parts, some of them with a style."""
+    """Join several parts, some of them with a style, into one line."""
     from rich.text import Text
 
     styled = [(part, "") if isinstance(part, str) else part for part in parts]

@@ -47,7 +47,7 @@ AGREES, DIFFERS, FAILED, NOT_RUN = "agrees", "differs", "failed", "not run"
 
 
 def documents(random: np.random.Generator, num_documents: int) -> pa.Table:
-    """Texts of 5 to 200 words; half of them are an earlier one, of whose words one in fifty is another."""
+    """Texts of 5 to 200 words. Half of them are copies of an earlier text, with one word in fifty changed."""
     words = [bytes(w).decode() for w in random.integers(97, 123, (3000, 6), np.uint8)] + PIECES.split()
     texts: list[list[str]] = []
     for number in range(num_documents):
@@ -80,7 +80,7 @@ def _num_bytes(*values: Any) -> int:
 
 
 def _timed(run: Callable[[], Any], runtime: Runtime) -> tuple[float, Any]:
-    """The least of some times in milliseconds, after a first call that compiles; and what was returned."""
+    """The shortest of several times in milliseconds, after a first call that compiles; and the result of the call."""
     times = []
     for _ in range(REPEATS + 1):
         result = None  # the next one needs the room
@@ -93,12 +93,12 @@ def _timed(run: Callable[[], Any], runtime: Runtime) -> tuple[float, Any]:
 
 
 def _without(row: dict[str, Any], verdict: str, problem: str) -> dict[str, Any]:
-    """The row of a kernel that does not agree."""
+    """The row of a kernel that does not agree, without times."""
     return {**row, "verdict": verdict, "agrees": False, "problem": problem}
 
 
 def _kernel_row(name: str, module: ModuleType, seed: int, runtime: Runtime) -> dict[str, Any]:
-    """What the table says of a kernel."""
+    """The table's row for a kernel."""
     run, on_gpu = getattr(module, runtime.backend), runtime.backend == "gpu"
     row: dict[str, Any] = {"kernel": name, "verdict": AGREES, "agrees": True, "inputs": 0}
     for number, small in enumerate(SMALL[:-1] if simulated() and on_gpu else SMALL):
@@ -125,7 +125,7 @@ def _kernel_row(name: str, module: ModuleType, seed: int, runtime: Runtime) -> d
 
 
 def _whole_row(seed: int, runtime: Runtime, engine: Engine) -> dict[str, Any]:
-    """The same of the whole job: a few documents by reference, then more by cpu."""
+    """The table's row for the whole job: a few documents by reference, then more by cpu."""
     on_gpu = runtime.backend == "gpu"
     on_simulator = simulated() and on_gpu
     row: dict[str, Any] = {"kernel": WHOLE, "verdict": AGREES, "agrees": True, "inputs": 1}
@@ -169,15 +169,15 @@ def run(
 
     Parameters
     ----------
-    backend : "cpu" or "gpu", optional
-        As in `dedup`.
-    device : int, optional
-        As in `dedup`.
-    seed : int, optional
-        Of the random inputs; drawn unless given.
-    progress : callable, optional
+    backend : "cpu" or "gpu", default None
+        Backend to test; "gpu" if there is one, unless given.
+    device : int, default None
+        Number of the GPU; CuPy's current one unless given.
+    seed : int, default None
+        Seed of the random inputs; drawn unless given.
+    progress : callable, default None
         Called with a kernel's name before it is checked.
-    report : callable, optional
+    report : callable, default None
         Called with each entry of `kernels` as soon as it is known.
 
     Returns
@@ -221,7 +221,7 @@ def run(
 def _rows(
     seed: int, runtime: Runtime, engine: Engine, progress: Callable[[str], None] | None
 ) -> Iterator[dict[str, Any]]:
-    """What the table says of each kernel, and of the whole job."""
+    """The table's rows: one for each kernel, and one for the whole job."""
     broken = None
     for number, (name, module) in enumerate([*kernel_modules().items(), (WHOLE, None)]):
         if broken is not None:
@@ -238,8 +238,10 @@ def _rows(
 
 
 def _broken(runtime: Runtime, name: str) -> str | None:
-    """Why no more kernels can be run after one, None if they can: after an illegal access a GPU refuses every call of
-    the process."""
+    """Explain why no more kernels can run after one, or return None if they can.
+
+    After an illegal access a GPU refuses every call of the process.
+    """
     try:
         runtime.wait()
         runtime.release()
@@ -255,12 +257,12 @@ def _line(error: Exception) -> str:
 
 
 def header() -> Text:
-    """The line above those of `render_row`."""
+    """The heading above the lines of `render_row`."""
     return heading(f"{'kernel':22} {'agrees':8} {'input':>10} {'ms':>10} {'GB/s':>8}")
 
 
 def render_row(row: dict[str, Any]) -> Text:
-    """What was found of a kernel, as a line."""
+    """The result of one kernel, as a line."""
     word = {AGREES: "yes", DIFFERS: "NO", FAILED: "failed", NOT_RUN: "not run"}[row["verdict"]]
     colour = {AGREES: "green", NOT_RUN: "yellow"}.get(row["verdict"], "red")
     rest = row.get("problem", "")
@@ -270,7 +272,7 @@ def render_row(row: dict[str, Any]) -> Text:
 
 
 def conclusion(found: dict[str, Any]) -> str:
-    """What `run` found, in words."""
+    """The result of `run`, in words."""
     where = "this machine's processors"
     if found["device"] is not None:
         where = found["device"]["name"]
@@ -301,7 +303,7 @@ def conclusion(found: dict[str, Any]) -> str:
 
 
 def render(found: dict[str, Any]) -> Text:
-    """What `run` found as a table, and in words, as rich draws it on a terminal."""
+    """The result of `run` as a table and in words, as rich draws it on a terminal."""
     from rich.text import Text
 
     rows = [render_row(row) for row in found["kernels"]]

@@ -26,6 +26,6 @@ def setting(
         The flag, where it is not the field's name with hyphens; a space divides it from a short one: "--output -o". ""
         for a field that has none.
     shown : str, optional
-        What the help calls the default, where the value says too little: "80% of what is free" for None.
+        What the help calls the default, where the value says too little: "80% of the free memory" for None.
     """
     return field(default=default, metadata={"help": help, "metavar": metavar, "flag": flag, "shown": shown})

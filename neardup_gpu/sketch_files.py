@@ -18,8 +18,7 @@ from .store.parquet import opened, read_table
 
 
 def distinct_files(paths: Iterable[str | Path]) -> list[Path]:
-    """Files in the order of their absolute paths, so that none depends on the order in which they are named; each once,
-    under the first of its names.
+    """Sort files by absolute path, so that the order of their names does not matter; keep each file once.
 
     Raises
     ------
@@ -39,12 +38,12 @@ def distinct_files(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def columns_of(recipe: Recipe) -> dict[str, pa.DataType]:
-    """What `sketch` writes beside ids."""
+    """The columns that `sketch` writes beside ids."""
     return {"num_tokens": pa.int64(), **recipe.method.schema()}
 
 
 def check_columns(schema: pa.Schema, recipe: Recipe, path: str | Path) -> None:
-    """Compare the types of a file's columns with what its recipe makes; columns that it lacks are not looked at.
+    """Compare the types of a file's columns with the recipe's; columns that the file lacks are not compared.
 
     Raises
     ------
@@ -62,14 +61,14 @@ def check_columns(schema: pa.Schema, recipe: Recipe, path: str | Path) -> None:
 
 
 def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa.Table, Recipe]:
-    """Sketches of several files as one table, and their common recipe.
+    """Read the sketches of several files as one table, with their common recipe.
 
     Parameters
     ----------
     paths : list of paths
-        In any order, the same file once or often.
-    r : int, optional
-        As in `pairs`: filters may differ in theirs then.
+        In any order; a file that is named twice is read once.
+    r : int, default None
+        Supershingles that must agree, as in `pairs`. If it is given, the files' filters may differ in theirs.
 
     Raises
     ------
@@ -119,7 +118,7 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa
 
 
 def _inspect(schema: pa.Schema, path: Path) -> tuple[Recipe, pa.DataType]:
-    """The recipe of a file of sketches, whose columns fit it, and the type of its ids."""
+    """Check that a file's columns fit its recipe; return the recipe and the type of the ids."""
     if not {"id", "num_tokens"} <= set(schema.names):
         lacking = min({"id", "num_tokens"} - set(schema.names))
         raise InputError(f"{path}: no column {lacking!r}; it was not written by `neardup sketch`")
@@ -137,7 +136,7 @@ def _inspect(schema: pa.Schema, path: Path) -> tuple[Recipe, pa.DataType]:
 
 
 def _checked(files: list[Path], schema: pa.Schema, recipe: Recipe) -> Iterator[pa.Table]:
-    """The tables of some files, as `schema` says, their values as the recipe makes them."""
+    """Read the tables of some files with the columns of `schema`, and check their values."""
     for path in files:
         table = read_table(path).select(schema.names).replace_schema_metadata(None).cast(schema)
         present = [name for name in ("id", "num_tokens", "document_hash") if name in table.column_names]

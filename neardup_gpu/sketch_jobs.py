@@ -65,9 +65,9 @@ def sketch(
 ) -> dict[str, Any]:
     """Summarise documents in a Parquet file, in which `pairs` finds pairs without the text.
 
-    Columns: id; num_tokens int64; and those of the method. By min-hash: document_hash, two uint64 of the whole token
-    sequence; signature, `samples` uint32 or uint64; supershingles, k uint64. By simhash: simhash, uint64 or two of
-    them. Sketches of documents without tokens are null.
+    Columns: id; num_tokens int64; and the method's own columns. By min-hash: document_hash, two uint64 of the whole
+    token sequence; signature, `samples` uint32 or uint64; supershingles, k uint64. By simhash: simhash, uint64 or two
+    of them. Sketches of documents without tokens are null.
 
     Where document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to
     come can be weighed alike. With `on_error="skip"` another file gets the rows that cannot be read (`skipped_path`).
@@ -199,17 +199,17 @@ def _sketch_table(sketched: Sketched, recipe: Recipe) -> pa.Table:
 
 
 def frequencies_path(output: str | Path) -> Path:
-    """Where the document frequencies go that were counted for some simhashes: beside them."""
+    """Path of the document frequencies that `sketch` counts: beside the sketches."""
     return _path_beside(output, "frequencies")
 
 
 def skipped_path(output: str | Path) -> Path:
-    """Where the rows are listed that could not be read for some sketches: beside them."""
+    """Path of the list of rows that `sketch` could not read: beside the sketches."""
     return _path_beside(output, "skipped")
 
 
 def _path_beside(output: str | Path, what: str) -> Path:
-    """Another name for each name: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
+    """Path of another file beside `output`: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
     path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
     return Path(f"{path}.{what}{suffix}")
 
@@ -225,7 +225,7 @@ def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
 
 
 class _Stored(NamedTuple):
-    """Sketches with tokens, of all files; `rows` are theirs in the files."""
+    """Sketches of all documents with tokens, of all files; `rows` are their rows in the files."""
 
     rows: np.ndarray
     sketches: np.ndarray
@@ -270,14 +270,14 @@ def pairs(
     pyarrow.Table
         id_a, id_b, estimate, low, high, and by simhash distance: what the method estimates (by min-hash resemblance, by
         simhash the cosine of weights), and the 99% interval, a pair's own. Documents with the same token sequence are
-        one representative and pairs of 1 to it; by simhash those with the same simhash are.
+        one representative and pairs of 1 to it; by simhash, documents with the same simhash are.
 
     Raises
     ------
     InputError, RecipeMismatchError
         If a file cannot be read, or was made by another recipe than the first.
     ParameterError, ArgumentTypeError
-        If an argument is not what is said above.
+        If an argument is not as described above.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def _with_r(recipe: Recipe, r: int) -> Recipe:
 
 
 def _stored(table: pa.Table, recipe: Recipe) -> _Stored:
-    """The arrays of a table of sketches."""
+    """Take the arrays out of a table of sketches."""
     rows = np.flatnonzero(table["num_tokens"].to_numpy() > 0)
     # Nulls of a fixed-size list are in its values too, so rows without tokens stay in place until here.
     columns = {name: _array(table[name])[rows] for name in recipe.method.schema()}
@@ -339,7 +339,7 @@ def _stored(table: pa.Table, recipe: Recipe) -> _Stored:
 
 
 def _resident(array: np.ndarray, runtime: Runtime) -> Any:
-    """An array where it will be read, if there is room."""
+    """Move an array to where it will be read, if there is room."""
     return runtime.put(array) if runtime.keeps(array.nbytes) else array
 
 

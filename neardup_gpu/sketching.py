@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Sketches:
-    """What stays in memory of documents that went by: a few hundred bytes each.
+    """What stays in memory of each document that has been read: a few hundred bytes.
 
     Keys and document hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch.
     """
@@ -55,7 +55,7 @@ class Sketches:
 
 
 class Sketched(NamedTuple):
-    """What stays of all documents, those of a reference set first.
+    """What stays in memory of all documents, the reference set before the input.
 
     num_known : int
         Documents of the reference set.
@@ -82,7 +82,7 @@ class Sketched(NamedTuple):
 
 
 class _Summary(NamedTuple):
-    """What the first stages make of some documents; None for what is not wanted, or has to wait."""
+    """Results of the first stages for some documents; None for results that are not needed yet or at all."""
 
     measured: Any
     shingles: Ragged | None
@@ -129,7 +129,7 @@ class Sketcher:
     def sketch_all(
         self, documents: Documents, reference: Documents | None = None, *, column: str | None = None
     ) -> Sketched:
-        """All documents, those of a reference set first.
+        """Sketch all documents, the reference set before the input.
 
         A method that needs statistics of all has its recipe changed here: it names them from then on.
 
@@ -174,7 +174,7 @@ class Sketcher:
         return kept
 
     def _weigh(self, sketches: Sketches) -> None:
-        """Sketch what waited for statistics of all documents."""
+        """Sketch the documents that waited for statistics of all documents."""
         assert self.first_pass is not None
         report = partial(self.clock.report, "weigh")
         self.statistics, found = self.first_pass.finish(self.recipe.method, self.recipe.seed, report)
@@ -194,7 +194,7 @@ class Sketcher:
         return documents.batches(columns=() if column is None else (column,), **options)
 
     def _summarise(self, text: Ragged, span: Span) -> _Summary:
-        """The first stages of a span of documents; it has no effect."""
+        """Run the first stages for a span of documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         tokens, invalid = count_tokens(_rows(text, span.first, span.last), recipe, backend)
         shingles = shingle(tokens, recipe, backend=backend) if recipe.needs_shingles else None
@@ -210,7 +210,7 @@ class Sketcher:
         return _Summary(measured, shingles, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid)
 
     def _add(self, kept: Sketches, part: _Summary) -> None:
-        """Keep what was made of a span."""
+        """Keep the results for a span."""
         made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
         made = [(array, arrays) for array, arrays in made if array is not None]
         stays = not self.stored and self.runtime.keeps(sum(array.nbytes for array, _ in made))
@@ -230,7 +230,7 @@ class Sketcher:
 
 
 def _rows(text: Ragged, first: int, last: int) -> Ragged:
-    """Rows `first` to `last`; in host memory, from which they may have to be copied, no more values than theirs."""
+    """Take rows `first` to `last`; in host memory, without the values of other rows, as they may have to be copied."""
     offsets = text.offsets[first : last + 1]
     if not isinstance(offsets, np.ndarray) or (offsets[0] == 0 and offsets[-1] == len(text.values)):
         return Ragged(text.values, offsets)
@@ -240,14 +240,14 @@ def _rows(text: Ragged, first: int, last: int) -> Ragged:
 
 
 def _num_rows(sources: list[Documents]) -> int | None:
-    """Documents of all sources, as far as it is known."""
+    """Number of documents of all sources, or None if it is not known."""
     numbers = [source.num_rows for source in sources]
     known = [number for number in numbers if number is not None]
     return sum(known) if len(known) == len(numbers) else None
 
 
 def _joined(known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int) -> Sketched:
-    """All that stays of documents, those of a reference set first; batches are forgotten as they are joined."""
+    """Join the batches of all documents, the reference set before the input; batches are freed as they are joined."""
     both = known, sketches
     return Sketched(
         num_known=known.documents,
@@ -262,7 +262,7 @@ def _joined(known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int
 
 
 def _joined_ids(known: Sketches, sketches: Sketches, documents: Documents, reference: Documents | None) -> pa.Array:
-    """Ids of all documents, those of a reference set first.
+    """Ids of all documents, the reference set before the input.
 
     Raises
     ------
@@ -278,7 +278,7 @@ def _joined_ids(known: Sketches, sketches: Sketches, documents: Documents, refer
 
 
 def _ids_of(sketches: Sketches, documents: Documents, what: str) -> pa.Array:
-    """All ids as one array.
+    """Join the ids of all batches into one array.
 
     Raises
     ------
@@ -296,7 +296,7 @@ def _ids_of(sketches: Sketches, documents: Documents, what: str) -> pa.Array:
 
 
 def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:
-    """Ids of the input and of the reference set as one type; a reference's row numbers may become strings.
+    """Give the ids of the input and of the reference set one type; a reference set's row numbers may become strings.
 
     Raises
     ------
@@ -321,12 +321,12 @@ def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Ar
 
 
 def num_skipped(skipped: pa.Table) -> int:
-    """How many rows were skipped at least: where that cannot be known, one."""
+    """Least number of rows that were skipped: a damaged part of unknown length counts as one."""
     return int(pc.sum(pc.fill_null(skipped["rows"], 1)).as_py() or 0)
 
 
 def _no_documents(documents: Documents) -> InputError:
-    """The error for an input without documents."""
+    """Make the error for an input without documents."""
     skipped = documents.skipped
     if skipped is None or len(skipped) == 0:
         return InputError("the input holds no documents; nothing was written")

@@ -60,7 +60,7 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If an argument is not what is said above.
+        If an argument is not as described above.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
 
 
 def count_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> tuple[Ragged, int]:
-    """`tokenize` of text, and how many of its bytes are no UTF-8."""
+    """Like `tokenize`, for text; also counts the bytes that are not UTF-8."""
     run = kernel(tokens_kernel, backend)
     values, offsets, invalid = run(text.values, text.offsets, recipe.material.tokens)
     return Ragged(values, offsets), invalid
@@ -109,7 +109,7 @@ def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ra
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If an argument is not what is said above.
+        If an argument is not as described above.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If an argument is not what is said above.
+        If an argument is not as described above.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
 
 
 def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
-    """Each row sorted, and each of its values once."""
+    """Sort each row and drop repeated values."""
     return Ragged(*kernel(sets_kernel, backend)(shingles.values, shingles.offsets))
 
 
@@ -251,7 +251,7 @@ def keep(
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If an argument is not what is said above.
+        If an argument is not as described above.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def keep(
 
 
 def choose_keepers(num_rows: int, verified: Verified, cluster: str, pinned: Any, backend: str | None) -> Any:
-    """`keep` of arguments that are known to be right."""
+    """Like `keep`, for arguments that have been checked."""
     left, right = verified.pairs.left, verified.pairs.right
     if cluster == "greedy":
         return kernel(greedy, backend)(num_rows, left, right, verified.resemblance, pinned)

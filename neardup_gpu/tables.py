@@ -42,7 +42,7 @@ class Tables(NamedTuple):
 
 
 def tabulate(facts: Facts, recipe: Recipe, documents: Documents, reference: Documents | None) -> Tables:
-    """The tables of a result, in the users' ids."""
+    """Make the tables of a result, with the users' ids."""
     against = reference is not None
     return Tables(_documents_table(facts, recipe, documents, against), _pairs_table(facts, recipe, against))
 
@@ -100,7 +100,7 @@ def _with_recipe(columns: dict[str, Any], recipe: Recipe) -> pa.Table:
 
 
 class Job(NamedTuple):
-    """What a report says of a job beside its decisions."""
+    """The facts of a job that a report adds to its decisions."""
 
     sketches: Sketches
     candidates: Candidates
@@ -111,7 +111,7 @@ class Job(NamedTuple):
 
 
 def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[str, Any]:
-    """What report.json holds, but for the times."""
+    """Make the contents of report.json, without the times."""
     method, candidates, reference = job.recipe.method, job.candidates, job.reference
     ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)
     counts = {
@@ -152,7 +152,7 @@ _COUNTED = ("null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens
 
 
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
-    """Counts of what was decided, and the sizes of groups as a report has them."""
+    """Count the decisions and the sizes of groups, as a report has them."""
     ranked, groups, decisions, ids = facts
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine
@@ -178,13 +178,13 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
 
 
 def all_skipped(documents: Documents, reference: Documents | None) -> pa.Table | None:
-    """Rows of the input and of the reference set that were skipped; None where nothing could be."""
+    """Rows of the input and of the reference set that were skipped; None if rows were not to be skipped."""
     if documents.skipped is None or reference is None:
         return documents.skipped
     return pa.concat_tables([documents.skipped, reference.skipped])
 
 
 def _as_json(id: pa.Scalar) -> int | str:
-    """An id as JSON can hold it."""
+    """Convert an id to a value that JSON can hold."""
     value = id.as_py()
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def verify_spooled(
     spool: Rows, spool_rows: np.ndarray, candidates: Pairs, threshold: float, clock: Clock, runtime: Runtime
 ) -> Verified:
-    """`verify` for shingles in a spool, of which row i of the candidates is row spool_rows[i].
+    """Like `verify`, for shingles in a spool: row i of the candidates is row spool_rows[i] of the spool.
 
     The sets of all candidates are sorted once, into a spool of their own; then pairs are compared a connected component
     at a time, so that most sets are read back once. At most `runtime.shares.sets` bytes of sets are held at a time, or
@@ -51,7 +51,7 @@ def _sets_of(spool: Rows, rows: np.ndarray, backend: str) -> Ragged:
 
 
 def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock: Clock, runtime: Runtime) -> Any:
-    """`resemblances` of sets in a spool."""
+    """Like `resemblances`, for sets in a spool."""
     held_bytes = runtime.shares.sets
     if 8 * sets.num_values <= held_bytes:
         whole = sets.gather(np.arange(len(sets.offsets) - 1))
@@ -78,7 +78,7 @@ def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock:
 def _compare_block(
     sets: Rows, left: np.ndarray, right: np.ndarray, runtime: Runtime, block: Numbers
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs of a block, and their resemblance, in host memory."""
+    """Compare the pairs of a block; returns them and their resemblance, in host memory."""
     pairs = block.numbers
     rows, at = np.unique(np.concatenate([left[pairs], right[pairs]]), return_inverse=True)
     return pairs, runtime.fetch(compare(sets.gather(rows), at[: len(pairs)], at[len(pairs) :], runtime.backend))

@@ -23,9 +23,9 @@ class Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class Told(Json):
-    """How much is said."""
+    """How much to show."""
 
-    full: bool = setting(False, "Show all words, also those that agree.")
+    full: bool = setting(False, "Show all words, including words that agree.")
 
 
 ComparedFlags: Any = flags(DOCUMENTS, Compared)
@@ -34,7 +34,7 @@ ToldFlags: Any = flags(OUTPUT, Told)
 
 def compare(
     a: Annotated[str, argument("A", "A file of text or HTML.")],
-    b: Annotated[str, argument("B", "Another one.")],
+    b: Annotated[str, argument("B", "Another file.")],
     /,
     *,
     compared: ComparedFlags = None,

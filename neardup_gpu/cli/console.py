@@ -101,7 +101,7 @@ def say(*parts: RenderableType) -> None:
 
 
 def say_json(value: Any, indent: int | None = 2) -> None:
-    """Print JSON on stdout, in which what is not printable is escaped as JSON escapes it."""
+    """Print JSON on stdout; characters that are not printable are escaped as in JSON."""
     text = printable(json.dumps(value, indent=indent, ensure_ascii=False, default=_plain), lines=True, escape=_json)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:

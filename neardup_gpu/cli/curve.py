@@ -22,11 +22,11 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """Whose curve is shown."""
+    """The filter to show."""
 
     filter: str | None = setting(
         None,
-        "R of K features of S samples must agree. Also altavista, bands or bing.",
+        "R of K supershingles of S samples must agree. Also altavista, bands or bing.",
         metavar="K,S,R",
         shown="chosen for --threshold",
     )
@@ -38,12 +38,12 @@ class Filter:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing(Json):
-    """What is written."""
+    """The picture to write."""
 
     output: str | None = setting(
         None, "Draw the curve to a file that ends in .svg, .png or .pdf.", metavar="FILE", flag="--output -o"
     )
-    overwrite: bool = setting(False, "Replace what is there.")
+    overwrite: bool = setting(False, "Replace an existing output.")
 
 
 FilterFlags: Any = flags(MATCHING, Filter)
@@ -93,7 +93,7 @@ def _page(
     from ..report import beside, count, heading, percent, row
 
     k, s, r = shape
-    meaning = f": {r} of {k} features agree, each of {count(s, 'sample')}; half at {theory.half_point(*shape):.4f}"
+    meaning = f": {r} of {k} supershingles agree, each of {count(s, 'sample')}; half at {theory.half_point(*shape):.4f}"
     parts: list[Any] = [beside((f"filter {k},{s},{r}", "bold"), meaning)]
     if threshold is not None:
         parts.append(f"recall at resemblance {threshold}: {percent(theory.pass_probability(threshold, *shape))}")

@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """What else documents are compared with."""
+    """Other documents to compare with."""
 
     against: str | None = setting(
-        None, "Remove what resembles these documents too. They are left untouched.", metavar="REFERENCE"
+        None, "Also remove documents that resemble these, which are left untouched.", metavar="REFERENCE"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keeping:
-    """Who is kept."""
+    """Which documents are kept."""
 
     keep: str = setting(
-        "first", "Which of a group is kept: first, longest, or by a column as date or date:desc.", metavar="RULE"
+        "first", "Which document of a group to keep: first, longest, or by a column such as date:desc.", metavar="RULE"
     )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
 
@@ -85,7 +85,7 @@ def dedup(
     temporary: TemporaryFlags = None,
     checked: CheckFlag = None,
 ) -> None:
-    """Remove near-duplicates: OUT gets the rows that stay, and for each other one what it duplicates and how much."""
+    """Remove near-duplicates. OUT gets the kept rows, and for each removed row its kept document and resemblance."""
     shown = Result(**given(result))
     if shown.output is None and not shown.dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")

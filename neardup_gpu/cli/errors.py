@@ -1,4 +1,4 @@
-"""Errors as one line: what is wrong with the arguments, and the library's parameters by the names of their flags."""
+"""Errors as one line, with the library's parameters by the names of their flags."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .options import EngineFlags, Given
 
 
 def usage_message(error: CycloptsError) -> str:
-    """One line for arguments that are not those of a command."""
+    """One line for arguments that no command takes."""
     says = _usage(error)
     end = "" if says.endswith("?") else "."
     return f"{says.rstrip('.')}{end} See {' '.join(['neardup', *(error.command_chain or [])])} --help."
@@ -101,7 +101,7 @@ def in_flags(message: str, flags: dict[str, str]) -> str:
         message = first + message[beginning.end() :]
     valued = re.compile(rf"(?<![\w./-])(?P<name>{name})=(?P<value>'[^']*'|\.\.\.|[\w.+-]*\w)")
     bare = re.compile(rf"(?<![\w./=-])(?:{long or name})(?![\w/=-]|\.\w)")
-    parts = re.split(r"((?<![\w=])'[^']*')", message)  # what is in quotes, but not as a value, is at odd places
+    parts = re.split(r"((?<![\w=])'[^']*')", message)  # quoted text that is not a value is at odd places
     for place in range(0, len(parts), 2):
         part = valued.sub(with_value, parts[place])
         parts[place] = bare.sub(flag, part) if long else part

@@ -13,9 +13,9 @@ from .options import OUTPUT, Json, argument, flags, given
 
 @dataclass(frozen=True, kw_only=True)
 class Explained(Json):
-    """How much is said."""
+    """How much to show."""
 
-    full: bool = setting(False, "Show all words, also those that agree.")
+    full: bool = setting(False, "Show all words, including words that agree.")
 
 
 ExplainedFlags: Any = flags(OUTPUT, Explained)

@@ -13,7 +13,7 @@ from .options import OUTPUT, Json, argument, flags, given
 
 @dataclass(frozen=True, kw_only=True)
 class Described(Json):
-    """What is done besides."""
+    """What to do besides."""
 
     check: bool = setting(False, "Compare every byte with the checksums that were written with it.")
 

@@ -12,7 +12,7 @@ from .options import MATCHING, Given, flags, given, refuse_others
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """How candidates are found, and what is near."""
+    """How candidates are found, and which are near-duplicates."""
 
     method: str = setting("minhash", f"How near-duplicates are found: {', '.join(METHODS)}.", metavar="NAME")
     threshold: float | None = setting(None, "Least resemblance, above 0 to 1.", metavar="X", shown="0.8")
@@ -20,7 +20,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Shingles:
-    """What of a document is compared, and how random constants are drawn."""
+    """Which shingles are compared, and how random constants are drawn."""
 
     shingle_size: int = setting(5, "Words in a shingle.", metavar="W")
     shingling: str = setting("set", "How shingles are counted: set, bag or circular.", metavar="KIND")
@@ -29,7 +29,7 @@ class Shingles:
 
 @dataclass(frozen=True, kw_only=True)
 class Weighed:
-    """What simhashes are weighed by."""
+    """Document frequencies for simhashes."""
 
     frequencies: str | None = setting(
         None, "Document frequencies for tfidf, from an earlier run.", metavar="FILE", shown="counted"

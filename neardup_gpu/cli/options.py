@@ -50,7 +50,7 @@ PLAIN = Parameter(
 
 
 class Given:
-    """What was given of some settings by flags, which the fields of a class of `flags` hold; None where nothing was."""
+    """Settings that were given by flags, in the fields of a class of `flags`; None for a flag that was not given."""
 
     FLAGS: ClassVar[dict[str, str]] = {}
     """The flag of each field, which is a parameter of the library."""
@@ -59,7 +59,8 @@ class Given:
 def flags(heading: Group, *settings: type) -> Any:
     """A dataclass of flags for these dataclasses of settings, to annotate a parameter of a command with.
 
-    Its fields are those of all of them, all optional. Where several have a field, the flag says what each makes of it.
+    It has the fields of all classes, all optional. If several classes have a field, the help has the sentence and the
+    default of each.
 
     Parameters
     ----------
@@ -207,17 +208,17 @@ class Temporary:
 
 @dataclass(frozen=True, kw_only=True)
 class Json:
-    """What is printed."""
+    """How a result is printed."""
 
     json: bool = setting(False, "Print JSON, for machines.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """Where a result goes, and what is printed."""
+    """Where a result goes, and how it is printed."""
 
     output: str | None = setting(None, "File to write.", metavar="FILE", flag="--output -o")
-    overwrite: bool = setting(False, "Replace what is there.")
+    overwrite: bool = setting(False, "Replace an existing output.")
     json: bool = setting(False, "Print JSON, for machines.")
     quiet: bool = setting(False, "Print no progress and no summary.", flag="--quiet -q")
 

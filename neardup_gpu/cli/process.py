@@ -116,7 +116,7 @@ def _flush(stream: TextIO | None) -> None:
 
 
 def _drop(stream: TextIO) -> None:
-    """Write nothing of what is left, so that it cannot fail again when the process ends."""
+    """Drop the unwritten output, so that it cannot fail again when the process ends."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)

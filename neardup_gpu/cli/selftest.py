@@ -12,7 +12,7 @@ from .options import RUNNING, Json, JsonFlags, flags, given
 
 @dataclass(frozen=True, kw_only=True)
 class Testing:
-    """What is tested."""
+    """What to test."""
 
     backend: str | None = setting(
         None, "Backend to test: gpu, cpu or reference.", metavar="NAME", shown="gpu if there is one"

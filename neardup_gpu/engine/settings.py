@@ -24,7 +24,7 @@ class Engine:
     backend : "reference", "cpu" or "gpu", default None
         Where to run. Unless given, what NEARDUP_BACKEND says, else "gpu" if there is a usable one, else "cpu".
     device : int, default None
-        Number of the GPU, among those that CUDA_VISIBLE_DEVICES shows; CuPy's current one unless given.
+        Number of the GPU, among the GPUs that CUDA_VISIBLE_DEVICES shows; CuPy's current one unless given.
     memory : int or str, default None
         Bytes of GPU memory to use, or a size such as "20GB"; four fifths of the free memory unless given.
     threads : int, default None
@@ -46,7 +46,7 @@ class Engine:
     )
     device: int | None = setting(None, "Number of the GPU, counted from 0.", metavar="N", shown="the current one")
     memory: int | str | None = setting(
-        None, "GPU memory to use, such as 20GB.", metavar="SIZE", flag="--gpu-memory", shown="80% of what is free"
+        None, "GPU memory to use, such as 20GB.", metavar="SIZE", flag="--gpu-memory", shown="80% of the free memory"
     )
     threads: int | None = setting(None, "Processors to use.", metavar="N", shown="all")
 

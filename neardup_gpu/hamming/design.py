@@ -133,7 +133,7 @@ def num_tables(bits: int, radius: int, prefix: int) -> int:
 
 
 def most_leading_bits(bits: int, radius: int, most_tables: int) -> TableDesign:
-    """The design that has the most leading bits in at most `most_tables` tables."""
+    """The design with the most leading bits in at most `most_tables` tables."""
     prefix = 0
     while prefix < min(LEADING, bits - radius) and num_tables(bits, radius, prefix + 1) <= most_tables:
         prefix += 1
@@ -403,7 +403,7 @@ def _nothing_fits(num_fingerprints: int, radius: int, memory: float, bucket_limi
 
 
 def given_or_cheapest(design: TableDesign | None, values: np.ndarray, radius: int, **load: Any) -> TableDesign:
-    """The design that a caller gives, if it fits the fingerprints `values`; else the cheapest for their number.
+    """The design given by the caller, if it fits the fingerprints `values`; else the cheapest for their number.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class HammingIndex:
     ------
     ParameterError, ArgumentTypeError
         If the radius is impossible, ids and fingerprints differ in number, the budget is too small, the recipe is of
-        min-hash sketches or cannot be saved as JSON, or another argument is not what is said above.
+        min-hash sketches or cannot be saved as JSON, or another argument is not as described above.
 
     Notes
     -----
@@ -115,17 +115,17 @@ class HammingIndex:
 
     @property
     def members(self) -> Members | None:
-        """Which rows have each distinct fingerprint; None where all are distinct."""
+        """Which rows have each distinct fingerprint; None if all are distinct."""
         return self._parts.members
 
     @property
     def ids(self) -> Ids | None:
-        """What names the rows; None where their numbers do."""
+        """Names of the rows; None if the rows are named by their numbers."""
         return self._parts.ids
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """How the fingerprints were made; empty where that is not known."""
+        """How the fingerprints were made; empty if that is not known."""
         return self._parts.recipe
 
     @property
@@ -149,7 +149,7 @@ class HammingIndex:
     def query(self, fingerprints: Fingerprints, radius: int | None = None) -> tuple[Ragged, Ragged]: ...
 
     def query(self, fingerprints: Any, radius: int | None = None) -> tuple[Any, Any]:
-        """Find what is within a radius of one fingerprint or of each of many, the nearest first, ties in row order.
+        """Find the rows within a radius of one fingerprint, or of each of many; the nearest first, ties in row order.
 
         Parameters
         ----------
@@ -395,14 +395,14 @@ class HammingIndex:
 
 
 def _ranks(query: np.ndarray) -> np.ndarray:
-    """How many entries of the same query come before each; equal queries are neighbours."""
+    """Number of earlier entries of the same query, for each entry; entries of a query are neighbours."""
     return np.arange(len(query)) - np.searchsorted(query, query)
 
 
 def _expanded(
     members: Members, matches: tuple[np.ndarray, np.ndarray, np.ndarray], sizes: np.ndarray, count: int | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Matches with distinct fingerprints, of which `sizes` rows each have one, as matches with these rows, in parts."""
+    """Turn matches with distinct fingerprints into matches with all rows that have these, in parts."""
     query, number, distance = matches
     if count is not None:
         sizes = np.minimum(sizes, count - _ranks(query))
@@ -420,7 +420,7 @@ def _expanded(
 
 
 def _as_html(index: HammingIndex) -> str:
-    """What notebooks show of an index."""
+    """The table that notebooks show of an index."""
     tables = index.tables
     word = "64"
     if tables.compressed:

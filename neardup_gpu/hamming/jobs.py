@@ -45,7 +45,7 @@ def _job(
     engine: str | Engine,
     is_ours: Callable[[Path], bool] = is_table,
 ) -> Iterator[tuple[Path | None, Runtime]]:
-    """What every job needs: a new file that is none of its inputs, and where it runs."""
+    """Open the new file, which must not be one of the inputs, and start the engine."""
     with (
         contextlib.nullcontext() if output is None else new_file(output, overwrite, reads, is_ours) as file,
         as_engine(engine).start() as job,
@@ -150,7 +150,7 @@ def build(
 def _check_design_options(
     num_tables: int | None, leading_bits: int | None, table_memory: int | str | None, num_queries: int | None
 ) -> None:
-    """Refuse options of which each chooses the design, or that have no effect beside others."""
+    """Refuse more than one option that chooses the design, and options without effect."""
     if sum(option is not None for option in (num_tables, leading_bits, table_memory)) > 1:
         raise ParameterError("num_tables, leading_bits and table_memory each choose the design; give one of them")
     if num_queries is not None and (num_tables is not None or leading_bits is not None):
@@ -161,7 +161,7 @@ def _check_design_options(
 
 
 def _asked_design(bits: int, radius: int, most_tables: int | None, leading_bits: int | None) -> TableDesign | None:
-    """The design that a number of tables or of leading bits names; None where neither is given."""
+    """The design for a number of tables or of leading bits; None if neither is given."""
     if leading_bits is not None:
         return TableDesign(bits, radius, checks.integer("leading_bits", leading_bits, 0, min(LEADING, bits - radius)))
     if most_tables is not None:
@@ -170,7 +170,7 @@ def _asked_design(bits: int, radius: int, most_tables: int | None, leading_bits:
 
 
 def _index_facts(index: HammingIndex, rows: Chunk) -> dict[str, Any]:
-    """What is said of an index that was built of some rows."""
+    """The statements about an index built of some rows."""
     tables, design = index.tables, index.design
     return {
         "fingerprints": len(index),
@@ -284,7 +284,7 @@ def _check_query_options(
 def _queries(
     index: HammingIndex, name: str, source: FingerprintFiles | None, values: list[str] | None
 ) -> tuple[Iterable[Chunk], pa.DataType]:
-    """The queries, of files or as text, that an index is asked, chunk by chunk; and the type of their ids."""
+    """The queries for an index, from files or from text, chunk by chunk; and the type of their ids."""
     bits = index.design.bits
     if source is None:
         assert values is not None
@@ -299,7 +299,7 @@ def _queries(
 def _answers(
     index: HammingIndex, chunk: Chunk, radius: int, nearest: int | None, schema: pa.Schema, counts: dict[str, int]
 ) -> Iterator[pa.Table]:
-    """What an index answers to a chunk of queries, as tables of bounded size; `counts` grows by what they hold."""
+    """The answers of an index to a chunk of queries, as tables of bounded size; adds to `counts`."""
     for asking, row, distance in index.parts(chunk.fingerprints, radius, nearest):
         for part in _slices_to_write(index, row):
             columns = [chunk.ids.take(arrow(asking[part])), _ids_of(index, row[part]), arrow(distance[part])]
@@ -311,7 +311,7 @@ def _answers(
 
 
 def _slices_to_write(index: HammingIndex, rows: np.ndarray) -> Iterator[slice]:
-    """Slices of some rows of an index whose ids are few and short enough to be written at once; none if empty."""
+    """Slices of some rows of an index, small enough for their ids to be written at once; none if empty."""
     if not len(rows):
         return
     sizes = np.full(len(rows), WRITE_BYTES // WRITE_ROWS)
@@ -321,7 +321,7 @@ def _slices_to_write(index: HammingIndex, rows: np.ndarray) -> Iterator[slice]:
 
 
 def _ids_of(index: HammingIndex, rows: np.ndarray) -> pa.Array:
-    """The ids of some rows of an index, or their numbers where it has no ids."""
+    """The ids of some rows of an index, or the row numbers if it has no ids."""
     return arrow(rows) if index.ids is None else index.ids.arrow(rows)
 
 
@@ -413,7 +413,7 @@ def _scan_files(
     clock: Clock,
     backend: str,
 ) -> dict[str, int]:
-    """Write what existing fingerprints match, read chunk by chunk; the counts."""
+    """Write the matches of existing fingerprints, read chunk by chunk; returns the counts."""
     chunk, start = Chunk(np.empty(0, np.uint64), pa.array([]), 0), 0  # what is being scanned, and its first row
     num_null, matched = queries.num_null, np.zeros(len(queries.ids), bool)
 
@@ -446,7 +446,7 @@ def _write_matches(
     write: Callable[[pa.Table], None],
     schema: pa.Schema,
 ) -> None:
-    """Write matches of a chunk, whose first row is number `start`, by the ids of both."""
+    """Write the matches of a chunk, whose first row is number `start`, with the ids of both sides."""
     for part in _parts(len(found.row)):
         left, right = chunk.ids.take(arrow(found.row[part] - start)), queries.ids.take(arrow(found.query[part]))
         write(pa.table([left, right, arrow(found.distance[part])], schema=schema))
@@ -527,7 +527,7 @@ def pairs(
 
 
 def _pairs_counts(found: near_pairs.NearPairs, rows: Chunk) -> dict[str, int]:
-    """What is counted of the pairs of some rows, and the size of the design that found them."""
+    """The counts for pairs among some rows, and the size of the design that found them."""
     return {
         "fingerprints": len(rows.ids),
         "null": rows.num_null,
@@ -548,7 +548,7 @@ def _pairs_schema(left: pa.DataType, right: pa.DataType, recipe: dict[str, Any])
 
 
 def _parts(count: int) -> Iterator[slice]:
-    """Slices of `count` rows that are written at once."""
+    """Slices of `count` rows, each written at once."""
     return (slice(start, start + WRITE_ROWS) for start in range(0, count, WRITE_ROWS))
 
 

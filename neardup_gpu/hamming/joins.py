@@ -100,8 +100,8 @@ def scan(
     Raises
     ------
     ParameterError, ArgumentTypeError
-        At once if the radius is impossible, `queries` does not hold fingerprints, or another argument is not what is
-        said above; at a chunk that does not hold fingerprints.
+        At once if the radius is impossible, `queries` does not hold fingerprints, or another argument is not as
+        described above; at a chunk that does not hold fingerprints.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def _scan(
 def _tables_to_probe(
     distinct: np.ndarray, design: TableDesign, radius: int, limits: tuple[int, int], backend: str | None
 ) -> Callable[[np.ndarray], Matches]:
-    """Build the tables of distinct queries. What is returned finds the matches of fingerprints in them."""
+    """Build the tables of distinct queries, and return a function that finds the matches of fingerprints in them."""
     tables = [kernel(hamming_table, backend)(distinct, mask, False) for mask in design.array]
     xp = array_module(tables[0][0])
     words, order = (xp.stack([table[part] for table in tables]) for part in (0, 1))
@@ -157,7 +157,7 @@ def _tables_to_probe(
 
 
 def _expanded(found: Matches, members: Members, bucket_limit: int, bucket_probe: int) -> Iterator[Matches]:
-    """Matches with distinct queries as matches with all queries that are identical to these, in parts of whole rows."""
+    """Turn matches with distinct queries into matches with all identical queries, in parts of whole rows."""
     row, number, distance, num_large, num_uncompared = found
     sizes = members.sizes(number)
     named = np.where(sizes > bucket_limit, np.minimum(sizes, bucket_probe), sizes)
@@ -211,8 +211,8 @@ def join(
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If the radius is impossible, one of the sets does not hold fingerprints, or another argument is not what is said
-        above.
+        If the radius is impossible, one of the sets does not hold fingerprints, or another argument is not as
+        described above.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def _read_chunks(path: str, chunk_bytes: int) -> Iterator[np.ndarray]:
 
 
 def _read_npy_header(file: Any, path: str) -> tuple[tuple[int, ...], np.dtype]:
-    """The shape and dtype of an open .npy file, refused unless they are those of fingerprints, row by row."""
+    """The shape and dtype of an open .npy file, which must hold fingerprints row by row."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, by_columns, dtype = read(file)

@@ -45,7 +45,7 @@ class Members:
 
     @classmethod
     def of(cls, values: np.ndarray, backend: str | None) -> tuple[np.ndarray, Members | None]:
-        """(the distinct fingerprints, their members); where all are distinct, (`values`, None)."""
+        """The distinct fingerprints and their members; if all are distinct, `values` and None."""
         first = first_of_identical(values, backend)
         rows = np.flatnonzero(first == np.arange(len(first)))
         if len(rows) == len(first):
@@ -60,7 +60,7 @@ class Members:
         return dict(zip(self.NAMES, (self.offsets, self.rows), strict=True))
 
     def sizes(self, numbers: np.ndarray) -> np.ndarray:
-        """How many rows have each of some distinct fingerprints.
+        """Number of rows that have each of some distinct fingerprints.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class Members:
         return stops - starts
 
     def expand(self, numbers: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(place in `numbers`, row) of the first `sizes` rows of each: int64.
+        """List the first `sizes` rows of each fingerprint, as (place in `numbers`, row): int64.
 
         Only numbers that were given to `sizes` before may be given here.
         """
@@ -98,7 +98,7 @@ class Members:
 
 
 def names_missing_rows() -> DamagedError:
-    """The error for an index whose arrays name rows beyond its last."""
+    """Make the error for an index whose arrays name rows beyond its last."""
     return DamagedError("the index is damaged: it names rows that it does not have; build it again")
 
 

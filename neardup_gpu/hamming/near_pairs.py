@@ -17,7 +17,7 @@ from .members import first_of_identical
 from .values import Fingerprints, as_fingerprints
 
 BUCKET_LIMIT, BUCKET_PROBE = 512, 32
-"""In a bucket of more fingerprints than the first number, each is compared only with as many as the second."""
+"""In a bucket of more than BUCKET_LIMIT fingerprints, each is compared with the first BUCKET_PROBE only."""
 
 ALL_WITH_ALL = 1 << 18
 """The most fingerprints that `pairs` compares all with all, within half a minute, where tables cost more: at radii of a
@@ -64,7 +64,7 @@ class NearPairs(NamedTuple):
 
 
 def checked_limits(bucket_limit: Any, bucket_probe: Any) -> tuple[int, int]:
-    """The limits of buckets, as integers."""
+    """The bucket limits, checked, as integers."""
     return (
         checks.integer("bucket_limit", bucket_limit, 1, NO_LIMIT),
         checks.integer("bucket_probe", bucket_probe, 1, NO_LIMIT),
@@ -113,8 +113,8 @@ def pairs(
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If the radius is impossible, `fingerprints` does not hold fingerprints, or another argument is not what is said
-        above.
+        If the radius is impossible, `fingerprints` does not hold fingerprints, or another argument is not as
+        described above.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def pairs(
 def _with_repeats(
     left: np.ndarray, right: np.ndarray, distance: np.ndarray, rows: np.ndarray, first: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of distinct fingerprints as pairs of their `rows`, and a pair from each repeat to its first row."""
+    """Turn pairs of distinct fingerprints into pairs of `rows`, and pair each repeat with its first row."""
     repeats = np.flatnonzero(first != np.arange(len(first)))
     left, right = np.concatenate([rows[left], first[repeats]]), np.concatenate([rows[right], repeats])
     order = np.lexsort((right, left))

@@ -26,7 +26,7 @@ StoredRecipe = Recipe | dict[str, Any]
 
 
 def described(recipe: Any) -> dict[str, Any]:
-    """What is saved of a recipe, a Recipe by simhash or a dict: its values, as JSON holds them.
+    """The values of a recipe, as JSON holds them; the recipe is a Recipe by simhash or a dict.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def _refused(found: str) -> str:
 
 
 def check_stored(stored: dict[str, Any], recipe: StoredRecipe, path: str | Path) -> None:
-    """Refuse the index at `path`, which stores one recipe, for fingerprints of another.
+    """Refuse the index at `path` if its recipe is not the given one.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def check_queries(stored: dict[str, Any], name: str, recipe: Recipe | None, quer
 
 
 def recipe_in(schema: pa.Schema, path: Path) -> Recipe | None:
-    """The recipe that a file of fingerprints records, if any; its columns have to be what the recipe makes."""
+    """Read the recipe that a file of fingerprints records, or None; its columns have to fit the recipe."""
     stored = (schema.metadata or {}).get(METADATA_KEY)
     if stored is None:
         return None
@@ -105,7 +105,7 @@ def recipe_in(schema: pa.Schema, path: Path) -> Recipe | None:
 
 
 def is_other_artefact(schema: pa.Schema, column: str) -> bool:
-    """Whether neardup wrote a file, but one without the column of fingerprints."""
+    """Whether neardup wrote the file, but without the column of fingerprints."""
     return METADATA_KEY in (schema.metadata or {}) and column not in schema.names
 
 
@@ -132,7 +132,7 @@ def _only_one_records(name: str, without: str) -> RecipeMismatchError:
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """Radius and limits of a job: what the caller gives, else what the recipe says, else a recipe's defaults."""
+    """Radius and limits of a job: given by the caller, else by the recipe, else the defaults of a recipe."""
 
     radius: int
     bucket_limit: int
@@ -163,7 +163,7 @@ class MatchSettings:
         return settings
 
     def described(self, recipe: Recipe | None, bits: int) -> dict[str, Any]:
-        """What a result records: the fingerprints' own recipe with these settings, or these settings alone."""
+        """The recipe of a result: the fingerprints' own with these settings, or these settings alone."""
         values = {"radius": self.radius, "bucket_limit": self.bucket_limit, "bucket_probe": self.bucket_probe}
         if recipe is not None:
             return (recipe.with_(**values) if _is_by_simhash(recipe) else recipe).describe()

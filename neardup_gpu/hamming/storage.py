@@ -27,7 +27,7 @@ INDEX = ArraysFormat(
 
 @dataclass(frozen=True)
 class IndexParts:
-    """What an index consists of.
+    """The parts of an index.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class IndexParts:
 
 
 def write_index(path: Path, parts: IndexParts) -> None:
-    """Write an index to a file where there is none yet.
+    """Write an index to a file that does not exist yet.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def read_index(path: str | Path, *, check: bool) -> IndexParts:
 def _assemble(
     file: ArraysFile, design: TableDesign, radius: int, kind: str | None, recipe: dict[str, Any]
 ) -> IndexParts | None:
-    """The parts that a file's arrays are; None if the file has arrays of a part that it should not have."""
+    """Make the parts from a file's arrays; None if the file has an array that no part expects."""
     arrays = dict(file.arrays)
     belonging = {name: arrays.pop(name) for name in Members.NAMES if name in arrays}
     named = {name: arrays.pop(name) for name in ids.NAMES if name in arrays}
@@ -136,7 +136,7 @@ def _assemble(
 
 
 def _fit(parts: IndexParts, num_fingerprints: int) -> bool:
-    """Whether the arrays of each part have the dtypes and shapes that this many fingerprints need."""
+    """Whether the arrays of each part have the dtypes and shapes for this number of fingerprints."""
     distinct = num_fingerprints
     if parts.members is not None:
         if not parts.members.fit(num_fingerprints):
@@ -146,12 +146,12 @@ def _fit(parts: IndexParts, num_fingerprints: int) -> bool:
 
 
 def _hexadecimal_masks(design: TableDesign) -> list[str]:
-    """Masks as a header holds them."""
+    """The masks as strings, for a header."""
     return [f"{mask:0{design.bits // 4}x}" for mask in design.masks]
 
 
 def _read_design(header: dict[str, Any], path: str | Path) -> TableDesign:
-    """The design of a stored index; KeyError, TypeError or ValueError if the header does not describe one.
+    """Read the design of a stored index; KeyError, TypeError or ValueError if the header does not describe one.
 
     Raises
     ------

@@ -62,12 +62,12 @@ class Tables:
 
     @property
     def _names(self) -> tuple[str, ...]:
-        """Names of the arrays that a probe takes first."""
+        """Names of the arrays that a probe reads first."""
         return (*(CompressedTables._fields if self.compressed else ("words",)), "rows")
 
     @property
     def bits_a_word(self) -> float:
-        """How many bits a word takes in a table, without its row."""
+        """Bits of a word in a table, without its row, on average."""
         taken = sum(self.arrays[name].nbytes for name in self._names[:-1])
         return 8 * taken / max(1, self.arrays["rows"].size)
 
@@ -133,7 +133,7 @@ class Tables:
         return self._resident
 
     def _verify(self, masks: np.ndarray, queries: np.ndarray, radius: int, on_cpu: bool) -> None:
-        """Compare what a probe will read with its checksums: for many queries, or not on the CPU, everything."""
+        """Compare the bytes that a probe will read with their checksums; all bytes for many queries or on a GPU."""
         if self._file is None or self._file.num_left == 0:
             return
         few = 2 * len(masks) * len(queries) < self._file.num_left  # more queries touch most of what is left
@@ -144,7 +144,7 @@ class Tables:
             self._file.verify(name)
 
     def _verify_plain(self, file: ArraysFile, masks: np.ndarray, queries: np.ndarray, radius: int) -> bool:
-        """Compare what decides the answer to a few queries with its checksums; False if they are too many."""
+        """Compare the bytes that decide the answer with their checksums; False if there are too many queries."""
         found = hamming_probe.touched(self.arrays["words"], masks, queries, radius)
         if found is None:
             return False
@@ -157,7 +157,7 @@ class Tables:
         return True
 
     def _verify_compressed(self, file: ArraysFile, masks: np.ndarray, queries: np.ndarray, radius: int) -> bool:
-        """As `_verify_plain`, for compressed tables."""
+        """Like `_verify_plain`, for compressed tables."""
         file.verify("lengths")
         file.verify("offsets")
         offsets, blocks, keys, firsts = (self.arrays[name] for name in ("offsets", "blocks", "keys", "firsts"))
@@ -173,7 +173,7 @@ class Tables:
 
 
 def _concatenated(encoded: list[list[np.ndarray]], num_words: int) -> dict[str, np.ndarray]:
-    """Tables of `num_words` words that were compressed one by one as if they had been compressed together."""
+    """Join tables of `num_words` words, compressed one by one, as if they had been compressed together."""
     lengths, _, blocks, keys, firsts = zip(*encoded, strict=True)
     starts = [array[:-1] + number * num_words for number, array in enumerate(firsts)]
     return CompressedTables(

@@ -19,7 +19,7 @@ from ..errors import ParameterError
 
 
 class _HasArray(Protocol):
-    """What NumPy can read as an array: pandas', polars' and pyarrow's columns."""
+    """Any object that NumPy can read as an array: pandas', polars' and pyarrow's columns."""
 
     def __array__(self, *arguments: Any, **options: Any) -> Any: ...
 
@@ -69,7 +69,7 @@ def is_array_of_fingerprints(dtype: np.dtype, shape: tuple[int, ...]) -> bool:
 
 
 def of_integers(values: Any, bits: int) -> np.ndarray:
-    """Integers of 64 or 128 bits as an array of uint64, shape (n,) or (n, 2)."""
+    """Convert integers of 64 or 128 bits to an array of uint64, shape (n,) or (n, 2)."""
     if bits == 64:
         return np.array(values, np.uint64)
     if bits == 128:
@@ -84,7 +84,7 @@ def _are_integers(values: Any, bits: int) -> bool:
 
 
 def _from_objects(values: list[Any], name: str, bits: int) -> np.ndarray:
-    """A list of integers, or of pairs of words, as an array."""
+    """Convert a list of integers, or of pairs of words, to an array."""
     if _are_integers(values, bits):
         return of_integers(values, bits)
     if all(
@@ -95,7 +95,7 @@ def _from_objects(values: list[Any], name: str, bits: int) -> np.ndarray:
 
 
 def _from_arrow(values: Any, name: str) -> np.ndarray:
-    """A pyarrow array of uint64, or of fixed-size lists, as a NumPy array; `as_fingerprints` checks its dtype."""
+    """Convert a pyarrow array of uint64 or of fixed-size lists to NumPy; `as_fingerprints` checks its dtype."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -138,5 +138,5 @@ def parse_fingerprint(text: str, bits: int) -> Any:
 
 
 def hexadecimal(fingerprint: Any) -> str:
-    """A fingerprint, a uint64 or an array of two, as `parse_fingerprint` reads it."""
+    """Write a fingerprint, a uint64 or an array of two, so that `parse_fingerprint` can read it."""
     return "0x" + "".join(f"{int(word):016x}" for word in np.atleast_1d(fingerprint))

@@ -57,7 +57,9 @@ class BottomK:
     """
 
     s: int = setting(200, "Elements of a bottom-k sketch.", metavar="S", flag="--sketch-size")
-    leading: int | None = setting(None, "Smallest elements of which candidates share one.", metavar="B")
+    leading: int | None = setting(
+        None, "Candidates share one of their B smallest elements.", metavar="B", shown="by recall"
+    )
     recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
     bucket_limit: int = setting(64, "Buckets of up to N documents are compared all with all.", metavar="N")
     bucket_probe: int = setting(16, "In larger buckets each document is compared with the first N.", metavar="N")
@@ -106,7 +108,7 @@ class BottomK:
         return 8 * self.s + 8 * self._leading() + 16
 
     def settled(self, threshold: float | None) -> Self:
-        """The method with as many leading elements as the threshold needs, unless they were given."""
+        """The method with the fewest leading elements that reach the recall at the threshold, unless given."""
         if threshold is None:
             raise ParameterError("threshold: bottom-k needs one, as its candidates are verified; 0.8 is usual")
         if self.leading is not None:
@@ -170,7 +172,7 @@ class BottomK:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If an argument is not what is said above.
+            If an argument is not as described above.
 
         Examples
         --------
@@ -212,7 +214,7 @@ class BottomK:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If an argument is not what is said above.
+            If an argument is not as described above.
 
         Examples
         --------
@@ -261,7 +263,7 @@ class BottomK:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If an argument is not what is said above.
+            If an argument is not as described above.
         ResourceError
             If there are more elements than a table can hold.
 
@@ -339,11 +341,11 @@ class BottomK:
         return Estimate(estimate, low, high)
 
     def expected_recall(self, threshold: float | None) -> float | None:
-        """Share of pairs at the threshold that become candidates, at least: 1 - (1 - t)**leading."""
+        """Least share of the pairs at the threshold that become candidates: 1 - (1 - t)**leading."""
         return None if threshold is None else 1 - (1 - threshold) ** self._leading()
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
-        """(label, sentence) by which a report says what candidates are."""
+        """The label and the sentence that describe the candidates in a report."""
         from ..report import percent
 
         expected = percent(self.expected_recall(threshold) or 0.0)
@@ -351,7 +353,7 @@ class BottomK:
         return "sketch", f"{found}: {expected} of pairs at resemblance {threshold} share one, by theory"
 
     def schema(self) -> dict[str, pa.DataType]:
-        """Columns of a sketch file beside id and num_tokens."""
+        """The method's own columns of a sketch file, by name."""
         import pyarrow as pa
 
         return {"document_hash": pa.list_(pa.uint64(), 2), "smallest": pa.list_(pa.uint64(), self.s)}
@@ -365,7 +367,7 @@ class BottomK:
         return {"smallest": sketches}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """(sketches, keys) of what `to_columns` made."""
+        """The sketches and keys of which `to_columns` made columns."""
         return columns["smallest"], self.keys(columns["smallest"])
 
     def _leading(self) -> int:

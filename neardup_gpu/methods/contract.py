@@ -81,15 +81,15 @@ class Estimate(NamedTuple):
 
 
 class Statistics(Protocol):
-    """What a method has to know of all documents before it can sketch one, such as document frequencies."""
+    """Facts about all documents that a method needs before it can sketch one, such as document frequencies."""
 
     @property
     def digest(self) -> str:
-        """What stands for it in a recipe."""
+        """A name for the statistics in a recipe."""
         ...
 
     def write(self, file: Any) -> None:
-        """Write it to a new file."""
+        """Write the statistics to a new file."""
         ...
 
 
@@ -97,11 +97,11 @@ class FirstPass(Protocol):
     """Buffer for a method that needs statistics of all documents: what it keeps of each until they are known."""
 
     def measure(self, elements: Ragged, backend: str) -> Any:
-        """What is kept of some documents; has no effect."""
+        """Measure some documents; has no effect on the buffer."""
         ...
 
     def add(self, measured: Any) -> None:
-        """Keep it."""
+        """Keep the result of `measure`."""
         ...
 
     def finish(self, method: Any, seed: int, report: Any) -> tuple[Statistics, np.ndarray]:
@@ -109,14 +109,14 @@ class FirstPass(Protocol):
         ...
 
     def close(self) -> None:
-        """Forget everything."""
+        """Free everything."""
         ...
 
 
 class Method(Protocol):
     """How documents are summarised, and how those summaries make pairs candidates.
 
-    A sketch is what is stored of a document. Its keys are what collisions compare; they are kept in memory for every
+    A sketch stands for a document in files. Collisions compare its keys, which are kept in memory for every
     document, so they are small. `seed` is the recipe's.
     """
 
@@ -177,7 +177,7 @@ class Method(Protocol):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """What `describe` described."""
+        """The method that `describe` described."""
         ...
 
     def sketching(self) -> dict[str, Any]:
@@ -185,12 +185,12 @@ class Method(Protocol):
         ...
 
     def with_statistics(self, given: Any, seed: int) -> tuple[Self, Statistics | None]:
-        """The method that uses these statistics (an object or a path to one), and the statistics.
+        """The method that uses these statistics (an object or a path), and the statistics.
 
         Raises
         ------
         ParameterError, RecipeMismatchError
-            If it has no use for them, needs others, or names some that were not given.
+            If it takes no statistics, needs others, or names some that were not given.
         """
         ...
 
@@ -200,7 +200,7 @@ class Method(Protocol):
         ...
 
     def first_pass(self, runtime: Any, folder: Any) -> FirstPass:
-        """The buffer for a pass over all documents that counts these statistics."""
+        """The buffer for a first pass over all documents, which counts the statistics."""
         ...
 
     def sketch(self, elements: Ragged, *, seed: int, statistics: Any = None, backend: str | None = None) -> Any:
@@ -224,7 +224,7 @@ class Method(Protocol):
         tasks: Sequence[int] | None = None,
         backend: str | None = None,
     ) -> Candidates:
-        """The candidates that some tasks find; all, unless given. Rows are in priority order, the best first."""
+        """Find the candidates, by all tasks or by some. Rows are in priority order, the best first."""
         ...
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -236,7 +236,7 @@ class Method(Protocol):
         ...
 
     def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
-        """What result tables say of pairs of rows beside their resemblance."""
+        """Columns that result tables have for pairs of rows, beside resemblance."""
         ...
 
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
@@ -248,15 +248,15 @@ class Method(Protocol):
         ...
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
-        """(label, sentence) by which a report says what candidates are."""
+        """The label and the sentence that describe the candidates in a report."""
         ...
 
     def schema(self) -> dict[str, pa.DataType]:
-        """Columns of a sketch file beside id, num_tokens and document_hash."""
+        """The method's own columns of a sketch file, by name."""
         ...
 
     def column_bits(self) -> dict[str, int]:
-        """Bits of the values of columns that use fewer than their type has."""
+        """Number of bits that values use, for the columns that do not use all bits of their type."""
         ...
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
@@ -264,5 +264,5 @@ class Method(Protocol):
         ...
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """(sketches, keys) of what `to_columns` made."""
+        """The sketches and keys of which `to_columns` made columns."""
         ...

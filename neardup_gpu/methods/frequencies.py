@@ -49,7 +49,7 @@ class Frequencies:
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If an argument is not what is said above.
+        If an argument is not as described above.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class Frequencies:
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits that stand for all of it in a recipe."""
+        """32 hexadecimal digits that identify the frequencies in a recipe."""
         return self._digest
 
     @cached_property
@@ -277,15 +277,16 @@ class Counter:
         self._num_documents = 0
 
     def add(self, occurrences: tuple[np.ndarray, np.ndarray], num_documents: int) -> None:
-        """Count a batch: in how many of its documents each token is, and how many have tokens. What was counted is
-        merged when batches have become as long as it is."""
+        """Count a batch: the number of its documents that hold each token, and the number that have tokens.
+
+        Earlier counts are merged with batches when the batches together have become as long."""
         self._tables.append(occurrences)
         self._num_documents += num_documents
         if sum(len(table[0]) for table in self._tables[1:]) > len(self._tables[0][0]):
             self._tables = [occurrences_kernel.merge(self._tables)]
 
     def result(self, seed: int) -> Frequencies:
-        """The frequencies of all that was counted."""
+        """The frequencies of all documents that were counted."""
         none = np.empty(0, np.uint64), np.empty(0, np.int64)
         tokens, counts = occurrences_kernel.merge([none, *self._tables])
         return Frequencies(tokens, counts, self._num_documents, seed)
@@ -298,7 +299,7 @@ def counted(elements: Ragged, backend: str | None) -> tuple[Ragged, Any]:
 
 
 def occurrences(distinct: Ragged, backend: str | None) -> tuple[Any, Any]:
-    """All distinct elements of some documents, and in how many of these each is."""
+    """All distinct elements of some documents, and the number of documents that hold each."""
     return kernel(occurrences_kernel, backend)(distinct.values)
 
 
@@ -315,20 +316,20 @@ class FrequencyPass:
         self._counter = Counter()
 
     def measure(self, elements: Ragged, backend: str) -> Any:
-        """Count the tokens of some documents; has no effect."""
+        """Count the tokens of some documents; has no effect on the buffer."""
         distinct, counts = counted(elements, backend)
         held, documents = occurrences(distinct, backend)
         return distinct, counts, to_host(held), to_host(documents)
 
     def add(self, measured: Any) -> None:
-        """Keep what `measure` gave."""
+        """Keep the result of `measure`."""
         distinct, counts, held, documents = measured
         self._counter.add((held, documents), int((distinct.sizes > 0).sum()))
         self._tokens.append(distinct)
         self._counts.append(Ragged(counts.view(np.uint64), distinct.offsets))
 
     def finish(self, method: Any, seed: int, report: Any) -> tuple[Frequencies, np.ndarray]:
-        """How many documents hold each token, and the sketch of each document, in host memory."""
+        """The document frequencies, and the sketch of each document, in host memory."""
         frequencies = self._counter.result(seed)
         offsets = self._tokens.offsets
         width = method.key_columns

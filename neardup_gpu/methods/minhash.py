@@ -149,7 +149,7 @@ class MinHash:
             object.__setattr__(self, name, value)
 
     def _given(self) -> Filter | None:
-        """The filter that was given, in either way."""
+        """The filter given by name, as numbers, or as k, s and r; None if none is given."""
         parts = {name: getattr(self, name) for name in ("k", "s", "r") if getattr(self, name) is not None}
         if self.filter is None and not parts:
             return None
@@ -266,7 +266,7 @@ class MinHash:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If an argument is not what is said above.
+            If an argument is not as described above.
 
         Examples
         --------
@@ -308,7 +308,7 @@ class MinHash:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If an argument is not what is said above.
+            If an argument is not as described above.
 
         Examples
         --------
@@ -365,7 +365,7 @@ class MinHash:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If an argument is not what is said above.
+            If an argument is not as described above.
         ResourceError
             If there are more rows than tables can hold.
 
@@ -430,14 +430,14 @@ class MinHash:
         return None if threshold is None else theory.pass_probability(threshold, *self._settled())
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
-        """(label, sentence) by which a report says what candidates are."""
+        """The label and the sentence that describe the candidates in a report."""
         from ..report import percent
 
         expected = percent(self.expected_recall(threshold) or 0.0)
         return "filter", f"{self.filter}: {expected} of pairs at resemblance {threshold} pass, by theory"
 
     def schema(self) -> dict[str, pa.DataType]:
-        """Columns of a sketch file beside id and num_tokens."""
+        """The method's own columns of a sketch file, by name."""
         import pyarrow as pa
 
         sample = pa.uint32() if self.bits == 32 else pa.uint64()
@@ -448,7 +448,7 @@ class MinHash:
         }
 
     def column_bits(self) -> dict[str, int]:
-        """Bits of the values of columns that use fewer than their type has."""
+        """Number of bits that values use, for the columns that do not use all bits of their type."""
         return {} if self.supershingle_bits == 64 else {"supershingles": self.supershingle_bits}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
@@ -456,7 +456,7 @@ class MinHash:
         return {"signature": sketches, "supershingles": keys}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """(sketches, keys) of what `to_columns` made."""
+        """The sketches and keys of which `to_columns` made columns."""
         return columns["signature"], columns["supershingles"]
 
     def _settled(self) -> Filter:
@@ -477,7 +477,7 @@ def permutations(seed: int, samples: int, bits: int) -> tuple[np.ndarray, np.nda
 
 @cache
 def _intervals(samples: int) -> np.ndarray:
-    """(low, high) of each number of equal samples, with 99% confidence."""
+    """The 99% interval of resemblance for each number of equal samples: rows of (low, high)."""
     import numpy as np
 
     return np.array([theory.mean_interval(equal / samples, samples, 0.01) for equal in range(samples + 1)])

@@ -59,7 +59,7 @@ class SimHash:
     radius: int = setting(3, "Bits in which simhashes of near documents may differ.", metavar="K")
     bits: int = setting(64, "Bits of a simhash: 64 or 128.", metavar="L")
     elements: str = setting("tokens", "What a simhash summarises: tokens or shingles.", metavar="WHAT")
-    weighting: str = setting("log", "What each of them weighs: tf, log or tfidf.", metavar="HOW")
+    weighting: str = setting("log", "How elements are weighted: tf, log or tfidf.", metavar="HOW")
     frequencies: str | None = setting(None, "Digest of the document frequencies.", flag="")
     bucket_limit: int = setting(512, "Buckets of up to N documents are compared all with all.", metavar="N")
     bucket_probe: int = setting(32, "In larger buckets each document is compared with the first N.", metavar="N")
@@ -102,7 +102,7 @@ class SimHash:
         return self.weighting != "tf"
 
     def settled(self, threshold: float | None) -> Self:
-        """The method with everything decided that depends on the threshold: nothing here."""
+        """The method itself: nothing in it depends on the threshold."""
         return self
 
     def with_(self, **changes: Any) -> Self:
@@ -123,7 +123,7 @@ class SimHash:
         return {name: getattr(self, name) for name in ("bits", "elements", "weighting", "frequencies")}
 
     def with_statistics(self, given: Frequencies | str | Any | None, seed: int) -> tuple[Self, Frequencies | None]:
-        """The method that uses these statistics (an object or a path to one), and the statistics."""
+        """The method that uses these document frequencies (an object or a path), and the frequencies."""
         if given is None:
             if self.frequencies is not None:
                 raise ParameterError(
@@ -149,7 +149,7 @@ class SimHash:
         return self.weighting == "tfidf"
 
     def first_pass(self, runtime: Any, folder: Any) -> FrequencyPass:
-        """The buffer for a pass over all documents that counts the statistics."""
+        """The buffer for a first pass over all documents, which counts document frequencies."""
         from .frequencies import FrequencyPass
 
         return FrequencyPass(folder, runtime)
@@ -186,8 +186,8 @@ class SimHash:
         Raises
         ------
         ParameterError, ArgumentTypeError, RecipeMismatchError
-            If an argument is not what is said above, if the weighting needs frequencies that are not given, the recipe
-            names others, or it has no use for them.
+            If an argument is not as described above, if the weighting needs frequencies that are not given, the recipe
+            names others, or the weighting takes none.
 
         Examples
         --------
@@ -320,7 +320,7 @@ class SimHash:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If an argument is not what is said above.
+            If an argument is not as described above.
         ResourceError
             If there are more rows than tables can hold.
 
@@ -364,7 +364,7 @@ class SimHash:
         return 1 - distances(keys, left, right) / self.bits
 
     def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
-        """What result tables say of pairs of rows beside their resemblance."""
+        """The column `distance`: the number of bits in which the simhashes of each pair differ."""
         return {"distance": distances(keys, left, right)}
 
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
@@ -386,12 +386,12 @@ class SimHash:
         return None
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
-        """(label, sentence) by which a report says what candidates are."""
+        """The label and the sentence that describe the candidates in a report."""
         verified = "" if threshold is None else f", verified at resemblance {threshold}"
         return "radius", f"{self.radius} of {self.bits} bits ({self.elements}, {self.weighting}){verified}"
 
     def schema(self) -> dict[str, pa.DataType]:
-        """Columns of a sketch file beside id and num_tokens."""
+        """The method's own columns of a sketch file, by name."""
         import pyarrow as pa
 
         return {"simhash": pa.uint64() if self.bits == 64 else pa.list_(pa.uint64(), 2)}
@@ -405,12 +405,12 @@ class SimHash:
         return {"simhash": sketches}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """(sketches, keys) of what `to_columns` made."""
+        """The sketches and keys of which `to_columns` made columns."""
         return columns["simhash"], columns["simhash"]
 
 
 def distances(simhashes: Any, left: Any, right: Any) -> np.ndarray:
-    """In how many bits some rows differ: uint8, shape (pairs,), in host memory."""
+    """Number of bits in which the simhashes of each pair differ: uint8, shape (pairs,), in host memory."""
     import numpy as np
 
     from ..engine.choice import to_host

@@ -521,7 +521,7 @@ def test_diff_of_huge_texts_is_cut_and_says_so() -> None:
 def test_curve(run: Run) -> None:
     status, said, _ = run("curve", "--filter", "6,14,2")
     assert status == 0
-    assert "2 of 6 features agree, each of 14 samples; half at 0.909" in said
+    assert "2 of 6 supershingles agree, each of 14 samples; half at 0.909" in said
     assert re.search(r"^ +0\.5 +\S+%", said, re.M)
     assert all(len(line) <= 80 for line in said.splitlines())
     found = json.loads(run("curve", "--filter", "altavista", "--json")[1])

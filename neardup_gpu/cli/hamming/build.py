@@ -25,14 +25,14 @@ class Design:
         flag="--tables",
         shown="the cheapest design",
     )
-    leading_bits: int | None = setting(None, "As few tables as have P leading bits each.", metavar="P")
+    leading_bits: int | None = setting(None, "The fewest tables that have P leading bits each.", metavar="P")
     table_memory: str | int | None = setting(
         None, "The cheapest tables of at most this size, such as 2GB.", metavar="SIZE", flag="--memory"
     )
     num_queries: int | None = setting(
         None, "Queries expected in the index's life.", metavar="N", flag="--queries", shown="one for each fingerprint"
     )
-    compress: bool = setting(False, "Huffman-code the tables, which makes them smaller and slower to ask.")
+    compress: bool = setting(False, "Huffman-code the tables, which makes them smaller and queries slower.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ def build(
     written: IndexFlags = None,
     engine: EngineFlags = None,
 ) -> None:
-    """Build an index of fingerprints, to be asked by `neardup hamming query`."""
+    """Build an index of fingerprints, for `neardup hamming query`."""
     from ...hamming import jobs
 
     shown = Index(**given(written))

@@ -13,7 +13,7 @@ from .options import FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, le
 
 def join(
     existing: Annotated[str, argument("EXISTING", f"The large set. {FILES}")],
-    queries: Annotated[str, argument("QUERIES", "The smaller one, which is held in memory.")],
+    queries: Annotated[str, argument("QUERIES", "The smaller set, which is held in memory.")],
     /,
     *,
     columns: ColumnsFlags = None,
@@ -21,7 +21,7 @@ def join(
     written: PairsFlags = None,
     engine: EngineFlags = None,
 ) -> None:
-    """Find what of a set larger than memory is near some queries: id_a (existing), id_b (query), distance."""
+    """Find the fingerprints of a large set that are near some queries: id_a (existing), id_b (query), distance."""
     from ...hamming import jobs
 
     shown = Pairs(**given(written))

@@ -1,4 +1,4 @@
-"""What the commands of fingerprints have alike: their flags, and their words for what was found."""
+"""Parts that the commands of fingerprints share: flags, and the words of their summaries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Columns:
 
 @dataclass(frozen=True, kw_only=True)
 class Radius:
-    """What is near."""
+    """Which fingerprints are near."""
 
     radius: int | None = setting(
         None, "Bits in which two fingerprints may differ.", metavar="K", shown="the recipe's, else 3"
@@ -34,7 +34,7 @@ class Radius:
 
 @dataclass(frozen=True, kw_only=True)
 class Near(Radius):
-    """What is near, and what is compared."""
+    """Which fingerprints are near, and which are compared."""
 
     bucket_limit: int | None = setting(
         None, "Compare all with all in buckets of up to N fingerprints.", metavar="N", shown="the recipe's, else 512"

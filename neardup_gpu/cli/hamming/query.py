@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(Columns):
-    """For which fingerprints is asked."""
+    """The queries."""
 
     values: tuple[str, ...] | None = setting(
         None,
-        "Ask for this instead: 0x and hexadecimal digits, or all 16 (32) of them.",
+        "A query instead of files: 0x and hexadecimal digits, or all 16 (32) digits.",
         metavar="HEX",
         flag="--fingerprint",
     )
@@ -31,10 +31,12 @@ class Asked(Columns):
 
 @dataclass(frozen=True, kw_only=True)
 class Near:
-    """What is near."""
+    """Which matches to find."""
 
     radius: int | None = setting(None, "Bits in which two fingerprints may differ.", metavar="K", shown="the index's")
-    nearest: int | None = setting(None, "The N nearest for each at most.", metavar="N", shown="all within the radius")
+    nearest: int | None = setting(
+        None, "At most N nearest matches for each query.", metavar="N", shown="all within the radius"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,7 @@ def query(
     written: MatchesFlags = None,
     engine: EngineFlags = None,
 ) -> None:
-    """Ask an index what is near some fingerprints: query_id, id, distance, the nearest first."""
+    """Find what an index holds near some queries: query_id, id, distance; the nearest first."""
     from ...hamming import jobs
 
     shown = Matches(**given(written))
@@ -91,7 +93,7 @@ def _print_lines(matches: pa.Table) -> None:
 
 
 class _Table:
-    """Prints matches as columns; those of what comes first are wide enough for it."""
+    """Prints matches as columns, wide enough for the first matches."""
 
     def __init__(self) -> None:
         self._widths: list[int] = []
