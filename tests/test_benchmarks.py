@@ -16,6 +16,7 @@ FILES = sorted((ROOT / "benchmarks").rglob("*.py"))
 sys.path.append(str(ROOT))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["compression", "gpu", "hamming", "kernel_times", "peers", "run", "simhash"])
 def test_every_benchmark_can_be_run_as_a_module(name):
     done = subprocess.run(
@@ -41,6 +42,7 @@ def test_no_benchmark_reaches_into_what_is_private(path):
     assert found == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["verification", "giant"])
 def test_a_small_run_ends(name, tmp_path):
     from benchmarks import giant, verification

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 REPOSITORY = Path(__file__).parent.parent
 
 HEAVY = ("numpy", "numba", "pyarrow")

@@ -81,6 +81,7 @@ def test_as_json(run):
         assert row["agrees"] and row["milliseconds"] > 0 and row["gb_per_s"] >= 0 and row["input_bytes"] > 0
 
 
+@pytest.mark.thorough
 def test_the_seed_is_another_each_time(run):
     seeds = {json.loads(run("--backend", "cpu", "--json")[1])["seed"] for _ in range(2)}
     assert len(seeds) == 2

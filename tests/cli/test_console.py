@@ -229,6 +229,7 @@ def test_bars_and_colour_on_a_terminal(corpus: Path) -> None:
     assert said.rindex("sketching") < said.index("\x1b[1mdocuments")
 
 
+@pytest.mark.thorough
 @pseudo_terminals
 @pytest.mark.parametrize("columns", [1, 12, 30])
 def test_tiny_terminals(corpus: Path, columns: int) -> None:
@@ -239,6 +240,7 @@ def test_tiny_terminals(corpus: Path, columns: int) -> None:
     assert "29 (96.7%)" in said
 
 
+@pytest.mark.thorough
 @pseudo_terminals
 def test_terminals_without_styles(corpus: Path) -> None:
     from terminal import on_terminal

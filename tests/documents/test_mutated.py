@@ -8,7 +8,9 @@ import mutated
 import pytest
 
 
-@pytest.mark.parametrize("kind", mutated.KINDS)
+@pytest.mark.parametrize(
+    "kind", ["file", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in mutated.KINDS if kind != "file")]
+)
 def test_mutated_files(kind):
     script = Path(mutated.__file__)
     ended = subprocess.run([sys.executable, script, kind, "0", "100"], capture_output=True, text=True, timeout=300)

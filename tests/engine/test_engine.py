@@ -275,7 +275,7 @@ class TestHere:
         return machine_has
 
     @pytest.mark.parametrize("command", ["dedup", "sketch", "pairs", "selftest"])
-    @pytest.mark.parametrize("way", ["option", "variable"])
+    @pytest.mark.parametrize("way", ["option", pytest.param("variable", marks=pytest.mark.thorough)])
     def test_the_command_says_why_in_one_line(self, tmp_path, command, way):
         reason = self.why()
         source = tmp_path / "in.jsonl"
@@ -424,7 +424,7 @@ def no_device(monkeypatch):
 @pytest.mark.usefixtures("no_device")
 class TestHalving:
     @pytest.mark.parametrize("limit", [2000, 600, 300, 100])
-    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 5))])
     def test_of_documents(self, limit, seed):
         """In order, each once, and few more times than needed."""
         sizes = np.random.default_rng(seed).integers(0, 100, 40)

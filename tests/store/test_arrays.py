@@ -109,7 +109,7 @@ def test_a_flipped_bit_anywhere_is_damage(tmp_path, kind):
 
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("num_words", [1, 2])
-@pytest.mark.parametrize("repeats", [False, True])
+@pytest.mark.parametrize("repeats", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_what_is_read_block_by_block_is_never_answered_from_when_damaged(
     tmp_path, monkeypatch, num_words, compress, repeats
 ):
