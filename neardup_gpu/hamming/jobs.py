@@ -414,10 +414,7 @@ def _scan_files(
     backend: str,
 ) -> dict[str, int]:
     """Write the matches of existing fingerprints, read chunk by chunk; returns the counts."""
-    chunk, start = (
-        Chunk(np.empty(0, np.uint64), pa.array([]), 0),
-        0,
-    )  # the chunk that is being scanned, and its first row
+    chunk, start = Chunk(np.empty(0, np.uint64), pa.array([]), 0), 0  # the scanned chunk, and its first row
     num_null, matched = queries.num_null, np.zeros(len(queries.ids), bool)
 
     def chunks() -> Iterator[np.ndarray]:
