@@ -74,7 +74,7 @@ def dedup(
     Parameters
     ----------
     source : path, URI, glob, list of them, or a table, default None
-        The documents; `open_documents` says what is read.
+        The documents; `open_documents` describes every form.
     texts : list of str, array or Series of strings, default None
         The texts themselves, instead of `source`; their ids are row numbers.
     text_columns : str or list of str, default None

@@ -266,7 +266,7 @@ class Recipe:
         Raises
         ------
         ParameterError, RecipeMismatchError
-            If the method has no use for them, needs others, or names some that were not given.
+            If the method takes no statistics, needs others, or names some that were not given.
 
         Examples
         --------
@@ -376,7 +376,7 @@ def choose_recipe(
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If one is impossible or of another type, or a recipe is given beside them.
+        If an argument is impossible or of another type, or is given together with a recipe.
     """
     if recipe is None:
         made = Recipe(shingles=Shingles(shingle_size, shingling), method=method, **own)

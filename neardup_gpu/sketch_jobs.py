@@ -75,7 +75,7 @@ def sketch(
     Parameters
     ----------
     source : path, URI, glob, list of them, or a table, default None
-        The documents; `open_documents` says what is read.
+        The documents; `open_documents` describes every form.
     output : path, default None
         The Parquet file to write. It has to be given.
     texts : list of str, array or Series of strings, default None

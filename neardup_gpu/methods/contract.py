@@ -134,7 +134,7 @@ class Method(Protocol):
 
     @property
     def bucket_probe(self) -> int:
-        """Documents that those of a larger bucket are compared with."""
+        """Number of documents that each document of a larger bucket is compared with."""
         ...
 
     @property
