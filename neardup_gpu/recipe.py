@@ -354,7 +354,7 @@ class Recipe:
         if shingles:
             changes["shingles"] = replace(changes.get("shingles", self.shingles), **shingles)
         if of_method:
-            method = as_method(changes.get("method", self.method))
+            method: Any = as_method(changes.get("method", self.method))
             unknown = set(of_method) - {each.name for each in fields(method)}
             if unknown:
                 raise ParameterError(f"{min(unknown)} is no setting of a recipe whose method is {method.name}")
