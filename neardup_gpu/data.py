@@ -24,16 +24,19 @@ class Ragged:
     Parameters
     ----------
     values : array, shape (n,)
-        The rows' contents, one row after another.
+        The rows' contents, one row after another. A list becomes an array.
     offsets : array of int64, shape (rows + 1,)
         Never decreasing, from at least 0 to at most n. A slice may begin after 0. Other integers become int64.
-
-    Lists become arrays.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
         If the offsets break these rules, or either argument is not such an array.
+
+    Examples
+    --------
+    >>> Ragged([7, 8, 9], [0, 1, 1, 3])[2]
+    array([8, 9])
     """
 
     values: np.ndarray
@@ -70,10 +73,22 @@ class Ragged:
     def from_rows(cls, rows: list[Any], dtype: Any) -> Ragged:
         """Copy a list of arrays (or of anything NumPy reads as one) into one Ragged of `dtype`.
 
+        Parameters
+        ----------
+        rows : list of arrays
+            One for each row.
+        dtype : NumPy dtype
+            Of the values.
+
         Raises
         ------
         ParameterError, ArgumentTypeError
             If a row is not such an array, or a value is not exactly one of `dtype`.
+
+        Examples
+        --------
+        >>> Ragged.from_rows([[7], [], [8, 9]], np.uint64).offsets
+        array([0, 1, 1, 3])
         """
         checks.instance("rows", rows, (list, tuple), "of an array for each row")
         arrays = [checks.array(f"rows[{i}]", row, dtype, convert=True) for i, row in enumerate(rows)]
@@ -88,13 +103,20 @@ class Pairs:
 
     Parameters
     ----------
-    left, right : arrays of int64, shape (n,)
-        Lists and other integers become such arrays.
+    left : array of int64, shape (n,)
+        The better row of each pair. Lists and other integers become such an array.
+    right : array of int64, shape (n,)
+        The other row.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
         If a pair is out of order, repeated or not left < right, or either argument is not such an array.
+
+    Examples
+    --------
+    >>> len(Pairs([0, 0], [1, 2]))
+    2
     """
 
     left: np.ndarray
@@ -123,10 +145,23 @@ class Pairs:
     def from_unsorted(cls, left: Any, right: Any) -> Pairs:
         """Orient, sort and deduplicate pairs given in any order; pairs of a row with itself are dropped.
 
+        Parameters
+        ----------
+        left : array of int64, shape (n,)
+            One row of each pair.
+        right : array of int64, shape (n,)
+            The other row.
+
         Raises
         ------
         ParameterError, ArgumentTypeError
             If `left` and `right` differ in length, or are not row numbers from 0 to 2**63 - 1.
+
+        Examples
+        --------
+        >>> pairs = Pairs.from_unsorted([2, 1, 3], [0, 2, 3])
+        >>> pairs.left, pairs.right
+        (array([0, 1]), array([2, 2]))
         """
         a = checks.array("left", left, np.int64, convert=True)
         b = checks.array("right", right, np.int64, convert=True)
@@ -148,12 +183,21 @@ class Pairs:
         return cls(low[first], high[first])
 
     def where(self, mask: np.ndarray) -> Pairs:
-        """The pairs at which `mask` (bool, shape (n,)) holds.
+        """The pairs at which a mask holds.
+
+        Parameters
+        ----------
+        mask : array of bool, shape (n,)
 
         Raises
         ------
         ParameterError, ArgumentTypeError
             If it is not such an array.
+
+        Examples
+        --------
+        >>> Pairs([0, 0], [1, 2]).where([True, False])
+        Pairs(1)
         """
         mask = checks.array("mask", mask, bool, (len(self),))
         return Pairs(self.left[mask], self.right[mask])

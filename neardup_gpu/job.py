@@ -199,9 +199,10 @@ def dedup(
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
         result = run(documents, reference, sketcher, check)
-        if folder is not None:
+        if folder is None:
+            result.report["seconds"] = clock.elapsed
+        else:
             write_result(folder, result, documents, clock)
-        result.report["seconds"] = clock.elapsed
     return result
 
 

@@ -83,7 +83,8 @@ def write_result(folder: Path, result: Any, documents: Documents, clock: Any) ->
     """
     with clock.stage("write"):
         _write_tables(folder, result, documents)
-    _write_report(folder, {**result.report, "seconds": clock.elapsed})
+    result.report["seconds"] = clock.elapsed
+    _write_report(folder, result.report)
 
 
 def _write_tables(folder: Path, result: Any, documents: Documents) -> None:

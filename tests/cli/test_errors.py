@@ -41,7 +41,7 @@ def test_a_command_has_its_own_flags() -> None:
     assert flags_of(dedup)["text_columns"] == "--text-column"
     assert flags_of(dedup)["memory"] == "--gpu-memory"
     assert flags_of(build)["num_queries"] == "--queries"
-    assert in_flags("num_tables, leading_bits and memory: one", flags_of(build)).startswith(
+    assert in_flags("num_tables, leading_bits and table_memory: one", flags_of(build)).startswith(
         "--tables, --leading-bits and --memory: one"
     )
     assert in_flags("threads 0: none", {}) == "threads 0: none"
