@@ -274,7 +274,9 @@ class TestHere:
             pytest.skip("this machine has a GPU")
         return machine_has
 
-    @pytest.mark.parametrize("command", ["dedup", "sketch", "pairs", "selftest"])
+    @pytest.mark.parametrize(
+        "command", ["dedup", *(pytest.param(c, marks=pytest.mark.thorough) for c in ("sketch", "pairs", "selftest"))]
+    )
     @pytest.mark.parametrize("way", ["option", pytest.param("variable", marks=pytest.mark.thorough)])
     def test_the_command_says_why_in_one_line(self, tmp_path, command, way):
         reason = self.why()
@@ -293,6 +295,7 @@ class TestHere:
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"neardup: --backend 'gpu': {reason}; or use --backend cpu\n"
 
+    @pytest.mark.thorough
     def test_found_or_not_it_runs(self, tmp_path):
         reason = self.why()
         source = tmp_path / "in.jsonl"

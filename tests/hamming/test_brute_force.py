@@ -34,7 +34,7 @@ def one_thread():
 
 @pytest.mark.parametrize("radius", RADII)
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("bits", [64, 128])
+@pytest.mark.parametrize("bits", [64, pytest.param(128, marks=pytest.mark.thorough)])
 def test_every_design_finds_what_brute_force_finds(radius, case, bits, one_thread):
     generator = np.random.default_rng([radius, list(CASES).index(case), bits])
     values = CASES[case](generator, radius, bits // 64)

@@ -108,7 +108,7 @@ def test_a_flipped_bit_anywhere_is_damage(tmp_path, kind):
 
 
 @pytest.mark.parametrize("compress", [False, True])
-@pytest.mark.parametrize("num_words", [1, 2])
+@pytest.mark.parametrize("num_words", [1, pytest.param(2, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("repeats", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_what_is_read_block_by_block_is_never_answered_from_when_damaged(
     tmp_path, monkeypatch, num_words, compress, repeats
@@ -276,6 +276,7 @@ def sound_index(tmp_path_factory):
     return path, values, answers(HammingIndex.load(path), values)
 
 
+@pytest.mark.thorough
 @settings(max_examples=400, deadline=None)
 @given(data=st.data())
 def test_mutated_headers_are_refused_or_harmless(sound_index, data):
