@@ -199,7 +199,7 @@ def check_shapes(lengths, offsets, blocks, firsts, keys=None, rows=None):
 
 
 def block_sizes(xp, firsts, numbers):
-    """How many words some blocks have; ValueError if there is no such block, or none can have so many."""
+    """Number of words in each of some blocks; ValueError if a block does not exist or cannot hold that number."""
     if len(numbers) and not 0 <= int(xp.min(numbers)) <= int(xp.max(numbers)) < len(firsts) - 1:
         raise ValueError(f"there are {len(firsts) - 1} blocks, and none of them has some of these numbers")
     starts, stops = firsts[numbers], firsts[numbers + 1]

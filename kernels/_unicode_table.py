@@ -92,7 +92,7 @@ class Table(NamedTuple):
 
 
 def classify(character: str) -> int:
-    """Class of one code point of folded text, by its category and script; what is invisible vanishes."""
+    """Class of one code point of folded text, by its category and script; invisible characters vanish."""
     category, code = unicodedata.category(character), ord(character)
     if category == "Cf" or any(first <= code <= last for first, last, _ in IGNORABLE_RANGES):
         return VANISH

@@ -93,7 +93,7 @@ def cpu(values, offsets):
 
 
 def gpu(values, offsets):
-    """As `reference`; all rows sorted together, and what is distinct sorted back."""
+    """As `reference`; all rows are sorted together, and their distinct values sorted back into rows."""
     xp = namespace()
     values, offsets = xp.asarray(values), xp.asarray(offsets)
     order, begins = order_in_rows(values, offsets)

@@ -1,4 +1,4 @@
-"""Probing tables of fingerprints: which of those in the tables differ from each query in at most k bits.
+"""Probing tables of fingerprints: which fingerprints in them differ from each query in at most k bits.
 
 Source: Manku, Jain and Das Sarma 2007, section 3; `hamming` says what tables and buckets are. Perl and Reingold 1977
 for the search of few queries.

@@ -70,7 +70,7 @@ def reference(lengths, offsets, blocks, firsts, numbers):
 
 @jit()
 def _decode_block(block, book, words):
-    """Whether a block holds as many words as there are places, to which they go."""
+    """Decode the words of a block to their places, and say whether their number is that of the places."""
     word, at = block[0], np.uint64(64)
     words[0] = word
     for i in range(1, len(words)):
@@ -101,7 +101,7 @@ def cpu(lengths, offsets, blocks, firsts, numbers):
 
 @kernel("void(uint64[:,::1], uint16[:,::1], int64[::1], int64[::1], int64[::1], uint64[::1], boolean[::1])")
 def _decode(blocks, books, offsets, numbers, places, words, good):
-    """One thread a block: whether it holds as many words as there are places, to which they go."""
+    """One thread a block: decode its words to their places, and say whether their number is that of the places."""
     thread = cuda.grid(1)
     if thread >= len(numbers):
         return

@@ -33,7 +33,7 @@ def reference(values):
 
 
 def cpu(values):
-    """As `reference`; counted in a hash table as one row, then what is distinct sorted."""
+    """As `reference`; counted in a hash table as one row, then the distinct values are sorted."""
     distinct, _, counts = counts_of_rows.cpu(values, np.array([0, len(values)]))
     order = np.argsort(distinct)
     return distinct[order], counts[order]

@@ -40,7 +40,7 @@ class Comparison:
         From A to B: "equal", "removed" (only in A), "added" (only in B), "cut" (a note in place of words that are left
         out). Empty if the texts are the same.
     notes : list of str
-        What the diff leaves out, or says beside the words.
+        Remarks on the diff, such as words that it leaves out.
 
     Examples
     --------

@@ -104,7 +104,7 @@ class Pairs:
         left = checks.array("Pairs left", self.left, np.int64, convert=True)
         right = checks.array("Pairs right", self.right, np.int64, convert=True)
         if left.shape != right.shape:
-            raise ParameterError(f"Pairs need as many left as right rows; there are {len(left):,} and {len(right):,}")
+            raise ParameterError(f"Pairs: left and right must be of equal length, got {len(left):,} and {len(right):,}")
         if not ((left >= 0) & (left < right)).all():
             raise ParameterError("Pairs need 0 <= left < right; Pairs.from_unsorted orients them")
         rising = (left[1:] > left[:-1]) | ((left[1:] == left[:-1]) & (right[1:] > right[:-1]))
@@ -131,7 +131,7 @@ class Pairs:
         a = checks.array("left", left, np.int64, convert=True)
         b = checks.array("right", right, np.int64, convert=True)
         if a.shape != b.shape:
-            raise ParameterError(f"Pairs need as many left as right rows; there are {len(a):,} and {len(b):,}")
+            raise ParameterError(f"Pairs: left and right must be of equal length, got {len(a):,} and {len(b):,}")
         xp: Any = np
         if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
             from neardup_gpu.kernels._launch import namespace

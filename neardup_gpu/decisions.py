@@ -133,7 +133,7 @@ class Groups:
     all_keys: np.ndarray | None
     ranks: np.ndarray
     keys: Any
-    document_hashes: np.ndarray
+    document_hashes: Any
     pinned: np.ndarray
 
 

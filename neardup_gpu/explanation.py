@@ -66,7 +66,7 @@ class Explanation:
         From the kept text to this one: "equal", "removed" (only in the kept one), "added" (only in this one), "cut" (a
         note in place of words that are left out). Empty if the texts are the same.
     notes : list of str, default []
-        What the diff leaves out, or says beside the words.
+        Remarks on the diff, such as words that it leaves out.
 
     Examples
     --------
@@ -116,15 +116,18 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
     folder : path
         What `dedup` wrote; the input must still be where it was.
     id : int or str
-        Read as the ids' own type.
-    full : bool
+        The document's id; a number may be given as text.
+    full : bool, default False
         Leave no words out of the diff of the compared texts.
-    source, against : optional
-        The documents and the reference set, where `dedup` was given them in memory.
+    source : table, default None
+        The documents, if `dedup` was given them in memory.
+    against : table, default None
+        The reference set, if `dedup` was given it in memory.
 
     Returns
     -------
     Explanation
+        Why the document stays or goes.
 
     Raises
     ------

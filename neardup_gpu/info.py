@@ -75,7 +75,7 @@ def check(path: Path) -> str:
     Returns
     -------
     str
-        What was compared.
+        The parts that were compared.
 
     Raises
     ------

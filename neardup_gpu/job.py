@@ -74,7 +74,7 @@ def dedup(
     Parameters
     ----------
     source : path, URI, glob, list of them, or a table, default None
-        The documents; `open_documents` says what is read.
+        The documents; `open_documents` describes every form.
     texts : list of str, array or Series of strings, default None
         The texts themselves, instead of `source`; their ids are row numbers.
     text_columns : str or list of str, default None
@@ -229,10 +229,10 @@ def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, c
     sampled = None
     if check and recipe.verifies:
         with clock.stage("check"):
-            facts = Run(rows, groups, decisions, candidates)
-            sampled = runtime.run(check_recall, facts, spool, recipe, check, clock, runtime)
+            seen = Run(rows, groups, decisions, candidates)
+            sampled = runtime.run(check_recall, seen, spool, recipe, check, clock, runtime)
     with clock.stage("decide"):
-        facts = Facts(ranked, replace(groups, keys=None), decisions, sketched.ids)
+        facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)
         report = report_of(facts, Job(sketched.counts, candidates, recipe, runtime, documents, reference), sampled)
     return Result(

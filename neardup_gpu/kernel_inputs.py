@@ -375,7 +375,7 @@ def _masks(draw: Draw, num_words: int) -> np.ndarray:
     for number in range(len(masks)):
         prefix = draw.option([8, 0, 4, 16, 40, 64])
         mask = (1 << prefix) - 1 << 64 - prefix if draw.chance() else int(draw.words(1)[0])
-        lower = int(draw.words(1)[0]) if num_words == 2 else 0  # those of its bits that are taken from the lower word
+        lower = int(draw.words(1)[0]) if num_words == 2 else 0  # the bits that are taken from the lower word
         masks[number] = [mask & ~lower, mask & lower][:num_words]
     return masks if num_words == 2 else masks[:, 0].copy()
 

@@ -266,7 +266,7 @@ class Recipe:
         Raises
         ------
         ParameterError, RecipeMismatchError
-            If the method has no use for them, needs others, or names some that were not given.
+            If the method takes no statistics, needs others, or names some that were not given.
 
         Examples
         --------
@@ -354,7 +354,7 @@ class Recipe:
         if shingles:
             changes["shingles"] = replace(changes.get("shingles", self.shingles), **shingles)
         if of_method:
-            method = as_method(changes.get("method", self.method))
+            method: Any = as_method(changes.get("method", self.method))
             unknown = set(of_method) - {each.name for each in fields(method)}
             if unknown:
                 raise ParameterError(f"{min(unknown)} is no setting of a recipe whose method is {method.name}")
@@ -376,7 +376,7 @@ def choose_recipe(
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If one is impossible or of another type, or a recipe is given beside them.
+        If an argument is impossible or of another type, or is given together with a recipe.
     """
     if recipe is None:
         made = Recipe(shingles=Shingles(shingle_size, shingling), method=method, **own)

@@ -146,7 +146,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
 def times(
     timings: dict[str, float], seconds: float | None = None, text_bytes: int | None = None, where: str = ""
 ) -> list[tuple[str, str]]:
-    """How long a job took, and how long kernels were compiled meanwhile, which is no part of the first or of its rate.
+    """Time of a job, and time of compiling kernels, which is not counted in the first or in its rate.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def times(
     text_bytes : int, optional
         For the rate, which is left out where the job was too short to have one.
     where : str
-        What is said behind it.
+        Words to append.
     """
     compiling = timings.get("compile", 0.0)
     seconds = max(0.0, (sum(timings.values()) if seconds is None else seconds) - compiling)

@@ -17,7 +17,7 @@ from .recipe import Recipe
 
 if TYPE_CHECKING:
     from .explanation import Explanation
-    from .methods.frequencies import Frequencies
+    from .methods.contract import Statistics
     from .tables import Facts
 
 
@@ -64,7 +64,7 @@ class Result:
     pairs: pa.Table
     report: dict[str, Any]
     recipe: Recipe
-    frequencies: Frequencies | None = None
+    frequencies: Statistics | None = None
     skipped: pa.Table | None = None
     sources: tuple[Documents, Documents | None] | None = None
     facts: Facts | None = None

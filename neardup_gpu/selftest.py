@@ -164,8 +164,8 @@ def run(
 ) -> dict[str, Any]:
     """Check and time every kernel of a backend, and the whole job.
 
-    A kernel that gives other bits or raises an exception is found and the rest are tested all the same; only those
-    after one that left a GPU unusable are not run.
+    Kernels are tested even after one of them gave other bits or raised an exception; only after a kernel that left a
+    GPU unusable are the rest not run.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def _rows(
         own = seed * 1000 + number
         try:
             yield _whole_row(own, runtime, engine) if module is None else _kernel_row(name, module, own, runtime)
-        except Exception as error:  # a kernel that does not run is what is looked for
+        except Exception as error:  # the test looks for kernels that do not run
             yield _without({"kernel": name}, FAILED, _line(error))
         broken = _broken(runtime, name)
 

@@ -68,7 +68,7 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa
     paths : list of paths
         In any order; a file that is named twice is read once.
     r : int, default None
-        Supershingles that must agree, as in `pairs`. If it is given, the files' filters may differ in theirs.
+        Supershingles that must agree, as in `pairs`. If it is given, the files' filters may differ in r.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa
                     f"{path}: made with {name} = {there[name]}, {files[0]} with {value}; sketch them alike"
                 )
         if ids != id_type:
-            raise InputError(f"{path}: ids are {ids}, those of {files[0]} {id_type}; make them one type")
+            raise InputError(f"{path}: ids are {ids}, ids of {files[0]} {id_type}; make them one type")
     assert recipe is not None and id_type is not None
     check_rows(num_rows, "sketches")
     schema = pa.schema([("id", id_type), *columns_of(recipe).items()])

@@ -75,7 +75,7 @@ def sketch(
     Parameters
     ----------
     source : path, URI, glob, list of them, or a table, default None
-        The documents; `open_documents` says what is read.
+        The documents; `open_documents` describes every form.
     output : path, default None
         The Parquet file to write. It has to be given.
     texts : list of str, array or Series of strings, default None
@@ -141,8 +141,15 @@ def sketch(
         raise ParameterError("output: say where the sketches go, such as 'sketches.parquet'")
     output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
-    settings = {"method": method, "threshold": threshold, "shingle_size": shingle_size, "shingling": shingling}
-    recipe = choose_recipe(recipe, **settings, bucket_limit=bucket_limit, seed=seed)
+    recipe = choose_recipe(
+        recipe,
+        method=method,
+        threshold=threshold,
+        shingle_size=shingle_size,
+        shingling=shingling,
+        bucket_limit=bucket_limit,
+        seed=seed,
+    )
     clock, engine = Clock(progress), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}

@@ -153,7 +153,7 @@ class Sketcher:
         return _joined(known, sketches, ids, self.recipe.method.key_columns)
 
     def _sketch(self, documents: Documents, column: str | None, before: int, total: Any) -> Sketches:
-        """What stays of documents, of which `before` came earlier; `total()` says how many are expected together."""
+        """Sketch the documents of a source, after `before` earlier ones; `total()` is the expected number of all."""
         kept = Sketches()
         check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
         for batch, text in self.runtime.staged(self._batches(documents, column)):
@@ -235,7 +235,7 @@ def _rows(text: Ragged, first: int, last: int) -> Ragged:
     if not isinstance(offsets, np.ndarray) or (offsets[0] == 0 and offsets[-1] == len(text.values)):
         return Ragged(text.values, offsets)
     values, offsets = text.values[offsets[0] : offsets[-1]], offsets - offsets[0]
-    offsets.flags.writeable = False  # as those of a whole batch are: kernels are compiled for one kind of array
+    offsets.flags.writeable = False  # like the offsets of a whole batch: kernels are compiled for one kind of array
     return Ragged(values, offsets)
 
 
@@ -317,7 +317,7 @@ def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Ar
                     return ids.cast(kind), known.cast(kind)
     if rows_only and pa.types.is_integer(known.type) and families[1][1](ids.type):
         return ids, known.cast(ids.type)
-    raise InputError(f"ids of the input are {ids.type}, those of the reference set {known.type}; make them one type")
+    raise InputError(f"ids of the input are {ids.type}, ids of the reference set {known.type}; make them one type")
 
 
 def num_skipped(skipped: pa.Table) -> int:

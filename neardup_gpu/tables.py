@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Facts(NamedTuple):
-    """What was decided, in ranks, and the ids of all rows."""
+    """The decisions, in ranks, and the ids of all rows."""
 
     ranked: Ranked
     groups: Groups

@@ -1,4 +1,4 @@
-"""Public docstrings: their examples run, and their lists of parameters are those of the signatures."""
+"""Public docstrings: their examples run, and they list every parameter with its default."""
 
 import doctest
 import functools

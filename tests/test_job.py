@@ -364,7 +364,7 @@ class TestAgainst:
 
     def test_ids_of_different_types(self, table):
         other = table.set_column(0, "id", pa.array(range(len(table))))
-        with pytest.raises(InputError, match="ids of the input are string, those of the reference set int64"):
+        with pytest.raises(InputError, match="ids of the input are string, ids of the reference set int64"):
             dedup(table, against=other, id_column="id")
 
 

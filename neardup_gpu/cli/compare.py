@@ -62,7 +62,7 @@ def _text_of(path: str, html: bool) -> str:
     Raises
     ------
     InputError
-        If it is no single text.
+        If it is not a single text.
     """
     from ..documents import open_documents
 

@@ -64,7 +64,7 @@ ShinglesFlags: Any = flags(MATCHING, Shingles)
 def chosen(
     all_settings: dict[str, tuple[type, ...]], choice: Given | None, shingles: Given | None, settings: Given | None
 ) -> dict[str, Any]:
-    """What was chosen by these flags, as `dedup` and `sketch` take it.
+    """The settings chosen by these flags, as `dedup` and `sketch` take them.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ def _default(owners: list[tuple[type, dataclasses.Field[Any]]]) -> Any:
 
 
 def given(*values: Given | None) -> dict[str, Any]:
-    """What was given by flags, by the names of the fields."""
+    """The settings that were given by flags, by the names of their fields."""
     fields: dict[str, Any] = {}
     for each in values:
         fields |= {} if each is None else vars(each)
@@ -173,7 +173,7 @@ def refuse_others(what: str, chosen: str, settings: dict[str, tuple[type, ...]],
     settings : dict
         The merged dataclasses, by what the flag chooses.
     values : Given or None
-        What was given of them.
+        The settings that were given.
     """
     names = {word: {f.name for kind in kinds for f in dataclasses.fields(kind)} for word, kinds in settings.items()}
     for name in given(values):

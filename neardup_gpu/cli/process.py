@@ -194,7 +194,7 @@ class _Signals:
 class _Streams:
     """Standard streams that are there, and a standard output that takes every character.
 
-    Where a descriptor is closed, the next file that is opened would get its number, and with it what is printed.
+    Where a descriptor is closed, the next file that is opened would get its number, and the printed lines with it.
     """
 
     def __enter__(self) -> None:

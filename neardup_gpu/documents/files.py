@@ -1,4 +1,4 @@
-"""A file to read, and the names under which what is kept of files is written again."""
+"""A file to read, and the names under which the kept rows of files are written again."""
 
 from __future__ import annotations
 

@@ -384,7 +384,7 @@ class JsonLines:
                 if wide and negative:
                     raise mixed_integers(self.name, asked.name, self.name)
                 kind = pa.uint64() if wide else pa.int64()
-            # Strings as bytes first: they may hold what is not UTF-8.
+            # Strings as bytes first: they may not be valid UTF-8.
             is_string = pa.types.is_string(kind)
             arrays.append(pa.array(column, pa.binary()).view(kind) if is_string else pa.array(column, kind))
         return pa.RecordBatch.from_arrays(arrays, schema.names), np.array(rows, np.int64)

@@ -81,9 +81,9 @@ def open_documents(
     Notes
     -----
     Links are followed; a file that is reached several times, also by several names of its own (hard links), is read
-    once. Folders leave out what is hidden, names that begin with ``_``, finished results of dedup and what else
-    neardup wrote, pipes and devices, README, LICENSE and the like beside data, and files of unknown extension: all but
-    the first are counted, named in the log at INFO, and in the report.
+    once. Left out of folders are hidden files and folders, names that begin with ``_``, finished results of dedup and
+    other files that neardup wrote, pipes and devices, README, LICENSE and the like beside data, and files of unknown
+    extension: all but the first are counted, named in the log at INFO, and in the report.
 
     Examples
     --------

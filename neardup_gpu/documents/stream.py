@@ -377,8 +377,8 @@ class Documents:
         Raises
         ------
         InputError
-            If the source is a stream, which gives its rows only once, or no longer holds as many documents, or is in
-            memory and has a column of a type that Parquet lacks.
+            If the source is a stream, which gives its rows only once, or no longer holds the same number of documents,
+            or is in memory and has a column of a type that Parquet lacks.
         OutputError
             If the folder cannot be written. Files are named from `folder` on: the folder around it is temporary.
         ParameterError, ArgumentTypeError

@@ -9,7 +9,7 @@ pyarrow, pandas and polars hold as uint64 is taken as well, and so are lists of 
 number of bits up to 512.
 
     design      table designs: how many tables, which bits lead, what they cost, the cheapest for a load
-    values      what is taken as fingerprints
+    values      the forms in which fingerprints may be given
     near_pairs  all pairs of a set
     joins       a large set, chunk by chunk, with a smaller one
     index       an index to query; made of `tables` and `members`, stored by `storage`

@@ -1,6 +1,6 @@
 """Table designs: which bits lead in each table, what tables cost, and the cheapest design for a load.
 
-A table sorts fingerprints by some of their bits, those that its mask names. The masks of a `TableDesign` are such that
+A table sorts fingerprints by some of their bits, which its mask names. The masks of a `TableDesign` are such that
 whatever `radius` bits differ between two fingerprints, some mask has none of these bits: so the two fingerprints are in
 one bucket of that table.
 

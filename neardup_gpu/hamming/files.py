@@ -65,7 +65,7 @@ class FingerprintFiles:
     column : str
         The column that holds the fingerprints.
     id_column : str or None
-        The column that names the rows; None where their numbers do.
+        The column of ids; None if the rows are named by their numbers.
     id_type : pyarrow.DataType
     bits : {64, 128}
     recipe : Recipe or None
@@ -212,7 +212,7 @@ def _check_alike(first_path: Path, first: _Header, path: Path, other: _Header) -
         without, has = (path, first_path) if other.id_type is None else (first_path, path)
         raise InputError(f"{without}: no column of ids, {has} has one; give ids to all files or to none")
     if other.id_type != first.id_type:
-        raise InputError(f"{path}: ids are {other.id_type}, those of {first_path} {first.id_type}; make them one type")
+        raise InputError(f"{path}: ids are {other.id_type}, ids of {first_path} {first.id_type}; make them one type")
     check_recipes(first.recipe, str(first_path), other.recipe, str(path))
 
 

@@ -291,7 +291,7 @@ def _queries(
         asked = np.array([parse_fingerprint(text, bits) for text in values], np.uint64)
         return [Chunk(asked, pa.array(values, pa.string()), 0)], pa.string()
     if source.bits != bits:
-        raise InputError(f"{source.name}: fingerprints of {source.bits} bits, those of {name} have {bits}")
+        raise InputError(f"{source.name}: fingerprints of {source.bits} bits, {name} has {bits}")
     check_queries(index.recipe, name, source.recipe, source.name)
     return source.chunks(QUERY_BYTES), source.id_type
 
@@ -414,7 +414,7 @@ def _scan_files(
     backend: str,
 ) -> dict[str, int]:
     """Write the matches of existing fingerprints, read chunk by chunk; returns the counts."""
-    chunk, start = Chunk(np.empty(0, np.uint64), pa.array([]), 0), 0  # what is being scanned, and its first row
+    chunk, start = Chunk(np.empty(0, np.uint64), pa.array([]), 0), 0  # the scanned chunk, and its first row
     num_null, matched = queries.num_null, np.zeros(len(queries.ids), bool)
 
     def chunks() -> Iterator[np.ndarray]:

@@ -15,7 +15,7 @@ from ..errors import DamagedError
 from ..store.arrays import ArraysFile
 
 PART = 1 << 22
-"""The most matches that identical fingerprints become at once, except those of a single row or query."""
+"""The most matches that identical fingerprints become at once; a single row or query may have more."""
 
 
 def first_of_identical(values: np.ndarray, backend: str | None) -> np.ndarray:
@@ -33,7 +33,7 @@ class Members:
     rows : array of uint32, shape (rows,)
         Fingerprint number i is that of the rows rows[offsets[i]:offsets[i + 1]], which are in order.
     file : ArraysFile, optional
-        The file that both are mapped from. What is read of them is compared with its checksums before.
+        The file that both are mapped from. Parts are compared with its checksums before they are read.
     """
 
     offsets: np.ndarray

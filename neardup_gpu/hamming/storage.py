@@ -37,9 +37,9 @@ class IndexParts:
     tables : Tables
         Of the distinct fingerprints.
     members : Members or None
-        Which rows have each distinct fingerprint; None where all are distinct.
+        Which rows have each distinct fingerprint; None if all are distinct.
     ids : Ids or None
-        What names the rows; None where their numbers do.
+        Names of the rows; None if the rows are named by their numbers.
     recipe : dict
         How the fingerprints were made; empty where that is not known.
     file : ArraysFile, optional
@@ -73,7 +73,7 @@ def write_index(path: Path, parts: IndexParts) -> None:
     DamagedError
         If the index is mapped from a file that is not as it was written.
     """
-    if parts.file is not None:  # or what is damaged would be written with checksums of its own
+    if parts.file is not None:  # or damaged bytes would be written with new checksums
         parts.file.verify_all()
     header = {
         "design": asdict(parts.design),

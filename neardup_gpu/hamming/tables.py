@@ -136,7 +136,7 @@ class Tables:
         """Compare the bytes that a probe will read with their checksums; all bytes for many queries or on a GPU."""
         if self._file is None or self._file.num_left == 0:
             return
-        few = 2 * len(masks) * len(queries) < self._file.num_left  # more queries touch most of what is left
+        few = 2 * len(masks) * len(queries) < self._file.num_left  # more queries touch most of the unverified bytes
         verify_touched = self._verify_compressed if self.compressed else self._verify_plain
         if few and on_cpu and verify_touched(self._file, masks, queries, radius):
             return

@@ -1,4 +1,4 @@
-"""What functions take as fingerprints: arrays of 64 or 128 bits, and fingerprints as text.
+"""The forms in which fingerprints may be given: arrays of 64 or 128 bits, and text.
 
 Fingerprints have 64 bits, an array of uint64 of shape (rows,), or 128, of shape (rows, 2), the higher word first. What
 pyarrow, pandas and polars hold as uint64 is taken as well, and so are lists of integers.
@@ -25,7 +25,7 @@ class _HasArray(Protocol):
 
 
 Fingerprints = np.ndarray | Sequence[int] | Sequence[tuple[int, int]] | _HasArray
-"""What functions take as fingerprints."""
+"""Any form in which functions take fingerprints."""
 
 
 def as_fingerprints(values: Any, name: str, bits: int | None = None) -> np.ndarray:
@@ -110,7 +110,7 @@ def _from_arrow(values: Any, name: str) -> np.ndarray:
 
 
 def parse_fingerprint(text: str, bits: int) -> Any:
-    """Read a fingerprint from hexadecimal digits: as many as follow 0x, or all 16 (32 for 128 bits) without it.
+    """Read a fingerprint from hexadecimal digits: any number after 0x, or all 16 (32 for 128 bits) without it.
 
     Returns
     -------

@@ -69,7 +69,7 @@ class BottomK:
     usual_threshold: ClassVar[float | None] = 0.8
 
     def __post_init__(self) -> None:
-        plain = {
+        plain: dict[str, Any] = {
             "s": checks.integer("s", self.s, 1, 1 << 16, "200 is usual"),
             "leading": checks.optional(checks.integer, "leading", self.leading, 1, self.s),
             "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),

@@ -45,14 +45,14 @@ def merged(parts: Sequence[Candidates]) -> Candidates:
     """The candidates of several tasks as one."""
     if len(parts) == 1:
         return parts[0]
+    import numpy as np
+
     from ..data import Pairs
     from ..engine.choice import to_host
 
     left, right = ([to_host(getattr(part.pairs, side)) for part in parts] for side in ("left", "right"))
-    large, uncompared = (sum(part[at] for part in parts) for at in (1, 2))
-    import numpy as np
-
-    return Candidates(Pairs.from_unsorted(np.concatenate(left), np.concatenate(right)), large, uncompared)
+    pairs = Pairs.from_unsorted(np.concatenate(left), np.concatenate(right))
+    return Candidates(pairs, sum(part.large_buckets for part in parts), sum(part.uncompared_pairs for part in parts))
 
 
 class Estimate(NamedTuple):
@@ -134,7 +134,7 @@ class Method(Protocol):
 
     @property
     def bucket_probe(self) -> int:
-        """Documents that those of a larger bucket are compared with."""
+        """Number of documents that each document of a larger bucket is compared with."""
         ...
 
     @property

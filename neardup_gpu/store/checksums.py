@@ -1,4 +1,4 @@
-"""Checksums of stored files: whether what is read is what was written.
+"""Checksums of stored files: they show whether a file is still as it was written.
 
 Parquet that this package writes carries checksums of itself, 24 bytes between its pages and its footer, where readers
 of Parquet look at nothing:

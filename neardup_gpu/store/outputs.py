@@ -3,8 +3,8 @@
 While a run works, what it writes lies in a hidden folder beside its output:
 
     .OUT.partial/lock       locked as long as the run lives; who it is, for messages
-    .OUT.partial/new/OUT    what is being written
-    .OUT.partial/placing    what is about to take which name, by inode
+    .OUT.partial/new/OUT    the output as it is being written
+    .OUT.partial/placing    the names that are about to be taken, and the inodes that take them
     .OUT.partial/old/OUT    the earlier result, on file systems that cannot exchange two names
 
 At the end `new/OUT` takes its name by an operation that fails when something is there; an earlier result is exchanged

@@ -63,7 +63,7 @@ def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]
     Parameters
     ----------
     whole : bool
-        Compare all of the file with its checksums, where it carries some, and not only what is at its end.
+        Compare all of the file with its checksums, if it carries some, and not only the part at its end.
 
     Raises
     ------
