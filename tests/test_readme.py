@@ -45,6 +45,7 @@ def test_two_commands_of_one_line() -> None:
     assert "grep '^python3 -m venv .* && pytest$' README.md" in (REPOSITORY / ".ci" / "run").read_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.name == "nt", reason="README's commands are for a POSIX shell")
 def test_main_command(tmp_path: Path) -> None:
     """The main command from its installation on, with this environment in place of a new one."""
@@ -68,6 +69,7 @@ def test_main_command(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_every_option_exists() -> None:
     hamming = ("hamming build", "hamming query", "hamming join", "hamming pairs")
     commands = ("dedup", "sketch", "pairs", *hamming, "explain", "compare", "curve", "info")

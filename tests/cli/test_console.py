@@ -258,6 +258,7 @@ def test_terminals_without_styles(corpus: Path) -> None:
     assert "\n  2  1  \x1b[36m------------------------------------\x1b[0m\n" in said
 
 
+@pytest.mark.thorough
 @pseudo_terminals
 def test_an_explanation_is_coloured_where_colours_are(corpus: Path, tmp_path: Path) -> None:
     from terminal import on_terminal

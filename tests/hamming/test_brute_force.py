@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from near import CASES, answers, brute, brute_pairs, expanded, of_integers, planted, rows_of
 from strategies import fingerprints
+from thinned import thinned
 
 from neardup_gpu import hamming
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import hamming as kernel
-
-RADII = [radius if radius == 3 else pytest.param(radius, marks=pytest.mark.thorough) for radius in range(9)]
 
 
 def designs(radius, bits=64):
@@ -32,9 +31,9 @@ def one_thread():
     numba.set_num_threads(before)
 
 
-@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("radius", thinned(range(9), 3))
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("bits", [64, 128])
+@pytest.mark.parametrize("bits", thinned([64, 128], 64))
 def test_every_design_finds_what_brute_force_finds(radius, case, bits, one_thread):
     generator = np.random.default_rng([radius, list(CASES).index(case), bits])
     values = CASES[case](generator, radius, bits // 64)

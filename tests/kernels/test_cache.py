@@ -241,6 +241,7 @@ def test_without_a_folder_it_is_said_why(home, monkeypatch, caplog):
     ]
 
 
+@pytest.mark.thorough
 def test_another_cpu_is_announced_too(home):
     """The folder is there and not empty, but what is there is of no use."""
     code = """

@@ -9,7 +9,7 @@ import witnesses
 from hypothesis import given, settings, strategies as st
 from witnesses import bits_of, fingerprint, minimal_polynomial, modulus, power, product, remainder, reverse
 
-from neardup_gpu import recipe
+from neardup_gpu import definitions
 from neardup_gpu.kernels import _gf2 as scalar
 
 KNOWN_PRIMITIVE = 1 << 64 | 0b11011  # x**64 + x**4 + x**3 + x + 1 (Zierler and Brillhart's tables)
@@ -162,4 +162,4 @@ def test_primitivity_as_the_witness_says(q):
     "use", ["tokens", "shingles", "bags", "supershingles", "pair keys", "documents 0", "documents 1"]
 )
 def test_drawn_polynomials_are_primitive(use):
-    assert is_primitive(modulus(recipe.polynomial(1, use)))
+    assert is_primitive(modulus(definitions.polynomial(1, use)))

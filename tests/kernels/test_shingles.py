@@ -81,7 +81,7 @@ def test_a_bag_has_no_repeats_and_as_many_shingles_as_the_text(words, w):
 
 def test_the_stages_shingle_text_as_the_definition_says():
     texts = ["The cat sat on the mat, the cat sat on the mat!", "漢字かな", "", "ok"]
-    recipe = Recipe.choose(0.8)
+    recipe = Recipe(threshold=0.8)
     found = shingle(tokenize(texts, recipe), recipe)
     sizes = []
     for text in texts:
