@@ -25,7 +25,7 @@ def cases():
         yield pytest.param(case, id=case.name, marks=marks)
 
 
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", list(cases()))
 def test_case(case, tmp_path):
     judge.judge(case, tmp_path)
 
