@@ -146,7 +146,8 @@ def _is_tame(page, names, kinds):
                 continue
             doubtful_at, doubtful_length = start, at - start
         in_foreign = foreign > 0 and outside == 0
-        if (kind & (ROOT | VOID) and foreign == 0) or (in_foreign and closes_itself and not kind & BREAKS_OUT):
+        closes_itself &= (in_foreign and not kind & BREAKS_OUT) or kind & FOREIGN != 0  # elsewhere a slash says nothing
+        if closes_itself or (kind & (ROOT | VOID) and foreign == 0):
             continue
         while foreign == 0 and depth and _implies_end(kind, classes[depth - 1]):
             depth -= 1

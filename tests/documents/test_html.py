@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from neardup_gpu.documents.html import read_page, visible_text
@@ -142,6 +142,7 @@ TOKENS = st.one_of(
 
 
 @settings(max_examples=150, deadline=None)
+@example("", "<svg/><object/>")
 @given(st.lists(TOKENS, max_size=3).map("".join), st.lists(TOKENS, min_size=1, max_size=7).map("".join))
 def test_no_page_nests_deeper_than_the_automaton_says(before, pattern):
     """What nests deeper with each repetition is taken for tame only as long as it is not deep."""
