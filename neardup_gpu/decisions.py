@@ -149,20 +149,21 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
     hashes, keys = sketched.document_hashes, sketched.keys
     same_tokens = everyone.copy()
     same_tokens[present] = present[identical(hashes, ranked.rows[present], runtime)]
+    hashes = runtime.fetch(hashes)  # the keys need the room
     representative = same_tokens
     if not recipe.verifies:
         representative = everyone.copy()
         representative[present] = present[identical(keys, ranked.rows[present], runtime)]
     ranks = present[representative[present] == present]
     rows = ranked.rows[ranks]
-    told = recipe.method.tells_pairs
+    told = recipe.method.tells_pairs or not recipe.verifies
     return Groups(
         same_tokens,
         representative,
         runtime.fetch(keys)[ranked.rows] if told else None,
         ranks,
         runtime.take(keys, rows),
-        runtime.fetch(runtime.take(hashes, rows)),
+        hashes[rows],
         ranks < ranked.num_known,
     )
 
@@ -171,8 +172,8 @@ def without_known_pairs(groups: Groups, pairs: Pairs, runtime: Runtime) -> Pairs
     """Leave out the pairs of two documents of the reference set."""
     if not groups.pinned.any():
         return pairs
-    pinned = runtime.put(groups.pinned)
-    return runtime.run(lambda: pairs.where(~(pinned[pairs.left] & pinned[pairs.right])))
+    pinned, left, right = map(runtime.put, (groups.pinned, pairs.left, pairs.right))
+    return runtime.run(lambda: Pairs(left, right).where(~(pinned[left] & pinned[right])))
 
 
 def unverified(groups: Groups, pairs: Pairs, recipe: Recipe, runtime: Runtime) -> Verified:
@@ -240,4 +241,4 @@ def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:
     def collide(tasks: Numbers) -> Candidates:
         return method.collide(keys, seed=recipe.seed, tasks=tasks.numbers, backend=backend)
 
-    return merged(list(runtime.map(collide, [Numbers(method.tasks())])))
+    return merged(list(runtime.map(collide, [Numbers(method.tasks(), "tables")])))

@@ -1,6 +1,6 @@
 """The job: find the near-duplicates among documents and decide which to keep.
 
-`decide` reads as the method section of a paper: sketch, rank, collapse, collide, verify, decide, check, tabulate.
+`run` reads as the method section of a paper: sketch, rank, collapse, collide, verify, decide, check, tabulate.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
 from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
+from .engine.threads import on_threads
 from .errors import InputError
 from .recall import Run, check_recall
 from .recipe import Recipe, choose_recipe
@@ -181,7 +182,7 @@ def dedup(
     documents = open_documents(source, texts=texts, **reading)
     reference = None if against is None else _open_reference(against, reading)
     with contextlib.ExitStack() as stack:
-        runtime = stack.enter_context(engine.start())
+        stack.enter_context(on_threads(engine.threads))
         folder, reads = None, files_read(documents, reference, frequencies)
         if output is not None:
             folder = stack.enter_context(new_folder(output, overwrite, reads))
@@ -190,6 +191,7 @@ def dedup(
         documents.check_ids_early("input")
         if reference is not None:
             reference.check_ids_early("reference set")
+        runtime = stack.enter_context(engine.start())
         place = temp_dir or folder
         first_pass = None
         if recipe.method.needs_statistics and statistics is None:

@@ -144,7 +144,7 @@ def _partners(
     ends = Span.of_sizes(weights).ends
     for first, last in spans(weights, runtime.shares.sets):
         near = partial(_near, run, spool, sample, in_file, need, order, latest, runtime)
-        for rows, of in runtime.map(near, [Span(ends, first, last)]):
+        for rows, of in runtime.map(near, [Span(ends, first, last, "documents of the check")]):
             which, partner = np.append(which, of), np.append(partner, rows)
         which, partner = _first_partners(which, partner, order)
         full = np.flatnonzero(np.bincount(which, minlength=len(sample.rows)) == PARTNERS)

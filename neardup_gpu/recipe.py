@@ -126,11 +126,6 @@ class Recipe:
         return self.threshold is not None
 
     @property
-    def needs_shingles(self) -> bool:
-        """Whether documents are cut into shingles at all."""
-        return self.verifies or self.method.elements == "shingles"
-
-    @property
     def expected_recall(self) -> float | None:
         """Share of the pairs exactly at the threshold that become candidates; None if theory does not say."""
         return self.method.expected_recall(self.threshold)
@@ -324,6 +319,8 @@ class Recipe:
     def with_(self, **changes: Any) -> Self:
         """A copy with some settings changed, of the recipe, of its shingles or of its method.
 
+        All others stay, also what was chosen for a threshold; to choose a filter anew, pass `filter=None` as well.
+
         Parameters
         ----------
         **changes : settings by name
@@ -352,7 +349,8 @@ class Recipe:
         }
         of_method = {name: changes.pop(name) for name in list(changes) if name not in own}
         if shingles:
-            changes["shingles"] = replace(changes.get("shingles", self.shingles), **shingles)
+            made_of = checks.instance("shingles", changes.get("shingles", self.shingles), Shingles)
+            changes["shingles"] = replace(made_of, **shingles)
         if of_method:
             method: Any = as_method(changes.get("method", self.method))
             unknown = set(of_method) - {each.name for each in fields(method)}

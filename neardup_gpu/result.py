@@ -188,7 +188,7 @@ class Result:
         """
         threshold = checks.fraction("threshold", threshold, zero=False)
         if self.recipe.threshold is None or self.facts is None:
-            raise ParameterError("threshold: nothing was verified in this run; give dedup a threshold")
+            raise ParameterError("threshold: this result holds no verified pairs; give dedup a threshold")
         if threshold < self.recipe.threshold:
             raise ParameterError(
                 f"threshold {threshold} is below {self.recipe.threshold}, the one of this run, which verified no more; "

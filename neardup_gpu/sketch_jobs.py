@@ -21,6 +21,7 @@ from .engine.arrays import take_rows
 from .engine.clock import Clock, Progress, with_bars
 from .engine.pieces import Numbers
 from .engine.settings import Engine, as_engine
+from .engine.threads import on_threads
 from .errors import ParameterError
 from .job import files_read
 from .recipe import Recipe, choose_recipe
@@ -156,7 +157,7 @@ def sketch(
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
     documents = open_documents(source, texts=texts, **reading)
     with contextlib.ExitStack() as stack:
-        runtime = stack.enter_context(engine.start())
+        stack.enter_context(on_threads(engine.threads))
         counts_first = recipe.method.needs_statistics and statistics is None
         outputs: dict[str, str | Path] = {"sketches": output}
         if counts_first:
@@ -166,6 +167,7 @@ def sketch(
         reads = files_read(documents, None, frequencies)
         files = dict(zip(outputs, stack.enter_context(new_files([*outputs.values()], overwrite, reads)), strict=True))
         documents.check_ids_early()
+        runtime = stack.enter_context(engine.start())
         first_pass = None
         if counts_first:
             place = temp_dir or files["sketches"].parent
@@ -312,9 +314,10 @@ def pairs(
             candidates = found_by(_resident(stored.keys[own], runtime), recipe, runtime)
             left, right = own[runtime.fetch(candidates.pairs.left)], own[runtime.fetch(candidates.pairs.right)]
         with clock.stage("estimate"):
-            estimate = _estimates(stored.sketches, left, right, recipe, runtime)
             a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])
-            values = [np.concatenate([each, np.ones(len(copies))]) for each in estimate]
+            sure = len(copies) if stored.identity is not stored.keys else 0  # known to have the same tokens
+            estimate = _estimates(stored.sketches, a[: len(a) - sure], b[: len(b) - sure], recipe, runtime)
+            values = [np.concatenate([each, np.ones(sure)]) for each in estimate]
             order = np.lexsort((b, a))
             if threshold is not None:
                 order = order[values[0][order] >= threshold]
@@ -359,7 +362,8 @@ def _estimates(sketches: np.ndarray, left: np.ndarray, right: np.ndarray, recipe
         rows, at = np.unique(np.concatenate([left[some], right[some]]), return_inverse=True)
         return recipe.method.estimate(take_rows(held, rows), at[: len(some)], at[len(some) :])
 
-    blocks = (Numbers(range(first, min(first + ESTIMATED, len(left)))) for first in range(0, len(left), ESTIMATED))
+    starts = range(0, len(left), ESTIMATED)
+    blocks = (Numbers(range(first, min(first + ESTIMATED, len(left))), "estimates") for first in starts)
     parts = list(runtime.map(estimated, blocks))
     empty = recipe.method.estimate(sketches[:0], left[:0], right[:0])
     return type(empty)(*(np.concatenate(each) for each in zip(empty, *parts, strict=True)))

@@ -178,7 +178,7 @@ class Sketcher:
         assert self.first_pass is not None
         report = partial(self.clock.report, "weigh")
         self.statistics, found = self.first_pass.finish(self.recipe.method, self.recipe.seed, report)
-        self.recipe = self.recipe.with_(frequencies=self.statistics.digest)
+        self.recipe, _ = self.recipe.with_statistics(self.statistics)
         self.first_pass.close()
         sketches.keys.append(self.recipe.method.keys(found, seed=self.recipe.seed, backend=self.runtime.backend))
         if self.stored:
@@ -197,8 +197,10 @@ class Sketcher:
         """Run the first stages for a span of documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         tokens, invalid = count_tokens(_rows(text, span.first, span.last), recipe, backend)
-        shingles = shingle(tokens, recipe, backend=backend) if recipe.needs_shingles else None
-        elements = tokens if shingles is None or method.elements == "tokens" else shingles
+        shingles, elements = None, tokens
+        if self.spool is not None or method.elements == "shingles":
+            shingles = shingle(tokens, recipe, backend=backend)
+            elements = tokens if method.elements == "tokens" else shingles
         measured = sketch = keys = hashes = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)

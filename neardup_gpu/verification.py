@@ -39,7 +39,7 @@ def verify_spooled(
     with runtime.spool(spool.folder, runtime.shares.sets) as sets:
         sizes = 8 * np.diff(spool.offsets)[spool_rows[rows]]
         weights = Span.of_sizes(sizes)
-        parts = (Span(weights.ends, first, last) for first, last in spans(sizes, runtime.shares.sorted))
+        parts = (Span(weights.ends, first, last, "sets") for first, last in spans(sizes, runtime.shares.sorted))
         for made in runtime.map(lambda part: _sets_of(spool, spool_rows[rows[part.rows]], runtime.backend), parts):
             sets.append(made)
         found = _compare_spooled(sets, place[left], place[right], threshold, clock, runtime)
@@ -66,7 +66,7 @@ def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock:
     tile = np.cumsum(sizes) // (held_bytes // 16)
     pairs = pairs[np.lexsort((right[pairs], left[pairs], tile[right[pairs]], component[right[pairs]]))]
     bounds = resemblance.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
-    blocks = (Numbers(pairs[first:last]) for first, last in zip(bounds[:-1], bounds[1:], strict=True))
+    blocks = (Numbers(pairs[first:last], "pairs") for first, last in zip(bounds[:-1], bounds[1:], strict=True))
     done = 0
     for block, measured in runtime.map(partial(_compare_block, sets, left, right, runtime), blocks):
         found[block] = measured

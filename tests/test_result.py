@@ -59,7 +59,7 @@ def test_a_lower_threshold_needs_a_run():
     with pytest.raises(ParameterError, match=r"threshold 0\.7 is below 0\.8"):
         found.at(0.7)
     unverified = dedup(table(), recipe=Recipe(method=SimHash()), **OPTIONS)
-    with pytest.raises(ParameterError, match="nothing was verified"):
+    with pytest.raises(ParameterError, match="holds no verified pairs"):
         unverified.at(0.9)
 
 

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from versions import corpus
 
-from neardup_gpu import MinHash, Recipe, dedup, pairs, sketch, theory
+from neardup_gpu import MinHash, Recipe, SimHash, dedup, pairs, sketch, theory
 from neardup_gpu.errors import (
     InputError,
     ParameterError,
@@ -91,3 +91,12 @@ class TestSketches:
     def test_only_empty_documents(self, tmp_path):
         sketch(pa.table({"text": ["", None]}), tmp_path / "s.parquet")
         assert len(pairs(tmp_path / "s.parquet")) == 0
+
+
+def test_documents_of_one_simhash_are_not_sure_to_be_alike(tmp_path):
+    """Unlike documents of one sequence of tokens, which min-hash sketches know by its hash."""
+    options = {"texts": ["x", "x x x y"], "output": tmp_path / "s.parquet"}
+    sketch(**options, method=SimHash(weighting="tf", radius=0))
+    (row,) = pairs(tmp_path / "s.parquet").to_pylist()
+    assert row["distance"] == 0
+    assert row["low"] < row["estimate"] == row["high"] == 1

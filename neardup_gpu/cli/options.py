@@ -175,7 +175,10 @@ def refuse_others(what: str, chosen: str, settings: dict[str, tuple[type, ...]],
     values : Given or None
         The settings that were given.
     """
-    names = {word: {f.name for kind in kinds for f in dataclasses.fields(kind)} for word, kinds in settings.items()}
+    names = {
+        word: {f.name for kind in kinds for f in dataclasses.fields(kind) if f.metadata.get("flag") != ""}
+        for word, kinds in settings.items()
+    }
     for name in given(values):
         if values is not None and name not in names[chosen]:
             others = [word for word, fields in names.items() if name in fields]

@@ -26,6 +26,11 @@ class Piece(Protocol):
     """Something to be computed on, independently of other pieces."""
 
     @property
+    def kind(self) -> str:
+        """What it is made of, in the plural, such as "documents"."""
+        ...
+
+    @property
     def num_bytes(self) -> int:
         """How large it is; pieces of one kind that are as large need as much memory."""
         ...

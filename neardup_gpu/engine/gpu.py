@@ -45,7 +45,7 @@ class GpuRuntime:
         self._staging, self._device = staging, device
         self._room = self.shares.keys
         self._spools: list[DeviceSpool] = []
-        self._most_bytes: dict[type, int] = {}  # of a kind of piece, since memory ran out
+        self._most_bytes: dict[str, int] = {}  # of a kind of piece, since memory ran out
         self._batches = self._halvings = 0
 
     def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
@@ -57,7 +57,7 @@ class GpuRuntime:
                 if not smaller:
                     yield self._whole(partial(run, piece), piece)
                     continue
-                most = self._most_bytes.get(type(piece))
+                most = self._most_bytes.get(piece.kind)
                 result: Any = _NOTHING
                 if most is None or piece.num_bytes <= most:
                     result = self._attempt(partial(run, piece))
@@ -74,9 +74,9 @@ class GpuRuntime:
 
     def _halved(self, piece: Any) -> None:
         if self._halvings == 0:
-            log.info("GPU memory did not suffice for %s: such pieces are halved", size(piece.num_bytes))
+            log.info("GPU memory did not suffice for all %s at once: they are halved", piece.kind)
         self._halvings += 1
-        self._most_bytes[type(piece)] = max(1, piece.num_bytes // 2)
+        self._most_bytes[piece.kind] = max(1, piece.num_bytes // 2)
 
     def _whole(self, run: Callable[[], R], piece: Any) -> R:
         """What a function gives that cannot be divided; where memory runs out, again with all spools in their files."""

@@ -21,6 +21,8 @@ class Span:
         Bytes before each row.
     first, last : int
         A run of rows; the last one excluded.
+    kind : str
+        What the rows are, in the plural.
     ids : pyarrow.Array, optional
         For messages: of documents, their ids; their text then is `ends` less `ROW_BYTES` a row.
     """
@@ -28,12 +30,13 @@ class Span:
     ends: np.ndarray
     first: int
     last: int
+    kind: str = "rows"
     ids: Any = None
 
     @classmethod
     def of_documents(cls, offsets: np.ndarray, ids: Any) -> Span:
         """All documents of a batch, whose texts begin at `offsets`."""
-        return cls(offsets - offsets[0] + ROW_BYTES * np.arange(len(offsets)), 0, len(offsets) - 1, ids)
+        return cls(offsets - offsets[0] + ROW_BYTES * np.arange(len(offsets)), 0, len(offsets) - 1, "documents", ids)
 
     @classmethod
     def of_sizes(cls, sizes: np.ndarray) -> Span:
@@ -54,7 +57,7 @@ class Span:
             return []
         middle = int(np.searchsorted(self.ends, (self.ends[self.first] + self.ends[self.last]) // 2))
         middle = min(max(middle, self.first + 1), self.last - 1)
-        return [Span(self.ends, *bounds, self.ids) for bounds in ((self.first, middle), (middle, self.last))]
+        return [Span(self.ends, *bounds, self.kind, self.ids) for bounds in ((self.first, middle), (middle, self.last))]
 
     def describe(self) -> str:
         if self.ids is None:
@@ -77,9 +80,10 @@ def spans(weights: np.ndarray, most: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Some numbers, of pairs or of tasks: an array or a range."""
+    """Some numbers, of pairs or of tasks: an array or a range; `kind` says what they number, in the plural."""
 
     numbers: Any
+    kind: str = "numbers"
 
     @property
     def num_bytes(self) -> int:
@@ -88,7 +92,7 @@ class Numbers:
     def split(self) -> list[Numbers]:
         """Two halves; none of a single number."""
         half = len(self.numbers) // 2
-        return [Numbers(self.numbers[:half]), Numbers(self.numbers[half:])] if half else []
+        return [Numbers(self.numbers[:half], self.kind), Numbers(self.numbers[half:], self.kind)] if half else []
 
     def describe(self) -> str:
         return ""

@@ -83,8 +83,8 @@ class MinHash:
         Share of the pairs at the threshold to find, where the filter is chosen; 0.99 unless given.
     bits : 32 or 64, default 32
         Length of a min-hash sample.
-    supershingle_bits : 64 or 16, default 64
-        Length of a supershingle; 16 by the name "bing".
+    supershingle_bits : 64 or 16, default None
+        Length of a supershingle. Unless given, 16 by the filter "bing" (Manasse 6.1), else 64.
     bucket_limit : int, default 64
         In a bucket of a pair table with more documents, each is compared with the first `bucket_probe` by priority
         only.
@@ -115,7 +115,9 @@ class MinHash:
     r: int | None = setting(None, "Supershingles that have to agree.", flag="")
     recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
     bits: int = setting(32, "Bits of a min-hash sample: 32 or 64.", metavar="L")
-    supershingle_bits: int = setting(64, "Bits of a supershingle: 64 or 16.", metavar="L")
+    supershingle_bits: int | None = setting(
+        None, "Bits of a supershingle: 64 or 16.", metavar="L", shown="64, by bing 16"
+    )
     bucket_limit: int = setting(64, "Buckets of up to N documents are compared all with all.", metavar="N")
     bucket_probe: int = setting(16, "In larger buckets each document is compared with the first N.", metavar="N")
 
@@ -124,9 +126,13 @@ class MinHash:
     usual_threshold: ClassVar[float | None] = 0.8
 
     def __post_init__(self) -> None:
+        length = self.supershingle_bits
+        if length is None:
+            by_bing = isinstance(self.filter, str) and self.filter.strip().lower() == "bing"
+            length = 16 if by_bing else 64
         plain: dict[str, Any] = {
             "bits": checks.one_of("bits", self.bits, (32, 64)),
-            "supershingle_bits": checks.one_of("supershingle_bits", self.supershingle_bits, (64, 16)),
+            "supershingle_bits": checks.one_of("supershingle_bits", length, (64, 16)),
             "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
             "bucket_probe": checks.integer("bucket_probe", self.bucket_probe, 1, 2**31 - 1),
         }
@@ -142,8 +148,6 @@ class MinHash:
                 raise ParameterError(
                     f"filter {chosen} needs {chosen.tables:,} pair tables; choose k and r with at most {MOST_TABLES:,}"
                 )
-            if isinstance(self.filter, str) and self.filter.strip().lower() == "bing":
-                plain["supershingle_bits"] = 16  # a part of what Bing does (Manasse 6.1)
             plain |= {"filter": chosen, **chosen._asdict()}
         for name, value in plain.items():
             object.__setattr__(self, name, value)
@@ -186,12 +190,13 @@ class MinHash:
     @property
     def key_columns(self) -> int:
         """Columns of the keys; 0 where they have one dimension."""
-        return self.filter.k
+        return self._settled().k
 
     @property
     def device_bytes(self) -> int:
         """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
-        return self.filter.samples * self.bits // 8 + 8 * self.filter.k + 16
+        settled = self._settled()
+        return settled.samples * self.bits // 8 + 8 * settled.k + 16
 
     def settled(self, threshold: float | None) -> Self:
         """The method with a filter chosen for the threshold, unless one was given."""
@@ -449,7 +454,7 @@ class MinHash:
 
     def column_bits(self) -> dict[str, int]:
         """Number of bits that values use, for the columns that do not use all bits of their type."""
-        return {} if self.supershingle_bits == 64 else {"supershingles": self.supershingle_bits}
+        return {"supershingles": 16} if self.supershingle_bits == 16 else {}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
         """The arrays of these columns, a row for each document."""
