@@ -641,7 +641,7 @@ def the_working_folder_is_gone_in_python(box):
 # A small function stands for the kernels, so that nothing takes a minute.
 CACHE = """
 import logging, os, sys
-from neardup_gpu.kernels import _cache, launch
+from neardup_gpu.kernels import _cache, _launch as launch
 logging.basicConfig(format="%(message)s", level="INFO")
 def compiled():
     def add(a, b): return a + b

@@ -306,13 +306,13 @@ def a_page_of_absurd_size(box):
     return ["dedup", "big.html", "-o", "out"]
 
 
-@case(says="max_document_bytes 0")
+@case(says="--max-document-bytes must be >= 1, got 0")
 def a_bound_of_nothing(box):
     box.documents("d.jsonl")
     return ["dedup", "d.jsonl", "-o", "out", "--max-document-bytes", "0"]
 
 
-@case(says=("on_error 'ignore'", "stop", "skip"))
+@case(says=("--on-error 'ignore'", "stop", "skip"))
 def a_policy_that_is_none(box):
     box.documents("d.jsonl")
     return ["dedup", "d.jsonl", "-o", "out", "--on-error", "ignore"]
