@@ -111,7 +111,7 @@ def resemblance(a: str, b: str, *, shingle_size: int = 5, shingling: str = "set"
     Returns
     -------
     Comparison
-        Source: Broder 1997, section 2, for both measures.
+        Resemblance and containment: Broder 1997, section 2.
 
     Raises
     ------

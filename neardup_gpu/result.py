@@ -135,8 +135,8 @@ class Result:
         -------
         pyarrow.Table
             group, the id of the document that was kept; members, the ids of the documents of the input, the kept one
-            first if it is one of them, then in input order; size, their number and the kept one. Documents that are
-            nobody's duplicates are in no group.
+            first if it is one of them, then in input order; size, the number of removed documents plus the kept one,
+            which may be in the reference set. Documents that are nobody's duplicates are in no group.
 
         Examples
         --------

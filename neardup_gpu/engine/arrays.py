@@ -24,7 +24,7 @@ def take_rows(array: Any, rows: np.ndarray) -> Any:
 
 
 def concat_and_clear(*lists: list[Any], dtype: Any, width: int = 0) -> Any:
-    """One array of the arrays of several lists, which are then empty; on the GPU if all are there and there is room.
+    """Concatenate the arrays of several lists and clear the lists; on the GPU if all arrays and the room are there.
 
     `width` is the number of columns where there are no arrays; 0 for one dimension.
     """

@@ -66,7 +66,7 @@ class Shares:
 def batch_bytes(memory: int, shingling: str, bytes_a_document: int) -> int:
     """Text to read at a time for a GPU of so much memory.
 
-    Each document counts `ROW_BYTES` more, so what it needs beside its text is covered by that.
+    Each document counts `ROW_BYTES` more, which covers the memory that it needs besides its text.
     """
     needed = 7 + max(TEXT_BYTES[shingling], -(-(192 + bytes_a_document) // ROW_BYTES))
     return max(1, min(BATCH_BYTES, memory // 4 // needed))
@@ -78,7 +78,7 @@ def parse_size(value: Any, name: str = "memory") -> int:
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If it is none.
+        If it is not a size.
     """
     how = "write 20GB, 20GiB or a number of bytes"
     if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
@@ -90,5 +90,5 @@ def parse_size(value: Any, name: str = "memory") -> int:
     power = "kmgt".index(unit.lower()) + 1 if unit else 0
     parsed = int(float(number) * (1024 if binary else 1000) ** power) if unit else int(float(number))
     if parsed < 1:
-        raise ParameterError(f"{name} {checks.shown(value)} is nothing; {how}")
+        raise ParameterError(f"{name} {checks.shown(value)} must be at least 1 byte; {how}")
     return parsed

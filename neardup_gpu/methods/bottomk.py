@@ -116,7 +116,7 @@ class BottomK:
         missed = math.log(1 - (0.99 if self.recall is None else self.recall))
         leading = 1 if threshold == 1 else math.ceil(missed / math.log1p(-threshold))
         if leading > self.s:
-            raise ParameterError(f"s {self.s}: threshold {threshold} needs at least {leading} elements of a sketch")
+            raise ParameterError(f"s must be >= {leading} to find that share at threshold {threshold}, got {self.s}")
         return replace(self, leading=leading, recall=None)
 
     def with_(self, **changes: Any) -> Self:

@@ -140,7 +140,9 @@ class SimHash:
         if found.seed != seed:
             raise RecipeMismatchError(f"{name}: made with seed = {found.seed}, asked for {seed}; make it again")
         if self.frequencies not in (None, found.digest):
-            raise RecipeMismatchError(f"{name}: of digest {found.digest}, the recipe's have {self.frequencies}")
+            raise RecipeMismatchError(
+                f"{name}: these frequencies have digest {found.digest}, the recipe was made with {self.frequencies}"
+            )
         return replace(self, frequencies=found.digest), found
 
     @property
