@@ -22,10 +22,10 @@ USE = """
 import numpy as np
 import neardup_gpu
 from neardup_gpu import Recipe, tokenize
-from neardup_gpu.kernels import scalar, tokens
-words = tokenize(["Straße 1", "STRASSE １"], Recipe.choose(), backend="reference")
+from neardup_gpu.kernels import _gf2, tokens
+words = tokenize(["Straße 1", "STRASSE １"], Recipe(), backend="reference")
 assert (words[0] == words[1]).all() and len(words[0]) == 2, words
-assert scalar.mix64(np.uint64(0)) == 0
+assert _gf2.mix64(np.uint64(0)) == 0
 print(tokens.__file__)
 """
 
@@ -166,8 +166,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         licences = [name for name in archive.namelist() if name.endswith("LICENSE")]
-    sources = {f"neardup_gpu/{path.name}" for path in (REPOSITORY / "neardup_gpu").glob("*.py")}
-    sources |= {f"neardup_gpu/documents/{path.name}" for path in (REPOSITORY / "neardup_gpu/documents").glob("*.py")}
+    sources = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "neardup_gpu").rglob("*.py")}
     kernels = {f"neardup_gpu/kernels/{path.name}" for path in (REPOSITORY / "kernels").glob("*.py")}
     assert names == sources | kernels | {"neardup_gpu/py.typed", "neardup_gpu/kernels/_unicode_table.npz"}
     assert len(licences) == 1

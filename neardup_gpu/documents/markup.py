@@ -91,8 +91,7 @@ def is_tame(page: bytes) -> bool:
 @jit()
 def _is_tame(page, names, kinds):
     stack = np.zeros((7, MAX_OPEN), np.int64)
-    # `places` are those of formatting elements' tags among the distinct ones.
-    names_at, lengths, classes, places = stack[0], stack[1], stack[2], stack[3]
+    names_at, lengths, classes, places = stack[0], stack[1], stack[2], stack[3]  # places among distinct formatting tags
     tags_at, tag_lengths, opened = stack[4], stack[5], stack[6]
     depth = tables = foreign = selects = framesets = 0  # open, or possibly open
     options = root_attributes = num_tags = active = copies = 0
