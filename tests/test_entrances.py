@@ -231,7 +231,7 @@ class World:
             "MinHash",
             nd.MinHash,
             {},
-            f"filter:filter? k:any s:any r:any recall:fraction? bits:count supershingle_bits:count {limits}",
+            f"filter:filter? k:any s:any r:any recall:fraction? bits:count supershingle_bits:count? {limits}",
         )
         yield (
             "SimHash",
