@@ -14,6 +14,8 @@ from neardup_gpu import errors, hamming, theory
 from neardup_gpu.data import Pairs, Ragged
 from neardup_gpu.hamming import HammingIndex, TableDesign
 
+pytestmark = pytest.mark.thorough
+
 TEXTS = ["one two three four five six", "one two three four five six", "seven eight nine ten eleven twelve"]
 MASKED = np.ma.MaskedArray([1, 2], [True, False])
 

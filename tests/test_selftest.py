@@ -111,6 +111,7 @@ WRONG = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", thinned(WRONG, "sets"))
 def test_a_wrong_kernel_is_found(run, monkeypatch, name):
     module, function, replacement, word, says, concludes = WRONG[name]
@@ -133,6 +134,7 @@ def test_a_wrong_kernel_is_found(run, monkeypatch, name):
     assert verdicts["sequences"] == "agrees"
 
 
+@pytest.mark.thorough
 def test_several_wrong_kernels_are_all_found(run, monkeypatch):
     monkeypatch.setattr(minhash, "cpu", wrong_bit)
     monkeypatch.setattr(tokens, "cpu", fails)
@@ -188,6 +190,7 @@ cli.main(["selftest", "--backend", "cpu"])
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_what_was_found_before_a_crash_is_shown():
     done = subprocess.run([sys.executable, "-c", CRASH], capture_output=True, text=True, timeout=300)

@@ -423,6 +423,7 @@ def no_device(monkeypatch):
     monkeypatch.setattr(GpuRuntime, "release", lambda self: None)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("no_device")
 class TestHalving:
     @pytest.mark.parametrize("limit", [2000, 600, 300, 100])

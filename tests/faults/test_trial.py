@@ -1,6 +1,6 @@
 """Every case of every file cases_*.py, judged alike by `judge`.
 
-By default two cases of each file: the first that need no interpreter, time or act of their own. The rest are thorough.
+By default one case of each file: the first that needs no interpreter, time or act of its own. The rest are thorough.
 """
 
 import importlib
@@ -21,7 +21,7 @@ def cases():
         file = case.make.__module__
         is_plain = not case.fresh and case.during is None and case.max_seconds <= judge.Case.max_seconds
         plain[file] += is_plain
-        marks = [] if is_plain and plain[file] <= 2 else [pytest.mark.thorough]
+        marks = [] if is_plain and plain[file] <= 1 else [pytest.mark.thorough]
         yield pytest.param(case, id=case.name, marks=marks)
 
 

@@ -12,6 +12,8 @@ from neardup_gpu import hamming
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import hamming as kernel
 
+pytestmark = pytest.mark.thorough
+
 
 def designs(radius, bits=64):
     """Those of few enough tables, shortest prefix first."""

@@ -252,6 +252,7 @@ def test_an_index_without_fingerprints_comes_back(tmp_path, compress):
     assert len(index) == 0 and index.query(5)[0].tolist() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("num_words", [1, 2])
 @pytest.mark.parametrize("prefix", [16, 25, 28, 31])
 def test_a_compressed_index_answers_as_another(tmp_path, prefix, num_words):

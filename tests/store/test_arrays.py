@@ -93,6 +93,7 @@ def test_any_named_arrays_are_a_file(tmp_path, monkeypatch):
         ArraysFile(path, SHELF)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["plain", "compressed", "128 bits", "without ids"])
 def test_a_flipped_bit_anywhere_is_damage(tmp_path, kind):
     path = tmp_path / "index"
@@ -108,6 +109,7 @@ def test_a_flipped_bit_anywhere_is_damage(tmp_path, kind):
         data[at] ^= 1 << at % 8
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize("num_words", thinned([1, 2], 1))
 @pytest.mark.parametrize("repeats", thinned([False, True], False))
