@@ -31,7 +31,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -418,6 +418,7 @@ def _fresh(folder: Path, does: list[str] | str, options: dict[str, Any], during:
     words = ["-m", "neardup_gpu", *does] if isinstance(does, list) else ["-c", _STATEMENTS.format(does)]
     with tempfile.TemporaryDirectory() as logs:
         out, start = _redirected(options["stdout"], logs), time.perf_counter()
+        own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         with open(f"{logs}/stderr", "wb") as err:
             process = subprocess.Popen(
                 [sys.executable, *words],
@@ -433,7 +434,9 @@ def _fresh(folder: Path, does: list[str] | str, options: dict[str, Any], during:
             during(process.pid)
         status, usage = _awaited(process.pid, start + options["kill_after"])
         process.returncode = status
-        return _ended(status, usage, logs, start)
+        ended = _ended(status, usage, logs, start)
+        # The system counts from the peak of the process that started another, so up to there it says nothing.
+        return ended if ended.peak_mb > own_peak else replace(ended, peak_mb=0.0)
 
 
 _STATEMENTS = (
