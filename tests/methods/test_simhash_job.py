@@ -151,6 +151,7 @@ def run(table, recipe, **options):
     return dedup(table, id_column="id", recipe=recipe, **options)
 
 
+@pytest.mark.thorough
 class TestDecisions:
     @pytest.mark.parametrize("name", RECIPES)
     def test_as_the_witness_decides(self, table, name):
