@@ -223,12 +223,6 @@ def seed(value: Any) -> int:
     return integer("seed", value, 0, 2**64 - 1)
 
 
-def job(device: Any, threads: Any) -> None:
-    """How a job runs; its backend, its GPU memory and its progress are checked where they are looked up."""
-    optional(integer, "device", device, 0, hint="devices are counted from 0")
-    optional(integer, "threads", threads, 1)
-
-
 # ------------------------------------------------------------------------------------------------------------ arrays
 
 

@@ -21,6 +21,9 @@ DEFAULT_SHARE = 0.8
 """Of the GPU memory that is free when a job begins, what it may use unless told; the rest is for compiled code, for
 stacks and for others."""
 
+SLOTS = 3
+"""Batches that are on their way to the GPU at once; see `memory.TEXT_BYTES`."""
+
 SIMULATED_MEMORY = 1 << 30
 """What stands for the free memory in the simulator."""
 
@@ -164,7 +167,7 @@ def _simulated() -> bool:
 
 
 @contextlib.contextmanager
-def on_gpu(device: int | None, wanted: int | None, slots: int) -> Iterator[GpuRuntime]:
+def on_gpu(device: int | None, wanted: int | None) -> Iterator[GpuRuntime]:
     """A runtime on one stream of one device, within a bound of memory.
 
     Parameters
@@ -173,14 +176,12 @@ def on_gpu(device: int | None, wanted: int | None, slots: int) -> Iterator[GpuRu
         Its number; CuPy's current one for None.
     wanted : int or None
         Bytes of memory; `DEFAULT_SHARE` of what is free for None.
-    slots : int
-        Of `Staging`.
     """
     from neardup_gpu.kernels._launch import Staging
 
     if _simulated():
         memory = wanted or int(DEFAULT_SHARE * SIMULATED_MEMORY)
-        with _memory_in_words(memory), Staging(slots) as staging:
+        with _memory_in_words(memory), Staging(SLOTS) as staging:
             yield GpuRuntime(memory, staging, {"name": "Numba's simulator"})
         return
     import cupy
@@ -190,7 +191,7 @@ def on_gpu(device: int | None, wanted: int | None, slots: int) -> Iterator[GpuRu
         _limited(chosen, wanted) as memory,
         _memory_in_words(memory),
         cupy.cuda.Stream(non_blocking=True),
-        Staging(slots) as staging,
+        Staging(SLOTS) as staging,
     ):
         yield GpuRuntime(memory, staging, describe_device(chosen.id))
 

@@ -86,13 +86,8 @@ class Engine:
         return resolve(self.backend, self.device, self.memory)
 
     @contextlib.contextmanager
-    def start(self, slots: int = 3) -> Iterator[Runtime]:
+    def start(self) -> Iterator[Runtime]:
         """Run a job in the block, alone in this process, on the threads that were asked for.
-
-        Parameters
-        ----------
-        slots : int, default 3
-            Number of batches that are on their way to a GPU at once.
 
         Yields
         ------
@@ -122,7 +117,7 @@ class Engine:
                 from .gpu import on_gpu
 
                 wanted = None if self.memory is None else parse_size(self.memory)
-                with on_gpu(self.device, wanted, slots) as runtime:
+                with on_gpu(self.device, wanted) as runtime:
                     yield runtime
             else:
                 from .host import HostRuntime
