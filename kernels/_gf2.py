@@ -168,8 +168,9 @@ class _CarrylessVectors(Vectors):
 
     def words(self, products):
         """Low words of all products, in lane order, and high words."""
+        even, odd = products
         lows = [i + j for i in range(0, LANES, 2) for j in (0, LANES)]
-        return self.shuffle(*products, lows), self.shuffle(*products, [i + 1 for i in lows])
+        return self.shuffle(even, odd, lows), self.shuffle(even, odd, [i + 1 for i in lows])
 
     def advance(self, f, q, inverse):
         """`advance` in every lane."""

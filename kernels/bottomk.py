@@ -55,13 +55,15 @@ def _mix64(z):
 
 def cpu(values, offsets, salt, s):
     """As `reference`: the images of each row in order, rows in parallel, and the beginning of each row."""
-    return _beginnings(*sets.cpu(_images(values, salt), offsets), s)
+    images, bounds = sets.cpu(_images(values, salt), offsets)
+    return _beginnings(images, bounds, s)
 
 
 def gpu(values, offsets, salt, s):
     """As `cpu`, on the GPU: all rows are put in order together."""
     xp = namespace()
-    return _beginnings(*sets.gpu(_images(xp.asarray(values), salt), xp.asarray(offsets)), s)
+    images, bounds = sets.gpu(_images(xp.asarray(values), salt), xp.asarray(offsets))
+    return _beginnings(images, bounds, s)
 
 
 def _images(values, salt):
