@@ -160,7 +160,7 @@ def test_batches_that_do_not_fit_are_halved(gpu, caplog):
     with short_of_memory(500), caplog.at_level(logging.INFO, "neardup_gpu"):
         report = check(gpu)
     assert report["device"]["halvings"] >= 3
-    assert sum("pieces are halved" in message for message in caplog.messages) == 1
+    assert sum("they are halved" in message for message in caplog.messages) == 1
 
 
 def test_later_batches_are_smaller(gpu):
