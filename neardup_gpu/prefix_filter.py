@@ -8,8 +8,8 @@ c / u >= t in float64, and a *short prefix*, its first |A| - m + 1, where m is t
 computes it. Then the first shingle that both have, in the order, lies in the short prefix of A and in the long prefix
 of B. If i and j are its places there, counted from 0, then min(|A| - i, |B| - j) >= `least_overlap(|A|, |B|, t)`.
 
-Proof. Division in float64 is the true quotient, rounded; rounding never turns an order round. So c / u, as computed,
-never falls when c grows or u shrinks.
+Proof. Division in float64 is the true quotient, rounded, and rounding never reverses an order. So c / u, as computed,
+never falls when c grows or u shrinks. As t > 0, o is at least 1, and there is a first common shingle.
 
 1. |A| + |B| - o >= |B|, so o / |B| >= t and therefore o >= least(|B|).
 2. |A| + |B| - o >= 2|A| - o, so o / (2|A| - o) >= t and therefore o >= m.
@@ -18,14 +18,14 @@ never falls when c grows or u shrinks.
 5. From 2 and 4, i <= |A| - m: the place is one of the first |A| - m + 1. From 1 and 4, j <= |B| - least(|B|), in the
    same way. From 3 and 4 comes the last statement.
 
-Nothing in it depends on which order it is: a count that is wrong, but the same for all documents, costs time and never
-a pair. A shingle that one document alone has is in no pair, so it needs no posting. In a pair of equal sizes either set
-may be the smaller.
+Nothing in it depends on which order it is, so a count that is too high costs time and never a pair. A shingle that one
+document alone has is in no pair and needs no posting; so a count must never be too low, as a shingle wrongly counted
+once would be skipped. In a pair of equal sizes either set may be the smaller.
 
 **When hashing wins.** A min-hash filter keeps k numbers of a document, however long; the prefix filter keeps a posting
 for each shingle of the long prefix that another document has too. Of 1,000 shingles these are at most 51, 201 and 501
-at thresholds 0.95, 0.8 and 0.5, where `choose_filter` keeps 8, 20 and 35 numbers; most are fewer, as the rarest
-shingles of a text tend to be in no other. So hashing wins where sets are large and the threshold is low; where all
+at thresholds 0.95, 0.8 and 0.5, where `choose_filter` keeps 8, 20 and 35 numbers; often they
+are far fewer, as the rarest shingles of a text may be in no other. So hashing wins where sets are large and the threshold is low; where all
 shingles are frequent (texts made of few sentences: comparisons grow with the square of the documents, see
 `prefix_cost`); and where only sketches are stored, as a document without its shingles has no prefix.
 
