@@ -24,8 +24,8 @@ once would be skipped. In a pair of equal sizes either set may be the smaller.
 
 **When hashing wins.** A min-hash filter keeps k numbers of a document, however long; the prefix filter keeps a posting
 for each shingle of the long prefix that another document has too. Of 1,000 shingles these are at most 51, 201 and 501
-at thresholds 0.95, 0.8 and 0.5, where `choose_filter` keeps 8, 20 and 35 numbers; often they
-are far fewer, as the rarest shingles of a text may be in no other. So hashing wins where sets are large and the threshold is low; where all
+at thresholds 0.95, 0.8 and 0.5, where `choose_filter` keeps 8, 20 and 35 numbers; often they are far fewer, as the
+rarest shingles of a text may be in no other. So hashing wins where sets are large and the threshold is low; where all
 shingles are frequent (texts made of few sentences: comparisons grow with the square of the documents, see
 `prefix_cost`); and where only sketches are stored, as a document without its shingles has no prefix.
 
