@@ -1,4 +1,6 @@
-"""Filter curves and the choice of a filter: mathematics only. Error bounds (`error_bounds`) are reachable here as well.
+"""Filter curves and the choice of a filter: mathematics only.
+
+Error bounds (`error_bounds`) and the mathematics of the method `exact` (`prefix_filter`) are reachable here as well.
 
 A sketch of k*s independent min-hash samples is cut into k groups of s, and every group is fingerprinted into one
 feature. A group agrees between two documents of resemblance x with probability x**s, so at least r of the k features
@@ -26,6 +28,14 @@ from .error_bounds import (  # noqa: F401 (part of this module's face)
     within_probability,
 )
 from .errors import ParameterError
+from .prefix_filter import (  # noqa: F401 (part of this module's face)
+    PrefixCost,
+    PrefixLengths,
+    expected_accidents,
+    least_overlap,
+    prefix_cost,
+    prefix_lengths,
+)
 
 PRESETS: dict[str, tuple[int, int, int]] = {
     "altavista": (6, 14, 2),  # Broder 2000, section 1; Manasse 2.5: "clearly the same", half at 0.909

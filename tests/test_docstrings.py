@@ -14,7 +14,8 @@ import pytest
 import neardup_gpu
 
 MODULES = [*neardup_gpu._HOMES, "theory", *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs"))]
-MODULES += ["error_bounds", "documents.source", "documents.stream"]
+MATHEMATICS = ["theory", "error_bounds", "prefix_filter"]
+MODULES += [*MATHEMATICS[1:], "documents.source", "documents.stream"]
 
 METHOD_CLASSES = set(neardup_gpu.METHODS.values())
 
@@ -42,7 +43,7 @@ def public() -> Iterator[tuple[str, Any]]:
             home = getattr(value, "__module__", "")
             if name.startswith("_") or not callable(value) or not home.startswith("neardup_gpu"):
                 continue
-            if place == "theory" and home not in (module.__name__, "neardup_gpu.error_bounds"):
+            if place == "theory" and home.removeprefix("neardup_gpu.") not in MATHEMATICS:
                 continue
             if inspect.isclass(value) and (issubclass(value, Exception) or getattr(value, "_is_protocol", False)):
                 continue

@@ -328,6 +328,14 @@ class World:
         yield "hoeffding", theory.hoeffding, {"trials": 10}, "trials:count failure:fraction"
         interval = {"mean": 0.5, "trials": 10, "failure": 0.01}
         yield "mean_interval", theory.mean_interval, interval, "mean:fraction trials:count failure:fraction"
+        sizes = {"size_a": 30, "size_b": 33, "threshold": 0.8}
+        yield "least_overlap", theory.least_overlap, sizes, "size_a:integer size_b:integer threshold:fraction"
+        one = {"size": 30, "threshold": 0.8}
+        yield "prefix_lengths", theory.prefix_lengths, one, "size:integer threshold:fraction"
+        cost = {**one, "counts": [1, 3]}
+        yield "prefix_cost", theory.prefix_cost, cost, "size:integer threshold:fraction counts:rows"
+        accidents = "num_shingles:integer shingle_size:integer word_bytes:integer"
+        yield "expected_accidents", theory.expected_accidents, {"num_shingles": 10**9}, accidents
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ DrawingFlags: Any = flags(OUTPUT, Drawing)
 
 
 def curve(*, settings: FilterFlags = None, written: DrawingFlags = None) -> None:
-    """Show how likely a filter makes two documents candidates, by their resemblance."""
+    """Show how likely a filter makes two documents candidates, by their resemblance, beside the method exact."""
     from .. import theory
 
     shape, threshold = _chosen(Filter(**given(settings)))
@@ -63,7 +63,10 @@ def curve(*, settings: FilterFlags = None, written: DrawingFlags = None) -> None
     if not shown.json:
         say(*_page(shape, threshold, passing, shown.output))
         return
-    points = [{"resemblance": x, "pass": p, "miss": m} for x, p, m in passing]
+    points = [
+        {"resemblance": x, "pass": p, "miss": m, "exact": None if threshold is None else _exact(x, threshold)}
+        for x, p, m in passing
+    ]
     k, s, _ = shape
     facts = {"samples": k * s, "threshold": threshold, "half_point": theory.half_point(*shape), "points": points}
     say_json({"filter": ",".join(map(str, shape)), **facts, "output": shown.output})
@@ -85,6 +88,11 @@ def _chosen(settings: Filter) -> tuple[Shape, float | None]:
     return theory.choose_filter(threshold, 0.99 if settings.recall is None else settings.recall), threshold
 
 
+def _exact(resemblance: float, threshold: float) -> float:
+    """Share of the pairs of a resemblance that the method `exact` lists: all from the threshold on, none below."""
+    return float(resemblance >= threshold)
+
+
 def _page(
     shape: Shape, threshold: float | None, passing: list[tuple[float, float, float]], output: str | None
 ) -> list[Any]:
@@ -97,25 +105,31 @@ def _page(
     parts: list[Any] = [beside((f"filter {k},{s},{r}", "bold"), meaning)]
     if threshold is not None:
         parts.append(f"recall at resemblance {threshold}: {percent(theory.pass_probability(threshold, *shape))}")
+        parts.append(f"exact lists every pair from {threshold} on, and none below")
     parts += ["", *_picture(lambda x: theory.pass_probability(x, *shape), threshold, stdout()), ""]
-    parts.append(heading(f"{'resemblance':>11}  {'candidates':>12}  {'missed':>12}"))
+    beside_it = "" if threshold is None else f"  {'exact':>7}"
+    parts.append(heading(f"{'resemblance':>11}  {'candidates':>12}  {'missed':>12}{beside_it}"))
     for x, p, m in passing:
         almost = nextafter(1, 0)  # where one of the two is above 0, the other is no more than this
         candidates, missed = percent(min(p, almost) if m else p), percent(min(m, almost) if p else m)
-        line = f"{x:>11}  {candidates:>12}  {missed:>12}"
+        beside_it = "" if threshold is None else f"  {percent(_exact(x, threshold)):>7}"
+        line = f"{x:>11}  {candidates:>12}  {missed:>12}{beside_it}"
         parts.append(heading(line) if x == threshold else line)
     return parts if output is None else [*parts, "", row("written", output)]
 
 
 def _picture(height_at: Callable[[float], float], threshold: float | None, place: Place) -> list[Any]:
-    """The curve over 0 to 1, drawn with characters."""
+    """The curve over 0 to 1, drawn with characters, and the step of `exact` at the threshold."""
     from rich.text import Text
 
     rows, columns = 12, min(64, place.width - 8)
     heights = [height_at((i + 0.5) / columns) for i in range(columns)]
     marked = -1 if threshold is None else min(columns - 1, int(threshold * columns))
-    blocks, mark = (" ▁▂▃▄▅▆▇█", "│") if place.blocks else ("    #####", "|")
+    blocks, mark, corner, top = (" ▁▂▃▄▅▆▇█", "│", "┌", "─") if place.blocks else ("    #####", "|", "+", "-")
     lines: list[Any] = []
+    if threshold is not None:
+        step = " " * marked + corner + top * (columns - marked - 1)
+        lines.append(Text.assemble(f"{'exact':>5} ", (step, "yellow")))
     for level in reversed(range(rows)):
         label = {rows - 1: "100%", rows // 2 - 1: "50%", 0: "0%"}.get(level, "")
         line = Text(f"{label:>5} ")
@@ -146,16 +160,12 @@ def _draw(output: str, shape: Shape, threshold: float | None, overwrite: bool) -
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.add_subplot()
     levels = [i / 400 for i in range(401)]
-    axes.plot(levels, [theory.pass_probability(x, *shape) for x in levels])
+    name = f"filter {','.join(map(str, shape))}"
+    axes.plot(levels, [theory.pass_probability(x, *shape) for x in levels], label="becomes a candidate")
+    axes.set(xlabel="resemblance", ylabel="probability", title=name, xlim=(0, 1), ylim=(0, 1.02))
     if threshold is not None:
-        axes.axvline(threshold, linestyle=":", color="grey")
-    axes.set(
-        xlabel="resemblance",
-        ylabel="probability of becoming candidates",
-        title=f"filter {','.join(map(str, shape))}",
-        xlim=(0, 1),
-        ylim=(0, 1),
-    )
+        axes.plot([0, threshold, threshold, 1], [0, 0, 1, 1], "--", color="grey", label="is listed by exact")
+    axes.legend()
     key = "Software" if path.suffix.lower() == ".png" else "Creator"
     with notes(), new_file(output, overwrite, is_ours=_is_drawn) as file:
         figure.savefig(file, metadata={key: DRAWN_BY})

@@ -528,6 +528,21 @@ def test_curve(run: Run) -> None:
     assert found["filter"] == "6,14,2"
     for point in found["points"]:
         assert point["pass"] == theory.pass_probability(point["resemblance"], 6, 14, 2)
+        assert point["exact"] is None
+    assert "exact" not in said
+
+
+def test_curve_beside_exact(run: Run) -> None:
+    status, said, _ = run("curve", "--filter", "6,14,2", "--threshold", "0.77")
+    assert status == 0
+    assert "exact lists every pair from 0.77 on, and none below" in said
+    listed = dict(re.findall(r"^ +([01]\.\d+) .* (\S+)%$", said, re.M))
+    assert listed["0.75"] == "0.0" and listed["0.77"] == listed["0.8"] == listed["1.0"] == "100.0"
+    step = re.search(r"^exact +(\S+)$", said, re.M)
+    assert step and set(step[1]) in ({"┌", "─"}, {"+", "-"})
+    assert all(len(line) <= 80 for line in said.splitlines())
+    found = json.loads(run("curve", "--filter", "6,14,2", "--threshold", "0.77", "--json")[1])
+    assert all(point["exact"] == (point["resemblance"] >= 0.77) for point in found["points"])
 
 
 def test_curve_chooses_a_filter(run: Run) -> None:
@@ -556,6 +571,8 @@ def test_curve_drawn(run: Run, tmp_path: Path) -> None:
         assert (status, err) == (0, "")
         assert "<svg" in path.read_text()
         assert run("curve", "--filter", "bands", "-o", path)[0] == 2
+        assert run("curve", "--threshold", 0.5, "-o", path, "--overwrite")[0] == 0
+        assert "is listed by exact" in path.read_text()  # matplotlib writes each text that it draws as a comment
 
 
 # sketch, pairs, info

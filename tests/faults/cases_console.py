@@ -340,9 +340,9 @@ def a_curve_of_a_steep_filter(box):
 
 
 def only_certainty_is_100_percent(box, ended):
-    rows = [line.split() for line in ended.output.splitlines() if re.match(r" +\d\S* +\S+% +\S+%$", line)]
+    rows = [line.split() for line in ended.output.splitlines() if re.match(r" +\d\S* +\S+% +\S+% +\S+%$", line)]
     assert len(rows) > 20
-    for resemblance, candidates, missed in rows:
+    for resemblance, candidates, missed, _ in rows:
         assert (candidates == "100.0%") == (resemblance == "1.0") == (missed == "0.0%"), (resemblance, candidates)
 
 

@@ -128,9 +128,14 @@ nd.TableDesign(64, 3)  # wrong
 
 assert_type(theory.pass_probability(0.9, 6, 14, 2), float)
 assert_type(nd.theory.choose_filter(0.8), tuple[int, int, int])
+assert_type(theory.least_overlap(30, 33, 0.8), int)
+assert_type(theory.prefix_lengths(1000, 0.8), theory.PrefixLengths)
+assert_type(theory.prefix_cost(40, 0.8, [1, 3]).postings, float)
+assert_type(theory.expected_accidents(10**9), float)
 
 theory.pass_probability("0.9", 6, 14, 2)  # wrong
 theory.choose_filter(0.8, samples=100)  # wrong
+theory.prefix_lengths(1000)  # wrong
 
 # Errors
 
