@@ -76,6 +76,18 @@ def _sort_row(row, out, ends):
         out[place] = x
 
 
+@jit()
+def distinct(row, out, ends):
+    """The distinct values of a row, ascending, in the first places of `out`; `ends` is room for len(row) + 1 counts."""
+    _sort_row(row, out[: len(row)], ends)
+    size = 0
+    for i in range(len(row)):
+        if size == 0 or out[size - 1] != out[i]:
+            out[size] = out[i]
+            size += 1
+    return out[:size]
+
+
 @jit(parallel=True)
 def _sort_rows(values, offsets, bounds, out, sizes):
     """Write each row's distinct values, ascending, to where the row begins in `out`, and their number to `sizes`."""
@@ -87,13 +99,7 @@ def _sort_rows(values, offsets, bounds, out, sizes):
         ends = np.empty(longest + 1, np.uint32)
         for d in range(bounds[p], bounds[p + 1]):
             row = out[offsets[d] - base : offsets[d + 1] - base]
-            _sort_row(values[offsets[d] : offsets[d + 1]], row, ends)
-            size = 0
-            for x in row:
-                if size == 0 or row[size - 1] != x:
-                    row[size] = x
-                    size += 1
-            sizes[d] = size
+            sizes[d] = len(distinct(values[offsets[d] : offsets[d + 1]], row, ends))
 
 
 @jit(parallel=True)

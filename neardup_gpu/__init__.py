@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .methods import METHODS
     from .methods.bottomk import BottomK
     from .methods.contract import Candidates, Estimate, Method
+    from .methods.exact import Exact
     from .methods.frequencies import Frequencies
     from .methods.minhash import Filter, MinHash
     from .methods.simhash import SimHash
@@ -75,6 +76,7 @@ __all__ = [
     "Documents",
     "Engine",
     "Estimate",
+    "Exact",
     "Explanation",
     "Filter",
     "Frequencies",
@@ -147,6 +149,7 @@ _HOMES = {
         "Estimate",
         "Method",
     ),
+    "methods.exact": ("Exact",),
     "methods.frequencies": ("Frequencies",),
     "methods.minhash": (
         "Filter",

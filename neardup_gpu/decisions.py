@@ -162,7 +162,7 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
         representative,
         runtime.fetch(keys)[ranked.rows] if told else None,
         ranks,
-        runtime.take(keys, rows),
+        runtime.take(keys, rows) if recipe.method.sketches else None,
         hashes[rows],
         ranks < ranked.num_known,
     )
@@ -194,7 +194,7 @@ class Decisions(NamedTuple):
         Resemblance to the keeper; NaN where it was not verified.
     removed : array of bool, shape (representatives,)
     verified : Verified
-        The pairs of representatives, in host memory.
+        The listed pairs of representatives, in host memory.
     """
 
     keeper: np.ndarray
@@ -203,9 +203,20 @@ class Decisions(NamedTuple):
     verified: Verified
 
 
-def decide(ranked: Ranked, groups: Groups, verified: Verified, recipe: Recipe, runtime: Runtime) -> Decisions:
-    """Decide who stays. An exact duplicate goes to its representative or, if that goes, to its keeper."""
+def decide(
+    ranked: Ranked, groups: Groups, deciding: Verified, listed: Verified, recipe: Recipe, runtime: Runtime
+) -> Decisions:
+    """Decide who stays. An exact duplicate goes to its representative or, if that goes, to its keeper.
+
+    Parameters
+    ----------
+    deciding, listed : Verified
+        The pairs that decide, and those that the result lists.
+    """
     number = len(groups.ranks)
+    verified = Verified(
+        Pairs(runtime.put(deciding.pairs.left), runtime.put(deciding.pairs.right)), runtime.put(deciding.resemblance)
+    )
     chosen = runtime.run(choose_keepers, number, verified, recipe.cluster, groups.pinned, runtime.backend)
     agreement = runtime.fetch(runtime.run(_resemblance_to, chosen, verified))
     chosen = runtime.fetch(chosen)
@@ -215,8 +226,8 @@ def decide(ranked: Ranked, groups: Groups, verified: Verified, recipe: Recipe, r
     keeper[: ranked.num_known] = np.arange(ranked.num_known)
     if not recipe.verifies:
         resemblance = np.where(groups.same_tokens == groups.same_tokens[keeper], 1.0, np.nan)
-    pairs = Pairs(runtime.fetch(verified.pairs.left), runtime.fetch(verified.pairs.right))
-    host = Verified(pairs, runtime.fetch(verified.resemblance))
+    pairs = Pairs(runtime.fetch(listed.pairs.left), runtime.fetch(listed.pairs.right))
+    host = Verified(pairs, runtime.fetch(listed.resemblance))
     return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host)
 
 
@@ -232,10 +243,12 @@ def _resemblance_to(chosen: Any, verified: Verified) -> Any:
 
 
 def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:
-    """Find all candidates; task by task, if memory does not suffice for all tasks at once."""
+    """Find the candidates that keys propose; task by task, if memory does not suffice for all tasks at once."""
     from .engine.pieces import Numbers
-    from .methods.contract import merged
+    from .methods.contract import Candidates, merged
 
+    if not recipe.method.sketches:
+        return Candidates(Pairs([], []), 0, 0)
     method, backend = recipe.method, runtime.backend
 
     def collide(tasks: Numbers) -> Candidates:

@@ -26,6 +26,7 @@ from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import InputError
+from .partners import partners_of
 from .recall import Run, check_recall
 from .recipe import Recipe, choose_recipe
 from .result import Result
@@ -33,7 +34,6 @@ from .sketching import Sketcher
 from .store.artefacts import write_result
 from .store.outputs import new_folder
 from .tables import Facts, Job, all_skipped, report_of, tabulate
-from .verification import verify_spooled
 
 if TYPE_CHECKING:
     from .methods.contract import Method
@@ -52,7 +52,7 @@ def dedup(
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     against: Any = None,
-    method: str | Method = "minhash",
+    method: str | Method = "exact",
     threshold: float | None = None,
     shingle_size: int = 5,
     shingling: str = "set",
@@ -60,6 +60,7 @@ def dedup(
     seed: int = 1,
     keep: str = "first",
     cluster: str = "greedy",
+    max_partners: int | None = 64,
     recipe: Recipe | None = None,
     frequencies: Frequencies | str | Path | None = None,
     output: str | Path | None = None,
@@ -67,7 +68,8 @@ def dedup(
     engine: str | Engine = "auto",
     temp_dir: str | Path | None = None,
     batch_bytes: int | None = None,
-    check: int = 200,
+    max_comparisons: int | None = None,
+    check: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Result:
     """Find the near-duplicates among documents and decide which to keep.
@@ -92,7 +94,7 @@ def dedup(
         A longer document counts as one that cannot be read.
     against : path, URI, glob, list of them, or a table, default None
         A reference set: documents that resemble one of its documents are removed, it is left untouched.
-    method : MinHash, BottomK, SimHash, or the name of one, default "minhash"
+    method : Exact, MinHash, BottomK, SimHash, or the name of one, default "exact"
         How candidates are found.
     threshold : float in (0, 1], default None
         Least resemblance of a removed document to the kept one. Unless given, 0.8; by simhash nothing is verified then:
@@ -111,8 +113,12 @@ def dedup(
     cluster : "greedy" or "components", default "greedy"
         Whether a document goes exactly when it has a pair with one already kept, or each connected component of pairs
         keeps its first document.
+    max_partners : int, default 64
+        Of a document's near-duplicates, pairs are listed with the first so many of better priority, and with the first
+        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it.
     recipe : Recipe, default None
-        A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit, seed, keep and cluster.
+        A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit, seed, keep, cluster and
+        max_partners.
     frequencies : Frequencies or path of such a file, default None
         Document frequencies for simhashes weighted by "tfidf"; unless given, they are counted in the documents and in
         those of `against`.
@@ -128,8 +134,10 @@ def dedup(
     batch_bytes : int, default None
         Bytes of text to read at a time. Changes no result. Unless given, 16 MiB; with a GPU the most that fits its
         memory, up to 256 MiB.
-    check : int, default 200
-        Documents sampled for the check of recall; 0 for none.
+    max_comparisons : int, default None
+        End with an error after so many comparisons of a document with an entry of the index; without end unless given.
+    check : int, default None
+        Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or fingerprints. Where files do not say
@@ -160,9 +168,11 @@ def dedup(
     output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
-    check = checks.integer("check", check, hint="0 turns the check of recall off")
+    check = checks.optional(checks.integer, "check", check, 0, hint="0 turns the check of recall off")
+    max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
     recipe = choose_recipe(
         recipe,
+        usual="exact",
         method=method,
         threshold=threshold,
         shingle_size=shingle_size,
@@ -171,7 +181,9 @@ def dedup(
         seed=seed,
         keep=keep,
         cluster=cluster,
+        max_partners=max_partners,
     )
+    check = (200 if recipe.method.sketches else 0) if check is None else check
     clock, engine = Clock(progress), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     engine.resolve()  # before anything is opened
@@ -200,7 +212,7 @@ def dedup(
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
-        result = run(documents, reference, sketcher, check)
+        result = run(documents, reference, sketcher, check, max_comparisons)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
@@ -208,7 +220,9 @@ def dedup(
     return result
 
 
-def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, check: int) -> Result:
+def run(
+    documents: Documents, reference: Documents | None, sketcher: Sketcher, check: int, max_comparisons: int | None
+) -> Result:
     """Do the whole job except writing."""
     runtime, clock, spool = sketcher.runtime, sketcher.clock, sketcher.spool
     column, _ = keep_column(sketcher.recipe.keep)
@@ -221,14 +235,15 @@ def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, c
         runtime.release()
         candidates = found_by(groups.keys, recipe, runtime)
         candidates = candidates._replace(pairs=without_known_pairs(groups, candidates.pairs, runtime))
+    found = None
     if recipe.verifies:
-        with clock.stage("verify"):
-            rows = ranked.rows[groups.ranks]
-            verified = runtime.run(verify_spooled, spool, rows, candidates.pairs, recipe.threshold, clock, runtime)
+        rows = ranked.rows[groups.ranks]
+        found = partners_of(groups, rows, spool, candidates, recipe, max_comparisons, clock, runtime)
+        listed, deciding = found.listed, found.deciding
     else:
-        verified = unverified(groups, candidates.pairs, recipe, runtime)
+        listed = deciding = unverified(groups, candidates.pairs, recipe, runtime)
     with clock.stage("decide"):
-        decisions = decide(ranked, groups, verified, recipe, runtime)
+        decisions = decide(ranked, groups, deciding, listed, recipe, runtime)
     sampled = None
     if check and recipe.verifies:
         with clock.stage("check"):
@@ -237,7 +252,7 @@ def run(documents: Documents, reference: Documents | None, sketcher: Sketcher, c
     with clock.stage("decide"):
         facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)
-        report = report_of(facts, Job(sketched.counts, candidates, recipe, runtime, documents, reference), sampled)
+        report = report_of(facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled)
     return Result(
         documents=tables.documents,
         pairs=tables.pairs,

@@ -75,7 +75,7 @@ class Recipe:
     ----------
     shingles : Shingles, default Shingles(5, "set")
         They decide resemblance, and are sketched by methods that take shingles.
-    method : MinHash, BottomK, SimHash, or the name of one, default "minhash"
+    method : Exact, MinHash, BottomK, SimHash, or the name of one, default "exact"
         How candidates are found. A filter that is not given is chosen for the threshold.
     threshold : float in (0, 1], default None
         Least resemblance for which a document is removed. Unless given, 0.8; by simhash nothing is verified then, and
@@ -85,6 +85,10 @@ class Recipe:
     cluster : "greedy" or "components", default "greedy"
         Whether a document goes exactly when it has a pair with one already kept, or each connected component of pairs
         keeps its first document.
+    max_partners : int, default 64
+        Where candidates are verified: of a document's near-duplicates, pairs are listed with the first so many of
+        better priority, and with the first so many kept ones if it is removed. None lists all pairs. Who is kept does
+        not depend on it.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
 
@@ -100,10 +104,11 @@ class Recipe:
     """
 
     shingles: Shingles = Shingles()
-    method: Any = "minhash"
+    method: Any = "exact"
     threshold: float | None = None
     keep: str = "first"
     cluster: str = "greedy"
+    max_partners: int | None = 64
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -114,6 +119,7 @@ class Recipe:
             "threshold": None if threshold is None else checks.fraction("threshold", threshold, zero=False),
             "keep": checks.text("keep", self.keep),
             "cluster": checks.one_of("cluster", self.cluster, CLUSTERINGS),
+            "max_partners": checks.optional(checks.integer, "max_partners", self.max_partners, 1, 2**31 - 1),
             "seed": checks.seed(self.seed),
         }
         plain["method"] = method.settled(plain["threshold"])
@@ -148,7 +154,7 @@ class Recipe:
         >>> Recipe(method="simhash").describe()["radius"]
         3
         """
-        own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "seed")}
+        own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "max_partners", "seed")}
         method = {"method": self.method.name, **self.method.describe()}
         return {**method, **self.shingles.describe(), **own, **versions()}
 
@@ -363,7 +369,8 @@ class Recipe:
 def choose_recipe(
     recipe: Recipe | None = None,
     *,
-    method: str | Method = "minhash",
+    usual: str,
+    method: str | Method,
     shingle_size: int = 5,
     shingling: str = "set",
     bucket_limit: int | None = None,
@@ -379,8 +386,8 @@ def choose_recipe(
     if recipe is None:
         made = Recipe(shingles=Shingles(shingle_size, shingling), method=method, **own)
         return made if bucket_limit is None else made.with_(bucket_limit=bucket_limit)
-    usual = {"method": "minhash", "shingle_size": 5, "shingling": "set", "bucket_limit": None}
-    usual |= {each.name: each.default for each in fields(Recipe)}
+    usual_settings = {"method": usual, "shingle_size": 5, "shingling": "set", "bucket_limit": None}
+    usual_settings = {each.name: each.default for each in fields(Recipe)} | usual_settings
     given = {
         "method": method,
         "shingle_size": shingle_size,
@@ -389,6 +396,6 @@ def choose_recipe(
         **own,
     }
     for name, value in given.items():
-        if not (isinstance(value, type(usual[name])) and value == usual[name]):
+        if not (isinstance(value, type(usual_settings[name])) and value == usual_settings[name]):
             raise ParameterError(f"recipe and {name}: the recipe holds that; leave one out, or give recipe.with_(...)")
     return checks.instance("recipe", recipe, Recipe)

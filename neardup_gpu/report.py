@@ -121,7 +121,11 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(tuple(report["candidates"]))
     if report["recall"]["expected"] is not None and sampled is not None and sampled["with_duplicates"]:
         rows.append(("", f"{percent(sampled['filter']['recall'])} of the sampled pairs pass, limits apart"))
-    if limits["large_buckets"]:
+    if limits.get("unlisted_pairs") or not limits.get("all_counted", True):
+        least = "" if limits["all_counted"] else "at least "
+        most = count(limits["max_partners"], "partner")
+        rows.append(("pairs", f"{least}{limits['unlisted_pairs']:,} more are not listed: at most {most} of a kind each"))
+    if limits.get("large_buckets"):
         buckets = count(limits["large_buckets"], "large bucket")
         rows.append(("limits", f"{count(limits['uncompared_pairs'], 'pair')} in {buckets} not compared"))
     odd = [

@@ -196,15 +196,23 @@ class Result:
             )
         from .decisions import decide
         from .engine.settings import Engine
+        from .partners import selected
         from .stages import at_least
         from .tables import decided_counts, tabulate
 
         ranked, groups, before, _ = self.facts
         recipe = self.recipe.with_(threshold=threshold)
+        limits = self.report["limits"]
+        if limits["unlisted_pairs"] or not limits["all_counted"]:
+            raise ParameterError(
+                "threshold: this run did not list all pairs that may decide; run dedup again, with that threshold or "
+                "with max_partners=None"
+            )
         verified = before.verified
         verified = at_least(threshold, verified.pairs.left, verified.pairs.right, verified.resemblance)
+        listed, deciding = selected(verified, groups.pinned, recipe.cluster, recipe.max_partners)
         with Engine(backend="cpu").start() as runtime:
-            facts = self.facts._replace(decisions=decide(ranked, groups, verified, recipe, runtime))
+            facts = self.facts._replace(decisions=decide(ranked, groups, deciding, listed, recipe, runtime))
         assert self.sources is not None
         tables = tabulate(facts, recipe, *self.sources)
         counts, sizes = decided_counts(facts, recipe)

@@ -144,6 +144,7 @@ def sketch(
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     recipe = choose_recipe(
         recipe,
+        usual="minhash",
         method=method,
         threshold=threshold,
         shingle_size=shingle_size,

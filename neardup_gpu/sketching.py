@@ -204,7 +204,7 @@ class Sketcher:
         measured = sketch = keys = hashes = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
-        else:
+        elif method.sketches:
             sketch = method.sketch(elements, seed=recipe.seed, statistics=self.statistics, backend=backend)
             keys = method.keys(sketch, seed=recipe.seed, backend=backend)
         if self.hashed:

@@ -18,6 +18,7 @@ from .sketching import Sketches, num_skipped
 if TYPE_CHECKING:
     from .engine.contract import Runtime
     from .methods.contract import Candidates
+    from .partners import Partners
     from .recipe import Recipe
 
 
@@ -104,6 +105,7 @@ class Job(NamedTuple):
 
     sketches: Sketches
     candidates: Candidates
+    found: Partners | None
     recipe: Recipe
     runtime: Runtime
     documents: Documents
@@ -112,7 +114,7 @@ class Job(NamedTuple):
 
 def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[str, Any]:
     """Make the contents of report.json, without the times."""
-    method, candidates, reference = job.recipe.method, job.candidates, job.reference
+    candidates, reference = job.candidates, job.reference
     ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)
     counts = {
         "documents": job.sketches.documents,
@@ -121,7 +123,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
         **{name: getattr(job.sketches, name) for name in _COUNTED},
         "representatives": len(facts.groups.ranks),
-        "candidate_pairs": len(candidates.pairs),
+        "candidate_pairs": len(candidates.pairs) if job.found is None else job.found.num_candidates,
         **{name: decided[name] for name in ("verified_pairs", "groups")},
     }
     skipped = all_skipped(job.documents, reference)
@@ -139,12 +141,23 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         **sizes,
         "candidates": list(job.recipe.method.in_words(job.recipe.threshold)),
         "recall": {"expected": job.recipe.expected_recall, "sampled": sampled},
-        "limits": {
-            "bucket_limit": method.bucket_limit,
-            "bucket_probe": method.bucket_probe,
-            "large_buckets": candidates.large_buckets,
-            "uncompared_pairs": candidates.uncompared_pairs,
-        },
+        "limits": _limits(job),
+    }
+
+
+def _limits(job: Job) -> dict[str, Any]:
+    """What was left out, and why."""
+    if job.found is not None:
+        return {
+            "max_partners": job.recipe.max_partners,
+            "unlisted_pairs": job.found.num_unlisted,
+            "all_counted": job.found.counted,
+        }
+    return {
+        "bucket_limit": job.recipe.method.bucket_limit,
+        "bucket_probe": job.recipe.method.bucket_probe,
+        "large_buckets": job.candidates.large_buckets,
+        "uncompared_pairs": job.candidates.uncompared_pairs,
     }
 
 

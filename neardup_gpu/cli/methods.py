@@ -14,7 +14,7 @@ from .options import MATCHING, Given, flags, given, refuse_others
 class Choice:
     """How candidates are found, and which are near-duplicates."""
 
-    method: str = setting("minhash", f"How near-duplicates are found: {', '.join(METHODS)}.", metavar="NAME")
+    method: str = setting("exact", f"How near-duplicates are found: {', '.join(METHODS)}.", metavar="NAME")
     threshold: float | None = setting(None, "Least resemblance, above 0 to 1.", metavar="X", shown="0.8")
 
 

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..checks import instance, one_of
 from .bottomk import BottomK
+from .exact import Exact
 from .minhash import MinHash
 from .simhash import SimHash
 
 if TYPE_CHECKING:
     from .contract import Method
 
-METHODS: dict[str, Any] = {"minhash": MinHash, "bottomk": BottomK, "simhash": SimHash}
+METHODS: dict[str, Any] = {"exact": Exact, "minhash": MinHash, "bottomk": BottomK, "simhash": SimHash}
 """All methods, by name."""
 
 

@@ -124,6 +124,10 @@ class Method(Protocol):
     usual_threshold: ClassVar[float | None]
     """Threshold where none is given; None if candidates need not be verified."""
 
+    sketches: ClassVar[bool]
+    """Whether it summarises documents. A method that does not compares their shingles alone: of this contract it has
+    only what is said of settings and of words."""
+
     tells_pairs: ClassVar[bool]
     """Whether `pair_columns` tells anything."""
 

@@ -122,6 +122,7 @@ class MinHash:
     bucket_probe: int = setting(16, "In larger buckets each document is compared with the first N.", metavar="N")
 
     name: ClassVar[str] = "minhash"
+    sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = False
     usual_threshold: ClassVar[float | None] = 0.8
 

@@ -65,6 +65,7 @@ class SimHash:
     bucket_probe: int = setting(32, "In larger buckets each document is compared with the first N.", metavar="N")
 
     name: ClassVar[str] = "simhash"
+    sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = True
     usual_threshold: ClassVar[float | None] = None
 

@@ -1,0 +1,196 @@
+"""Prefixes of sets: the few elements, from the rarest on, of which every pair at a threshold shares one.
+
+Elements are ordered by (count, element), the counts by `rarity`. Of a set A the prefix is
+
+    long    |A| - least_shared(|A|) + 1 elements         where A is the larger of a pair
+    short   |A| - least_overlap(2 |A|) + 1 elements      where it is the smaller, or both are of one size
+
+(`_bounds`). Let r(A, B) >= t, |A| <= |B|, and c = |A n B|. The first common element is followed by c - 1 common ones in
+either set, so it is among the first |A| - c + 1 of A and the first |B| - c + 1 of B. Now c / (|A| + |B| - c) >= t. As
+|A| <= |B| and c <= |A|, the denominator is at least 2 |A| - c and at least |B|: so c >= least_overlap(2 |A|) and
+c >= least_shared(|B|), also after rounding, which is monotone. So it is in the short prefix of A and the long one of B.
+
+A posting is an element of a prefix whose count is 2 or more: a shingle that is counted once is in no other document.
+A posting's entry says whose it is: 2**63 if it is in the long prefix alone, the document's row times 2**31, and its
+place in the order of the document's elements, from 0.
+
+Source: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007; Xiao, Wang, Lin and Yu 2008, for the places.
+Cost: one look at the counter of each shingle; documents whose prefix has no posting, most of them where documents
+differ, end there. The others are made into sets, and a counting sort by count takes the prefix out.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numba import prange
+
+from ._bounds import prefix_lengths
+from ._launch import jit, shares
+from .rarity import MOST, SHARED_BITS, count_of, shift_of
+from .sets import distinct
+
+PLACE_BITS = 31
+"""Bits of a place in an entry; above them is the row."""
+
+LONG = np.uint64(1 << 63)
+"""The bit of an entry that is in the long prefix alone."""
+
+
+def reference(values, offsets, rows, counters, beyond, threshold):
+    """Postings of all prefixes, from the definition.
+
+    Parameters
+    ----------
+    values : array of uint64, shape (n,)
+        Shingles of each document, in any order, repeats allowed.
+    offsets : array of int64, shape (documents + 1,)
+    rows : array of int64, shape (documents,)
+        The row that each is called by in entries, below 2**32.
+    counters, beyond : arrays
+        The table of `rarity`, in which all these shingles are counted.
+    threshold : float
+        In (0, 1].
+
+    Returns
+    -------
+    shingles, entries : arrays of uint64, shape (postings,)
+        Document by document, in the order of places.
+    sizes : array of int32, shape (documents,)
+        Distinct shingles of each document that has postings; 0 for others.
+    """
+    shingles, entries, sizes = [], [], np.zeros(len(rows), np.int32)
+    shift = 64 - (len(counters).bit_length() - 1)
+
+    def count(shingle):
+        slot = shingle >> shift
+        return int(counters[slot]) + (int(beyond[slot // 64]) if counters[slot] == 255 else 0)
+
+    for d, (start, stop) in enumerate(pairwise(offsets)):
+        ordered = sorted((count(x), x) for x in set(values[start:stop].tolist()))
+        size = len(ordered)
+        long = size - next((c for c in range(size + 1) if size and c / size >= threshold), 0) + 1
+        short = size - next((c for c in range(size + 1) if size and c / (2 * size - c) >= threshold), 0) + 1
+        for place, (number, shingle) in enumerate(ordered[:long]):
+            if number >= 2:
+                shingles.append(shingle)
+                entries.append((place >= short) * 2**63 + int(rows[d]) * 2**31 + place)
+                sizes[d] = size
+    return np.array(shingles, np.uint64), np.array(entries, np.uint64), sizes
+
+
+@jit()
+def _most_postings(row, counters, beyond, shift, threshold):
+    """Most postings that a document of these shingles, which may repeat, can have."""
+    single = 0
+    for x in row:
+        single += counters[x >> shift] < 2
+    _, long = prefix_lengths(max(len(row), 1), threshold)
+    return max(np.int64(0), min(long, len(row)) - single)
+
+
+@jit(parallel=True)
+def _room(values, offsets, bounds, counters, beyond, shift, threshold, room):
+    """Write how many postings each document may have, at most."""
+    for p in prange(len(bounds) - 1):
+        for d in range(bounds[p], bounds[p + 1]):
+            row = values[offsets[d] : offsets[d + 1]]
+            room[d + 1] = _most_postings(row, counters, beyond, shift, threshold)
+
+
+@jit()
+def _take(row, counts, starts, need, chosen):
+    """Write the first `need` numbers of elements of a set whose counts are 2 or more, by (count, element).
+
+    `counts` are of one byte. The last ones, of those that stop at `MOST`, are left in the order of elements; returns
+    how many numbers there are before them, and all. `starts` is room for 257 counts.
+    """
+    starts[:] = 0
+    for count in counts:
+        starts[np.int64(count) + 1] += 1
+    starts[1] = starts[2] = 0
+    last = 2
+    for count in range(2, 256):
+        starts[count + 1] += starts[count]
+        if starts[count] < need:
+            last = count
+    before = starts[MOST] if last == MOST else need
+    if last == MOST:
+        need = starts[MOST + 1]
+    for i in range(len(row)):
+        count = np.int64(counts[i])
+        if 2 <= count <= last:
+            if starts[count] < need:
+                chosen[starts[count]] = i
+            starts[count] += 1
+    return before, need
+
+
+@jit()
+def _write_postings(row, number, counters, beyond, shift, threshold, room, shingles, entries):
+    """Write the postings of a set, whose row is `number`; returns how many there are. `room` are arrays to work in."""
+    counts, chosen, starts, keys = room
+    counts, size, single = counts[: len(row)], len(row), 0
+    for i in range(size):
+        counts[i] = counters[row[i] >> shift]
+        single += counts[i] < 2
+    short, long = prefix_lengths(size, threshold)
+    need = min(long - single, size - single)
+    if need <= 0:
+        return 0
+    before, stop = _take(row, counts, starts, need, chosen)
+    if stop > before:  # the commonest: by their full counts
+        for i in range(before, stop):
+            keys[i] = np.int64(beyond[(row[chosen[i]] >> shift) >> np.uint64(SHARED_BITS)])
+        order = np.argsort(keys[before:stop], kind="mergesort")
+        chosen[before:stop] = chosen[before:stop][order]
+    for i in range(need):
+        place = single + i
+        entry = np.uint64(number) << np.uint64(PLACE_BITS) | np.uint64(place)
+        shingles[i], entries[i] = row[chosen[i]], entry | LONG if place >= short else entry
+    return need
+
+
+@jit(parallel=True)
+def _postings(values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number):
+    for p in prange(len(bounds) - 1):
+        longest = 0
+        for d in range(bounds[p], bounds[p + 1]):
+            if room[d + 1] > room[d]:
+                longest = max(longest, offsets[d + 1] - offsets[d])
+        out, ends = np.empty(longest, np.uint64), np.empty(longest + 1, np.uint32)
+        work = (
+            np.empty(longest, np.uint8),
+            np.empty(longest, np.int64),
+            np.empty(257, np.int64),
+            np.empty(longest, np.int64),
+        )
+        for d in range(bounds[p], bounds[p + 1]):
+            if room[d + 1] == room[d]:
+                continue
+            row = distinct(values[offsets[d] : offsets[d + 1]], out, ends)
+            first, last = room[d], room[d + 1]
+            number[d] = _write_postings(
+                row, rows[d], counters, beyond, shift, threshold, work, shingles[first:last], entries[first:last]
+            )
+            if number[d]:
+                sizes[d] = len(row)
+
+
+def cpu(values, offsets, rows, counters, beyond, threshold):
+    """As `reference`, documents in parallel; a first pass ends for those whose prefix surely has no posting."""
+    bounds, shift = shares(offsets), shift_of(counters)
+    room = np.zeros(len(rows) + 1, np.int64)
+    _room(values, offsets, bounds, counters, beyond, shift, threshold, room)
+    np.cumsum(room, out=room)
+    shingles, entries = np.empty(room[-1], np.uint64), np.empty(room[-1], np.uint64)
+    sizes, number = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int64)
+    _postings(
+        values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number
+    )
+    if number.sum() < len(shingles):
+        ends = np.cumsum(number)
+        there = np.arange(ends[-1] if len(ends) else 0) + np.repeat(room[:-1] - (ends - number), number)
+        shingles, entries = shingles[there], entries[there]
+    return shingles, entries, sizes

@@ -1,0 +1,444 @@
+"""All pairs at the threshold: which there are, which decide, and which are listed.
+
+V is the set of all pairs of representatives that the method finds and that resemble each other enough; for `exact`, all
+that resemble each other enough. A crowd of n near-duplicates has n (n - 1) / 2 pairs in V. So pairs are found for each
+document in order of priority, and only as many as matter:
+
+    deciding    the pairs that decisions are made from; these are the decisions of V, always
+    listed      (i, j), i better, where i is among the first `max_partners` partners in V of j that are better than j,
+                or one of the two is removed and the other among its first `max_partners` kept partners
+
+Both are the same however the work is divided. Documents that are added behind by priority change neither for those
+before them, but that a removed document may list more kept partners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from neardup_gpu.kernels import components, runs as runs_kernel, standing
+from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
+from neardup_gpu.kernels.standing import KEPT, REMOVED, UNDECIDED
+
+from .data import Pairs
+from .engine.arrays import same_device
+from .engine.choice import kernel
+from .errors import ResourceError
+from .joining import Index, build_index, meet
+from .stages import Verified
+from .verification import verify_spooled
+
+if TYPE_CHECKING:
+    from .decisions import Groups
+    from .engine.clock import Clock
+    from .engine.contract import Rows, Runtime
+    from .methods.contract import Candidates
+    from .recipe import Recipe
+
+ASKED = 64
+"""Candidates that are asked for at a time of each document, in the first round; twice as many in each further one."""
+
+MOST_ASKED = 1024
+"""Most candidates that are asked for at a time of each document."""
+
+TOGETHER = 1 << 22
+"""Candidates that are verified together, about."""
+
+
+class Partners(NamedTuple):
+    """What `find_partners` found; rows are representatives, by priority.
+
+    listed, deciding : Verified
+        In host memory.
+    num_candidates : int
+        Pairs that were compared.
+    num_unlisted : int
+        Pairs in V that are not listed, or a lower bound.
+    counted : bool
+        Whether `num_unlisted` is all that are not listed.
+    looks : int
+        Entries of runs that were looked at.
+    """
+
+    listed: Verified
+    deciding: Verified
+    num_candidates: int
+    num_unlisted: int
+    counted: bool
+    looks: int
+
+
+class Known:
+    """Verified pairs that are known, in host memory."""
+
+    def __init__(self) -> None:
+        self._packed: list[np.ndarray] = []
+        self._resemblance: list[np.ndarray] = []
+
+    def add(self, found: Verified) -> None:
+        """Add pairs, which may be known already."""
+        self._packed.append(_packed(found.pairs.left, found.pairs.right))
+        self._resemblance.append(found.resemblance)
+
+    def all(self) -> Verified:
+        """All pairs in order, each once."""
+        packed, resemblance = self._joined()
+        return Verified(Pairs((packed >> 32).astype(np.int64), (packed & (2**32 - 1)).astype(np.int64)), resemblance)
+
+    def contains(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Whether each of some pairs is known."""
+        packed, _ = self._joined()
+        asked = _packed(left, right)
+        place = np.searchsorted(packed, asked)
+        there = place < len(packed)
+        there[there] = packed[place[there]] == asked[there]
+        return there
+
+    def _joined(self) -> tuple[np.ndarray, np.ndarray]:
+        if len(self._packed) != 1:
+            packed = np.concatenate([np.empty(0, np.uint64), *self._packed])
+            packed, first = np.unique(packed, return_index=True)
+            self._resemblance = [np.concatenate([np.empty(0), *self._resemblance])[first]]
+            self._packed = [packed]
+        return self._packed[0], self._resemblance[0]
+
+
+def _packed(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return left.astype(np.uint64) << np.uint64(32) | right.astype(np.uint64)
+
+
+@dataclass
+class Search:
+    """What the search for partners needs and keeps.
+
+    index : Index
+    pinned : array of bool, shape (rows,)
+        Rows of the reference set, which are no candidates of one another.
+    accepts : callable
+        Which of some pairs (left, right) the method finds: an array of bool.
+    verify : callable
+        The pairs at the threshold among some `Pairs`, as `Verified` in host memory.
+    most : int or None
+        `max_partners`.
+    max_comparisons : int or None
+        Entries that may be looked at.
+    """
+
+    index: Index
+    pinned: np.ndarray
+    accepts: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    verify: Callable[[Pairs], Verified]
+    most: int | None
+    max_comparisons: int | None
+    clock: Clock
+    runtime: Runtime
+    known: Known = field(default_factory=Known)
+    num_candidates: int = 0
+    looks: int = 0
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.pinned)
+
+    def ask(
+        self, index: Index, rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, names: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Ask for the next candidates of some rows, and verify them.
+
+        Parameters
+        ----------
+        index : Index
+        rows : array of int64, shape (asked,)
+        first, stop : arrays of int64
+            For each row of the index: its candidates are rows from the first on and before the second. Where a row's
+            list is full, its `first` is moved behind the last one.
+        most : int
+        names : array of int64, optional
+            What rows of the index are called here; the same unless given.
+
+        Returns
+        -------
+        full : array of bool, shape (asked,)
+            Whether a row may have more candidates.
+        found : array of int64, shape (asked,)
+            How many of its candidates resemble it enough.
+        """
+        names = np.arange(self.num_rows) if names is None else names
+        full, found = np.zeros(len(rows), bool), np.zeros(len(rows), np.int64)
+        waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        done = held = 0
+        for met in self._met(index, rows, first[rows], stop[rows], most):
+            some = np.arange(done, done + len(met.rows))
+            done += len(some)
+            full[some] = met.counts == most
+            ends = np.cumsum(met.counts)
+            first[met.rows[full[some]]] = met.candidates[ends[full[some]] - 1] + 1
+            waiting.append((np.repeat(some, met.counts), names[np.repeat(met.rows, met.counts)], names[met.candidates]))
+            held += len(met.candidates)
+            if held >= TOGETHER:
+                self._verify(waiting, found)
+                waiting, held = [], 0
+        if waiting:
+            self._verify(waiting, found)
+        return full, found
+
+    def _met(self, index: Index, rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
+        asked = meet(index, rows, first, stop, most, self.runtime)
+        done = 0
+        while True:
+            with self.clock.stage("collide"):
+                met = next(asked, None)
+                if met is not None:
+                    done += len(met.rows)
+                    self.clock.report("collide", done, len(rows))
+            if met is None:
+                return
+            self.looks += met.looks
+            if self.max_comparisons is not None and self.looks > self.max_comparisons:
+                raise ResourceError(f"more than {self.max_comparisons:,} comparisons")
+            yield met
+
+    def _verify(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
+        """Verify pairs that wait, and count those of each asked row that resemble each other enough."""
+        which, row, other = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
+        left, right = np.minimum(row, other), np.maximum(row, other)
+        there = self.known.contains(left, right)
+        np.add.at(found, which[there], 1)
+        new = ~there & ~(self.pinned[left] & self.pinned[right])
+        new[new] = self.accepts(left[new], right[new])
+        which, left, right = which[new], left[new], right[new]
+        packed, back = np.unique(_packed(left, right), return_inverse=True)
+        self.num_candidates += len(packed)
+        pairs = Pairs((packed >> 32).astype(np.int64), (packed & (2**32 - 1)).astype(np.int64))
+        with self.clock.stage("verify"):
+            verified = self.verify(pairs)
+        passed = np.zeros(len(packed), bool)
+        passed[np.searchsorted(packed, _packed(verified.pairs.left, verified.pairs.right))] = True
+        np.add.at(found, which[passed[back]], 1)
+        self.known.add(verified)
+
+
+def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
+    """Find the pairs that decide, and those that are listed.
+
+    Parameters
+    ----------
+    search : Search
+    explicit : Verified
+        Pairs in V that are known already.
+    cluster : "greedy" or "components"
+
+    Returns
+    -------
+    Partners
+    """
+    search.known.add(explicit)
+    first = np.zeros(search.num_rows, np.int64)
+    is_open = _first_partners(search, first)
+    truncated = bool(is_open.any())
+    if truncated and cluster == "greedy":
+        _settle(search, first, is_open)
+    elif truncated:
+        _connect(search)
+    if truncated:
+        _kept_partners(search, kept_rows(search.known.all().pairs, search.pinned, cluster))
+    known = search.known.all()
+    listed, deciding = selected(known, search.pinned, cluster, search.most)
+    unlisted = len(known.pairs) - len(listed.pairs)
+    return Partners(listed, deciding, search.num_candidates, unlisted, not truncated, search.looks)
+
+
+def kept_rows(pairs: Pairs, pinned: np.ndarray, cluster: str) -> np.ndarray:
+    """Which rows are kept, by pairs that suffice to decide: bool, shape (rows,)."""
+    if cluster == "greedy":
+        return standing.cpu(len(pinned), pairs.left, pairs.right, pinned, np.zeros(len(pinned), bool)) == KEPT
+    label = components.cpu(len(pinned), pairs.left, pairs.right)
+    return pinned | (label == np.arange(len(pinned)))
+
+
+def selected(known: Verified, pinned: np.ndarray, cluster: str, most: int | None) -> tuple[Verified, Verified]:
+    """(listed, deciding) of pairs in V that suffice to decide and to list; see the head of this file."""
+    kept = kept_rows(known.pairs, pinned, cluster)
+    left, right = known.pairs.left, known.pairs.right
+    if most is None:
+        most = len(pinned)
+    listed = _rank_within(right) < most  # pairs ascend by left, so the better partners of each right row do
+    some = np.flatnonzero(kept[left] != kept[right])
+    removed = np.where(kept[left[some]], right[some], left[some])
+    keeper = left[some] + right[some] - removed
+    order = np.lexsort((keeper, removed))
+    decides = np.zeros(len(left), bool)
+    decides[some[order]] = _rank_within(removed[order]) < most
+    listed |= decides
+    return _where(known, listed), known if cluster == "components" else _where(known, decides)
+
+
+def _first_partners(search: Search, first: np.ndarray) -> np.ndarray:
+    """Find, for each row, its first `most` partners among better rows; returns which rows may have more."""
+    offsets = search.runtime.fetch(search.index.offsets)
+    everyone = np.arange(search.num_rows)
+    rows = np.flatnonzero((offsets[1:] > offsets[:-1]) & ~search.pinned)
+    is_open, found = np.zeros(search.num_rows, bool), np.zeros(search.num_rows, np.int64)
+    asked = ASKED if search.most is None else max(ASKED, min(search.most, MOST_ASKED))
+    while len(rows):
+        full, true = search.ask(search.index, rows, first, everyone, asked)
+        found[rows] += true
+        enough = np.zeros(len(rows), bool) if search.most is None else found[rows] >= search.most
+        is_open[rows[full & enough]] = True
+        rows = rows[full & ~enough]
+        asked = min(2 * asked, MOST_ASKED)
+    return is_open
+
+
+def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> None:
+    """Find pairs enough to decide greedily as all of V would: until `standing` leaves no row undecided.
+
+    Open rows that no known pair decides are asked for further partners, among rows that are not removed. The first
+    undecided row can only have kept ones: so each round decides it, or goes on along its candidates.
+    """
+    everyone = np.arange(search.num_rows)
+    is_open = is_open.copy()
+    asked = ASKED
+    while True:
+        pairs = search.known.all().pairs
+        state = standing.cpu(search.num_rows, pairs.left, pairs.right, search.pinned, is_open)
+        rows = np.flatnonzero((state == UNDECIDED) & is_open)
+        if len(rows) == 0:
+            return
+        full, _ = search.ask(search.index.only(search.runtime.put(state != REMOVED)), rows, first, everyone, asked)
+        is_open[rows[~full]] = False
+        asked = min(2 * asked, MOST_ASKED)
+
+
+def _kept_partners(search: Search, kept: np.ndarray) -> None:
+    """Find, for each removed row, its first `most` partners among kept rows."""
+    assert search.most is not None
+    offsets = search.runtime.fetch(search.index.offsets)
+    index = search.index.only(search.runtime.put(kept))
+    first, stop = np.zeros(search.num_rows, np.int64), np.full(search.num_rows, search.num_rows)
+    rows, found = np.flatnonzero((offsets[1:] > offsets[:-1]) & ~kept), np.zeros(search.num_rows, np.int64)
+    asked = max(ASKED, min(search.most, MOST_ASKED))
+    while len(rows):
+        full, true = search.ask(index, rows, first, stop, asked)
+        found[rows] += true
+        rows = rows[full & (found[rows] < search.most)]
+        asked = min(2 * asked, MOST_ASKED)
+
+
+def _connect(search: Search) -> None:
+    """Find pairs enough to join all rows that V joins.
+
+    Only pairs of rows in two components of those known so far are looked at. Rows are numbered by component for it, so
+    that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified.
+    """
+    pairs = search.known.all().pairs
+    label = components.cpu(search.num_rows, pairs.left, pairs.right)
+    order = np.argsort(label, kind="stable")
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    begin = number[label]  # of each row: where its component begins, as a component's label is its first row
+    index = _renumbered(search, number, label)
+    first, stop = np.zeros(search.num_rows, np.int64), begin[order]
+    offsets = search.runtime.fetch(index.offsets)
+    rows = np.flatnonzero((offsets[1:] > offsets[:-1]) & (stop > 0))
+    accepts, asked = search.accepts, ASKED
+    while len(rows):
+        pairs = search.known.all().pairs
+        now = components.cpu(search.num_rows, pairs.left, pairs.right)
+
+        def apart(left: np.ndarray, right: np.ndarray, now: np.ndarray = now) -> np.ndarray:
+            there = now[left] != now[right]
+            there[there] = accepts(left[there], right[there])
+            return there
+
+        search.accepts = apart
+        full, _ = search.ask(index, rows, first, stop, asked, names=order)
+        rows = rows[full]
+        asked = min(2 * asked, MOST_ASKED)
+    search.accepts = accepts
+
+
+def _renumbered(search: Search, number: np.ndarray, label: np.ndarray) -> Index:
+    """The runs of an index that hold rows of more than one component, with rows by other numbers."""
+    index, fetch = search.index, search.runtime.fetch
+    entries, starts = fetch(index.entries), fetch(index.starts)
+    row = ((entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
+    of = label[row]
+    run = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    mixed = np.zeros(len(starts) - 1, bool)
+    mixed[run[1:][(of[1:] != of[:-1]) & (run[1:] == run[:-1])]] = True
+    some = mixed[run]
+    low = np.uint64((1 << PLACE_BITS) - 1)
+    renamed = (entries & (low | LONG)) | number[row].astype(np.uint64) << np.uint64(PLACE_BITS)
+    # Runs are told apart by their highest bits, as those of shingles are.
+    names = run.astype(np.uint64) << np.uint64(64 - max(1, len(starts).bit_length()))
+    made = kernel(runs_kernel, search.runtime.backend)(
+        *map(search.runtime.put, (names[some], renamed[some])), search.num_rows
+    )
+    sizes = np.empty_like(fetch(index.sizes))
+    sizes[number] = fetch(index.sizes)
+    return Index(*made, search.runtime.put(sizes), index.needed)
+
+
+def _rank_within(values: np.ndarray) -> np.ndarray:
+    """For each value, how many equal ones come before it."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    begins = np.flatnonzero(np.concatenate([np.ones(min(1, len(values)), bool), ordered[1:] != ordered[:-1]]))
+    rank = np.empty(len(values), np.int64)
+    rank[order] = np.arange(len(values)) - np.repeat(begins, np.diff(np.append(begins, len(values))))
+    return rank
+
+
+def _where(verified: Verified, chosen: np.ndarray) -> Verified:
+    return Verified(verified.pairs.where(chosen), verified.resemblance[chosen])
+
+
+def partners_of(
+    groups: Groups,
+    spool_rows: np.ndarray,
+    spool: Rows,
+    candidates: Candidates,
+    recipe: Recipe,
+    max_comparisons: int | None,
+    clock: Clock,
+    runtime: Runtime,
+) -> Partners:
+    """Find the pairs of representatives at the threshold, for a method that verifies its candidates.
+
+    A method that sketches proposes pairs; the rows of its large buckets are joined by their shingles, of which those
+    pairs count that it would have proposed if no bucket had been too large.
+    """
+    method = recipe.method
+    verify = partial(_verified, spool, spool_rows, recipe.threshold, clock, runtime)
+
+    def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        if not method.sketches:
+            return np.ones(len(left), bool)
+        return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
+
+    with clock.stage("collide"):
+        members = np.flatnonzero(runtime.fetch(getattr(candidates,"crowded",np.zeros(len(spool_rows),bool)))) if method.sketches else np.arange(len(spool_rows))
+        index = build_index(spool, spool_rows, members, recipe.threshold, clock, runtime)
+    explicit = Verified(Pairs([], []), np.empty(0))
+    if method.sketches:
+        with clock.stage("verify"):
+            explicit = verify(candidates.pairs)
+    search = Search(index, groups.pinned, accepts, verify, recipe.max_partners, max_comparisons, clock, runtime)
+    found = find_partners(search, explicit, recipe.cluster)
+    return found._replace(num_candidates=found.num_candidates + len(candidates.pairs))
+
+
+def _verified(
+    spool: Rows, spool_rows: np.ndarray, threshold: float, clock: Clock, runtime: Runtime, pairs: Pairs
+) -> Verified:
+    """The pairs at the threshold, in host memory."""
+    found = runtime.run(verify_spooled, spool, spool_rows, pairs, threshold, clock, runtime)
+    return Verified(
+        Pairs(runtime.fetch(found.pairs.left), runtime.fetch(found.pairs.right)), runtime.fetch(found.resemblance)
+    )
