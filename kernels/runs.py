@@ -39,7 +39,7 @@ def reference(shingles, entries, num_rows):
     entries : array of uint64, shape (n,)
         Run by run, ascending in each.
     starts : array of int64, shape (runs + 1,)
-        Where each run begins; runs are in the order of their shingles.
+        Where each run begins; runs are in the order of their first entries, so that those of neighbours are near.
     splits : array of int64, shape (runs,)
         Where the entries of each that are of long prefixes alone begin.
     places : array of uint64, shape (n,)
@@ -50,7 +50,7 @@ def reference(shingles, entries, num_rows):
     of: dict[int, list[int]] = {}
     for shingle, entry in zip(shingles.tolist(), entries.tolist(), strict=True):
         of.setdefault(shingle, []).append(entry)
-    runs = [sorted(run) for _, run in sorted(of.items()) if len(run) > 1 and min(run) < 2**63]
+    runs = sorted(sorted(run) for run in of.values() if len(run) > 1 and min(run) < 2**63)
     places: list[list[tuple[int, int]]] = [[] for _ in range(num_rows)]
     for number, run in enumerate(runs):
         for entry in run:
@@ -111,6 +111,14 @@ def _sort_runs(starts, entries, sizes, splits):
 
 
 @jit(parallel=True)
+def _first_entries(entries, starts, which):
+    first = np.empty(len(which), np.uint64)
+    for number in prange(len(which)):
+        first[number] = entries[starts[which[number]]]
+    return first
+
+
+@jit(parallel=True)
 def _close_runs(starts, entries, which, new_starts, kept):
     for number in prange(len(which)):
         first = starts[which[number]]
@@ -157,6 +165,7 @@ def cpu(shingles, entries, num_rows):
     sizes, shorts = np.zeros(len(starts) - 1, np.int64), np.zeros(len(starts) - 1, np.int64)
     _sort_runs(starts, entries, sizes, shorts)
     which = np.flatnonzero(sizes)
+    which = which[radix_sort(_first_entries(entries, starts, which), 64)[1]]
     new_starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[which])])
     kept = np.empty(new_starts[-1], np.uint64)
     _close_runs(starts, entries, which, new_starts, kept)

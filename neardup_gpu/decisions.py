@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._launch import array_module
 
-from .data import Pairs, arrow
+from .data import NO_PAIRS, Pairs, arrow
 from .engine.choice import kernel
 from .errors import InputError
 from .stages import Verified, choose_keepers
@@ -248,7 +248,7 @@ def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:
     from .methods.contract import Candidates, merged
 
     if not recipe.method.sketches:
-        return Candidates(Pairs([], []), 0, 0)
+        return Candidates(NO_PAIRS, 0, 0)
     method, backend = recipe.method, runtime.backend
 
     def collide(tasks: Numbers) -> Candidates:

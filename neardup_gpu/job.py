@@ -236,8 +236,8 @@ def run(
         candidates = found_by(groups.keys, recipe, runtime)
         candidates = candidates._replace(pairs=without_known_pairs(groups, candidates.pairs, runtime))
     found = None
-    if recipe.verifies:
-        rows = ranked.rows[groups.ranks]
+    rows = ranked.rows[groups.ranks]
+    if spool is not None:
         found = partners_of(groups, rows, spool, candidates, recipe, max_comparisons, clock, runtime)
         listed, deciding = found.listed, found.deciding
     else:
@@ -252,7 +252,9 @@ def run(
     with clock.stage("decide"):
         facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)
-        report = report_of(facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled)
+        report = report_of(
+            facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled
+        )
     return Result(
         documents=tables.documents,
         pairs=tables.pairs,
