@@ -350,8 +350,8 @@ class MinHash:
         Parameters
         ----------
         keys : array of uint64, shape (documents, k)
-            Supershingles, as `keys` gives them; rows in priority order, the best first: a large bucket is compared with
-            its first rows.
+            Supershingles, as `keys` gives them; rows in priority order, the best first: later rows of a large bucket
+            are compared with its first alone.
         seed : int in [0, 2**64), default 1
             The recipe's.
         present : array of bool, shape (documents,), default None

@@ -304,7 +304,8 @@ class SimHash:
         Parameters
         ----------
         keys : array of uint64, shape (documents,) or (documents, 2)
-            What `sketch` gives; rows in priority order, the best first: a large bucket is compared with its first rows.
+            What `sketch` gives; rows in priority order, the best first: later rows of a large bucket are compared with
+            its first alone.
         seed : int in [0, 2**64), default 1
             The recipe's. Nothing here depends on it.
         present : array of bool, shape (documents,), default None
