@@ -86,7 +86,8 @@ def pairs(
 ) -> NearPairs:
     """Find all pairs of a set that differ in at most `radius` bits.
 
-    Tables are made one after another, so that memory does not grow with their number.
+    Tables are made one after another, so that memory does not grow with their number. Under one design, fingerprints
+    added behind never undo a pair; the cheapest design depends on how many there are.
 
     Parameters
     ----------
