@@ -407,7 +407,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
                                int64 indices, 16 for the other
                                buffer of both                     16 GB
 
-    While a table is sorted that is 46.5 GB together, at other times less. The 33 GB that are left hold 1.3 billion
+    While a table is sorted that is 47 GB together, at other times less. The 33 GB that are left hold 1.3 billion
     pairs with their repeats: 8 bytes each once found, 25 while repeats are dropped, which is whenever the pairs found
     have doubled, as in `cpu`. Where that is not enough, CuPy raises its OutOfMemoryError; a lower
     `bucket_limit` leaves fewer pairs.
