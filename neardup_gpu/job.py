@@ -14,11 +14,10 @@ from . import checks
 from .decisions import (
     by_priority,
     decide,
-    found_by,
     keep_column,
+    proposed,
     representatives,
     unverified,
-    without_known_pairs,
 )
 from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
@@ -234,8 +233,7 @@ def run(
         groups = representatives(ranked, sketched, recipe, runtime)
         sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
         runtime.release()
-        candidates = found_by(groups.keys, recipe, runtime)
-        candidates = candidates._replace(pairs=without_known_pairs(groups, candidates.pairs, runtime))
+        candidates = proposed(groups, recipe, runtime)
     found = None
     rows = ranked.rows[groups.ranks]
     if spool is not None:

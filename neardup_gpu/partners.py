@@ -431,11 +431,7 @@ def partners_of(
         return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
 
     with clock.stage("collide"):
-        members = (
-            np.flatnonzero(runtime.fetch(getattr(candidates, "crowded", np.zeros(len(spool_rows), bool))))
-            if method.sketches
-            else np.arange(len(spool_rows))
-        )
+        members = np.flatnonzero(runtime.fetch(candidates.crowded))
         index = build_index(spool, spool_rows, members, threshold, clock, runtime)
     explicit = Verified(NO_PAIRS, np.empty(0))
     if method.sketches:
