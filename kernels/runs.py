@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from ._launch import jit
+from ._launch import jit, namespace
 from ._sort import radix_sort
 from .prefixes import LONG, PLACE_BITS
 
@@ -166,3 +166,29 @@ def cpu(shingles, entries, num_rows):
     places = _place_rows(kept, new_starts, offsets)
     _sort_places(places, offsets)
     return kept, new_starts, new_starts[:-1] + shorts[which], places, offsets
+
+
+def gpu(shingles, entries, num_rows):
+    """As `reference`: by a sort of all entries, one by their shingles, and one of those that stay by row and place."""
+    xp = namespace()
+    shingles, entries = xp.asarray(shingles), xp.asarray(entries)
+    order = xp.argsort(entries, kind="stable")
+    order = order[xp.argsort(shingles[order], kind="stable")]
+    shingles, entries = shingles[order], entries[order]
+    begins = xp.ones(len(shingles), bool)
+    begins[1:] = shingles[1:] != shingles[:-1]
+    starts = xp.append(xp.flatnonzero(begins), xp.asarray(len(begins)))
+    shorts = xp.zeros(len(entries) + 1, np.int64)
+    shorts[1:] = xp.cumsum(entries < LONG)
+    shorts, sizes = xp.diff(shorts[starts]), xp.diff(starts)
+    stays = (sizes > 1) & (shorts > 0)
+    kept = stays[xp.cumsum(begins) - 1]
+    entries, run = entries[kept], (xp.cumsum(stays) - 1)[(xp.cumsum(begins) - 1)[kept]]
+    starts = xp.zeros(int(stays.sum()) + 1, np.int64)
+    starts[1:] = xp.cumsum(sizes[stays])
+    elements = entries & ~LONG
+    order = xp.argsort(elements, kind="stable")
+    elements = elements[order]
+    places = run[order].astype(np.uint64) << np.uint64(PLACE_BITS) | elements & _PLACE
+    offsets = xp.searchsorted(elements, xp.arange(num_rows + 1, dtype=np.uint64) << np.uint64(PLACE_BITS))
+    return entries, starts, starts[:-1] + shorts[stays], places, offsets

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from ._launch import jit, shares
+from ._launch import Device, cuda, jit, kernel, namespace, shares
 from .prefixes import PLACE_BITS
 
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
@@ -158,7 +158,9 @@ def _probe(entries, starts, splits, places, offsets, sizes, needed, row, low, hi
 
 
 @jit(parallel=True)
-def _probe_rows(entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, bounds, best, number, looks):
+def _probe_rows(
+    entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, bounds, best, number, looks
+):
     for part in prange(len(bounds) - 1):
         seen = np.empty(256, np.int64)
         for i in range(bounds[part], bounds[part + 1]):
@@ -188,3 +190,54 @@ def cpu(entries, starts, splits, places, offsets, sizes, needed, rows, first, st
     found = np.empty(ends[-1], np.int64)
     _gather_lists(best, ends, found)
     return found, ends, looks
+
+
+_from_on_device = Device(_from.py_func)  # the same, for kernels
+_insert_on_device = Device(_insert.py_func)
+
+
+@kernel(
+    "void(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int32[::1], "
+    "int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1])"
+)
+def _probe_all(entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, best, number, looks):
+    """One thread a row: its candidates into its list in `best`, how many they are, and the entries looked at."""
+    at = cuda.grid(1)
+    if at >= len(rows):
+        return
+    row, low, high, mine = rows[at], first[at], stop[at], best[at]
+    size, held, looked = np.int64(sizes[row]), np.int64(0), np.int64(0)
+    short = size - np.int64(needed[np.int64(2) * size]) + np.int64(1)
+    for word_at in range(offsets[row], offsets[row + np.int64(1)]):
+        word = places[word_at]
+        run, place = np.int64(word >> np.uint64(PLACE_BITS)), np.int64(word & _PLACE)
+        begin, split, end = starts[run], splits[run], starts[run + np.int64(1)]
+        for part in range(2 if place < short else 1):
+            if part > 0:
+                begin, split = split, end
+            i = _from_on_device(entries, begin, split, low) if low > 0 else begin
+            while i < split:
+                entry = entries[i]
+                other = _row_of(entry)
+                if other >= high or (held == len(mine) and other >= mine[held - 1]):
+                    break
+                looked += np.int64(1)
+                if other != row:
+                    theirs = np.int64(sizes[other])
+                    least = np.int64(needed[size + theirs])
+                    if size - place >= least and theirs - np.int64(entry & _PLACE) >= least:
+                        held = _insert_on_device(mine, held, other)
+                i += np.int64(1)
+    number[at], looks[at] = held, looked
+
+
+def gpu(entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, most):
+    """As `reference`; a thread a row, its list in global memory. Repeats are searched for in the list alone."""
+    xp = namespace()
+    best = xp.empty((len(rows), most), np.int64)
+    number, looks = xp.empty(len(rows), np.int64), xp.empty(len(rows), np.int64)
+    arrays = entries, starts, splits, places, offsets, sizes, needed, rows, first, stop
+    _probe_all.threads(len(rows), *map(xp.ascontiguousarray, arrays), best, number, looks)
+    ends = xp.zeros(len(rows) + 1, np.int64)
+    ends[1:] = xp.cumsum(number)
+    return best[xp.arange(most) < number[:, None]], ends, looks
