@@ -207,27 +207,30 @@ def _probe_all(entries, starts, splits, places, offsets, sizes, needed, rows, fi
         return
     row, low, high, mine = rows[at], first[at], stop[at], best[at]
     size, held, looked = np.int64(sizes[row]), np.int64(0), np.int64(0)
-    short = size - np.int64(needed[np.int64(2) * size]) + np.int64(1)
-    for word_at in range(offsets[row], offsets[row + np.int64(1)]):
-        word = places[word_at]
-        run, place = np.int64(word >> np.uint64(PLACE_BITS)), np.int64(word & _PLACE)
-        begin, split, end = starts[run], splits[run], starts[run + np.int64(1)]
-        for part in range(2 if place < short else 1):
-            if part > 0:
-                begin, split = split, end
-            i = _from_on_device(entries, begin, split, low) if low > 0 else begin
-            while i < split:
-                entry = entries[i]
-                other = _row_of(entry)
+    word_at, behind = offsets[row], offsets[row + np.int64(1)]
+    while word_at < behind:
+        run, place = np.int64(places[word_at] >> np.uint64(PLACE_BITS)), np.int64(places[word_at] & _PLACE)
+        i, until, last = starts[run], splits[run], splits[run]
+        if place < size - np.int64(needed[np.int64(2) * size]) + np.int64(1):
+            last = starts[run + np.int64(1)]
+        while i < last:  # once for each part of the run: short entries, then those that are long alone
+            if i == until:
+                until = last
+            if low > 0:
+                i = _from_on_device(entries, i, until, low)
+            while i < until:
+                other = _row_of(entries[i])
                 if other >= high or (held == len(mine) and other >= mine[held - 1]):
                     break
                 looked += np.int64(1)
                 if other != row:
                     theirs = np.int64(sizes[other])
                     least = np.int64(needed[size + theirs])
-                    if size - place >= least and theirs - np.int64(entry & _PLACE) >= least:
+                    if size - place >= least and theirs - np.int64(entries[i] & _PLACE) >= least:
                         held = _insert_on_device(mine, held, other)
                 i += np.int64(1)
+            i = until
+        word_at += np.int64(1)
     number[at], looks[at] = held, looked
 
 
