@@ -127,7 +127,7 @@ def _taken(
 
 
 def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runtime) -> Any:
-    """What `runs` makes of lists of postings, which hold one array each afterwards: where memory ran out, called again."""
+    """What `runs` makes of lists of postings, which hold one array each afterwards; called again if memory ran out."""
     for arrays in (shingles, entries):
         if len(arrays) != 1:
             arrays.append(concat_and_clear(arrays, dtype=np.uint64))

@@ -106,7 +106,10 @@ def test_fifty_kilobytes_of_documents():
 SMALL = documents(1600, passage=25)
 
 OPTIONS = {
+    "exact": {},
+    "few partners": {"max_partners": 1, "threshold": 0.4},
     "components": {"cluster": "components"},
+    "min-hash": {"recipe": Recipe(method=MinHash())},
     "against": {"against": documents(700, passage=25)},
     "longest": {"keep": "longest"},
     "bag": {"recipe": Recipe(shingles=Shingles(kind="bag"))},
