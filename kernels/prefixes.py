@@ -131,7 +131,7 @@ def _take(row, counts, starts, need, chosen):
 @jit()
 def _write_postings(row, number, counters, beyond, shift, threshold, room, shingles, entries):
     """Write the postings of a set, whose row is `number`; returns how many there are. `room` are arrays to work in."""
-    counts, chosen, starts, keys = room
+    counts, chosen, starts = room
     counts, size, single = counts[: len(row)], len(row), 0
     for i in range(size):
         counts[i] = counters[row[i] >> shift]
@@ -142,10 +142,10 @@ def _write_postings(row, number, counters, beyond, shift, threshold, room, shing
         return 0
     before, stop = _take(row, counts, starts, need, chosen)
     if stop > before:  # the commonest: by their full counts
+        full = np.empty(stop - before, np.uint32)
         for i in range(before, stop):
-            keys[i] = np.int64(beyond[(row[chosen[i]] >> shift) >> np.uint64(SHARED_BITS)])
-        order = np.argsort(keys[before:stop], kind="mergesort")
-        chosen[before:stop] = chosen[before:stop][order]
+            full[i - before] = beyond[(row[chosen[i]] >> shift) >> np.uint64(SHARED_BITS)]
+        chosen[before:stop] = chosen[before:stop][np.argsort(full, kind="mergesort")]
     for i in range(need):
         place = single + i
         entry = np.uint64(number) << np.uint64(PLACE_BITS) | np.uint64(place)
@@ -163,12 +163,7 @@ def _postings(
             if room[d + 1] > room[d]:
                 longest = max(longest, offsets[d + 1] - offsets[d])
         out, ends = np.empty(longest, np.uint64), np.empty(longest + 1, np.uint32)
-        work = (
-            np.empty(longest, np.uint8),
-            np.empty(longest, np.int64),
-            np.empty(257, np.int64),
-            np.empty(longest, np.int64),
-        )
+        work = np.empty(longest, np.uint8), ends, np.empty(257, np.int64)  # of `ends` there is no further need then
         for d in range(bounds[p], bounds[p + 1]):
             if room[d + 1] == room[d]:
                 continue

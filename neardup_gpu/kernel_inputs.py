@@ -345,7 +345,7 @@ def setjoin(draw: Draw, size: int) -> tuple:
     threshold, random = draw.option(THRESHOLDS), draw.random
     shingles, entries, sizes = _postings(draw, size, threshold)
     needed = least_overlaps(2 * int(sizes.max(initial=0)), threshold)
-    index = Index(*runs_kernel.cpu(shingles, entries, len(sizes)), sizes, needed)
+    index = Index.of(runs_kernel.cpu(shingles, entries, len(sizes)), sizes, needed)
     if size <= FEW and draw.chance():
         index = index.only(random.random(len(sizes)) < 0.7)
     rows = np.flatnonzero(random.random(len(sizes)) < draw.option([1.0, 0.5]))
