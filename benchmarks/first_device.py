@@ -378,6 +378,8 @@ def _allocation() -> dict[str, Any]:
 
 CUPY_STEPS = {
     "pair tables 6,14,2": {"sorts of the pair tables": ("argsort",)},
+    "exact: prefixes": {"prefixes: sorts": ("argsort",)},
+    "exact: runs": {"runs: sorts": ("argsort",)},
     "weights: counts": {"counts: sorts": ("argsort", "sort", "lexsort", "unique")},
     "weights: look-up": {"lookup: search": ("searchsorted",)},
     "hamming: pairs": {
@@ -453,7 +455,12 @@ def compared_with(
         line = lines.get(f"{label}{tables}", lines.get(label) if timed.text else None)
         if line is None:
             continue
-        predicted = line["milliseconds"] if "milliseconds" in line else text_bytes / line["text_gb_per_s"] / 1e6
+        if "milliseconds" in line:
+            predicted = line["milliseconds"]
+        elif "text_gb_per_s" in line:
+            predicted = text_bytes / line["text_gb_per_s"] / 1e6
+        else:
+            predicted = context[line["unit"]] / line["giga_units_per_s"] / 1e6
         ratio = round(ms / predicted, 2) if predicted else None
         found.append({"name": label, "ms": round(ms, 4), "predicted_ms": round(predicted, 4), "ratio": ratio})
     return found

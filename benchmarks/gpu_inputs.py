@@ -28,14 +28,19 @@ from neardup_gpu.kernels import (
     occurrences,
     overlap,
     pairtables,
+    prefixes,
+    rarity,
     resemblance,
+    runs,
     sequences,
+    setjoin,
     sets,
     shingles,
     simhash,
     supershingles,
     tokens,
 )
+from neardup_gpu.kernels._bounds import least_overlaps
 from neardup_gpu.kernels._launch import to_host
 from neardup_gpu.methods.minhash import permutations
 
@@ -43,6 +48,7 @@ from .measure import ALTAVISTA, SEED, WIDTH, num_bytes
 
 SAMPLED_DOCUMENTS = 200  # whose overlap with all others is counted
 PREFIXES = (16, 25)  # bits: few tables, and many
+THRESHOLD, ASKED = 0.8, 64  # of the exact method: least resemblance, and candidates that are asked for at a time
 
 
 class Timed(NamedTuple):
@@ -123,6 +129,41 @@ class Inputs:
     def shared(self) -> tuple:
         return resemblance.cpu(*self.sets, *self.pairs[:2])
 
+    @property
+    def of_rarity(self) -> tuple:
+        """Arguments of `rarity`."""
+        values = self.shingles[0]
+        return values, max(rarity.FEWEST_BITS, (len(values) - 1).bit_length())
+
+    @cached_property
+    def table(self) -> tuple:
+        return rarity.cpu(*self.of_rarity)
+
+    @property
+    def of_prefixes(self) -> tuple:
+        """Arguments of `prefixes`."""
+        return *self.shingles, np.arange(len(self.text)), *self.table, THRESHOLD
+
+    @cached_property
+    def postings(self) -> tuple:
+        return prefixes.cpu(*self.of_prefixes)
+
+    @property
+    def of_runs(self) -> tuple:
+        """Arguments of `runs`."""
+        return *self.postings[:2], len(self.text)
+
+    @cached_property
+    def runs(self) -> tuple:
+        return runs.cpu(*self.of_runs)
+
+    @property
+    def of_setjoin(self) -> tuple:
+        """Arguments of `setjoin`: each document is asked for better ones."""
+        sizes, rows = self.postings[2], np.arange(len(self.text))
+        needed = least_overlaps(2 * int(sizes.max(initial=0)), THRESHOLD)
+        return *self.runs, sizes, needed, rows, np.zeros(len(rows), np.int64), rows, ASKED
+
     @cached_property
     def counts(self) -> tuple:
         return counts.cpu(*self.tokens[:2])
@@ -173,7 +214,7 @@ class Inputs:
 
 def timed_kernels(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
     """{name: what to time}, of which nothing is computed yet."""
-    return of_text(inputs) | of_simhash(inputs) | of_pairs(inputs) | of_hamming(inputs)
+    return of_text(inputs) | of_exact(inputs) | of_simhash(inputs) | of_pairs(inputs) | of_hamming(inputs)
 
 
 def of_text(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
@@ -210,6 +251,30 @@ def of_text(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
         ),
         "minhash 140 L=32": lambda: sketched(140, 32),
         "minhash 84 L=64": lambda: sketched(84, 64),
+    }
+
+
+def of_exact(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
+    """From shingles to candidates of the exact method."""
+
+    def postings() -> Timed:
+        context = {"shingles": len(inputs.shingles[0]), "posting": len(inputs.postings[0])}
+        return Timed(prefixes.gpu, inputs.of_prefixes, lambda: inputs.postings, context)
+
+    def candidates() -> Timed:
+        expected = setjoin.cpu(*inputs.of_setjoin)
+        context = {"candidates": len(expected[0]), "entry": int(expected[2].sum())}
+        return Timed(setjoin.gpu, inputs.of_setjoin, lambda: expected, context)
+
+    return {
+        "exact: counts": lambda: Timed(
+            rarity.gpu, inputs.of_rarity, lambda: inputs.table, {"shingles": len(inputs.shingles[0])}
+        ),
+        "exact: prefixes": postings,
+        "exact: runs": lambda: Timed(
+            runs.gpu, inputs.of_runs, lambda: inputs.runs, {"posting": len(inputs.postings[0])}
+        ),
+        "exact: candidates": candidates,
     }
 
 

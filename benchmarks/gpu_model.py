@@ -30,6 +30,10 @@ searching for each row's bucket, and comparing all pairs of it, by the loop that
 have next to no near ones, which are to be written; CuPy's steps on each row between these (`BETWEEN`). What a table
 costs the host, launches and waiting for the number of pairs, is left out.
 
+Of the exact method, counting shingles and the first pass of the prefixes see every token; what follows sees the tokens
+of those documents alone that may have a posting: none at best, all at worst, and both sums are given. How many
+postings there are, and entries that are looked at, depends on the documents: a rate of each is given by itself.
+
 Each figure is an upper bound of a kernel that never waits. Left out, and making real speeds lower: threads of a warp
 that take different branches (a warp is as slow as its longest word or document), latency that too few warps hide, cache
 misses, clocks below boost, tails; the host's waits for the device, of which each batch of text has 13 to 15; and the
@@ -354,6 +358,53 @@ def simhash_lines(name: str, profile: Profile, before: dict[str, float]) -> list
     return lines
 
 
+SETS_BYTES = SORTED_BYTES + 4 * 2 * 12 + 4 + 2 * 16  # of a value: sorted by itself, then by 4 bytes of its row
+
+
+def look_line(name: str) -> dict[str, Any]:
+    """Entries that a row looks at, each at a random place of the sizes, and does not insert into its list."""
+    kernel, card = "setjoin._probe_all", CARDS[name]
+    assembly = disassembly(compiled(kernel, card.chip)[1])
+    names, inner = innermost_loops(assembly)
+
+    def held(loop: tuple[int, int]) -> list[tuple[int, int]]:
+        return sorted(each for each in inner if loop[0] <= each[0] and each[1] <= loop[1])
+
+    # The one that holds both loops of an insertion, and nothing but them.
+    start, stop = min((loop for loop in all_loops(assembly)[1] if len(held(loop)) > 1), key=lambda l: l[1] - l[0])
+    inserting = held((start, stop))
+    total = {"alu": 0.0, "imad": 0.0, "popc": 0.0, "shared": 0.0, "other": 0.0}
+    for instruction in names[start : inserting[0][0]] + names[inserting[-1][1] : stop]:
+        total[kind(instruction)] += 1
+    work = Work("entry", 1, 8 + SECTOR)
+    allowed = bounds(card, work, total)
+    bound = min(allowed, key=lambda resource: allowed[resource])
+    described = {"instructions_per_unit": sum(total.values()), "bytes_per_unit": work.bytes}
+    rate = {"giga_units_per_s": round(allowed[bound] / 1e9, 2), "bound": bound}
+    return {"card": name, "kernel": kernel, "unit": work.unit, **described, **rate}
+
+
+def exact_lines(name: str, profile: Profile, before: dict[str, float]) -> list[dict[str, Any]]:
+    """Postings of the exact method; `before` are the seconds a byte of text that it takes to have shingles."""
+    kernels = {
+        "rarity._count_all": Work("token", 1, 8 + 2 * SECTOR, loops=(1,)),
+        "prefixes._mark_singles": Work("token", 1, 8 + SECTOR + 1),
+        "prefixes._write_keys": Work("token", 1, 16 + SECTOR),
+        "prefixes._write_entries": Work("token", 1, 16),
+    }
+    found = [line(name, label, work, profile) for label, work in kernels.items()]
+    found.append(by_bytes(name, "prefixes: sorts", "token", SETS_BYTES + SORTED_BYTES))
+    lines, seconds = [], {}
+    for described, rate in found:
+        seconds[described["kernel"]] = 1 / rate / profile.token_bytes
+        lines.append(described | {"text_gb_per_s": round(1e-9 / seconds[described["kernel"]], 1)})
+    everyone = dict(list(seconds.items())[:2])
+    lines.append(together(name, "text to postings, of which there are none, together", before | everyone))
+    lines.append(together(name, "text to postings, all documents having some, together", before | seconds))
+    lines.append(by_bytes(name, "runs: sorts", "posting", 3 * SORTED_BYTES)[0])  # by entry, shingle and row
+    return [*lines, look_line(name)]
+
+
 BETWEEN = {
     "leading bits": 16,
     "words and rows in the new order": 8 + SECTOR + 8 + 12,
@@ -449,6 +500,8 @@ def predict(profile: Profile) -> list[dict[str, Any]]:
         lines.append(together(name, "text to sorted pair tables, together", seconds))
         of_tokens = {kernel: taken for kernel, taken in seconds.items() if "token" in kernel}
         lines += simhash_lines(name, profile, of_tokens)
+        to_shingles = of_tokens | {kernel: seconds[kernel] for kernel in works(profile) if kernel[:2] in ("se", "sh")}
+        lines += exact_lines(name, profile, to_shingles)
         for num_rows in SETS:
             for prefix in PREFIXES:
                 lines += near_pairs_lines(name, num_rows, prefix)

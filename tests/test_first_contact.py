@@ -424,6 +424,13 @@ def test_measured_beside_predicted():
     found = ratios("pair tables 6,14,2", text, argsort=2 * predicted, pairtables___row_keys=1.0)
     assert found["sorts of the pair tables"] == 2.0 and "pairtables._row_keys" in found
     assert set(ratios("simhash weighted, 64 bits", text, simhash___add=1.0)) == {"simhash._add, weighted"}
+    assert set(ratios("exact: prefixes", text, prefixes___mark_singles=1.0, argsort=1.0)) == {
+        "prefixes._mark_singles",
+        "prefixes: sorts",
+    }
+    entries = Timed(len, (), None, {"entry": 10**9})
+    predicted = 1e3 / lines["setjoin._probe_all"]["giga_units_per_s"]
+    assert ratios("exact: candidates", entries, setjoin___probe_all=2 * predicted) == {"setjoin._probe_all": 2.0}
     tables = Timed(len, (), None, {"rows": 10_000_000, "tables": 4}, text=False)
     assert set(ratios("hamming: pairs, 16 bits", tables, _bits___permute=1.0, argsort=2.0, searchsorted=1.0)) == {
         "_bits._permute",
