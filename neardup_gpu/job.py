@@ -95,7 +95,7 @@ def dedup(
     against : path, URI, glob, list of them, or a table, default None
         A reference set: documents that resemble one of its documents are removed, it is left untouched.
     method : Exact, MinHash, BottomK, SimHash, or the name of one, default "exact"
-        How candidates are found.
+        How candidates are found. The exact method misses no pair at the threshold; the others compare sketches.
     threshold : float in (0, 1], default None
         Least resemblance of a removed document to the kept one. Unless given, 0.8; by simhash nothing is verified then:
         the distance decides.
@@ -115,7 +115,8 @@ def dedup(
         keeps its first document.
     max_partners : int, default 64
         Of a document's near-duplicates, pairs are listed with the first so many of better priority, and with the first
-        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it.
+        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it. It has no effect
+        where nothing is verified.
     recipe : Recipe, default None
         A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit, seed, keep, cluster and
         max_partners.
@@ -135,9 +136,11 @@ def dedup(
         Bytes of text to read at a time. Changes no result. Unless given, 16 MiB; with a GPU the most that fits its
         memory, up to 256 MiB.
     max_comparisons : int, default None
-        End with an error after so many comparisons of a document with an entry of the index; without end unless given.
+        End with an error after so many comparisons of two documents that share a shingle; without end unless given. It
+        has no effect where nothing is verified.
     check : int, default None
-        Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method.
+        Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method, which
+        misses no pair. It has no effect where nothing is verified.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or fingerprints. Where files do not say
