@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import checks
+from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
     decide,
@@ -26,7 +27,7 @@ from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import InputError
-from .partners import partners_of
+from .partners import TooManyComparisonsError, partners_of
 from .recall import Run, check_recall
 from .recipe import Recipe, choose_recipe
 from .result import Result
@@ -241,7 +242,10 @@ def run(
     found = None
     if recipe.verifies:
         rows = ranked.rows[groups.ranks]
-        found = partners_of(groups, rows, spool, candidates, recipe, max_comparisons, clock, runtime)
+        try:
+            found = partners_of(groups, rows, spool, candidates, recipe, max_comparisons, clock, runtime)
+        except TooManyComparisonsError as error:
+            raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
         listed, deciding = found.listed, found.deciding
     else:
         listed = deciding = unverified(groups, candidates.pairs, recipe, runtime)
@@ -250,12 +254,14 @@ def run(
     sampled = None
     if check and recipe.verifies:
         with clock.stage("check"):
-            seen = Run(rows, groups, decisions, candidates)
+            seen = Run(rows, groups, decisions)
             sampled = runtime.run(check_recall, seen, spool, recipe, check, clock, runtime)
     with clock.stage("decide"):
         facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)
-        report = report_of(facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled)
+        report = report_of(
+            facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled
+        )
     return Result(
         documents=tables.documents,
         pairs=tables.pairs,

@@ -1,7 +1,7 @@
 """The index of shingles that pairs are found in: which documents have a rare shingle among their rarest ones.
 
-Made of the shingles in a spool in two passes: one counts them, one takes each document's prefix; see `kernels/rarity.py`,
-`prefixes.py`, `runs.py` and `setjoin.py`.
+Made of the shingles in a spool in two passes: one counts them, one takes each document's prefix; see
+`kernels/rarity.py`, `prefixes.py`, `runs.py` and `setjoin.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from neardup_gpu.kernels import prefixes, rarity, runs as runs_kernel, setjoin
 from neardup_gpu.kernels._bounds import least_overlaps
 from neardup_gpu.kernels._launch import array_module
-from neardup_gpu.kernels.prefixes import PLACE_BITS
+from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 
 from .engine.choice import kernel
 from .engine.pieces import Span, spans
@@ -66,10 +66,8 @@ def build_index(
         Rows to index; the others have no places.
     """
     in_file = members[np.argsort(spool_rows[members], kind="stable")]
-    sizes = np.diff(spool.offsets)[spool_rows[in_file]]
-    weights = Span.of_sizes(8 * sizes)
-    parts = [Span(weights.ends, *bounds, "documents") for bounds in spans(8 * sizes, runtime.shares.sorted)]
-    table = _counted(spool, spool_rows[in_file], parts, int(sizes.sum()), runtime)
+    parts = _parts(spool, spool_rows[in_file], runtime)
+    table = _counted(spool, spool_rows[in_file], parts, runtime)
     take = partial(_taken, spool, spool_rows, in_file, table, threshold, runtime)
     done, shingles, entries = 0, [], []
     distinct = np.zeros(len(spool_rows), np.int32)
@@ -85,8 +83,16 @@ def build_index(
     return Index(*made, runtime.put(distinct), runtime.put(needed))
 
 
-def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], num_values: int, runtime: Runtime) -> Any:
+def _parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[Span]:
+    """Some rows of a spool, in parts whose sets can be made at once."""
+    weights = 8 * np.diff(spool.offsets)[spool_rows]
+    ends = Span.of_sizes(weights).ends
+    return [Span(ends, *bounds, "documents") for bounds in spans(weights, runtime.shares.sorted)]
+
+
+def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Runtime) -> Any:
     """The table of counters of all these shingles, of about as many counters as shingles."""
+    num_values = int(np.diff(spool.offsets)[spool_rows].sum())
     bits = min(max(rarity.FEWEST_BITS, (num_values - 1).bit_length()), MOST_TABLE_BITS)
     tables: list[Any] = [None]
 
@@ -162,3 +168,67 @@ def meet(index: Index, rows: np.ndarray, first: np.ndarray, stop: np.ndarray, mo
     return runtime.map(probe, (Span(ends, *bounds, "documents") for bounds in spans(weights, LOOKS)))
 
 
+def expected_comparisons(index: Index, runtime: Runtime) -> int:
+    """Entries that are looked at where each row looks once for all its better partners, from the lengths of runs.
+
+    Two entries of a run meet unless both are of long prefixes alone. There will be fewer where rows have partners
+    enough, and some more where the list of a row's candidates fills up and it has to go on.
+    """
+    return int(_comparisons(index, runtime).sum())
+
+
+def _comparisons(index: Index, runtime: Runtime) -> np.ndarray:
+    """Pairs of entries that meet in each run: float64, as they may be many."""
+    starts, splits = runtime.fetch(index.starts), runtime.fetch(index.splits)
+    all_of, long = (starts[1:] - starts[:-1]).astype(np.float64), (starts[1:] - splits).astype(np.float64)
+    return (all_of * (all_of - 1) - long * (long - 1)) / 2
+
+
+class Common(NamedTuple):
+    """A shingle that many documents have in their prefixes.
+
+    shingle : int
+    num_documents : int
+    row : int
+        One of them.
+    """
+
+    shingle: int
+    num_documents: int
+    row: int
+
+
+def commonest(
+    index: Index,
+    spool: Rows,
+    spool_rows: np.ndarray,
+    members: np.ndarray,
+    threshold: float,
+    most: int,
+    runtime: Runtime,
+) -> list[Common]:
+    """The shingles for which most entries meet, from the first on.
+
+    An index knows places, not shingles: so these are counted once more, which costs a pass over the spool.
+
+    Parameters
+    ----------
+    index : Index
+        As `build_index` made it of the other arguments.
+    most : int
+        How many, at most.
+    """
+    starts, entries = runtime.fetch(index.starts), runtime.fetch(index.entries)
+    runs = np.argsort(-_comparisons(index, runtime), kind="stable")[:most]
+    in_file = members[np.argsort(spool_rows[members], kind="stable")]
+    table = _counted(spool, spool_rows[in_file], _parts(spool, spool_rows[in_file], runtime), runtime)
+    found = []
+    for run in runs.tolist():
+        word = entries[starts[run]] & ~LONG
+        row = np.array([word >> np.uint64(PLACE_BITS)], np.int64)
+        (part,) = _parts(spool, spool_rows[row], runtime)
+        _, shingles, theirs, _ = _taken(spool, spool_rows, row, table, threshold, runtime, part)
+        there = (runtime.fetch(theirs) & ~LONG) == word
+        for shingle in runtime.fetch(shingles)[there].tolist():
+            found.append(Common(shingle, int(starts[run + 1] - starts[run]), int(row[0])))
+    return found

@@ -29,7 +29,8 @@ from .data import Pairs
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ResourceError
-from .joining import Index, build_index, meet
+from .joining import Common, Index, build_index, commonest, expected_comparisons, meet
+from .report import count
 from .stages import Verified
 from .verification import verify_spooled
 
@@ -48,6 +49,17 @@ MOST_ASKED = 1024
 
 TOGETHER = 1 << 22
 """Candidates that are verified together, about."""
+
+NAMED = 3
+"""Shingles that are named where there are too many comparisons."""
+
+
+class TooManyComparisonsError(ResourceError):
+    """More comparisons than `max_comparisons` allows, and the shingles that most of them are for."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"more than {count(most, 'comparison')}")
+        self.common: list[Common] = []
 
 
 class Partners(NamedTuple):
@@ -140,6 +152,8 @@ class Search:
     known: Known = field(default_factory=Known)
     num_candidates: int = 0
     looks: int = 0
+    expected: int = 0
+    """About how many looks there will be at most: more only where lists fill up and are gone on with."""
 
     @property
     def num_rows(self) -> int:
@@ -189,18 +203,16 @@ class Search:
 
     def _met(self, index: Index, rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
         asked = meet(index, rows, first, stop, most, self.runtime)
-        done = 0
         while True:
-            with self.clock.stage("collide"):
+            with self.clock.stage("join"):
                 met = next(asked, None)
                 if met is not None:
-                    done += len(met.rows)
-                    self.clock.report("collide", done, len(rows))
+                    self.clock.report("join", met.looks, max(met.looks, self.expected - self.looks))
             if met is None:
                 return
             self.looks += met.looks
             if self.max_comparisons is not None and self.looks > self.max_comparisons:
-                raise ResourceError(f"more than {self.max_comparisons:,} comparisons")
+                raise TooManyComparisonsError(self.max_comparisons)
             yield met
 
     def _verify(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
@@ -217,6 +229,7 @@ class Search:
         pairs = Pairs((packed >> 32).astype(np.int64), (packed & (2**32 - 1)).astype(np.int64))
         with self.clock.stage("verify"):
             verified = self.verify(pairs)
+            self.clock.report("verify", len(pairs), len(pairs))
         passed = np.zeros(len(packed), bool)
         passed[np.searchsorted(packed, _packed(verified.pairs.left, verified.pairs.right))] = True
         np.add.at(found, which[passed[back]], 1)
@@ -423,14 +436,26 @@ def partners_of(
         return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
 
     with clock.stage("collide"):
-        members = np.flatnonzero(runtime.fetch(getattr(candidates,"crowded",np.zeros(len(spool_rows),bool)))) if method.sketches else np.arange(len(spool_rows))
+        members = (
+            np.flatnonzero(runtime.fetch(getattr(candidates, "crowded", np.zeros(len(spool_rows), bool))))
+            if method.sketches
+            else np.arange(len(spool_rows))
+        )
         index = build_index(spool, spool_rows, members, recipe.threshold, clock, runtime)
     explicit = Verified(Pairs([], []), np.empty(0))
-    if method.sketches:
-        with clock.stage("verify"):
-            explicit = verify(candidates.pairs)
     search = Search(index, groups.pinned, accepts, verify, recipe.max_partners, max_comparisons, clock, runtime)
-    found = find_partners(search, explicit, recipe.cluster)
+    search.expected = expected_comparisons(index, runtime)
+    if search.expected:
+        clock.say(f"joining: up to about {count(search.expected, 'comparison')}")
+    with clock.turns():
+        if method.sketches:
+            with clock.stage("verify"):
+                explicit = verify(candidates.pairs)
+        try:
+            found = find_partners(search, explicit, recipe.cluster)
+        except TooManyComparisonsError as error:
+            error.common = commonest(index, spool, spool_rows, members, recipe.threshold, NAMED, runtime)
+            raise
     return found._replace(num_candidates=found.num_candidates + len(candidates.pairs))
 
 
