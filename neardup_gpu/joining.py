@@ -76,7 +76,7 @@ def build_index(
         entries.append(theirs)
         distinct[rows] = runtime.fetch(size)
         done += len(rows)
-        clock.report("collide", done, len(in_file))
+        clock.report("index", done, len(in_file))
     del table
     made = runtime.run(partial(_runs, shingles, entries, len(spool_rows), runtime))
     needed = least_overlaps(2 * int(distinct.max(initial=0)), threshold)

@@ -14,6 +14,7 @@ before them, but that a removed document may list more kept partners.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -435,12 +436,10 @@ def partners_of(
             return np.ones(len(left), bool)
         return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
 
-    with clock.stage("collide"):
-        members = (
-            np.flatnonzero(runtime.fetch(getattr(candidates, "crowded", np.zeros(len(spool_rows), bool))))
-            if method.sketches
-            else np.arange(len(spool_rows))
-        )
+    members = np.arange(len(spool_rows))
+    if method.sketches:
+        members = np.flatnonzero(runtime.fetch(getattr(candidates, "crowded", np.zeros(len(spool_rows), bool))))
+    with clock.stage("index") if len(members) else contextlib.nullcontext():
         index = build_index(spool, spool_rows, members, recipe.threshold, clock, runtime)
     explicit = Verified(Pairs([], []), np.empty(0))
     search = Search(index, groups.pinned, accepts, verify, recipe.max_partners, max_comparisons, clock, runtime)

@@ -190,12 +190,10 @@ def _sampled(sampled: dict[str, Any] | None) -> list[str]:
 def _unlisted(listed: int, limits: dict[str, Any]) -> list[str]:
     """What is said of the pairs that a result does not list."""
     more, most = limits["unlisted_pairs"], limits["max_partners"]
-    if limits["all_counted"]:
-        left_out = f"{more:,} more found"
-    else:
-        left_out = f"at least {more:,} more found" if more else "others not looked for"
+    least = "" if limits["all_counted"] else "at least "
+    left_out = f"{least}{more:,} more are not" if more else "not all"
     return [
-        f"{listed:,} listed, {left_out}: a document lists its first {count(most, 'partner')}",
+        f"{listed:,} are listed, {left_out}: a document lists its first {count(most, 'partner')}",
         "--max-partners all lists every pair; the decisions are the same",
     ]
 
