@@ -58,9 +58,7 @@ NAMED = 3
 class TooManyComparisonsError(ResourceError):
     """More comparisons than `max_comparisons` allows, and the shingles that most of them are for."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"more than {count(most, 'comparison')}")
-        self.common: list[Common] = []
+    common: tuple[Common, ...] = ()
 
 
 class Partners(NamedTuple):
@@ -213,7 +211,7 @@ class Search:
                 return
             self.looks += met.looks
             if self.max_comparisons is not None and self.looks > self.max_comparisons:
-                raise TooManyComparisonsError(self.max_comparisons)
+                raise TooManyComparisonsError(f"more than {count(self.max_comparisons, 'comparison')}")
             yield met
 
     def _verify(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
@@ -453,7 +451,7 @@ def partners_of(
         try:
             found = find_partners(search, explicit, recipe.cluster)
         except TooManyComparisonsError as error:
-            error.common = commonest(index, spool, spool_rows, members, recipe.threshold, NAMED, runtime)
+            error.common = tuple(commonest(index, spool, spool_rows, members, recipe.threshold, NAMED, runtime))
             raise
     return found._replace(num_candidates=found.num_candidates + len(candidates.pairs))
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -428,6 +429,42 @@ def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch, run: Run, cor
     monkeypatch.setattr(_cache, "_announced", False)
     for said in ("compiling kernels for this machine, once (about a minute)\n", ""):
         assert run("dedup", corpus, "--dry-run")[::2] == (0, said)
+
+
+def test_a_temporary_disk_that_is_too_small(monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
+    """What is missing is estimated from what was read and the number of rows; a line says so before."""
+    from neardup_gpu.documents import Documents
+    from neardup_gpu.store import disk
+    from neardup_gpu.store.spool import Spool
+
+    append, batches, taken = Spool.append, Documents.batches, []
+
+    def noted(self: Spool, rows: Any) -> None:
+        append(self, rows)
+        taken.append(8 * len(rows.values))
+
+    monkeypatch.setattr(Spool, "append", noted)
+    monkeypatch.setattr(
+        disk.shutil,
+        "disk_usage",
+        lambda _: type("Usage", (), {"total": 10**7, "free": 10**5 + 300_000 - sum(taken)}),
+    )
+    monkeypatch.setattr(Documents, "batches", lambda self, **options: batches(self, **options, max_bytes=10**5))
+    texts = [" ".join(f"w{i:03}x{j:03}" for j in range(100)) for i in range(1000)]
+    path, out = parquet(tmp_path / "d.parquet", text=texts), tmp_path / "out"
+    status, said, err = run("dedup", path, "-o", out, "--temp-dir", tmp_path)
+    assert (status, said) == (2, "")
+    early, late = err.splitlines()
+    to_come, can_be_used = 8 * 96 * 1000 - sum(taken), 300_000 - sum(taken)
+    assert re.fullmatch(
+        rf"{tmp_path}: temporary files will take about \d+\.\d kB more, and \d+\.\d kB are free; .*", early
+    )
+    assert late == (
+        f"neardup: {tmp_path}: the disk is too small; for temporary files about 468.0 kB are missing "
+        f"({can_be_used / 1000:.1f} kB can be used, {to_come / 1000:.1f} kB are to come); name a larger disk with "
+        "--temp-dir"
+    )
+    assert not out.exists()
 
 
 # explain
