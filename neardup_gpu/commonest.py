@@ -94,7 +94,7 @@ def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
     """
     tokens = tokenize([text], recipe, backend="cpu")
     found = np.flatnonzero(shingle(tokens, recipe, backend="cpu")[0] == np.uint64(fingerprint))
-    words = WORD.findall(text)
+    words = WORD.findall(f"{text} ")
     sizes = tokenize(words, recipe, backend="cpu").sizes if words else np.empty(0, np.int64)
     number = len(tokens.values)
     if len(found) == 0 or sizes.sum() != number:  # a mark that belongs to the word before it, say
