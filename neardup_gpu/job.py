@@ -116,8 +116,9 @@ def dedup(
         keeps its first document.
     max_partners : int, default 64
         Of a document's near-duplicates, pairs are listed with the first so many of better priority, and with the first
-        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it. It has no effect
-        where nothing is verified.
+        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it; the
+        document that a removed one names is, of those kept ones, the one it resembles most. It has no effect where
+        nothing is verified.
     recipe : Recipe, default None
         A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit, seed, keep, cluster and
         max_partners.

@@ -87,8 +87,9 @@ class Recipe:
         keeps its first document.
     max_partners : int, default 64
         Of a document's near-duplicates, pairs are listed with the first so many of better priority, and with the first
-        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it. It has no effect
-        where nothing is verified: there the bucket limit bounds the pairs.
+        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it; the
+        document that a removed one names is, of those kept ones, the one it resembles most. It has no effect where
+        nothing is verified: there the bucket limit bounds the pairs.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
 

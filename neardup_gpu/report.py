@@ -194,7 +194,7 @@ def _unlisted(listed: int, limits: dict[str, Any]) -> list[str]:
     left_out = f"{least}{more:,} more are not" if more else "not all"
     return [
         f"{listed:,} are listed, {left_out}: a document lists its first {count(most, 'partner')}",
-        "--max-partners all lists every pair; the decisions are the same",
+        "--max-partners all lists every pair; who is kept is the same",
     ]
 
 

@@ -49,7 +49,7 @@ class Keeping:
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
     max_partners: str = setting(
         "64",
-        "Pairs listed of a document, with better ones and with kept ones: so many of each, or all. Decides nothing.",
+        "Pairs listed of a document, with better ones and with kept ones: so many of each, or all.",
         metavar="N",
     )
 

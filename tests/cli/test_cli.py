@@ -168,7 +168,7 @@ def test_how_many_pairs_are_listed(run: Run, tmp_path: Path) -> None:
     path = parquet(tmp_path / "crowd.parquet", text=[f"{template} page{i}" for i in range(30)])
     _, said, _ = run("dedup", path, "--dry-run", "--max-partners", 2, "--verbose")
     assert re.search(r"^pairs +\d+ are listed, .*: a document lists its first 2 partners$", said, re.M)
-    assert "--max-partners all lists every pair; the decisions are the same" in said
+    assert "--max-partners all lists every pair; who is kept is the same" in said
     _, said, _ = run("dedup", path, "--dry-run", "--max-partners", "all", "--verbose")
     assert "are listed" not in said
     assert re.search(r"^ +verified pairs +435$", said, re.M)
