@@ -28,7 +28,7 @@ from numba import prange
 
 from ._bounds import prefix_lengths
 from ._launch import jit, shares
-from .rarity import MOST, SHARED_BITS, count_of, shift_of
+from .rarity import MOST, SHARED_BITS, shift_of
 from .sets import distinct
 
 PLACE_BITS = 31
@@ -130,7 +130,7 @@ def _take(row, counts, starts, need, chosen):
 @jit()
 def _write_postings(row, number, counters, beyond, shift, threshold, room, shingles, entries):
     """Write the postings of a set, whose row is `number`; returns how many there are. `room` are arrays to work in."""
-    counts, chosen, starts, keys = room
+    counts, chosen, starts = room
     counts, size, single = counts[: len(row)], len(row), 0
     for i in range(size):
         counts[i] = counters[row[i] >> shift]
@@ -141,10 +141,10 @@ def _write_postings(row, number, counters, beyond, shift, threshold, room, shing
         return 0
     before, stop = _take(row, counts, starts, need, chosen)
     if stop > before:  # the commonest: by their full counts
+        full = np.empty(stop - before, np.uint32)
         for i in range(before, stop):
-            keys[i] = np.int64(beyond[(row[chosen[i]] >> shift) >> np.uint64(SHARED_BITS)])
-        order = np.argsort(keys[before:stop], kind="mergesort")
-        chosen[before:stop] = chosen[before:stop][order]
+            full[i - before] = beyond[(row[chosen[i]] >> shift) >> np.uint64(SHARED_BITS)]
+        chosen[before:stop] = chosen[before:stop][np.argsort(full, kind="mergesort")]
     for i in range(need):
         place = single + i
         entry = np.uint64(number) << np.uint64(PLACE_BITS) | np.uint64(place)
@@ -153,19 +153,16 @@ def _write_postings(row, number, counters, beyond, shift, threshold, room, shing
 
 
 @jit(parallel=True)
-def _postings(values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number):
+def _postings(
+    values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number
+):
     for p in prange(len(bounds) - 1):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
             if room[d + 1] > room[d]:
                 longest = max(longest, offsets[d + 1] - offsets[d])
         out, ends = np.empty(longest, np.uint64), np.empty(longest + 1, np.uint32)
-        work = (
-            np.empty(longest, np.uint8),
-            np.empty(longest, np.int64),
-            np.empty(257, np.int64),
-            np.empty(longest, np.int64),
-        )
+        work = np.empty(longest, np.uint8), ends, np.empty(257, np.int64)  # of `ends` there is no further need then
         for d in range(bounds[p], bounds[p + 1]):
             if room[d + 1] == room[d]:
                 continue
@@ -186,9 +183,7 @@ def cpu(values, offsets, rows, counters, beyond, threshold):
     np.cumsum(room, out=room)
     shingles, entries = np.empty(room[-1], np.uint64), np.empty(room[-1], np.uint64)
     sizes, number = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int64)
-    _postings(
-        values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number
-    )
+    _postings(values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number)
     if number.sum() < len(shingles):
         ends = np.cumsum(number)
         there = np.arange(ends[-1] if len(ends) else 0) + np.repeat(room[:-1] - (ends - number), number)

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace
+from ._launch import jit
 
 MOST = 255
 """Where a counter of one byte stops."""
@@ -78,9 +78,9 @@ _PART_BITS = 8  # parts of the table that are counted in by themselves: 256 kB e
 
 
 @jit(parallel=True)
-def _count(values, shift, counters, beyond):
+def _count(values, shift, runs, counters, beyond):
     """Scatter values by their highest bits, runs of them in parallel; then count, parts of the table in parallel."""
-    runs, n, top = numba.get_num_threads(), len(values), np.uint64(64 - _PART_BITS)
+    n, top = len(values), np.uint64(64 - _PART_BITS)
     places = np.zeros((runs, 1 << _PART_BITS), np.int64)
     for run in prange(runs):
         for i in range(run * n // runs, (run + 1) * n // runs):
@@ -111,5 +111,5 @@ def _count(values, shift, counters, beyond):
 def cpu(values, bits, table=None):
     """As `reference`: a part of the table is one thread's, so no update is lost."""
     counters, beyond = new_table(np, bits) if table is None else table
-    _count(values, np.uint64(64 - bits), counters, beyond)
+    _count(values, np.uint64(64 - bits), numba.get_num_threads(), counters, beyond)
     return counters, beyond

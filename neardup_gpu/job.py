@@ -15,11 +15,10 @@ from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
     decide,
-    found_by,
     keep_column,
+    proposed,
     representatives,
     unverified,
-    without_known_pairs,
 )
 from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
@@ -105,7 +104,8 @@ def dedup(
     shingling : "set", "bag" or "circular", default "set"
         Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
     bucket_limit : int, default None
-        Most documents of a bucket that are all compared with one another; the method's own unless given.
+        How many documents of a bucket, the first by priority, are all compared with one another; the method's own
+        unless given.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
     keep : str, default "first"
@@ -238,11 +238,10 @@ def run(
         groups = representatives(ranked, sketched, recipe, runtime)
         sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
         runtime.release()
-        candidates = found_by(groups.keys, recipe, runtime)
-        candidates = candidates._replace(pairs=without_known_pairs(groups, candidates.pairs, runtime))
+        candidates = proposed(groups, recipe, runtime)
     found = None
-    if recipe.verifies:
-        rows = ranked.rows[groups.ranks]
+    rows = ranked.rows[groups.ranks]
+    if spool is not None:
         try:
             found = partners_of(groups, rows, spool, candidates, recipe, max_comparisons, clock, runtime)
         except TooManyComparisonsError as error:

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neardup_gpu.kernels import components, runs as runs_kernel, standing
+from neardup_gpu.kernels._sort import in_order
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 from neardup_gpu.kernels.standing import KEPT, REMOVED, UNDECIDED
 
-from .data import Pairs
+from .data import NO_PAIRS, Pairs
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ResourceError
@@ -99,11 +100,13 @@ class Known:
     def all(self) -> Verified:
         """All pairs in order, each once."""
         packed, resemblance = self._joined()
-        return Verified(Pairs((packed >> 32).astype(np.int64), (packed & (2**32 - 1)).astype(np.int64)), resemblance)
+        return Verified(_unpacked(packed), resemblance)
 
     def contains(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether each of some pairs is known."""
         packed, _ = self._joined()
+        if len(packed) == 0:
+            return np.zeros(len(left), bool)
         asked = _packed(left, right)
         place = np.searchsorted(packed, asked)
         there = place < len(packed)
@@ -113,9 +116,10 @@ class Known:
     def _joined(self) -> tuple[np.ndarray, np.ndarray]:
         if len(self._packed) != 1:
             packed = np.concatenate([np.empty(0, np.uint64), *self._packed])
-            packed, first = np.unique(packed, return_index=True)
-            self._resemblance = [np.concatenate([np.empty(0), *self._resemblance])[first]]
-            self._packed = [packed]
+            packed, order = in_order(packed)
+            begins = np.concatenate([np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]])
+            self._resemblance = [np.concatenate([np.empty(0), *self._resemblance])[order[begins]]]
+            self._packed = [packed[begins]]
         return self._packed[0], self._resemblance[0]
 
 
@@ -123,11 +127,24 @@ def _packed(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return left.astype(np.uint64) << np.uint64(32) | right.astype(np.uint64)
 
 
+def _unpacked(packed: np.ndarray) -> Pairs:
+    """Pairs of words in order."""
+    return Pairs((packed >> np.uint64(32)).astype(np.int64), (packed & np.uint64(2**32 - 1)).astype(np.int64))
+
+
+def _among(words: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Which of some words in order are among others, which all are."""
+    found = np.zeros(len(words), bool)
+    found[np.searchsorted(words, some)] = True
+    return found
+
+
 @dataclass
 class Search:
     """What the search for partners needs and keeps.
 
-    index : Index
+    index : list of Index
+        Its parts.
     pinned : array of bool, shape (rows,)
         Rows of the reference set, which are no candidates of one another.
     accepts : callable
@@ -140,7 +157,7 @@ class Search:
         Entries that may be looked at.
     """
 
-    index: Index
+    index: list[Index]
     pinned: np.ndarray
     accepts: Callable[[np.ndarray, np.ndarray], np.ndarray]
     verify: Callable[[Pairs], Verified]
@@ -158,14 +175,25 @@ class Search:
     def num_rows(self) -> int:
         return len(self.pinned)
 
+    def placed(self, index: list[Index]) -> np.ndarray:
+        """Whether each row is in a run."""
+        there = np.zeros(self.num_rows, bool)
+        for part in index:
+            there |= np.diff(self.runtime.fetch(part.offsets)) > 0
+        return there
+
+    def only(self, rows: np.ndarray) -> list[Index]:
+        """The index with the entries of some rows alone, given as a bool for each."""
+        return [Index(*map(self.runtime.put, part)).only(self.runtime.put(rows)) for part in self.index]
+
     def ask(
-        self, index: Index, rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, names: Any = None
+        self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, names: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ask for the next candidates of some rows, and verify them.
 
         Parameters
         ----------
-        index : Index
+        index : list of Index
         rows : array of int64, shape (asked,)
         first, stop : arrays of int64
             For each row of the index: its candidates are rows from the first on and before the second. Where a row's
@@ -194,13 +222,13 @@ class Search:
             waiting.append((np.repeat(some, met.counts), names[np.repeat(met.rows, met.counts)], names[met.candidates]))
             held += len(met.candidates)
             if held >= TOGETHER:
-                self._verify(waiting, found)
+                self._verify_all(waiting, found)
                 waiting, held = [], 0
         if waiting:
-            self._verify(waiting, found)
+            self._verify_all(waiting, found)
         return full, found
 
-    def _met(self, index: Index, rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
+    def _met(self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
         asked = meet(index, rows, first, stop, most, self.runtime)
         while True:
             with self.clock.stage("join"):
@@ -214,24 +242,27 @@ class Search:
                 raise TooManyComparisonsError(f"more than {count(self.max_comparisons, 'comparison')}")
             yield met
 
-    def _verify(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
+    def _verify_all(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
         """Verify pairs that wait, and count those of each asked row that resemble each other enough."""
+        with self.clock.stage("verify"):
+            self._verify(waiting, found)
+
+    def _verify(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
         which, row, other = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
         left, right = np.minimum(row, other), np.maximum(row, other)
         there = self.known.contains(left, right)
-        np.add.at(found, which[there], 1)
+        found += np.bincount(which[there], minlength=len(found))
         new = ~there & ~(self.pinned[left] & self.pinned[right])
         new[new] = self.accepts(left[new], right[new])
         which, left, right = which[new], left[new], right[new]
-        packed, back = np.unique(_packed(left, right), return_inverse=True)
-        self.num_candidates += len(packed)
-        pairs = Pairs((packed >> 32).astype(np.int64), (packed & (2**32 - 1)).astype(np.int64))
-        with self.clock.stage("verify"):
-            verified = self.verify(pairs)
-            self.clock.report("verify", len(pairs), len(pairs))
-        passed = np.zeros(len(packed), bool)
-        passed[np.searchsorted(packed, _packed(verified.pairs.left, verified.pairs.right))] = True
-        np.add.at(found, which[passed[back]], 1)
+        packed, order = in_order(_packed(left, right))
+        begins = np.concatenate([np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]])
+        pairs = _unpacked(packed[begins])
+        self.num_candidates += len(pairs)
+        verified = self.verify(pairs)
+        self.clock.report("verify", len(pairs), len(pairs))
+        passed = _among(packed[begins], _packed(verified.pairs.left, verified.pairs.right))
+        found += np.bincount(which[order[passed[np.cumsum(begins) - 1]]], minlength=len(found))
         self.known.add(verified)
 
 
@@ -259,8 +290,9 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
         _connect(search)
     if truncated:
         _kept_partners(search, kept_rows(search.known.all().pairs, search.pinned, cluster))
-    known = search.known.all()
-    listed, deciding = selected(known, search.pinned, cluster, search.most)
+    with search.clock.stage("decide"):
+        known = search.known.all()
+        listed, deciding = selected(known, search.pinned, cluster, search.most)
     unlisted = len(known.pairs) - len(listed.pairs)
     return Partners(listed, deciding, search.num_candidates, unlisted, not truncated, search.looks)
 
@@ -292,9 +324,8 @@ def selected(known: Verified, pinned: np.ndarray, cluster: str, most: int | None
 
 def _first_partners(search: Search, first: np.ndarray) -> np.ndarray:
     """Find, for each row, its first `most` partners among better rows; returns which rows may have more."""
-    offsets = search.runtime.fetch(search.index.offsets)
     everyone = np.arange(search.num_rows)
-    rows = np.flatnonzero((offsets[1:] > offsets[:-1]) & ~search.pinned)
+    rows = np.flatnonzero(search.placed(search.index) & ~search.pinned)
     is_open, found = np.zeros(search.num_rows, bool), np.zeros(search.num_rows, np.int64)
     asked = ASKED if search.most is None else max(ASKED, min(search.most, MOST_ASKED))
     while len(rows):
@@ -322,7 +353,7 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> None:
         rows = np.flatnonzero((state == UNDECIDED) & is_open)
         if len(rows) == 0:
             return
-        full, _ = search.ask(search.index.only(search.runtime.put(state != REMOVED)), rows, first, everyone, asked)
+        full, _ = search.ask(search.only(state != REMOVED), rows, first, everyone, asked)
         is_open[rows[~full]] = False
         asked = min(2 * asked, MOST_ASKED)
 
@@ -330,10 +361,9 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> None:
 def _kept_partners(search: Search, kept: np.ndarray) -> None:
     """Find, for each removed row, its first `most` partners among kept rows."""
     assert search.most is not None
-    offsets = search.runtime.fetch(search.index.offsets)
-    index = search.index.only(search.runtime.put(kept))
+    index = search.only(kept)
     first, stop = np.zeros(search.num_rows, np.int64), np.full(search.num_rows, search.num_rows)
-    rows, found = np.flatnonzero((offsets[1:] > offsets[:-1]) & ~kept), np.zeros(search.num_rows, np.int64)
+    rows, found = np.flatnonzero(search.placed(index) & ~kept), np.zeros(search.num_rows, np.int64)
     asked = max(ASKED, min(search.most, MOST_ASKED))
     while len(rows):
         full, true = search.ask(index, rows, first, stop, asked)
@@ -354,10 +384,9 @@ def _connect(search: Search) -> None:
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     begin = number[label]  # of each row: where its component begins, as a component's label is its first row
-    index = _renumbered(search, number, label)
+    index = [_renumbered(part, number, label, search.runtime) for part in search.index]
     first, stop = np.zeros(search.num_rows, np.int64), begin[order]
-    offsets = search.runtime.fetch(index.offsets)
-    rows = np.flatnonzero((offsets[1:] > offsets[:-1]) & (stop > 0))
+    rows = np.flatnonzero(search.placed(index) & (stop > 0))
     accepts, asked = search.accepts, ASKED
     while len(rows):
         pairs = search.known.all().pairs
@@ -375,9 +404,9 @@ def _connect(search: Search) -> None:
     search.accepts = accepts
 
 
-def _renumbered(search: Search, number: np.ndarray, label: np.ndarray) -> Index:
+def _renumbered(index: Index, number: np.ndarray, label: np.ndarray, runtime: Runtime) -> Index:
     """The runs of an index that hold rows of more than one component, with rows by other numbers."""
-    index, fetch = search.index, search.runtime.fetch
+    fetch, put = runtime.fetch, runtime.put
     entries, starts = fetch(index.entries), fetch(index.starts)
     row = ((entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
     of = label[row]
@@ -389,12 +418,10 @@ def _renumbered(search: Search, number: np.ndarray, label: np.ndarray) -> Index:
     renamed = (entries & (low | LONG)) | number[row].astype(np.uint64) << np.uint64(PLACE_BITS)
     # Runs are told apart by their highest bits, as those of shingles are.
     names = run.astype(np.uint64) << np.uint64(64 - max(1, len(starts).bit_length()))
-    made = kernel(runs_kernel, search.runtime.backend)(
-        *map(search.runtime.put, (names[some], renamed[some])), search.num_rows
-    )
+    made = kernel(runs_kernel, runtime.backend)(put(names[some]), put(renamed[some]), len(number))
     sizes = np.empty_like(fetch(index.sizes))
     sizes[number] = fetch(index.sizes)
-    return Index(*made, search.runtime.put(sizes), index.needed)
+    return Index.of(made, put(sizes), index.needed)
 
 
 def _rank_within(values: np.ndarray) -> np.ndarray:
@@ -426,20 +453,19 @@ def partners_of(
     A method that sketches proposes pairs; the rows of its large buckets are joined by their shingles, of which those
     pairs count that it would have proposed if no bucket had been too large.
     """
-    method = recipe.method
-    verify = partial(_verified, spool, spool_rows, recipe.threshold, clock, runtime)
+    method, threshold = recipe.method, recipe.threshold
+    assert threshold is not None
+    verify = partial(_verified, spool, spool_rows, threshold, clock, runtime)
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if not method.sketches:
             return np.ones(len(left), bool)
         return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
 
-    members = np.arange(len(spool_rows))
-    if method.sketches:
-        members = np.flatnonzero(runtime.fetch(getattr(candidates, "crowded", np.zeros(len(spool_rows), bool))))
+    members = np.flatnonzero(runtime.fetch(candidates.crowded))
     with clock.stage("index") if len(members) else contextlib.nullcontext():
-        index = build_index(spool, spool_rows, members, recipe.threshold, clock, runtime)
-    explicit = Verified(Pairs([], []), np.empty(0))
+        index = build_index(spool, spool_rows, members, threshold, clock, runtime)
+    explicit = Verified(NO_PAIRS, np.empty(0))
     search = Search(index, groups.pinned, accepts, verify, recipe.max_partners, max_comparisons, clock, runtime)
     search.expected = expected_comparisons(index, runtime)
     if search.expected:
@@ -451,7 +477,7 @@ def partners_of(
         try:
             found = find_partners(search, explicit, recipe.cluster)
         except TooManyComparisonsError as error:
-            error.common = tuple(commonest(index, spool, spool_rows, members, recipe.threshold, NAMED, runtime))
+            error.common = tuple(commonest(index, spool, spool_rows, members, threshold, NAMED, runtime))
             raise
     return found._replace(num_candidates=found.num_candidates + len(candidates.pairs))
 
