@@ -105,7 +105,7 @@ def dedup(
         Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
     bucket_limit : int, default None
         How many documents of a bucket, the first by priority, are all compared with one another; the method's own
-        unless given.
+        unless given. Where pairs are verified, larger ones are joined by their shingles; the exact method has none.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
     keep : str, default "first"
@@ -145,9 +145,9 @@ def dedup(
         misses no pair. It has no effect where nothing is verified.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
-        and their total, or None where the total is not known: documents, pairs or fingerprints. Where files do not say
-        how many documents they hold, the number is estimated from the bytes read so far. The log has a line for each
-        stage either way.
+        and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say
+        how many documents they hold, the number is estimated from the bytes read so far; that of comparisons is an
+        estimate, too. The log has a line for each stage either way.
 
     Returns
     -------

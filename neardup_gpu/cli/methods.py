@@ -51,7 +51,7 @@ class Verified:
     """Whether near simhashes are verified."""
 
     verify: bool = setting(
-        False, "Remove near simhashes only if their resemblance reaches --threshold, as min-hash always does."
+        False, "Remove near simhashes only if their resemblance reaches --threshold, as by all other methods."
     )
 
 
