@@ -184,7 +184,11 @@ class Search:
 
     def only(self, rows: np.ndarray) -> list[Index]:
         """The index with the entries of some rows alone, given as a bool for each."""
-        return [Index(*map(self.runtime.put, part)).only(self.runtime.put(rows)) for part in self.index]
+
+        def of_rows(part: Index) -> Index:
+            return Index(*map(self.runtime.put, part)).only(self.runtime.put(rows))
+
+        return [self.runtime.run(of_rows, part) for part in self.index]
 
     def ask(
         self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, names: Any = None
