@@ -55,22 +55,6 @@ def all_pairs(sets: list[set], pinned: list[bool], threshold: float) -> dict[Pai
     return found
 
 
-def counted_pairs(sets: list[set], threshold: float, some: Iterable[int] | None = None) -> dict[Pair, float]:
-    """`all_pairs` with one of `some` rows, of large corpora: by counting what sets share, shingle by shingle."""
-    rows_of: dict = {}
-    for row in range(len(sets)) if some is None else some:
-        for shingle in sets[row]:
-            rows_of.setdefault(shingle, []).append(row)
-    found = {}
-    for row, mine in enumerate(sets):
-        common = Counter(other for shingle in mine if shingle in rows_of for other in rows_of[shingle])
-        for other, shared in common.items():
-            resemblance = shared / (len(mine) + len(sets[other]) - shared)
-            if other != row and resemblance >= threshold:
-                found[min(row, other), max(row, other)] = resemblance
-    return found
-
-
 def _first_of_components(num_rows: int, pairs: Iterable[Pair]) -> list[int]:
     """The first row of each row's connected component."""
     neighbours: list[list[int]] = [[] for _ in range(num_rows)]
@@ -118,29 +102,36 @@ def decided(pinned: list[bool], every: dict[Pair, float], cluster: str, most: in
     return Decided(kept, keeper, listed)
 
 
-def expected(documents: list[tuple], recipe, known: Iterable[tuple] = (), pairs_of: Callable | None = None) -> Expected:
-    """What `dedup` gives for (id, text) by priority, and for those of a reference set.
-
-    `pairs_of` finds V among sets, instead of `all_pairs`.
-    """
+def expected(documents: list[tuple], recipe, known: Iterable[tuple] = ()) -> Expected:
+    """What `dedup` gives for (id, text) by priority, and for those of a reference set, by brute force."""
     known = list(known)
-    every_document = [*known, *documents]
-    tokens = [tuple(token_strings(text)) for _, text in every_document]
-    ids = [id_ for id_, _ in every_document]
+    ids = [id_ for id_, _ in (*known, *documents)]
+    tokens = [tuple(token_strings(text)) for _, text in (*known, *documents)]
+
+    def find(ranks: list[int]) -> dict[Pair, float]:
+        sets = [shingles_of(list(tokens[rank]), recipe.shingles.size, recipe.shingles.kind) for rank in ranks]
+        return all_pairs(sets, [rank < len(known) for rank in ranks], recipe.threshold)
+
+    return stated(ids, tokens, len(known), recipe, find)
+
+
+def stated(ids: list, tokens: list, num_known: int, recipe, find: Callable[[list[int]], dict[Pair, float]]) -> Expected:
+    """What `dedup` gives for documents by priority, those of a reference set first.
+
+    `tokens` holds something for each document that is equal where their tokens are, and empty where there are none;
+    `find` gives V, in row numbers, of the documents that are the first with their tokens.
+    """
     first: dict = {}
     for rank, mine in enumerate(tokens):
         if mine:
             first.setdefault(mine, rank)
     ranks = sorted(first.values())
-    pinned = [rank < len(known) for rank in ranks]
-    sets = [shingles_of(list(tokens[rank]), recipe.shingles.size, recipe.shingles.kind) for rank in ranks]
-    every = (pairs_of or all_pairs)(sets, pinned, recipe.threshold)
-    rule = decided(pinned, every, recipe.cluster, recipe.max_partners)
+    every = find(ranks)
+    rule = decided([rank < num_known for rank in ranks], every, recipe.cluster, recipe.max_partners)
     row_of = {rank: row for row, rank in enumerate(ranks)}
-    named = {(ids[ranks[i]], ids[ranks[j]]): resemblance for (i, j), resemblance in every.items()}
     pairs = {(ids[ranks[i]], ids[ranks[j]]): every[i, j] for i, j in rule.listed}
     told = {}
-    for rank in range(len(known), len(every_document)):
+    for rank in range(num_known, len(ids)):
         id_ = ids[rank]
         if not tokens[rank]:
             told[id_] = (True, None, None, id_)
@@ -154,7 +145,7 @@ def expected(documents: list[tuple], recipe, known: Iterable[tuple] = (), pairs_
             told[id_] = (True, None, None, id_) if representative == rank else (False, keeper, 1.0, keeper)
         else:
             told[id_] = (False, keeper, every.get(tuple(sorted((rule.keeper[row], row)))), keeper)
-    return Expected(told, pairs, named)
+    return Expected(told, pairs, {(ids[ranks[i]], ids[ranks[j]]): value for (i, j), value in every.items()})
 
 
 def told(result) -> tuple[dict, dict]:
