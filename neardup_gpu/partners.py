@@ -334,7 +334,8 @@ def _connect(search: Search) -> None:
     """Find pairs enough to join all rows that V joins.
 
     Only pairs of rows in two components of those known so far are looked at. Rows are numbered by component for it, so
-    that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified.
+    that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified, and a row that
+    was joined with all that it has not looked at looks no further. Pinned rows look for others alone.
     """
     pairs = search.known.all().pairs
     label = components.cpu(search.num_rows, pairs.left, pairs.right)
@@ -346,10 +347,13 @@ def _connect(search: Search) -> None:
     first, stop = np.zeros(search.num_rows, np.int64), begin[order]
     offsets = search.runtime.fetch(index.offsets)
     rows = np.flatnonzero((offsets[1:] > offsets[:-1]) & (stop > 0))
+    pinned = search.pinned[order]
+    others = index.only(search.runtime.put(~pinned))
     accepts, asked = search.accepts, ASKED
     while len(rows):
         pairs = search.known.all().pairs
         now = components.cpu(search.num_rows, pairs.left, pairs.right)
+        rows = _apart(now[order], rows, first, stop)
 
         def apart(left: np.ndarray, right: np.ndarray, now: np.ndarray = now) -> np.ndarray:
             there = now[left] != now[right]
@@ -357,10 +361,22 @@ def _connect(search: Search) -> None:
             return there
 
         search.accepts = apart
-        full, _ = search.ask(index, rows, first, stop, asked, names=order)
+        full = np.zeros(len(rows), bool)
+        for some, among in ((pinned[rows], others), (~pinned[rows], index)):
+            full[some], _ = search.ask(among, rows[some], first, stop, asked, names=order)
         rows = rows[full]
         asked = min(2 * asked, MOST_ASKED)
     search.accepts = accepts
+
+
+def _apart(label: np.ndarray, rows: np.ndarray, first: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    """The rows with one of another component from `first` on and before `stop`; `first` is moved to that one."""
+    ends = np.append(np.flatnonzero(label[1:] != label[:-1]) + 1, len(label))
+    place = first[rows]
+    own = (place < stop[rows]) & (label[np.minimum(place, len(label) - 1)] == label[rows])
+    place[own] = ends[np.searchsorted(ends, place[own], side="right")]
+    first[rows] = place
+    return rows[place < stop[rows]]
 
 
 def _renumbered(search: Search, number: np.ndarray, label: np.ndarray) -> Index:
