@@ -192,9 +192,9 @@ class TestRule:
                 assert compare(texts, recipe).report["counts"]["verified_pairs"] == num_pairs
 
 
+@pytest.mark.parametrize("cluster", ["greedy", "components"])
 class TestCrowds:
     @pytest.mark.parametrize("most", [1, 3, 64, None])
-    @pytest.mark.parametrize("cluster", ["greedy", "components"])
     def test_two_cliques_with_one_edge(self, cluster, most):
         """Of 100 members each, that take turns by priority; only the last of the one and the last of the other meet.
 
@@ -213,18 +213,39 @@ class TestCrowds:
         assert kept == (["m0"] if cluster == "components" else ["m0", "m1"])
         assert (("m198", "m199") in listed) == (most is None)
 
-    @pytest.mark.parametrize("cluster", ["greedy", "components"])
     def test_one_template_against_one_template(self, cluster):
-        """600 pages against 600: every page of the reference set meets every page of the input."""
-        template = WORDS[:60]
-        pages = [" ".join([*template, f"page{i}"]) for i in range(1200)]
+        """3,000 pages against 3,000: every page of the reference set meets every page of the input."""
+        template, num = WORDS[:60], 3000
+        pages = [" ".join([*template, f"page{i}"]) for i in range(2 * num)]
         recipe = Recipe(threshold=0.9, cluster=cluster, max_partners=5)
-        result = dedup(table(pages[600:]), against=table(pages[:600], "k"), recipe=recipe, id_column="id", check=0)
+        options = {"recipe": recipe, "id_column": "id", "check": 0, "max_comparisons": 10**7}
+        result = dedup(table(pages[num:]), against=table(pages[:num], "k"), **options)
         documents, listed = told(result)
         # All resemble one another alike, so the first page of the reference set stands for each.
-        assert documents == {f"m{i}": (False, "k0", 56 / 58, "k0") for i in range(600)}
-        assert listed == {(f"k{i}", f"m{j}"): 56 / 58 for j in range(600) for i in range(5)}
-        assert result.report["counts"]["candidate_pairs"] < 600 * 200
+        assert documents == {f"m{i}": (False, "k0", 56 / 58, "k0") for i in range(num)}
+        assert listed == {(f"k{i}", f"m{j}"): 56 / 58 for j in range(num) for i in range(5)}
+        assert result.report["counts"]["candidate_pairs"] < 300 * num
+
+    def test_two_templates_one_of_the_reference_set_alone(self, cluster):
+        """3,000 pages of the reference set are none of one another's business, and no page of the input meets them."""
+        num = 3000
+        known = [" ".join([*WORDS[:60], f"page{i}"]) for i in range(num)]
+        mine = [" ".join([*WORDS[60:120], f"page{i}"]) for i in range(num)]
+        options = {"recipe": Recipe(threshold=0.9, cluster=cluster, max_partners=5), "max_comparisons": 5 * 10**6}
+        result = dedup(table(mine), against=table(known, "k"), id_column="id", check=0, **options)
+        assert told(result)[0] == {
+            f"m{i}": (i == 0, "m0" if i else None, 56 / 58 if i else None, "m0") for i in range(num)
+        }
+
+    @pytest.mark.thorough
+    def test_100000_pages_against_100000(self, cluster):
+        template, num = WORDS[:80], 100_000
+        pages = [" ".join([*template, f"page{i}"]) for i in range(2 * num)]
+        options = {"threshold": 0.9, "cluster": cluster, "id_column": "id", "max_comparisons": 10**9}
+        result = dedup(table(pages[num:]), against=table(pages[:num], "k"), **options)
+        assert result.documents["duplicate_of"].unique().to_pylist() == ["k0"]
+        assert len(result.pairs) == result.report["counts"]["verified_pairs"] == 64 * num
+        assert set(result.pairs["id_a"].unique().to_pylist()) == {f"k{i}" for i in range(64)}
 
 
 OPTIONS = {"id_column": "id", "text_columns": "text", "engine": "cpu"}
