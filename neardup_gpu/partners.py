@@ -182,13 +182,13 @@ class Search:
             there |= np.diff(self.runtime.fetch(part.offsets)) > 0
         return there
 
-    def only(self, rows: np.ndarray) -> list[Index]:
-        """The index with the entries of some rows alone, given as a bool for each."""
+    def only(self, rows: np.ndarray, index: list[Index] | None = None) -> list[Index]:
+        """The index, or another one, with the entries of some rows alone, given as a bool for each."""
 
         def of_rows(part: Index) -> Index:
             return Index(*map(self.runtime.put, part)).only(self.runtime.put(rows))
 
-        return [self.runtime.run(of_rows, part) for part in self.index]
+        return [self.runtime.run(of_rows, part) for part in (self.index if index is None else index)]
 
     def ask(
         self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, names: Any = None
@@ -380,7 +380,8 @@ def _connect(search: Search) -> None:
     """Find pairs enough to join all rows that V joins.
 
     Only pairs of rows in two components of those known so far are looked at. Rows are numbered by component for it, so
-    that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified.
+    that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified, and a row that
+    was joined with all that it has not looked at looks no further. Pinned rows look for others alone.
     """
     pairs = search.known.all().pairs
     label = components.cpu(search.num_rows, pairs.left, pairs.right)
@@ -391,10 +392,13 @@ def _connect(search: Search) -> None:
     index = [_renumbered(part, number, label, search.runtime) for part in search.index]
     first, stop = np.zeros(search.num_rows, np.int64), begin[order]
     rows = np.flatnonzero(search.placed(index) & (stop > 0))
+    pinned = search.pinned[order]
+    others = search.only(~pinned, index)
     accepts, asked = search.accepts, ASKED
     while len(rows):
         pairs = search.known.all().pairs
         now = components.cpu(search.num_rows, pairs.left, pairs.right)
+        rows = _apart(now[order], rows, first, stop)
 
         def apart(left: np.ndarray, right: np.ndarray, now: np.ndarray = now) -> np.ndarray:
             there = now[left] != now[right]
@@ -402,10 +406,22 @@ def _connect(search: Search) -> None:
             return there
 
         search.accepts = apart
-        full, _ = search.ask(index, rows, first, stop, asked, names=order)
+        full = np.zeros(len(rows), bool)
+        for some, among in ((pinned[rows], others), (~pinned[rows], index)):
+            full[some], _ = search.ask(among, rows[some], first, stop, asked, names=order)
         rows = rows[full]
         asked = min(2 * asked, MOST_ASKED)
     search.accepts = accepts
+
+
+def _apart(label: np.ndarray, rows: np.ndarray, first: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    """The rows with one of another component from `first` on and before `stop`; `first` is moved to that one."""
+    ends = np.append(np.flatnonzero(label[1:] != label[:-1]) + 1, len(label))
+    place = first[rows]
+    own = (place < stop[rows]) & (label[np.minimum(place, len(label) - 1)] == label[rows])
+    place[own] = ends[np.searchsorted(ends, place[own], side="right")]
+    first[rows] = place
+    return rows[place < stop[rows]]
 
 
 def _renumbered(index: Index, number: np.ndarray, label: np.ndarray, runtime: Runtime) -> Index:
