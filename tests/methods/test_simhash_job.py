@@ -347,7 +347,7 @@ class TestFiles:
         with pytest.raises(RecipeMismatchError, match="weighting = log,"):
             mine.check_sketches(Recipe(method=SimHash()), "other")
         with pytest.raises(RecipeMismatchError, match="method = minhash"):
-            mine.check_sketches(Recipe(), "other")
+            mine.check_sketches(Recipe(method="minhash"), "other")
 
     def test_nothing_is_half_written(self, table, tmp_path):
         (tmp_path / "s.frequencies.parquet").write_text("mine")
@@ -408,13 +408,17 @@ class TestRecipes:
 
     def test_choice(self):
         made = Recipe(method=SimHash(radius=5), threshold=0.9)
-        assert choose_recipe(method=SimHash(radius=5), threshold=0.9) == made
-        assert choose_recipe(method="simhash") == Recipe(method=SimHash()) == Recipe(method="simhash")
-        assert choose_recipe() == Recipe()
-        assert choose_recipe(made) is made
-        assert choose_recipe(method="simhash", bucket_limit=9).method == SimHash(bucket_limit=9)
-        with pytest.raises(ParameterError, match="method 'md5' is not one of minhash, bottomk, simhash"):
-            choose_recipe(method="md5")
+        assert choose_recipe(usual="exact", method=SimHash(radius=5), threshold=0.9) == made
+        simhash = choose_recipe(usual="exact", method="simhash")
+        assert simhash == Recipe(method=SimHash()) == Recipe(method="simhash")
+        assert choose_recipe(usual="exact", method="exact") == Recipe()
+        assert choose_recipe(usual="minhash", method="minhash") == Recipe(method="minhash")
+        for usual in ("exact", "minhash"):  # as a caller's own default, it is not given beside the recipe
+            assert choose_recipe(made, usual=usual, method=usual) is made
+        limited = choose_recipe(usual="exact", method="simhash", bucket_limit=9)
+        assert limited.method == SimHash(bucket_limit=9)
+        with pytest.raises(ParameterError, match="method 'md5' is not one of exact, minhash, bottomk, simhash"):
+            choose_recipe(usual="exact", method="md5")
         for other in ({"radius": 3}, {"recall": 0.9}):
             method = "minhash" if "radius" in other else "simhash"
             with pytest.raises(
