@@ -129,10 +129,11 @@ def _limit(starts, stops, bucket_limit, bucket_probe, own, large, left_out):
         return
     start, end = starts[at], stops[at]
     is_large = end - start > bucket_limit
-    stop = min(start + bucket_probe, end) if is_large else end
     if own:
-        is_large = is_large and start == at
-        stop, end = min(stop, at), at
+        end, limited = at, at - start >= bucket_limit
+    else:
+        limited = is_large
+    stop = min(start + bucket_probe, end) if limited else end
     stops[at], large[at], left_out[at] = stop, is_large, end - stop
 
 
@@ -203,15 +204,18 @@ def _near_whole(upper, lower, radius, masks, packed, distance):
 
 
 def compared_ranges(xp, words, queries, top, bucket_limit, bucket_probe, own):
-    """(where what is compared with each query begins and ends, large buckets, what they leave out)
+    """(where what is compared with each query begins and ends, which queries' buckets are large, what these leave out)
 
-    `own` says that the queries are the words: each is compared with those before it, and a bucket counts once.
+    Of a large bucket, a query is compared with the first `bucket_probe`. `own` says that the queries are the words:
+    each is compared with those of its bucket before it; from number `bucket_limit` on, counted from 0, with the first
+    `bucket_probe` of them.
     """
     starts = xp.searchsorted(words, queries & top)
     stops = xp.searchsorted(words, queries | ~top, side="right")
     large, left_out = xp.empty(len(queries), bool), xp.empty(len(queries), np.int64)
     _limit.threads(len(queries), starts, stops, bucket_limit, bucket_probe, own, large, left_out)
-    return starts, stops, int(xp.count_nonzero(large)), int(xp.sum(left_out))
+    large = xp.flatnonzero(large) if int(xp.count_nonzero(large)) else xp.empty(0, np.int64)  # mostly there is none
+    return starts, stops, large, int(xp.sum(left_out))
 
 
 def near_on_device(xp, table, queries, numbers, starts, stops, before, upper, lower, radius, masks):

@@ -5,8 +5,10 @@ them in theirs), sorted, and the row of each. Those that share the top p bits ar
 (`neardup_gpu.hamming`) are such that whatever k bits differ, some mask has none of them: so two fingerprints that
 differ in at most k bits share a bucket of some table, and it is enough to count the bits of the xor within buckets.
 
-A bucket of m fingerprints has m (m - 1) / 2 pairs. Above a limit, all are compared only with the bucket's first
-`bucket_probe`, and the pairs that this leaves out are counted.
+A bucket of m fingerprints has m (m - 1) / 2 pairs. With its rows numbered from 0 by priority, row j is compared with
+row i < j exactly when i < bucket_probe or j < bucket_limit: the first `bucket_limit` rows all with all, a later one
+with the first `bucket_probe`. So rows added behind never undo a pair. A bucket of more than `bucket_limit` rows is
+large; its rows are crowded, and the pairs that it leaves out are counted.
 
 Fingerprints have 64 bits or 128, which are two words, the higher one first. Tables hold one word: the first 64 bits
 of the permuted 128. Leading words of two fingerprints within k bits are within k bits, so what passes in a bucket is
@@ -20,6 +22,7 @@ bucket an xor and a count of bits; 8 to 16 bytes for each pair found.
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numba import prange
@@ -55,7 +58,8 @@ def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
     radius : int
         In bits.
     bucket_limit, bucket_probe : int
-        In a bucket of more than `bucket_limit` rows, rows are compared with its first `bucket_probe` rows only.
+        The first `bucket_limit` rows of a bucket are compared all with all, each later row with the first
+        `bucket_probe`.
 
     Returns
     -------
@@ -67,27 +71,35 @@ def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
         Buckets above the limit, over all tables.
     num_uncompared : int
         Pairs of rows of such a bucket that this bucket did not compare, over all tables.
+    crowded : array of bool, shape (rows,)
+        Whether each row is in such a bucket of any table.
     """
     values = as_integers(fingerprints)
     pairs, num_large, num_uncompared = {}, 0, 0
+    crowded = np.zeros(len(values), bool)
     for mask in as_integers(masks):
         buckets: dict[int, list[int]] = {}
         for row, value in enumerate(values):
             buckets.setdefault(value & mask, []).append(row)
         for bucket in buckets.values():
-            large = len(bucket) > bucket_limit
-            first = bucket[:bucket_probe] if large else bucket
-            compared = {(a, b): (values[a] ^ values[b]).bit_count() for a in first for b in bucket if a < b}
-            pairs |= {pair: bits for pair, bits in compared.items() if bits <= radius}
-            num_large += large
+            numbered = combinations(enumerate(bucket), 2)
+            compared = [(a, b) for (i, a), (j, b) in numbered if i < bucket_probe or j < bucket_limit]
+            distances = {(a, b): (values[a] ^ values[b]).bit_count() for a, b in compared}
+            pairs |= {pair: bits for pair, bits in distances.items() if bits <= radius}
             num_uncompared += len(bucket) * (len(bucket) - 1) // 2 - len(compared)
+            if len(bucket) > bucket_limit:
+                num_large += 1
+                crowded[bucket] = True
     left, right = np.array(sorted(pairs), np.int64).reshape(-1, 2).T.copy()
-    return left, right, np.array([pairs[pair] for pair in sorted(pairs)], np.uint8), num_large, num_uncompared
+    distance = np.array([pairs[pair] for pair in sorted(pairs)], np.uint8)
+    return left, right, distance, num_large, num_uncompared, crowded
 
 
 @jit(parallel=True)
-def _count_pairs(words, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops):
-    """Each word's near ones after it, and its bucket's end; (pairs of each run, large buckets, pairs left out)."""
+def _count_pairs(words, rows, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops, crowded):
+    """Each word's near ones after it, and the end of what it is compared with; (pairs of each run, large buckets, pairs
+    left out). Marks the rows of large buckets as crowded.
+    """
     sizes = np.zeros(len(bounds) - 1, np.int64)
     num_large = num_uncompared = 0
     for run in prange(len(bounds) - 1):
@@ -95,16 +107,18 @@ def _count_pairs(words, top, bounds, radius, bucket_limit, bucket_probe, num_nea
         while start < bounds[run + 1]:
             stop = bucket_stop(words, start, bounds[run + 1], top)
             m = stop - start
-            compared = m
+            whole = min(m, max(bucket_limit, bucket_probe))  # rows that are compared all with all
             if m > bucket_limit:
-                compared = min(bucket_probe, m)
                 num_large += 1
-                num_uncompared += (m - compared) * (m - compared - 1) // 2
-            for i in range(start, start + compared):
-                near = num_near_words(words[i], words, i + 1, stop, radius)
-                num_near[i], stops[i] = near, stop
+                num_uncompared += (m * (m - 1) - whole * (whole - 1)) // 2 - (m - whole) * bucket_probe
+                for i in range(start, stop):
+                    crowded[rows[i]] = True
+            for i in range(start, start + whole):
+                end = stop if i - start < bucket_probe else start + whole
+                near = num_near_words(words[i], words, i + 1, end, radius)
+                num_near[i], stops[i] = near, end
                 size += near
-            for i in range(start + compared, stop):
+            for i in range(start + whole, stop):
                 num_near[i] = 0
             start = stop
         sizes[run] = size
@@ -144,18 +158,21 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
     check_rows(len(fingerprints), "fingerprints")
     prepared, masks, values = plan(masks), in_columns(masks), np.ascontiguousarray(in_columns(fingerprints))
     found, num_large, num_uncompared = Matches(), 0, 0
+    crowded = np.zeros(len(values), bool)
     for number, top in enumerate(prepared.tops):
         words, rows = radix_sort(permuted_words(values, prepared.moves[number]), int(top).bit_count())
         bounds = bucket_bounds(words, top, num_runs_of_table())
         num_near, stops = np.empty(len(words), np.uint32), np.empty(len(words), np.uint32)
-        sizes, large, uncompared = _count_pairs(words, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops)
+        sizes, large, uncompared = _count_pairs(
+            words, rows, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops, crowded
+        )
         known = 0 if num_large else number
         before = prepared.before[number, :known]
         write = partial(_write_pairs, words, rows, bounds, radius, before, num_near, stops)
         add_written(found, write, sizes, (values, values, radius), masks[:known])
         num_large += large
         num_uncompared += uncompared
-    return *found.result(), num_large, num_uncompared
+    return *found.result(), num_large, num_uncompared, crowded
 
 
 _SLICE = 1 << 27  # fingerprints from which those of a pass are chosen at a time: 2.1 GB
@@ -177,11 +194,11 @@ def _rows_of_pass(xp, fingerprints, parts, split, upper):
 
 def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
     """As `reference`: table by table, fingerprints permuted and sorted, then one thread a row compares it with the rows
-    of its bucket that are before it; in a large one, with those of the first `bucket_probe` that are.
+    of its bucket that are before it; from number `bucket_limit` on, with the first `bucket_probe` of them.
 
-    Fingerprints stay on the device, 8 or 16 bytes each. While a table is sorted a row takes 8 bytes for its word, 4 for
-    its number, 8 for the leading bits and 32 for the sort of these: 8 for a copy, 8 for int64 indices, 16 for the other
-    buffer of both. Comparing takes less, and 9 bytes for each pair found.
+    Fingerprints stay on the device, 8 or 16 bytes each, and whether each is crowded, 1 byte. While a table is sorted a
+    row takes 8 bytes for its word, 4 for its number, 8 for the leading bits and 32 for the sort of these: 8 for a copy,
+    8 for int64 indices, 16 for the other buffer of both. Comparing takes less, and 9 bytes for each pair found.
 
     Parameters
     ----------
@@ -201,6 +218,7 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
     masks = in_columns(xp.ascontiguousarray(masks))
     passes = -(-len(values) // (max_rows or most_rows(_ROW_BYTES)))
     found, num_large, num_uncompared = Matches(xp), 0, 0
+    crowded = xp.zeros(len(values), bool)
     for number, top in enumerate(prepared.tops):
         known = 0 if num_large else number
         before = xp.ascontiguousarray(prepared.before[number, :known])
@@ -218,6 +236,7 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
             whole = values, values, radius, masks[:known]
             packed, distance = near_on_device(xp, (words, rows), words, rows, starts, stops, before, *whole)
             found.add(packed << np.uint64(32) | packed >> np.uint64(32), distance)
-            num_large += large
+            num_large += int(xp.count_nonzero(starts[large] == large))  # each bucket once, where it begins
             num_uncompared += uncompared
-    return *found.result(), num_large, num_uncompared
+            crowded[rows[large]] = True
+    return *found.result(), num_large, num_uncompared, crowded

@@ -46,6 +46,8 @@ def reference(words, rows, masks, queries, radius, bucket_limit, bucket_probe, f
     radius : int
     bucket_limit, bucket_probe : int
         In a bucket of more than `bucket_limit` fingerprints, a query is compared with the first `bucket_probe` only.
+        (The rule by which `hamming` limits the pairs of one set is about the places of both rows in a bucket. A query
+        has none, so it does not apply: fingerprints added to a table may take matches away.)
     fingerprints : array of uint64, shape (n, 2), or None
         Those of 128 bits, row by row; None for those of 64, which tables hold.
 
@@ -321,7 +323,7 @@ def gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerp
         table, order = xp.ascontiguousarray(words[number]), xp.ascontiguousarray(rows[number])
         permuted = permuted_on_device(xp, queries, prepared.moves[number])
         starts, stops, large, uncompared = compared_ranges(xp, table, permuted, top, bucket_limit, bucket_probe, False)
-        num_large += large
+        num_large += len(large)
         num_uncompared += uncompared
         whole = queries, values, radius, masks[:known]
         found.add(*near_on_device(xp, (table, order), permuted, numbers, starts, stops, before, *whole))

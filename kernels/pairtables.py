@@ -4,8 +4,10 @@ One table for each r-subset of the k features, in lexicographic order. Its key i
 number and of the row's r features; rows with equal keys are a bucket, and a bucket's rows are candidate pairs. So a
 pair that shares r features always collides in some table, and any other only by a collision of 64-bit fingerprints.
 
-A bucket of m rows has m (m - 1) / 2 pairs. Above a limit, every row is compared only with the bucket's first
-`bucket_probe` rows, the best by priority, and the pairs that this leaves out are counted.
+A bucket of m rows has m (m - 1) / 2 pairs. With its rows numbered from 0 by priority, row j is compared with row i < j
+exactly when i < bucket_probe or j < bucket_limit: the first `bucket_limit` rows all with all, a later one with the
+first `bucket_probe`. Whether two rows are compared depends on none behind them, so rows added behind never undo a pair.
+A bucket of more than `bucket_limit` rows is large; its rows are crowded, and the pairs that it leaves out are counted.
 
 Source: Manasse 2012, sections 3.1 and 6.1, for the tables; Broder 2000, section 3, for filters [k, s, r].
 Cost: C(k, r) sorts of one (key, row) table, one at a time, 24 bytes a row, and 16 to 32 bytes for each candidate pair;
@@ -44,7 +46,8 @@ def reference(features, present, r, poly, bucket_limit, bucket_probe, tables=Non
     poly : uint64
         Modulus of the keys' fingerprint, without its leading term.
     bucket_limit, bucket_probe : int
-        In a bucket of more than `bucket_limit` rows, rows are compared with its first `bucket_probe` rows only.
+        The first `bucket_limit` rows of a bucket are compared all with all, each later row with the first
+        `bucket_probe`.
     tables : range, optional
         Numbers of the tables to look into; all, unless given. The answers of several ranges together are that of all,
         but that a pair is in each which finds it.
@@ -57,22 +60,26 @@ def reference(features, present, r, poly, bucket_limit, bucket_probe, tables=Non
         Buckets above the limit, over all tables.
     num_uncompared : int
         Pairs of rows of such a bucket that this bucket did not compare, over all tables.
+    crowded : array of bool, shape (rows,)
+        Whether each row is in such a bucket of any table.
     """
     pairs, num_large, num_uncompared = set(), 0, 0
+    crowded = np.zeros(len(features), bool)
     for number, subset in _subsets(features.shape[1], r, tables):
         table: dict[int, list[int]] = {}
         for row in np.flatnonzero(present).tolist():
             key = rabin_words([number, *(features[row, j] for j in subset)], int(poly))
             table.setdefault(key, []).append(row)
         for bucket in table.values():
-            num_all, large = len(bucket) * (len(bucket) - 1) // 2, len(bucket) > bucket_limit
-            first = bucket[:bucket_probe] if large else bucket
-            compared = {(a, b) for a in first for b in bucket if a < b}
+            numbered = combinations(enumerate(bucket), 2)
+            compared = {(a, b) for (i, a), (j, b) in numbered if i < bucket_probe or j < bucket_limit}
             pairs |= compared
-            num_large += large
-            num_uncompared += num_all - len(compared)
+            num_uncompared += len(bucket) * (len(bucket) - 1) // 2 - len(compared)
+            if len(bucket) > bucket_limit:
+                num_large += 1
+                crowded[bucket] = True
     left, right = np.array(sorted(pairs), np.int64).reshape(-1, 2).T.copy()
-    return left, right, num_large, num_uncompared
+    return left, right, num_large, num_uncompared, crowded
 
 
 @jit(parallel=True)
@@ -128,19 +135,19 @@ def _sort_by_key(keys, rows):
 
 
 @jit()
-def _pack_bucket(rows, probe, bits, packed):
-    """Write left << bits | right of the pairs of a bucket's first `probe` rows with those after them."""
+def _pack_bucket(rows, whole, probe, bits, packed):
+    """Write left << bits | right of the pairs of a bucket's first `whole` rows, and its first `probe` with the rest."""
     num_pairs = 0
-    for i in range(probe):
+    for i in range(whole):
         upper = np.uint64(rows[i]) << np.uint64(bits)
-        for j in range(i + 1, len(rows)):
+        for j in range(i + 1, len(rows) if i < probe else whole):
             packed[num_pairs] = upper | np.uint64(rows[j])
             num_pairs += 1
 
 
 @jit()
-def _bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe):
-    """(left << bits | right of each pair, large buckets, pairs left out) of one sorted table."""
+def _bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe, crowded):
+    """(left << bits | right of each pair, large buckets, pairs left out) of one sorted table; marks rows as crowded."""
     num_pairs = num_large = num_uncompared = 0
     for emit in (False, True):
         packed = np.empty(num_pairs if emit else 0, np.uint64)
@@ -151,14 +158,16 @@ def _bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe):
             while stop < len(keys) and keys[stop] == keys[start]:
                 stop += 1
             m = stop - start
-            probe = m
-            if m > bucket_limit:
-                probe = min(bucket_probe, m)
-                num_large += 1
-                num_uncompared += (m - probe) * (m - probe - 1) // 2
+            whole = min(m, max(bucket_limit, bucket_probe))  # rows that are compared all with all
+            compared = whole * (whole - 1) // 2 + (m - whole) * bucket_probe
             if emit and m > 1:
-                _pack_bucket(rows[start:stop], probe, bits, packed[num_pairs:])
-            num_pairs += probe * (2 * m - probe - 1) // 2
+                _pack_bucket(rows[start:stop], whole, bucket_probe, bits, packed[num_pairs:])
+            if m > bucket_limit:
+                num_large += 1
+                num_uncompared += m * (m - 1) // 2 - compared
+                for row in rows[start:stop]:
+                    crowded[row] = True
+            num_pairs += compared
             start = stop
     return packed, num_large, num_uncompared
 
@@ -206,19 +215,19 @@ def cpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None):
         If there are 2**32 - 1 rows or more: pairs are sorted as one word of two 32-bit rows.
     """
     bits = _row_bits(features)
-    rows = np.flatnonzero(present).astype(np.uint32)
+    rows, crowded = np.flatnonzero(present).astype(np.uint32), np.zeros(len(features), bool)
     found, num_large, num_uncompared = Matches(bits=bits, with_distances=False), 0, 0
     from_first = tables is None or tables.start == 0  # or what an earlier table's limit left out may be lost
     for number, subset in _subsets(features.shape[1], r, tables):
         columns = np.array(subset, np.int64)
         keys, order = _sort_by_key(_keys(features, rows, columns, number, np.uint64(poly)), rows)
-        packed, large, uncompared = _bucket_pairs(keys, order, bits, bucket_limit, bucket_probe)
+        packed, large, uncompared = _bucket_pairs(keys, order, bits, bucket_limit, bucket_probe, crowded)
         if num_large == 0 and from_first:
             packed = packed[~_collided_before(packed, bits, features, columns)]
         num_large += large
         num_uncompared += uncompared
         found.add(packed)
-    return *found.result(), num_large, num_uncompared
+    return *found.result(), num_large, num_uncompared, crowded
 
 
 _THREADS = 1 << 18  # about as many as a device runs at a time
@@ -264,17 +273,28 @@ def first_of(pair, m):
     return low
 
 
-@kernel("void(int64[::1], int64[::1], uint64[::1], uint32[::1], uint64, int64, uint64[::1])")
-def _write_pairs(before, starts, sizes, rows, bits, first, packed):
-    """One thread a pair, from number `first` on: its bucket by bisection, then left << bits | right."""
+@kernel("void(int64[::1], int64[::1], uint64[::1], uint64, uint32[::1], uint64, int64, uint64[::1])")
+def _write_pairs(before, starts, sizes, most, rows, bits, first, packed):
+    """One thread a pair, from number `first` on: its bucket by bisection, then left << bits | right.
+
+    In a bucket the pairs of its first `most` rows come first, in lexicographic order, then those of each row that is
+    compared with all later ones.
+    """
     at = cuda.grid(1)
     if at >= len(packed):
         return
     pair = first + at
     bucket = row_of(before, pair)
-    pair, m, start = np.uint64(pair - before[bucket]), sizes[bucket], np.uint64(starts[bucket])
-    left = np.uint64(first_of(pair, m))
-    right = left + np.uint64(1) + pair - np.uint64(pairs_before(left, m))
+    pair, start = np.uint64(pair - before[bucket]), np.uint64(starts[bucket])
+    whole = min(sizes[bucket], most)
+    num_whole = np.uint64(pairs_before(whole, whole))
+    if pair < num_whole:
+        left = np.uint64(first_of(pair, whole))
+        right = left + np.uint64(1) + pair - np.uint64(pairs_before(left, whole))
+    else:
+        pair, later = pair - num_whole, sizes[bucket] - whole
+        left = pair // later
+        right = whole + pair - left * later
     packed[at] = np.uint64(rows[start + left]) << bits | np.uint64(rows[start + right])
 
 
@@ -331,24 +351,44 @@ def _table(xp, *arguments):
     return rows, starts, (stops - starts).astype(np.uint64)
 
 
+@kernel("void(int64[::1], uint64[::1], uint32[::1], boolean[::1])")
+def _mark(starts, sizes, rows, crowded):
+    """One thread a row of a sorted table: marks it if it is in one of some buckets, found by bisection.
+
+    `starts` ends with the number of rows.
+    """
+    at = cuda.grid(1)
+    if at >= len(rows) or at < starts[0]:
+        return
+    bucket = row_of(starts, at)
+    if np.uint64(at - starts[bucket]) < sizes[bucket]:
+        crowded[rows[at]] = True
+
+
 def limited(xp, sizes, bucket_limit, bucket_probe):
-    """(pairs that each bucket compares, large buckets, pairs left out)."""
+    """(pairs that each bucket compares, numbers of the large buckets, pairs left out)."""
     one = np.uint64(1)
-    large = sizes > np.uint64(bucket_limit)
-    probes = xp.where(large, xp.minimum(sizes, np.uint64(bucket_probe)), sizes)
-    counts = (probes * (sizes + sizes - probes - one)) >> one
-    rest = sizes - probes
-    return counts, int(xp.count_nonzero(large)), int(xp.sum((rest * (rest - one)) >> one))
+    whole = xp.minimum(sizes, np.uint64(max(bucket_limit, bucket_probe)))
+    counts = ((whole * (whole - one)) >> one) + (sizes - whole) * np.uint64(bucket_probe)
+    left_out = ((sizes * (sizes - one)) >> one) - counts
+    return counts, xp.flatnonzero(sizes > np.uint64(bucket_limit)), int(xp.sum(left_out))
 
 
-def _pairs(xp, starts, sizes, counts, rows, bits):
-    """The first `counts` pairs of each bucket, as words, `_CHUNK` at a time."""
+def _mark_buckets(xp, starts, sizes, rows, crowded):
+    """Mark the rows of some buckets of a sorted table."""
+    begins = xp.full(len(starts) + 1, len(rows), np.int64)
+    begins[:-1] = starts
+    _mark.threads(len(rows), begins, sizes, rows, crowded)
+
+
+def _pairs(xp, starts, sizes, most, counts, rows, bits):
+    """The `counts` pairs of each bucket, as words, `_CHUNK` at a time."""
     before = xp.zeros(len(counts) + 1, np.int64)
     before[1:] = xp.cumsum(counts)
     total = int(before[-1])
     for first in range(0, total, _CHUNK):
         packed = xp.empty(min(_CHUNK, total - first), np.uint64)
-        _write_pairs.threads(len(packed), before, starts, sizes, rows, bits, first, packed)
+        _write_pairs.threads(len(packed), before, starts, sizes, most, rows, bits, first, packed)
         yield packed
 
 
@@ -361,13 +401,13 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
     500 million documents, k = 6, on a card of 80 GB::
 
         features               6 * 8 bytes                        24 GB
-        present                1 byte                              0.5 GB
+        present, crowded       1 byte each                         1 GB
         rows and keys          4 + 8 bytes                         6 GB
         argsort                8 for a copy of the keys, 8 for
                                int64 indices, 16 for the other
                                buffer of both                     16 GB
 
-    While a table is sorted that is 46.5 GB together, at other times less. The 33 GB that are left hold 1.3 billion
+    While a table is sorted that is 47 GB together, at other times less. The 33 GB that are left hold 1.3 billion
     pairs with their repeats: 8 bytes each once found, 25 while repeats are dropped, which is whenever the pairs found
     have doubled, as in `cpu`. Where that is not enough, CuPy raises its OutOfMemoryError; a lower
     `bucket_limit` leaves fewer pairs.
@@ -397,6 +437,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
     if resident:
         features = xp.ascontiguousarray(features)
     found, num_large, num_uncompared = Matches(xp, bits, with_distances=False, at_least=_CHUNK), 0, 0
+    crowded, most = xp.zeros(len(features), bool), np.uint64(max(bucket_limit, bucket_probe))
     from_first = tables is None or tables.start == 0  # as in `cpu`
     for number, subset in _subsets(features.shape[1], r, tables):
         columns = xp.ascontiguousarray(np.array(subset, np.int64))
@@ -405,15 +446,18 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
         for upper in range(1 << split):
             rows, starts, sizes = _table(xp, features, present, columns, begin, moduli, split, upper)
             counts, large, uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
-            num_large += large
+            num_large += len(large)
             num_uncompared += uncompared
+            if len(large):
+                _mark_buckets(xp, starts[large], sizes[large], rows, crowded)
             if bucket_limit < 1:  # which a row alone exceeds
                 num_large += len(rows) - int(xp.sum(sizes))
-            for packed in _pairs(xp, starts, sizes, counts, rows, np.uint64(bits)):
+                crowded[rows] = True
+            for packed in _pairs(xp, starts, sizes, most, counts, rows, np.uint64(bits)):
                 if filtered:
                     new = xp.empty(len(packed), bool)
                     _is_new.threads(len(packed), packed, np.uint64(bits), features, columns, new)
                     packed = packed[new]
                 found.add(packed)
-            del rows, starts, sizes, counts  # the next sort needs the room
-    return *found.result(), num_large, num_uncompared
+            del rows, starts, sizes, counts, large  # the next sort needs the room
+    return *found.result(), num_large, num_uncompared, crowded

@@ -28,7 +28,7 @@ from numba import prange
 
 from ._bounds import prefix_lengths
 from ._launch import jit, shares
-from .rarity import MOST, SHARED_BITS, count_of, shift_of
+from .rarity import MOST, SHARED_BITS, shift_of
 from .sets import distinct
 
 PLACE_BITS = 31
@@ -153,7 +153,9 @@ def _write_postings(row, number, counters, beyond, shift, threshold, room, shing
 
 
 @jit(parallel=True)
-def _postings(values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number):
+def _postings(
+    values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number
+):
     for p in prange(len(bounds) - 1):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
@@ -186,9 +188,7 @@ def cpu(values, offsets, rows, counters, beyond, threshold):
     np.cumsum(room, out=room)
     shingles, entries = np.empty(room[-1], np.uint64), np.empty(room[-1], np.uint64)
     sizes, number = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int64)
-    _postings(
-        values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number
-    )
+    _postings(values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number)
     if number.sum() < len(shingles):
         ends = np.cumsum(number)
         there = np.arange(ends[-1] if len(ends) else 0) + np.repeat(room[:-1] - (ends - number), number)

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace
+from ._launch import jit
 
 MOST = 255
 """Where a counter of one byte stops."""

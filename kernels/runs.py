@@ -4,8 +4,8 @@ A run is the entries of one shingle, as `prefixes` makes them: those of short pr
 are in long prefixes alone, in order of rows. Two documents can only meet in a run if at least one of them has the
 shingle in its short prefix; runs of one entry, and of long entries alone, are dropped.
 
-A document's places are the runs that it is in, in the order of its elements: 2**31 times the number of the run, and
-the place of the element among the document's.
+A document's places are the runs that it is in: 2**31 times the number of the run, and the place of the element among
+the document's.
 
 Source: Broder 1997, section 4.2, for (shingle, document) in the order of shingles; see `prefixes`.
 Cost: a radix sort by about log2(n) highest bits, in 11 bits a pass; 16 bytes for each entry that stays.
@@ -39,11 +39,12 @@ def reference(shingles, entries, num_rows):
     entries : array of uint64, shape (n,)
         Run by run, ascending in each.
     starts : array of int64, shape (runs + 1,)
-        Where each run begins; runs are in the order of their shingles.
+        Where each run begins. Runs are in the order of the rows of their first entries, so that those of one row lie
+        near each other; where these are equal, in the order of shingles.
     splits : array of int64, shape (runs,)
         Where the entries of each that are of long prefixes alone begin.
     places : array of uint64, shape (n,)
-        Row by row, ascending in each row's order of elements.
+        Row by row, ascending in each.
     offsets : array of int64, shape (num_rows + 1,)
         Where the places of each row begin.
     """
@@ -51,15 +52,16 @@ def reference(shingles, entries, num_rows):
     for shingle, entry in zip(shingles.tolist(), entries.tolist(), strict=True):
         of.setdefault(shingle, []).append(entry)
     runs = [sorted(run) for _, run in sorted(of.items()) if len(run) > 1 and min(run) < 2**63]
-    places: list[list[tuple[int, int]]] = [[] for _ in range(num_rows)]
+    runs.sort(key=lambda run: run[0] // 2**31)
+    places: list[list[int]] = [[] for _ in range(num_rows)]
     for number, run in enumerate(runs):
         for entry in run:
-            places[entry % 2**63 // 2**31].append((entry % 2**31, number))
+            places[entry % 2**63 // 2**31].append(number * 2**31 + entry % 2**31)
     return (
         np.array([entry for run in runs for entry in run], np.uint64),
         np.cumsum([0, *map(len, runs)], dtype=np.int64),
         np.array([sum(map(len, runs[:i])) + sum(e < 2**63 for e in run) for i, run in enumerate(runs)], np.int64),
-        np.array([run * 2**31 + place for row in places for place, run in sorted(row)], np.uint64),
+        np.array([place for row in places for place in row], np.uint64),
         np.cumsum([0, *map(len, places)], dtype=np.int64),
     )
 
@@ -111,6 +113,14 @@ def _sort_runs(starts, entries, sizes, splits):
 
 
 @jit(parallel=True)
+def _first_rows(entries, starts, which):
+    first = np.empty(len(which), np.uint64)
+    for number in prange(len(which)):
+        first[number] = (entries[starts[which[number]]] >> np.uint64(PLACE_BITS)) & _ROW
+    return first
+
+
+@jit(parallel=True)
 def _close_runs(starts, entries, which, new_starts, kept):
     for number in prange(len(which)):
         first = starts[which[number]]
@@ -120,25 +130,15 @@ def _close_runs(starts, entries, which, new_starts, kept):
 
 @jit()
 def _place_rows(entries, starts, offsets):
-    """The places of all rows: scattered by row, then each row's put in order by insertion or, if long, by a sort."""
+    """The places of all rows, scattered by row in the order of runs."""
     ends = offsets[:-1].copy()
     places = np.empty(len(entries), np.uint64)
     for run in range(len(starts) - 1):
         for i in range(starts[run], starts[run + 1]):
             row = (entries[i] >> np.uint64(PLACE_BITS)) & _ROW
-            places[ends[row]] = (entries[i] & _PLACE) << np.uint64(32) | np.uint64(run)
+            places[ends[row]] = np.uint64(run) << np.uint64(PLACE_BITS) | (entries[i] & _PLACE)
             ends[row] += 1
     return places
-
-
-@jit(parallel=True)
-def _sort_places(places, offsets):
-    """Put each row's places in order, which have the place above the run; then the run above the place."""
-    for row in prange(len(offsets) - 1):
-        some = places[offsets[row] : offsets[row + 1]]
-        some.sort()
-        for i in range(len(some)):
-            some[i] = (some[i] & _ROW) << np.uint64(PLACE_BITS) | some[i] >> np.uint64(32)
 
 
 @jit()
@@ -157,6 +157,8 @@ def cpu(shingles, entries, num_rows):
     sizes, shorts = np.zeros(len(starts) - 1, np.int64), np.zeros(len(starts) - 1, np.int64)
     _sort_runs(starts, entries, sizes, shorts)
     which = np.flatnonzero(sizes)
+    bits = num_rows.bit_length()
+    which = which[radix_sort(_first_rows(entries, starts, which) << np.uint64(64 - bits), bits)[1]]
     new_starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[which])])
     kept = np.empty(new_starts[-1], np.uint64)
     _close_runs(starts, entries, which, new_starts, kept)
@@ -164,5 +166,4 @@ def cpu(shingles, entries, num_rows):
     _count_rows(kept, offsets)
     np.cumsum(offsets, out=offsets)
     places = _place_rows(kept, new_starts, offsets)
-    _sort_places(places, offsets)
     return kept, new_starts, new_starts[:-1] + shorts[which], places, offsets

@@ -158,7 +158,9 @@ def _probe(entries, starts, splits, places, offsets, sizes, needed, row, low, hi
 
 
 @jit(parallel=True)
-def _probe_rows(entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, bounds, best, number, looks):
+def _probe_rows(
+    entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, bounds, best, number, looks
+):
     for part in prange(len(bounds) - 1):
         seen = np.empty(256, np.int64)
         for i in range(bounds[part], bounds[part + 1]):

@@ -219,6 +219,10 @@ def as_ragged(name: str, value: Any, dtype: Any, hint: str = "") -> Ragged:
     return Ragged(value.values.astype(dtype), value.offsets)
 
 
+NO_PAIRS = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
+"""No pairs."""
+
+
 def pairs_within(name: str, value: Any, rows: int) -> Pairs:
     """Pairs whose row numbers are all below `rows`."""
     checks.instance(name, value, Pairs, "Pairs.from_unsorted(left, right) makes one")

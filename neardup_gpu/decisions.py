@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._launch import array_module
 
-from .data import Pairs, arrow
+from .data import NO_PAIRS, Pairs, arrow
 from .engine.choice import kernel
 from .errors import InputError
 from .stages import Verified, choose_keepers
@@ -168,7 +168,7 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
     )
 
 
-def without_known_pairs(groups: Groups, pairs: Pairs, runtime: Runtime) -> Pairs:
+def _without_known_pairs(groups: Groups, pairs: Pairs, runtime: Runtime) -> Pairs:
     """Leave out the pairs of two documents of the reference set."""
     if not groups.pinned.any():
         return pairs
@@ -242,13 +242,24 @@ def _resemblance_to(chosen: Any, verified: Verified) -> Any:
     return found
 
 
-def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:
-    """Find the candidates that keys propose; task by task, if memory does not suffice for all tasks at once."""
-    from .engine.pieces import Numbers
-    from .methods.contract import Candidates, merged
+def proposed(groups: Groups, recipe: Recipe, runtime: Runtime) -> Candidates:
+    """Find the candidates of representatives, without pairs of two documents of the reference set.
+
+    A method that does not sketch proposes none; all rows are joined by their shingles then, as crowded ones are.
+    """
+    from .methods.contract import Candidates
 
     if not recipe.method.sketches:
-        return Candidates(Pairs([], []), 0, 0)
+        return Candidates(NO_PAIRS, 0, 0, np.ones(len(groups.ranks), bool))
+    candidates = found_by(groups.keys, recipe, runtime)
+    return candidates._replace(pairs=_without_known_pairs(groups, candidates.pairs, runtime))
+
+
+def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:
+    """Find all candidates; task by task, if memory does not suffice for all tasks at once."""
+    from .engine.pieces import Numbers
+    from .methods.contract import merged
+
     method, backend = recipe.method, runtime.backend
 
     def collide(tasks: Numbers) -> Candidates:

@@ -14,11 +14,10 @@ from . import checks
 from .decisions import (
     by_priority,
     decide,
-    found_by,
     keep_column,
+    proposed,
     representatives,
     unverified,
-    without_known_pairs,
 )
 from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
@@ -104,7 +103,8 @@ def dedup(
     shingling : "set", "bag" or "circular", default "set"
         Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
     bucket_limit : int, default None
-        Most documents of a bucket that are all compared with one another; the method's own unless given.
+        How many documents of a bucket, the first by priority, are all compared with one another; the method's own
+        unless given.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
     keep : str, default "first"
@@ -233,11 +233,10 @@ def run(
         groups = representatives(ranked, sketched, recipe, runtime)
         sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
         runtime.release()
-        candidates = found_by(groups.keys, recipe, runtime)
-        candidates = candidates._replace(pairs=without_known_pairs(groups, candidates.pairs, runtime))
+        candidates = proposed(groups, recipe, runtime)
     found = None
-    if recipe.verifies:
-        rows = ranked.rows[groups.ranks]
+    rows = ranked.rows[groups.ranks]
+    if spool is not None:
         found = partners_of(groups, rows, spool, candidates, recipe, max_comparisons, clock, runtime)
         listed, deciding = found.listed, found.deciding
     else:
@@ -252,7 +251,9 @@ def run(
     with clock.stage("decide"):
         facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)
-        report = report_of(facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled)
+        report = report_of(
+            facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled
+        )
     return Result(
         documents=tables.documents,
         pairs=tables.pairs,

@@ -1,11 +1,13 @@
 """The index of shingles that pairs are found in: which documents have a rare shingle among their rarest ones.
 
-Made of the shingles in a spool in two passes: one counts them, one takes each document's prefix; see `kernels/rarity.py`,
-`prefixes.py`, `runs.py` and `setjoin.py`.
+It is made of the shingles in a spool in two passes: one counts them, one takes the prefix of each document. See
+kernels/rarity.py, prefixes.py, runs.py and setjoin.py. Where postings take more memory than they may, the index has
+several parts, each of a range of shingles, in temporary files that are mapped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,8 +18,10 @@ from neardup_gpu.kernels._bounds import least_overlaps
 from neardup_gpu.kernels._launch import array_module
 from neardup_gpu.kernels.prefixes import PLACE_BITS
 
+from .engine.arrays import concat_and_clear
 from .engine.choice import kernel
 from .engine.pieces import Span, spans
+from .store.postings import Postings, mapped
 
 if TYPE_CHECKING:
     from .engine.clock import Clock
@@ -28,9 +32,9 @@ MOST_TABLE_BITS = 30
 
 
 class Index(NamedTuple):
-    """Runs of postings, where the backend wants them; see `kernels/runs.py` and `setjoin.py` for the arrays.
+    """Runs of postings of some range of shingles, or of all; see kernels/runs.py and setjoin.py for the arrays.
 
-    Rows are representatives, by priority.
+    Rows are representatives, by priority. Arrays are where the backend wants them, or in mapped files.
     """
 
     entries: Any
@@ -40,6 +44,12 @@ class Index(NamedTuple):
     offsets: Any
     sizes: Any
     needed: Any
+
+    @classmethod
+    def of(cls, made: Sequence[Any], sizes: Any, needed: Any) -> Index:
+        """The index of what `runs` made."""
+        entries, starts, splits, places, offsets = made
+        return cls(entries, starts, splits, places, offsets, sizes, needed)
 
     def only(self, rows: Any) -> Index:
         """The same with the entries of some rows alone, given as a bool for each; places stay as they are."""
@@ -53,7 +63,7 @@ class Index(NamedTuple):
 
 def build_index(
     spool: Rows, spool_rows: np.ndarray, members: np.ndarray, threshold: float, clock: Clock, runtime: Runtime
-) -> Index:
+) -> list[Index]:
     """Index the prefixes of some documents.
 
     Parameters
@@ -64,6 +74,11 @@ def build_index(
         The row of the spool that holds each row's.
     members : array of int64
         Rows to index; the others have no places.
+
+    Returns
+    -------
+    list of Index
+        Its parts; one, where postings fit in memory.
     """
     in_file = members[np.argsort(spool_rows[members], kind="stable")]
     sizes = np.diff(spool.offsets)[spool_rows[in_file]]
@@ -71,18 +86,20 @@ def build_index(
     parts = [Span(weights.ends, *bounds, "documents") for bounds in spans(8 * sizes, runtime.shares.sorted)]
     table = _counted(spool, spool_rows[in_file], parts, int(sizes.sum()), runtime)
     take = partial(_taken, spool, spool_rows, in_file, table, threshold, runtime)
-    done, shingles, entries = 0, [], []
-    distinct = np.zeros(len(spool_rows), np.int32)
-    for rows, some, theirs, size in runtime.map(take, parts):
-        shingles.append(some)
-        entries.append(theirs)
-        distinct[rows] = runtime.fetch(size)
-        done += len(rows)
-        clock.report("collide", done, len(in_file))
-    del table
-    made = runtime.run(partial(_runs, shingles, entries, len(spool_rows), runtime))
-    needed = least_overlaps(2 * int(distinct.max(initial=0)), threshold)
-    return Index(*made, runtime.put(distinct), runtime.put(needed))
+    done, distinct = 0, np.zeros(len(spool_rows), np.int32)
+    with Postings(spool.folder, runtime.shares.postings) as postings:
+        for rows, shingles, entries, size in runtime.map(take, parts):
+            postings.add(shingles, entries)
+            distinct[rows] = runtime.fetch(size)
+            done += len(rows)
+            clock.report("collide", done, len(in_file))
+        del table
+        needed = least_overlaps(2 * int(distinct.max(initial=0)), threshold)
+        ends = runtime.put(distinct), runtime.put(needed)
+        made = (runtime.run(_runs, *part, len(spool_rows), runtime) for part in postings.parts())
+        if not postings.divided:
+            return [Index.of(part, *ends) for part in made]
+        return [Index.of([mapped(runtime.fetch(array), spool.folder) for array in part], *ends) for part in made]
 
 
 def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], num_values: int, runtime: Runtime) -> Any:
@@ -110,9 +127,8 @@ def _taken(
 
 
 def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runtime) -> Any:
-    xp = array_module(shingles[0]) if shingles else np
-    joined = [xp.concatenate([xp.empty(0, np.uint64), *arrays]) for arrays in (shingles, entries)]
-    return kernel(runs_kernel, runtime.backend)(*joined, num_rows)
+    both = (concat_and_clear(arrays, dtype=np.uint64) for arrays in (shingles, entries))
+    return kernel(runs_kernel, runtime.backend)(*map(runtime.put, both), num_rows)
 
 
 LOOKS = 1 << 24
@@ -142,23 +158,43 @@ class Met(NamedTuple):
     looks: int
 
 
-def meet(index: Index, rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, runtime: Runtime) -> Any:
-    """The first `most` candidates of some rows, from rows `first` on and before `stop`: an iterator of `Met`."""
-    run_sizes = runtime.fetch(index.starts)[1:] - runtime.fetch(index.starts)[:-1]
-    places, offsets = runtime.fetch(index.places), runtime.fetch(index.offsets)
-    looks = np.minimum(run_sizes, LONG_RUN)[(places >> np.uint64(PLACE_BITS)).astype(np.int64)]
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(looks)])
-    weights = before[offsets[rows + 1]] - before[offsets[rows]] + 1
-    weights = np.maximum(weights, LOOKS * most // LISTED)
-    ends = Span.of_sizes(weights).ends
+def meet(
+    parts: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, runtime: Runtime
+) -> Iterator[Met]:
+    """The first `most` candidates of some rows, from rows `first` on and before `stop`."""
+    weights = sum((_entries_met(part, rows, runtime) for part in parts), np.ones(len(rows), np.int64))
+    ends = Span.of_sizes(np.maximum(weights, LOOKS * most // LISTED)).ends
 
-    def probe(part: Span) -> Met:
-        asked = rows[part.rows]
-        found, ends, looks = kernel(setjoin, runtime.backend)(
-            *index, *map(runtime.put, (asked, first[part.rows], stop[part.rows])), most
-        )
-        return Met(asked, *map(runtime.fetch, (found, np.diff(runtime.fetch(ends)))), int(looks.sum()))
+    def probe(span: Span) -> Met:
+        asked = rows[span.rows]
+        given = [runtime.put(array) for array in (asked, first[span.rows], stop[span.rows])]
+        found = [kernel(setjoin, runtime.backend)(*map(runtime.put, part), *given, most) for part in parts]
+        fetched = [tuple(map(runtime.fetch, each)) for each in found]
+        looks = sum(int(each[2].sum()) for each in fetched)
+        candidates, counts = _first_of([(each[0], np.diff(each[1])) for each in fetched], most)
+        return Met(asked, candidates, counts, looks)
 
-    return runtime.map(probe, (Span(ends, *bounds, "documents") for bounds in spans(weights, LOOKS)))
+    return runtime.map(probe, (Span(ends, *bounds, "documents") for bounds in spans(np.diff(ends), LOOKS)))
 
 
+def _entries_met(part: Index, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
+    """Entries in the runs of each of some rows, where a run counts as `LONG_RUN` at most."""
+    sizes = np.minimum(np.diff(runtime.fetch(part.starts)), LONG_RUN)
+    run = (runtime.fetch(part.places) >> np.uint64(PLACE_BITS)).astype(np.int64)
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[run])])
+    offsets = runtime.fetch(part.offsets)
+    return before[offsets[rows + 1]] - before[offsets[rows]]
+
+
+def _first_of(lists: list[tuple[np.ndarray, np.ndarray]], most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first `most` of what several parts found for the same rows: (candidates, how many each has)."""
+    if len(lists) == 1:
+        return lists[0]
+    asked = len(lists[0][1])
+    packed = np.unique(
+        np.concatenate([np.repeat(np.arange(asked), counts) << 32 | candidates for candidates, counts in lists])
+    )
+    which, candidates = packed >> 32, packed & (2**32 - 1)
+    counts = np.bincount(which, minlength=asked)
+    place = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return candidates[place < most], np.minimum(counts, most)

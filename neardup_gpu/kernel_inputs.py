@@ -207,8 +207,8 @@ def supershingles(draw: Draw, size: int) -> tuple:
     return signatures, k, s, draw.option([64, 16]), draw.modulus()
 
 
-LIMITS = [(64, 16), (0, 3), (1, 0), (5, 6), (1000, 2), (10**6, 8)]
-"""Bucket limits, and how many of a larger bucket are compared with all."""
+LIMITS = [(64, 16), (0, 3), (1, 0), (5, 6), (3, 9), (12, 4), (1000, 2), (10**6, 8)]
+"""How many rows of a bucket are compared all with all, and with how many later ones are."""
 
 
 def pairtables(draw: Draw, size: int) -> tuple:

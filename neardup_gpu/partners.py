@@ -25,7 +25,7 @@ from neardup_gpu.kernels import components, runs as runs_kernel, standing
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 from neardup_gpu.kernels.standing import KEPT, REMOVED, UNDECIDED
 
-from .data import Pairs
+from .data import NO_PAIRS, Pairs
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ResourceError
@@ -116,7 +116,8 @@ def _packed(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 class Search:
     """What the search for partners needs and keeps.
 
-    index : Index
+    index : list of Index
+        Its parts.
     pinned : array of bool, shape (rows,)
         Rows of the reference set, which are no candidates of one another.
     accepts : callable
@@ -129,7 +130,7 @@ class Search:
         Entries that may be looked at.
     """
 
-    index: Index
+    index: list[Index]
     pinned: np.ndarray
     accepts: Callable[[np.ndarray, np.ndarray], np.ndarray]
     verify: Callable[[Pairs], Verified]
@@ -145,14 +146,25 @@ class Search:
     def num_rows(self) -> int:
         return len(self.pinned)
 
+    def placed(self, index: list[Index]) -> np.ndarray:
+        """Whether each row is in a run."""
+        there = np.zeros(self.num_rows, bool)
+        for part in index:
+            there |= np.diff(self.runtime.fetch(part.offsets)) > 0
+        return there
+
+    def only(self, rows: np.ndarray) -> list[Index]:
+        """The index with the entries of some rows alone, given as a bool for each."""
+        return [Index(*map(self.runtime.put, part)).only(self.runtime.put(rows)) for part in self.index]
+
     def ask(
-        self, index: Index, rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, names: Any = None
+        self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, names: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ask for the next candidates of some rows, and verify them.
 
         Parameters
         ----------
-        index : Index
+        index : list of Index
         rows : array of int64, shape (asked,)
         first, stop : arrays of int64
             For each row of the index: its candidates are rows from the first on and before the second. Where a row's
@@ -187,7 +199,7 @@ class Search:
             self._verify(waiting, found)
         return full, found
 
-    def _met(self, index: Index, rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
+    def _met(self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
         asked = meet(index, rows, first, stop, most, self.runtime)
         done = 0
         while True:
@@ -280,9 +292,8 @@ def selected(known: Verified, pinned: np.ndarray, cluster: str, most: int | None
 
 def _first_partners(search: Search, first: np.ndarray) -> np.ndarray:
     """Find, for each row, its first `most` partners among better rows; returns which rows may have more."""
-    offsets = search.runtime.fetch(search.index.offsets)
     everyone = np.arange(search.num_rows)
-    rows = np.flatnonzero((offsets[1:] > offsets[:-1]) & ~search.pinned)
+    rows = np.flatnonzero(search.placed(search.index) & ~search.pinned)
     is_open, found = np.zeros(search.num_rows, bool), np.zeros(search.num_rows, np.int64)
     asked = ASKED if search.most is None else max(ASKED, min(search.most, MOST_ASKED))
     while len(rows):
@@ -310,7 +321,7 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> None:
         rows = np.flatnonzero((state == UNDECIDED) & is_open)
         if len(rows) == 0:
             return
-        full, _ = search.ask(search.index.only(search.runtime.put(state != REMOVED)), rows, first, everyone, asked)
+        full, _ = search.ask(search.only(state != REMOVED), rows, first, everyone, asked)
         is_open[rows[~full]] = False
         asked = min(2 * asked, MOST_ASKED)
 
@@ -318,10 +329,9 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> None:
 def _kept_partners(search: Search, kept: np.ndarray) -> None:
     """Find, for each removed row, its first `most` partners among kept rows."""
     assert search.most is not None
-    offsets = search.runtime.fetch(search.index.offsets)
-    index = search.index.only(search.runtime.put(kept))
+    index = search.only(kept)
     first, stop = np.zeros(search.num_rows, np.int64), np.full(search.num_rows, search.num_rows)
-    rows, found = np.flatnonzero((offsets[1:] > offsets[:-1]) & ~kept), np.zeros(search.num_rows, np.int64)
+    rows, found = np.flatnonzero(search.placed(index) & ~kept), np.zeros(search.num_rows, np.int64)
     asked = max(ASKED, min(search.most, MOST_ASKED))
     while len(rows):
         full, true = search.ask(index, rows, first, stop, asked)
@@ -342,10 +352,9 @@ def _connect(search: Search) -> None:
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     begin = number[label]  # of each row: where its component begins, as a component's label is its first row
-    index = _renumbered(search, number, label)
+    index = [_renumbered(part, number, label, search.runtime) for part in search.index]
     first, stop = np.zeros(search.num_rows, np.int64), begin[order]
-    offsets = search.runtime.fetch(index.offsets)
-    rows = np.flatnonzero((offsets[1:] > offsets[:-1]) & (stop > 0))
+    rows = np.flatnonzero(search.placed(index) & (stop > 0))
     accepts, asked = search.accepts, ASKED
     while len(rows):
         pairs = search.known.all().pairs
@@ -363,9 +372,9 @@ def _connect(search: Search) -> None:
     search.accepts = accepts
 
 
-def _renumbered(search: Search, number: np.ndarray, label: np.ndarray) -> Index:
+def _renumbered(index: Index, number: np.ndarray, label: np.ndarray, runtime: Runtime) -> Index:
     """The runs of an index that hold rows of more than one component, with rows by other numbers."""
-    index, fetch = search.index, search.runtime.fetch
+    fetch, put = runtime.fetch, runtime.put
     entries, starts = fetch(index.entries), fetch(index.starts)
     row = ((entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
     of = label[row]
@@ -377,12 +386,10 @@ def _renumbered(search: Search, number: np.ndarray, label: np.ndarray) -> Index:
     renamed = (entries & (low | LONG)) | number[row].astype(np.uint64) << np.uint64(PLACE_BITS)
     # Runs are told apart by their highest bits, as those of shingles are.
     names = run.astype(np.uint64) << np.uint64(64 - max(1, len(starts).bit_length()))
-    made = kernel(runs_kernel, search.runtime.backend)(
-        *map(search.runtime.put, (names[some], renamed[some])), search.num_rows
-    )
+    made = kernel(runs_kernel, runtime.backend)(put(names[some]), put(renamed[some]), len(number))
     sizes = np.empty_like(fetch(index.sizes))
     sizes[number] = fetch(index.sizes)
-    return Index(*made, search.runtime.put(sizes), index.needed)
+    return Index.of(made, put(sizes), index.needed)
 
 
 def _rank_within(values: np.ndarray) -> np.ndarray:
@@ -414,8 +421,9 @@ def partners_of(
     A method that sketches proposes pairs; the rows of its large buckets are joined by their shingles, of which those
     pairs count that it would have proposed if no bucket had been too large.
     """
-    method = recipe.method
-    verify = partial(_verified, spool, spool_rows, recipe.threshold, clock, runtime)
+    method, threshold = recipe.method, recipe.threshold
+    assert threshold is not None
+    verify = partial(_verified, spool, spool_rows, threshold, clock, runtime)
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if not method.sketches:
@@ -423,9 +431,9 @@ def partners_of(
         return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
 
     with clock.stage("collide"):
-        members = np.flatnonzero(runtime.fetch(getattr(candidates,"crowded",np.zeros(len(spool_rows),bool)))) if method.sketches else np.arange(len(spool_rows))
-        index = build_index(spool, spool_rows, members, recipe.threshold, clock, runtime)
-    explicit = Verified(Pairs([], []), np.empty(0))
+        members = np.flatnonzero(runtime.fetch(candidates.crowded))
+        index = build_index(spool, spool_rows, members, threshold, clock, runtime)
+    explicit = Verified(NO_PAIRS, np.empty(0))
     if method.sketches:
         with clock.stage("verify"):
             explicit = verify(candidates.pairs)

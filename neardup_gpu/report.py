@@ -124,7 +124,9 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if limits.get("unlisted_pairs") or not limits.get("all_counted", True):
         least = "" if limits["all_counted"] else "at least "
         most = count(limits["max_partners"], "partner")
-        rows.append(("pairs", f"{least}{limits['unlisted_pairs']:,} more are not listed: at most {most} of a kind each"))
+        rows.append(
+            ("pairs", f"{least}{limits['unlisted_pairs']:,} more are not listed: at most {most} of a kind each")
+        )
     if limits.get("large_buckets"):
         buckets = count(limits["large_buckets"], "large bucket")
         rows.append(("limits", f"{count(limits['uncompared_pairs'], 'pair')} in {buckets} not compared"))

@@ -102,7 +102,8 @@ def sketch(
     shingling : "set", "bag" or "circular", default "set"
         Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
     bucket_limit : int, default None
-        Most documents of a bucket that are all compared with one another; the method's own unless given.
+        How many documents of a bucket, the first by priority, are all compared with one another; the method's own
+        unless given.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
     recipe : Recipe, default None

@@ -13,6 +13,9 @@ from ..errors import ArgumentTypeError, ParameterError
 HOST_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
 
+HOST_POSTINGS = 1 << 30
+"""The same for the index of rare shingles while it is made, 48 bytes a posting."""
+
 BATCH_BYTES = 256 << 20
 """Most text in a batch on a GPU: larger ones cost memory, and kernels have enough to do with this."""
 
@@ -43,6 +46,8 @@ class Shares:
         Shingles kept on the GPU; beyond it they go to a file.
     sets : int
         Sets of candidates held and compared at once.
+    postings : int
+        The index of rare shingles while it is made; beyond it, it is made and kept in parts, in files.
     sorted : int
         Shingles made into sets at once; on a GPU to sort them takes about eight times as much.
     """
@@ -50,17 +55,24 @@ class Shares:
     keys: int
     spool: int
     sets: int
+    postings: int
     sorted: int
 
     @classmethod
     def of_host(cls) -> Shares:
         """Those of host memory."""
-        return cls(keys=0, spool=0, sets=HOST_BYTES, sorted=HOST_BYTES)
+        return cls(keys=0, spool=0, sets=HOST_BYTES, postings=HOST_POSTINGS, sorted=HOST_BYTES)
 
     @classmethod
     def of_gpu(cls, memory: int) -> Shares:
         """Those of some bytes of a GPU's memory."""
-        return cls(keys=memory // 4, spool=memory // 16 * 7, sets=max(1, memory // 16), sorted=max(8, memory // 64))
+        return cls(
+            keys=memory // 4,
+            spool=memory // 16 * 7,
+            sets=max(1, memory // 16),
+            postings=memory // 4,
+            sorted=max(8, memory // 64),
+        )
 
 
 def batch_bytes(memory: int, shingling: str, bytes_a_document: int) -> int:

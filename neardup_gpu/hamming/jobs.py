@@ -359,10 +359,10 @@ def join(
     radius : int, default None
         Number of bits in which two fingerprints may differ; the recipe's, else 3, unless given.
     bucket_limit : int, default None
-        In a bucket of more queries, existing fingerprints are compared only with the first `bucket_probe`; the
-        recipe's, else 512, unless given.
+        In a bucket of more queries, existing fingerprints are compared only with the first `bucket_probe`, unlike in
+        `pairs`, as they have no place among the queries; the recipe's, else 512, unless given.
     bucket_probe : int, default None
-        Number of fingerprints that are compared with in a larger bucket; the recipe's, else 32, unless given.
+        Number of queries that are compared with in a larger bucket; the recipe's, else 32, unless given.
     column : str, default "simhash"
         The column of fingerprints.
     id_column : str, default None
@@ -481,10 +481,10 @@ def pairs(
     radius : int, default None
         Number of bits in which two fingerprints may differ; the recipe's, else 3, unless given.
     bucket_limit : int, default None
-        In a bucket of more fingerprints, all are compared only with the first `bucket_probe`; the recipe's, else 512,
-        unless given.
+        The first `bucket_limit` fingerprints of a bucket are compared all with all; the recipe's, else 512, unless
+        given.
     bucket_probe : int, default None
-        Number of fingerprints that are compared with in a larger bucket; the recipe's, else 32, unless given.
+        Later fingerprints of a bucket are compared with its first `bucket_probe`; the recipe's, else 32, unless given.
     column : str, default "simhash"
         The column of fingerprints.
     id_column : str, default None

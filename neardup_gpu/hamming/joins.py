@@ -71,7 +71,8 @@ def scan(
 
     Every match is found where no limit is exceeded (`num_large` is 0). Where one is, all matches that are reported are
     right, but some of the `num_uncompared` comparisons that were left out may have been matches, too, unless another
-    table found them; and the identical queries that are not named were matches.
+    table found them; and the identical queries that are not named were matches. The rule that limits the pairs of one
+    set (see `pairs`) does not apply, as a row has no place among the queries: queries added may take matches away.
 
     Parameters
     ----------

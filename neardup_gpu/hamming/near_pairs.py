@@ -17,7 +17,7 @@ from .members import first_of_identical
 from .values import Fingerprints, as_fingerprints
 
 BUCKET_LIMIT, BUCKET_PROBE = 512, 32
-"""In a bucket of more than BUCKET_LIMIT fingerprints, each is compared with the first BUCKET_PROBE only."""
+"""The first BUCKET_LIMIT fingerprints of a bucket are compared all with all, later ones with the first BUCKET_PROBE."""
 
 ALL_WITH_ALL = 1 << 18
 """The most fingerprints that `pairs` compares all with all, within half a minute, where tables cost more: at radii of a
@@ -43,6 +43,8 @@ class NearPairs(NamedTuple):
         Number of buckets above the limit, over all tables.
     num_uncompared : int
         Number of pairs that these left out, over all tables. If both counts are 0, nothing is missing.
+    crowded : array of bool, shape (rows,)
+        Whether each row's fingerprint was in such a bucket of any table. What was left out are pairs of two such rows.
     design : TableDesign
         The design of the tables.
 
@@ -60,6 +62,7 @@ class NearPairs(NamedTuple):
     first: np.ndarray
     num_large: int
     num_uncompared: int
+    crowded: np.ndarray
     design: TableDesign
 
 
@@ -83,7 +86,8 @@ def pairs(
 ) -> NearPairs:
     """Find all pairs of a set that differ in at most `radius` bits.
 
-    Tables are made one after another, so that memory does not grow with their number.
+    Tables are made one after another, so that memory does not grow with their number. Under one design, fingerprints
+    added behind never undo a pair; the cheapest design depends on how many there are.
 
     Parameters
     ----------
@@ -94,14 +98,14 @@ def pairs(
     design : TableDesign, default None
         The design of the tables; the cheapest for the number of fingerprints, unless given.
     bucket_limit : int, default 512
-        In a bucket of more fingerprints, each is compared with the first `bucket_probe` only. Without effect where all
+        The first `bucket_limit` fingerprints of a bucket are compared all with all. Without effect where all
         fingerprints are compared with all.
     bucket_probe : int, default 32
-        Number of fingerprints that each is compared with in a larger bucket.
+        Each later fingerprint of the bucket is compared with the first `bucket_probe`.
     collapse : bool, default True
         Whether identical fingerprints are one entry of the tables: the result then grows with the repeats, not with the
-        pairs of repeats. If False, they are rows like others, all of whose pairs are found, in buckets of up to
-        `bucket_limit` rows: for callers that look at each pair.
+        pairs of repeats. If False, they are rows like others, all of whose pairs are found, among the first
+        `bucket_limit` rows of a bucket: for callers that look at each pair.
     backend : "reference", "cpu" or "gpu", default None
         Where to run; on a GPU if there is one, unless given.
 
@@ -135,13 +139,15 @@ def pairs(
     first = first_of_identical(values, backend) if collapse else np.arange(len(values))
     rows = np.flatnonzero(first == np.arange(len(values)))
     distinct = values[rows] if len(rows) < len(values) else values
-    left, right, distance, num_large, num_uncompared = kernel(hamming_kernel, backend)(
+    left, right, distance, num_large, num_uncompared, of_distinct = kernel(hamming_kernel, backend)(
         distinct, design.array, radius, *limits
     )
-    columns = to_host(left), to_host(right), to_host(distance)
+    columns, crowded = (to_host(left), to_host(right), to_host(distance)), to_host(of_distinct)
     if len(rows) < len(values):
-        columns = _with_repeats(*columns, rows, first)
-    return NearPairs(*columns, first, int(num_large), int(num_uncompared), design)
+        columns, crowded = _with_repeats(*columns, rows, first), np.zeros(len(values), bool)
+        crowded[rows] = to_host(of_distinct)
+        crowded = crowded[first]
+    return NearPairs(*columns, first, int(num_large), int(num_uncompared), crowded, design)
 
 
 def _with_repeats(

@@ -41,9 +41,9 @@ class BottomK:
     recall : float in (0, 1), default None
         Share of the pairs at the threshold to find, where `leading` is chosen; 0.99 unless given.
     bucket_limit : int, default 64
-        Of more documents that share an element, each is compared with the first `bucket_probe` by priority only.
+        Of the documents that share an element, the first `bucket_limit` by priority are compared all with all.
     bucket_probe : int, default 16
-        Number of documents that each is compared with in a larger bucket.
+        Each later one is compared with the first `bucket_probe`.
 
     Raises
     ------
@@ -61,8 +61,8 @@ class BottomK:
         None, "Candidates share one of their B smallest elements.", metavar="B", shown="by recall"
     )
     recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
-    bucket_limit: int = setting(64, "Buckets of up to N documents are compared all with all.", metavar="N")
-    bucket_probe: int = setting(16, "In larger buckets each document is compared with the first N.", metavar="N")
+    bucket_limit: int = setting(64, "The first N documents of a bucket are compared all with all.", metavar="N")
+    bucket_probe: int = setting(16, "Later documents of a bucket are compared with its first N.", metavar="N")
 
     name: ClassVar[str] = "bottomk"
     sketches: ClassVar[bool] = True
@@ -293,10 +293,11 @@ class BottomK:
         modulus = polynomial(checks.seed(seed), "pair keys")
         limits = self.bucket_limit, self.bucket_probe
         run = kernel(pairtables, backend)
-        left, right, large, uncompared = run(keys.reshape(-1, 1), there.ravel(), 1, modulus, *limits)
+        left, right, large, uncompared, crowded = run(keys.reshape(-1, 1), there.ravel(), 1, modulus, *limits)
         xp = array_module(left)  # an element is a row of the table; elements of one document never share a bucket
         left, right = (xp.floor_divide(side, self._leading()) for side in (left, right))
-        return Candidates(Pairs.from_unsorted(left, right), int(large), int(uncompared))
+        crowded = crowded.reshape(keys.shape).any(axis=1)
+        return Candidates(Pairs.from_unsorted(left, right), int(large), int(uncompared), crowded)
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""

@@ -27,18 +27,21 @@ class Candidates(NamedTuple):
         Buckets of more than `bucket_limit` documents, over all tables.
     uncompared_pairs : int
         Pairs inside them that the limit left out, counted table by table.
+    crowded : array of bool, shape (documents,)
+        Whether each document was in such a bucket of any table. What was left out are pairs of two such documents.
 
     Examples
     --------
     >>> import numpy as np
     >>> from neardup_gpu import SimHash
     >>> SimHash().collide(np.array([7, 5], np.uint64))
-    Candidates(pairs=Pairs(1), large_buckets=0, uncompared_pairs=0)
+    Candidates(pairs=Pairs(1), large_buckets=0, uncompared_pairs=0, crowded=array([False, False]))
     """
 
     pairs: Pairs
     large_buckets: int
     uncompared_pairs: int
+    crowded: Any
 
 
 def merged(parts: Sequence[Candidates]) -> Candidates:
@@ -52,7 +55,9 @@ def merged(parts: Sequence[Candidates]) -> Candidates:
 
     left, right = ([to_host(getattr(part.pairs, side)) for part in parts] for side in ("left", "right"))
     pairs = Pairs.from_unsorted(np.concatenate(left), np.concatenate(right))
-    return Candidates(pairs, sum(part.large_buckets for part in parts), sum(part.uncompared_pairs for part in parts))
+    crowded = np.logical_or.reduce([to_host(part.crowded) for part in parts])
+    counts = sum(part.large_buckets for part in parts), sum(part.uncompared_pairs for part in parts)
+    return Candidates(pairs, *counts, crowded)
 
 
 class Estimate(NamedTuple):
@@ -133,12 +138,12 @@ class Method(Protocol):
 
     @property
     def bucket_limit(self) -> int:
-        """Most documents of a bucket that are all compared with one another."""
+        """How many documents of a bucket, the first by priority, are all compared with one another."""
         ...
 
     @property
     def bucket_probe(self) -> int:
-        """Number of documents that each document of a larger bucket is compared with."""
+        """How many, the first by priority, each later document of the bucket is compared with."""
         ...
 
     @property

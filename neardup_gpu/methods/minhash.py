@@ -86,10 +86,9 @@ class MinHash:
     supershingle_bits : 64 or 16, default None
         Length of a supershingle. Unless given, 16 by the filter "bing" (Manasse 6.1), else 64.
     bucket_limit : int, default 64
-        In a bucket of a pair table with more documents, each is compared with the first `bucket_probe` by priority
-        only.
+        In a bucket of a pair table, the first `bucket_limit` documents by priority are compared all with all.
     bucket_probe : int, default 16
-        Number of documents that each is compared with in a larger bucket.
+        Each later document of the bucket is compared with the first `bucket_probe`.
 
     Raises
     ------
@@ -118,8 +117,8 @@ class MinHash:
     supershingle_bits: int | None = setting(
         None, "Bits of a supershingle: 64 or 16.", metavar="L", shown="64, by bing 16"
     )
-    bucket_limit: int = setting(64, "Buckets of up to N documents are compared all with all.", metavar="N")
-    bucket_probe: int = setting(16, "In larger buckets each document is compared with the first N.", metavar="N")
+    bucket_limit: int = setting(64, "The first N documents of a bucket are compared all with all.", metavar="N")
+    bucket_probe: int = setting(16, "Later documents of a bucket are compared with its first N.", metavar="N")
 
     name: ClassVar[str] = "minhash"
     sketches: ClassVar[bool] = True
@@ -352,8 +351,8 @@ class MinHash:
         Parameters
         ----------
         keys : array of uint64, shape (documents, k)
-            Supershingles, as `keys` gives them; rows in priority order, the best first: a large bucket is compared with
-            its first rows.
+            Supershingles, as `keys` gives them; rows in priority order, the best first: later rows of a large bucket
+            are compared with its first alone.
         seed : int in [0, 2**64), default 1
             The recipe's.
         present : array of bool, shape (documents,), default None
@@ -404,8 +403,8 @@ class MinHash:
             raise ParameterError(f"tasks {some} is no part of {self.tasks()}")
         some = None if some is None or len(some) == self.filter.tables else some
         run = kernel(pairtables, backend)
-        left, right, large, uncompared = run(keys, present, self.filter.r, modulus, *limits, some)
-        return Candidates(Pairs(left, right), int(large), int(uncompared))
+        left, right, large, uncompared, crowded = run(keys, present, self.filter.r, modulus, *limits, some)
+        return Candidates(Pairs(left, right), int(large), int(uncompared), crowded)
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""

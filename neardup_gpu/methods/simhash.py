@@ -41,9 +41,9 @@ class SimHash:
     frequencies : str, default None
         Digest of the document frequencies that "tfidf" weighs by; None until they are counted.
     bucket_limit : int, default 512
-        In a bucket of a table with more simhashes, each is compared with the first `bucket_probe` by priority only.
+        In a bucket of a table, the first `bucket_limit` simhashes by priority are compared all with all.
     bucket_probe : int, default 32
-        Number of simhashes that each is compared with in a larger bucket.
+        Each later simhash of the bucket is compared with the first `bucket_probe`.
 
     Raises
     ------
@@ -61,8 +61,8 @@ class SimHash:
     elements: str = setting("tokens", "What a simhash summarises: tokens or shingles.", metavar="WHAT")
     weighting: str = setting("log", "How elements are weighted: tf, log or tfidf.", metavar="HOW")
     frequencies: str | None = setting(None, "Digest of the document frequencies.", flag="")
-    bucket_limit: int = setting(512, "Buckets of up to N documents are compared all with all.", metavar="N")
-    bucket_probe: int = setting(32, "In larger buckets each document is compared with the first N.", metavar="N")
+    bucket_limit: int = setting(512, "The first N documents of a bucket are compared all with all.", metavar="N")
+    bucket_probe: int = setting(32, "Later documents of a bucket are compared with its first N.", metavar="N")
 
     name: ClassVar[str] = "simhash"
     sketches: ClassVar[bool] = True
@@ -305,7 +305,8 @@ class SimHash:
         Parameters
         ----------
         keys : array of uint64, shape (documents,) or (documents, 2)
-            What `sketch` gives; rows in priority order, the best first: a large bucket is compared with its first rows.
+            What `sketch` gives; rows in priority order, the best first: later rows of a large bucket are compared with
+            its first alone.
         seed : int in [0, 2**64), default 1
             The recipe's. Nothing here depends on it.
         present : array of bool, shape (documents,), default None
@@ -353,10 +354,11 @@ class SimHash:
         rows = np.flatnonzero(to_host(present))
         limits: Any = {"bucket_limit": self.bucket_limit, "bucket_probe": self.bucket_probe}
         near = pairs(to_host(keys)[rows], self.radius, collapse=False, backend=backend, **limits)
-        left, right = rows[near.left], rows[near.right]
+        left, right, crowded = rows[near.left], rows[near.right], np.zeros(len(keys), bool)
+        crowded[rows] = near.crowded
         if resolve(backend) == "gpu":
-            left, right = map(namespace().asarray, (left, right))
-        return Candidates(Pairs(left, right), near.num_large, near.num_uncompared)
+            left, right, crowded = map(namespace().asarray, (left, right, crowded))
+        return Candidates(Pairs(left, right), near.num_large, near.num_uncompared, crowded)
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""

@@ -6,6 +6,7 @@ import logging
 import numpy as np
 import pyarrow as pa
 import pytest
+from agreement import on_host
 
 from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, dedup, pairs, sketch
 from neardup_gpu.data import Ragged
@@ -161,7 +162,7 @@ def test_near_pairs_at_scale(num_rows, num_words):
 @pytest.mark.parametrize("max_rows", [None, 1_000_000, 100_000])
 def test_tables_in_passes(max_rows):
     values, masks = fingerprints(2_000_000), TableDesign(64, 3, 16).array
-    found = [launch.to_host(a) for a in hamming.gpu(values, masks, 3, 512, 32, max_rows=max_rows)]
+    found = on_host(hamming.gpu(values, masks, 3, 512, 32, max_rows=max_rows))
     same_arrays(found, hamming.cpu(values, masks, 3, 512, 32))
 
 

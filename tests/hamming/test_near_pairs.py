@@ -56,6 +56,15 @@ def test_repeats_are_pairs_with_their_first_alone():
     assert (found.left.dtype, found.right.dtype, found.distance.dtype) == (np.int64, np.int64, np.uint8)
 
 
+def test_repeats_are_crowded_as_the_first_of_them_is():
+    """Six fingerprints, two of them twice, share the bucket of a leading half; another, thrice there, does not."""
+    lone, design = 5 << 40 | 1, TableDesign(64, 1, 32)
+    values = np.array([1, lone, 2, 1, 4, 8, lone, 16, 32, lone, 8], np.uint64)
+    found = hamming.pairs(values, 1, design=design, bucket_limit=4, bucket_probe=1)
+    assert found.crowded.tolist() == (values != lone).tolist() and found.num_large == 1
+    assert not hamming.pairs(values, 1, design=design, bucket_limit=9).crowded.any()
+
+
 def test_a_million_empty_pages_are_a_million_pairs():
     values = np.zeros(10**6, np.uint64)
     found = hamming.pairs(values, 3)
@@ -68,12 +77,14 @@ def test_identical_fingerprints_that_do_not_collapse_are_rows_like_others():
     assert rows_of(found) == [(0, 2, 0), (0, 3, 1), (0, 4, 0), (2, 3, 1), (2, 4, 0), (3, 4, 1)]
     assert found.first.tolist() == [0, 1, 2, 3, 4]
     crowd = hamming.pairs(np.zeros(1000, np.uint64), 3, collapse=False, design=TableDesign(64, 3, 16))
-    assert rows_of(crowd) == [(a, b, 0) for a in range(32) for b in range(a + 1, 1000)]
-    assert (crowd.num_large, crowd.num_uncompared) == (4, 4 * (968 * 967 // 2))
+    expected = [(a, b, 0) for a in range(512) for b in range(a + 1, 1000 if a < 32 else 512)]
+    assert rows_of(crowd) == expected
+    assert (crowd.num_large, crowd.num_uncompared) == (4, 4 * (1000 * 999 // 2 - len(expected)))
+    assert crowd.crowded.all()
 
 
 @pytest.mark.parametrize("num_words", [1, 2])
-def test_crowded_buckets_are_compared_with_their_first_alone_and_counted(num_words):
+def test_crowded_buckets_are_cut_and_counted(num_words):
     """2**16 fingerprints that differ in one block only: they are one bucket of every table but one."""
     values = of_integers([value << 16 for value in range(2**16)], num_words)
     design = TableDesign(64 * num_words, 3, 16 * num_words)
@@ -81,9 +92,11 @@ def test_crowded_buckets_are_compared_with_their_first_alone_and_counted(num_wor
     assert (design.num_tables, crowded) == (4, 3)
     options = {"design": design, "bucket_limit": 512, "bucket_probe": 32}
     found, rest = hamming.pairs(values, 3, **options), 2**16 - 32
-    assert found.num_large == 3 and found.num_uncompared == 3 * rest * (rest - 1) // 2
-    expected = [pair for pair in brute(values[:32], values, 3) if pair[0] < pair[1]]
-    assert rows_of(found) == expected
+    compared = 512 * 511 // 2 + (2**16 - 512) * 32
+    assert found.num_large == 3 and found.num_uncompared == 3 * (2**16 * (2**16 - 1) // 2 - compared)
+    near = [pair for pair in brute(values[:512], values, 3) if pair[0] < pair[1]]
+    assert rows_of(found) == [(a, b, bits) for a, b, bits in near if a < 32 or b < 512]
+    assert found.crowded.all()
     joined = hamming.join(values[:100], values, 3, **options)
     assert joined.num_large == 300 and joined.num_uncompared == 300 * rest
     near_first = [match for match in brute(values[:100], values, 3) if match[1] < 32 or match[0] == match[1]]

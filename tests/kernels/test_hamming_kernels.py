@@ -1,8 +1,11 @@
 """Parts of the Hamming kernels: search, passes on a GPU, permuted words, counts of bits."""
 
+import os
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from agreement import on_host
+from hypothesis import given, settings, strategies as st
 from near import of_integers, planted
 from strategies import inputs
 
@@ -11,6 +14,9 @@ from neardup_gpu.kernels import hamming as kernel, hamming_probe, hamming_table
 from neardup_gpu.kernels._bits import count_bits, moves, plan
 from neardup_gpu.kernels._launch import to_host
 from neardup_gpu.kernels._search import interpolation_search
+
+BACKENDS = [kernel.reference, kernel.cpu, pytest.param(kernel.gpu, marks=pytest.mark.launches)]
+IDS = ["reference", "cpu", "gpu"]
 
 
 def same(found, expected):
@@ -43,6 +49,28 @@ def test_interpolation_search_finds_the_place_in_any_order_of_sizes():
         extremes = np.array([0, 2**64 - 1], np.uint64)
         for key in np.concatenate([values[::97], generator.integers(0, 2**64, 200, np.uint64), extremes]):
             assert interpolation_search(values, key, 0, len(values)) == np.searchsorted(values, key)
+
+
+@pytest.mark.parametrize("find", BACKENDS, ids=IDS)
+@pytest.mark.parametrize(("rows", "pairs"), [(64, 2016), (65, 2032), (100, 2592)])
+def test_a_bucket_grows_by_its_probe(find, rows, pairs):
+    values, masks = np.arange(rows, dtype=np.uint64), np.array([1 << 63], np.uint64)
+    left, _, _, num_large, num_uncompared, crowded = find(values, masks, 7, 64, 16)
+    assert (len(left), num_large, num_uncompared) == (pairs, rows > 64, rows * (rows - 1) // 2 - pairs)
+    assert (to_host(crowded) == (rows > 64)).all()
+
+
+@pytest.mark.parametrize("find", BACKENDS, ids=IDS)
+@settings(max_examples=25, deadline=None, derandomize="CI" in os.environ)
+@given(arguments=inputs("hamming"), share=st.floats(0, 1))
+def test_rows_added_behind_never_undo_a_pair(find, arguments, share):
+    """Nor do they add one before them."""
+    values, *rest = arguments
+    number = int(share * len(values))
+    before, after = (on_host(find(some, *rest)) for some in (values[:number], values))
+    earlier = after[1] < number
+    same([column[earlier] for column in after[:3]], before[:3])
+    assert not (before[5] & ~after[5][:number]).any()
 
 
 @pytest.mark.launches

@@ -1,5 +1,6 @@
 """Pair tables find what they promise, and count what a limit leaves out."""
 
+import os
 import sys
 from itertools import combinations
 from math import comb
@@ -7,6 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from agreement import assert_same, on_host
+from hypothesis import given, settings, strategies as st
 
 from neardup_gpu.kernels import _launch as launch, pairtables
 from neardup_gpu.kernels._matches import Matches
@@ -32,40 +35,72 @@ def test_a_pair_collides_exactly_when_it_shares_r_features(find, k, r):
     generator = np.random.default_rng(k * r)
     features = generator.choice(generator.integers(0, 2**64, 12, np.uint64), (80, k))
     present = generator.random(80) < 0.9
-    left, right, num_large, num_uncompared = find(features, present, r, POLY, 1000, 10)
+    left, right, num_large, num_uncompared, crowded = find(features, present, r, POLY, 1000, 10)
     shared = shared_features(features)
     expected = [pair for pair, n in shared.items() if n >= r and present[list(pair)].all()]
     assert pairs_of(left, right) == sorted(expected)
     assert (num_large, num_uncompared) == (0, 0)
+    assert crowded.shape == (80,) and crowded.dtype == bool and not crowded.any()
 
 
 def test_a_feature_in_another_position_is_another_feature():
     features = np.array([[1, 2], [2, 1]], np.uint64)
-    left, _, _, _ = pairtables.cpu(features, np.ones(2, bool), 1, POLY, 1000, 10)
+    left, *_ = pairtables.cpu(features, np.ones(2, bool), 1, POLY, 1000, 10)
     assert len(left) == 0
 
 
 @pytest.mark.parametrize("find", BACKENDS, ids=IDS)
-def test_a_large_bucket_is_compared_with_its_first_rows(find):
+def test_later_rows_of_a_large_bucket_are_compared_with_its_first(find):
     features = np.array([[5], [6], [5], [5], [5], [6], [5]], np.uint64)
-    left, right, num_large, num_uncompared = find(features, np.ones(7, bool), 1, POLY, 4, 2)
-    assert pairs_of(left, right) == [(0, 2), (0, 3), (0, 4), (0, 6), (1, 5), (2, 3), (2, 4), (2, 6)]
-    assert (num_large, num_uncompared) == (1, comb(5, 2) - 7)
+    left, right, num_large, num_uncompared, crowded = find(features, np.ones(7, bool), 1, POLY, 4, 2)
+    expected = [(0, 2), (0, 3), (0, 4), (0, 6), (1, 5), (2, 3), (2, 4), (2, 6), (3, 4)]
+    assert pairs_of(left, right) == expected
+    assert (num_large, num_uncompared) == (1, comb(5, 2) - 8)
+    assert np.flatnonzero(launch.to_host(crowded)).tolist() == [0, 2, 3, 4, 6]
+
+
+@pytest.mark.parametrize("find", BACKENDS, ids=IDS)
+@pytest.mark.parametrize(("rows", "pairs"), [(64, 2016), (65, 2032), (100, 2592)])
+def test_a_bucket_grows_by_its_probe(find, rows, pairs):
+    features, present = np.full((rows, 1), 5, np.uint64), np.ones(rows, bool)
+    left, _, num_large, num_uncompared, crowded = find(features, present, 1, POLY, 64, 16)
+    assert (len(left), num_large, num_uncompared) == (pairs, rows > 64, comb(rows, 2) - pairs)
+    assert (launch.to_host(crowded) == (rows > 64)).all()
+
+
+@pytest.mark.parametrize("find", BACKENDS, ids=IDS)
+@settings(max_examples=25, deadline=None, derandomize="CI" in os.environ)
+@given(
+    values=st.lists(st.integers(0, 2), max_size=24),
+    more=st.lists(st.integers(0, 2), min_size=1, max_size=12),
+    limit=st.integers(0, 12),
+    probe=st.integers(0, 12),
+)
+def test_rows_added_behind_never_undo_a_pair(find, values, more, limit, probe):
+    """Nor do they add one before them."""
+    found = []
+    for rows in (values, values + more):
+        features = np.array(rows, np.uint64).reshape(-1, 1)
+        found.append(on_host(find(features, np.ones(len(rows), bool), 1, POLY, limit, probe)))
+    before, after = found
+    earlier = after[1] < len(values)
+    assert pairs_of(*before[:2]) == pairs_of(after[0][earlier], after[1][earlier])
+    assert not (before[4] & ~after[4][: len(values)]).any()
 
 
 @pytest.mark.parametrize("find", BACKENDS, ids=IDS)
 def test_a_bucket_at_its_limit_is_compared_whole(find):
     features = np.full((4, 1), 5, np.uint64)
-    assert find(features, np.ones(4, bool), 1, POLY, 4, 1)[2:] == (0, 0)
-    assert find(features, np.ones(4, bool), 1, POLY, 3, 1)[2:] == (1, 3)
+    assert find(features, np.ones(4, bool), 1, POLY, 4, 1)[2:4] == (0, 0)
+    assert find(features, np.ones(4, bool), 1, POLY, 3, 1)[2:4] == (1, 2)
 
 
 @pytest.mark.parametrize("find", BACKENDS, ids=IDS)
 def test_a_later_table_finds_what_a_large_bucket_left_out(find):
     features = np.array([[5, 1], [5, 2], [5, 3], [5, 3]], np.uint64)
-    left, right, num_large, num_uncompared = find(features, np.ones(4, bool), 1, POLY, 3, 1)
+    left, right, num_large, num_uncompared, crowded = find(features, np.ones(4, bool), 1, POLY, 2, 1)
     assert pairs_of(left, right) == [(0, 1), (0, 2), (0, 3), (2, 3)]
-    assert (num_large, num_uncompared) == (1, 3)
+    assert (num_large, num_uncompared) == (1, 3) and crowded.all()
 
 
 @pytest.mark.parametrize("find", BACKENDS, ids=IDS)
@@ -77,16 +112,17 @@ def test_keys_that_collide_by_accident_lose_no_pair(find):
     expected = pairtables.reference(*arguments)
     sharing = (features[expected[0]] == features[expected[1]]).sum(axis=1)
     assert (sharing < 2).any(), "no keys collide by accident"
-    for one, other in zip(expected, find(*arguments), strict=True):
-        np.testing.assert_array_equal(one, launch.to_host(other) if isinstance(one, np.ndarray) else other)
+    check(find(*arguments), expected)
 
 
 def test_identical_rows_cost_the_probe_and_not_the_square():
     rows, probe = 100_000, 8
     features = np.tile(np.arange(6, dtype=np.uint64), (rows, 1))
-    left, right, num_large, num_uncompared = pairtables.cpu(features, np.ones(rows, bool), 2, POLY, 1000, probe)
-    assert len(left) == probe * rows - probe * (probe + 1) // 2
-    assert (left < right).all() and left.max() == probe - 1
+    present, limit = np.ones(rows, bool), 100
+    left, right, num_large, num_uncompared, crowded = pairtables.cpu(features, present, 2, POLY, limit, probe)
+    assert len(left) == comb(limit, 2) + probe * (rows - limit)
+    assert (left < right).all() and left[right >= limit].max() == probe - 1
+    assert crowded.all()
     assert num_large == comb(6, 2)
     assert num_uncompared == comb(6, 2) * (comb(rows, 2) - len(left))
 
@@ -96,15 +132,16 @@ def test_repeats_across_tables_are_dropped_as_they_grow():
     features = np.repeat(np.arange(200, dtype=np.uint64), 100)[:, None] + np.zeros(14, np.uint64)
     sizes = np.where(np.arange(200) % 2, 50, 100)
     present = (np.arange(100) < sizes[:, None]).ravel()
-    left, right, num_large, _ = pairtables.cpu(features, present, 2, POLY, 60, 3)
+    left, right, num_large, _, crowded = pairtables.cpu(features, present, 2, POLY, 60, 3)
     expected = [
         (100 * bucket + a, 100 * bucket + b)
         for bucket, m in enumerate(sizes)
-        for a in range(3 if m > 60 else m)
-        for b in range(a + 1, m)
+        for a in range(m)
+        for b in range(a + 1, m if a < 3 else min(m, 60))
     ]
     assert pairs_of(left, right) == expected
     assert num_large == 91 * 100
+    np.testing.assert_array_equal(crowded, np.repeat(sizes > 60, 100))
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 1000, 2**63])
@@ -121,8 +158,9 @@ def test_a_table_is_sorted_by_key_then_row(distinct, shift):
 @pytest.mark.parametrize("find", BACKENDS, ids=IDS)
 def test_no_rows(find):
     for rows, present in ((0, True), (3, False)):
-        left, right, *counts = find(np.zeros((rows, 3), np.uint64), np.full(rows, present), 2, POLY, 10, 2)
+        left, right, *counts, crowded = find(np.zeros((rows, 3), np.uint64), np.full(rows, present), 2, POLY, 10, 2)
         assert left.shape == right.shape == (0,) and left.dtype == right.dtype == np.int64 and counts == [0, 0]
+        assert crowded.shape == (rows,) and not crowded.any()
 
 
 def check_on_device(features, present, *arguments, **options):
@@ -132,9 +170,7 @@ def check_on_device(features, present, *arguments, **options):
 
 
 def check(found, expected):
-    for one, other in zip(found[:2], expected[:2], strict=True):
-        np.testing.assert_array_equal(launch.to_host(one), other)
-    assert found[2:] == expected[2:]
+    assert_same(expected, on_host(found))
 
 
 def some_features(rows, k, distinct):

@@ -89,7 +89,13 @@ class TestCandidates:
     def test_limits(self):
         keys = np.full((9, 1), 5, np.uint64)
         found = BottomK(leading=1, bucket_limit=8, bucket_probe=2).collide(keys)
-        assert (len(found.pairs), found.large_buckets, found.uncompared_pairs) == (15, 1, 21)
+        assert (len(found.pairs), found.large_buckets, found.uncompared_pairs) == (28 + 2, 1, 36 - 30)
+        assert found.crowded.tolist() == [True] * 9
+
+    def test_documents_are_crowded_by_any_of_their_elements(self):
+        keys = np.array([[1, 2], [2, 3], [2, 4], [3, 5], [6, 7]], np.uint64)
+        found = BottomK(s=2, leading=2, bucket_limit=2, bucket_probe=1).collide(keys)
+        assert found.crowded.tolist() == [True, True, True, False, False]
 
     @pytest.mark.parametrize(("threshold", "leading"), [(0.8, 3), (0.5, 7), (1.0, 1), (0.9, 2)])
     def test_leading_is_chosen_for_the_threshold(self, threshold, leading):

@@ -52,7 +52,8 @@ def test_backends_agree(name):
     assert len(found[0].pairs) > 0
     assert np.array_equal(found[0].pairs.left, found[1].pairs.left)
     assert np.array_equal(found[0].pairs.right, found[1].pairs.right)
-    assert found[0][1:] == found[1][1:]
+    assert found[0][1:3] == found[1][1:3]
+    assert np.array_equal(found[0].crowded, found[1].crowded)
     assert recipe.method.are_candidates(keys[0], found[0].pairs.left, found[0].pairs.right).all()
 
 
@@ -69,7 +70,8 @@ def test_tasks_together_are_the_whole(method):
         found = merged([method.collide(keys, tasks=piece.numbers) for piece in pieces])
         assert np.array_equal(whole.pairs.left, found.pairs.left)
         assert np.array_equal(whole.pairs.right, found.pairs.right)
-        assert whole[1:] == found[1:]
+        assert whole[1:3] == found[1:3]
+        assert whole.crowded.shape == (400,) and np.array_equal(whole.crowded, found.crowded)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -232,8 +232,20 @@ class TestDecisions:
         assert verified.report["counts"]["kept"] == 700
         limits, tables = verified.report["limits"], verified.report["limits"]["large_buckets"]
         assert tables >= 4
-        assert limits["uncompared_pairs"] == tables * (698 * 697 // 2)
-        assert verified.report["counts"]["candidate_pairs"] == 699 + 698
+        compared = 10 * 9 // 2 + 690 * 2
+        assert limits["uncompared_pairs"] == tables * (700 * 699 // 2 - compared)
+        assert verified.report["counts"]["candidate_pairs"] == compared
+
+    @pytest.mark.parametrize("bits", [64, 128])
+    def test_documents_in_large_buckets_are_crowded(self, bits):
+        method = SimHash(bits=bits, bucket_limit=10, bucket_probe=2)
+        words = np.random.default_rng(4).integers(0, 2**64, (2000, 2), np.uint64)
+        words[:30] = 7
+        keys, present = words if bits == 128 else words[:, 0].copy(), np.arange(2000) != 3
+        crowded = method.collide(keys, present=present).crowded
+        assert crowded.shape == (2000,) and not crowded[3]
+        assert crowded[:30].sum() == 29
+        assert not method.with_(bucket_limit=2000).collide(keys, present=present).crowded.any()
 
 
 class TestFrequencies:

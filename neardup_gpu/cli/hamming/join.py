@@ -8,7 +8,7 @@ from ...engine.settings import Engine
 from ...printable import shell_path
 from ..console import say_written, shown_progress
 from ..options import EngineFlags, argument, given
-from .options import FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out
+from .options import FILES, ColumnsFlags, NearQueriesFlags, Pairs, PairsFlags, bits, left_out
 
 
 def join(
@@ -17,7 +17,7 @@ def join(
     /,
     *,
     columns: ColumnsFlags = None,
-    near: NearFlags = None,
+    near: NearQueriesFlags = None,
     written: PairsFlags = None,
     engine: EngineFlags = None,
 ) -> None:

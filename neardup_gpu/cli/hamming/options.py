@@ -34,16 +34,25 @@ class Radius:
 
 @dataclass(frozen=True, kw_only=True)
 class Near(Radius):
-    """Which fingerprints are near, and which are compared."""
+    """Which fingerprints of a set are near, and which are compared."""
 
     bucket_limit: int | None = setting(
-        None, "Compare all with all in buckets of up to N fingerprints.", metavar="N", shown="the recipe's, else 512"
+        None, "Compare the first N fingerprints of a bucket all with all.", metavar="N", shown="the recipe's, else 512"
     )
     bucket_probe: int | None = setting(
-        None,
-        "In larger buckets, compare each fingerprint with the first N.",
-        metavar="N",
-        shown="the recipe's, else 32",
+        None, "Compare later ones with the first N of their bucket.", metavar="N", shown="the recipe's, else 32"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearQueries(Radius):
+    """Which fingerprints are near some queries, and with which queries they are compared."""
+
+    bucket_limit: int | None = setting(
+        None, "Compare with all queries in buckets of up to N.", metavar="N", shown="the recipe's, else 512"
+    )
+    bucket_probe: int | None = setting(
+        None, "In larger buckets, compare with the first N queries.", metavar="N", shown="the recipe's, else 32"
     )
 
 
@@ -57,6 +66,7 @@ class Pairs(Output):
 ColumnsFlags: Any = flags(FINGERPRINTS, Columns)
 RadiusFlags: Any = flags(MATCHING, Radius)
 NearFlags: Any = flags(MATCHING, Near)
+NearQueriesFlags: Any = flags(MATCHING, NearQueries)
 PairsFlags: Any = flags(OUTPUT, Pairs)
 
 
