@@ -131,7 +131,9 @@ class World:
     def entrances(self):
         """(name, function, valid arguments, kinds of all parameters)."""
         recipe, ksr = {"recipe": self.recipe}, {"k": 6, "s": 14, "r": 2}
-        dedup = f"source:source texts:texts? against:source? {READ} {RECIPE} keep:name cluster:choice max_partners:count?"
+        dedup = (
+            f"source:source texts:texts? against:source? {READ} {RECIPE} keep:name cluster:choice max_partners:count?"
+        )
         index = {"fingerprints": self.words, "radius": 1}
         near = {**index, "design": TableDesign(64, 1, 20)}
         yield (

@@ -36,7 +36,7 @@ def elements(recipe, backend=None):
     return tokens if recipe.method.elements == "tokens" else shingle(tokens, recipe, backend=backend)
 
 
-# ------------------------------------------------------------------------------------------------- what every method does
+# ----------------------------------------------------------------------------------------------- what every method does
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -91,7 +91,7 @@ def test_no_files_of_sketches_by_a_method_that_does_not_sketch(name, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# -------------------------------------------------------------------------------------------- what methods do that sketch
+# ------------------------------------------------------------------------------------------ what methods do that sketch
 
 
 @pytest.mark.parametrize("name", SKETCHING)
