@@ -590,7 +590,8 @@ def test_progress_is_reported(table, method, check):
     calls = []
     dedup(table, id_column="id", method=method, progress=lambda *call: calls.append(call))
     stages = list(dict.fromkeys(call[0] for call in calls))
-    assert stages == ["sketch", "collide", "verify", "decide", *(["check"] if check else [])]
+    joined = ["index", "join"] if method == "exact" else []
+    assert stages == ["sketch", "collide", *joined, "verify", "decide", *(["check"] if check else [])]
     assert max(done for stage, done, _ in calls if stage == "sketch") == len(table)
     assert all(total is None or 0 <= done <= total for _, done, total in calls)
 
