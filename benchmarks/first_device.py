@@ -200,7 +200,7 @@ def kernels(settings: Settings) -> Items:
         # On another processor, from the other end: what `cpu` needs is compiled while the device's code is.
         words = [sys.executable, "-m", "benchmarks.first_steps", "warm", "--out", str(settings.out)]
         subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return {name: partial(_compared, name, settings) for name in kernel_modules()}
+    return {name: partial(_compared, name, settings) for name in kernel_modules("gpu")}
 
 
 def warm(settings: Settings) -> Items:
@@ -210,7 +210,7 @@ def warm(settings: Settings) -> Items:
         kernel_modules()[name].cpu(*INPUTS[name](Draw(np.random.default_rng(1)), 30))
         return {}
 
-    return {name: partial(compiled, name) for name in reversed(kernel_modules())}
+    return {name: partial(compiled, name) for name in reversed(kernel_modules("gpu"))}
 
 
 def _compared(name: str, settings: Settings) -> dict[str, Any]:

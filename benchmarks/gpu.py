@@ -273,7 +273,7 @@ def lines(inputs: Inputs, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     calls: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "bandwidths": partial(bandwidths, min(1 << 30, 2 * inputs.text_bytes), args.repeat)
     }
-    calls |= {f"agreement: {name}": partial(agreement, name, size) for name in kernel_modules()}
+    calls |= {f"agreement: {name}": partial(agreement, name, size) for name in kernel_modules("gpu")}
 
     def timing(name: str, make: Callable[[], Timed]) -> list[dict[str, Any]]:
         return [measure(name, make(), args.repeat, inputs.text_bytes)]

@@ -198,7 +198,7 @@ class Timeline:
         """While this lasts, a job is recorded."""
         self.start, self.origin = time.perf_counter(), mark()
         with ExitStack() as stack:
-            for name, module in kernel_modules().items():
+            for name, module in kernel_modules("gpu").items():
                 stack.enter_context(mock.patch.object(module, "gpu", self._kernel(name, module.gpu)))
             stack.enter_context(mock.patch.object(Documents, "batches", self._reading(Documents.batches)))
             for method, make in (("use", self._using), ("fill", self._filling), ("copy", self._copying)):

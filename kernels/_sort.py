@@ -57,6 +57,20 @@ def radix_sort(words, num_bits):
     return words, rows
 
 
+def in_order(words):
+    """(words in order, where each was before), equal ones in the order given; by the bits in which they differ.
+
+    Up to 2**32 words.
+    """
+    if len(words) < 1 << 12:  # which NumPy sorts faster
+        order = np.argsort(words, kind="stable")
+        return words[order], order
+    lowest = words.min()
+    bits = max(1, int(words.max() - lowest).bit_length())
+    _, order = radix_sort((words - lowest) << np.uint64(64 - bits), bits)
+    return words[order], order
+
+
 @jit()
 def sort_unique(packed, bits):
     """The distinct values below 2**bits, sorted: radix sort by 11 bits at a time, the lowest first."""

@@ -26,9 +26,10 @@ from itertools import pairwise
 import numpy as np
 from numba import prange
 
-from ._bounds import prefix_lengths
-from ._launch import jit, shares
-from .rarity import MOST, SHARED_BITS, shift_of
+from . import gather, sets
+from ._bounds import prefix_lengths, prefix_lengths_of
+from ._launch import cuda, jit, kernel, namespace, row_of, shares
+from .rarity import MOST, SHARED_BITS, count_of, shift_of
 from .sets import distinct
 
 PLACE_BITS = 31
@@ -130,7 +131,7 @@ def _take(row, counts, starts, need, chosen):
 @jit()
 def _write_postings(row, number, counters, beyond, shift, threshold, room, shingles, entries):
     """Write the postings of a set, whose row is `number`; returns how many there are. `room` are arrays to work in."""
-    counts, chosen, starts, keys = room
+    counts, chosen, starts = room
     counts, size, single = counts[: len(row)], len(row), 0
     for i in range(size):
         counts[i] = counters[row[i] >> shift]
@@ -141,10 +142,10 @@ def _write_postings(row, number, counters, beyond, shift, threshold, room, shing
         return 0
     before, stop = _take(row, counts, starts, need, chosen)
     if stop > before:  # the commonest: by their full counts
+        full = np.empty(stop - before, np.uint32)
         for i in range(before, stop):
-            keys[i] = np.int64(beyond[(row[chosen[i]] >> shift) >> np.uint64(SHARED_BITS)])
-        order = np.argsort(keys[before:stop], kind="mergesort")
-        chosen[before:stop] = chosen[before:stop][order]
+            full[i - before] = beyond[(row[chosen[i]] >> shift) >> np.uint64(SHARED_BITS)]
+        chosen[before:stop] = chosen[before:stop][np.argsort(full, kind="mergesort")]
     for i in range(need):
         place = single + i
         entry = np.uint64(number) << np.uint64(PLACE_BITS) | np.uint64(place)
@@ -162,12 +163,7 @@ def _postings(
             if room[d + 1] > room[d]:
                 longest = max(longest, offsets[d + 1] - offsets[d])
         out, ends = np.empty(longest, np.uint64), np.empty(longest + 1, np.uint32)
-        work = (
-            np.empty(longest, np.uint8),
-            np.empty(longest, np.int64),
-            np.empty(257, np.int64),
-            np.empty(longest, np.int64),
-        )
+        work = np.empty(longest, np.uint8), ends, np.empty(257, np.int64)  # of `ends` there is no further need then
         for d in range(bounds[p], bounds[p + 1]):
             if room[d + 1] == room[d]:
                 continue
@@ -194,3 +190,70 @@ def cpu(values, offsets, rows, counters, beyond, threshold):
         there = np.arange(ends[-1] if len(ends) else 0) + np.repeat(room[:-1] - (ends - number), number)
         shingles, entries = shingles[there], entries[there]
     return shingles, entries, sizes
+
+
+@kernel("void(uint64[::1], int64, uint8[::1], uint64, bool_[::1])")
+def _mark_singles(values, first, counters, shift, single):
+    """One thread a value: whether it was counted once."""
+    at = cuda.grid(1)
+    if at < len(single):
+        single[at] = counters[values[first + at] >> shift] < np.uint8(2)
+
+
+_COUNT_BITS = 33  # of a count: at most 255 and 2**32 - 1 more
+_COUNT = np.uint64((1 << _COUNT_BITS) - 1)
+_NONE = np.uint64(2**64 - 1)
+
+
+@kernel("void(uint64[::1], int64[::1], uint8[::1], uint32[::1], uint64, uint64[::1])")
+def _write_keys(values, offsets, counters, beyond, shift, keys):
+    """One thread an element: its document, above its count."""
+    at = cuda.grid(1)
+    if at < len(keys):
+        count = np.uint64(count_of(counters, beyond, shift, values[at]))
+        keys[at] = np.uint64(row_of(offsets, at)) << np.uint64(_COUNT_BITS) | count
+
+
+@kernel("void(uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint64[::1])")
+def _write_entries(keys, offsets, rows, short, long, entries):
+    """One thread an element, in the order of places: its posting's entry, or `_NONE`."""
+    at = np.int64(cuda.grid(1))
+    if at >= len(keys):
+        return
+    d = np.int64(keys[at] >> np.uint64(_COUNT_BITS))
+    place, entry = at - offsets[d], _NONE
+    if keys[at] & _COUNT >= np.uint64(2) and place < long[d]:
+        entry = np.uint64(rows[d]) << np.uint64(PLACE_BITS) | np.uint64(place)
+        if place >= short[d]:
+            entry |= LONG
+    entries[at] = entry
+
+
+def gpu(values, offsets, rows, counters, beyond, threshold):
+    """As `reference`; in a first pass those documents end whose prefix surely has no posting.
+
+    The others become sets, are all sorted by (document, count), and each element's place says whether it is a posting.
+    """
+    xp = namespace()
+    values, offsets = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets)
+    counters, beyond, shift = xp.asarray(counters), xp.asarray(beyond), shift_of(counters)
+    first = int(offsets[0])
+    single = xp.empty(int(offsets[-1]) - first, bool)
+    _mark_singles.threads(len(single), values, first, counters, shift, single)
+    before = xp.zeros(len(single) + 1, np.int64)
+    before[1:] = xp.cumsum(single)
+    singles = xp.diff(before[offsets - first])
+    _, long = prefix_lengths_of(xp.diff(offsets), threshold)
+    which = xp.flatnonzero(long > singles)
+    elements, ends = sets.gpu(*gather.gpu(values, offsets, which))
+    keys = xp.empty(len(elements), np.uint64)
+    _write_keys.threads(len(keys), elements, ends, counters, beyond, shift, keys)
+    order = xp.argsort(keys, kind="stable")
+    distinct_sizes = xp.diff(ends)
+    short, long = prefix_lengths_of(distinct_sizes, threshold)
+    entries = xp.empty(len(keys), np.uint64)
+    _write_entries.threads(len(keys), keys[order], ends, xp.asarray(rows)[which], short, long, entries)
+    there = entries != _NONE
+    sizes = xp.zeros(len(rows), np.int32)
+    sizes[which] = xp.where(long > singles[which], distinct_sizes, 0).astype(np.int32)
+    return elements[order][there], entries[there], sizes

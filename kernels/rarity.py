@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from ._launch import jit
+from ._launch import Device, cuda, jit, kernel, namespace
 
 MOST = 255
 """Where a counter of one byte stops."""
@@ -33,7 +33,7 @@ def new_table(xp, bits):
     return xp.zeros(1 << bits, np.uint8), xp.zeros(1 << (bits - SHARED_BITS), np.uint32)
 
 
-@jit()
+@Device
 def count_of(counters, beyond, shift, value):
     """The count of a value: never less than how often it was counted. `shift` is 64 less the bits of the table."""
     slot = value >> shift
@@ -78,9 +78,9 @@ _PART_BITS = 8  # parts of the table that are counted in by themselves: 256 kB e
 
 
 @jit(parallel=True)
-def _count(values, shift, counters, beyond):
+def _count(values, shift, runs, counters, beyond):
     """Scatter values by their highest bits, runs of them in parallel; then count, parts of the table in parallel."""
-    runs, n, top = numba.get_num_threads(), len(values), np.uint64(64 - _PART_BITS)
+    n, top = len(values), np.uint64(64 - _PART_BITS)
     places = np.zeros((runs, 1 << _PART_BITS), np.int64)
     for run in prange(runs):
         for i in range(run * n // runs, (run + 1) * n // runs):
@@ -111,5 +111,34 @@ def _count(values, shift, counters, beyond):
 def cpu(values, bits, table=None):
     """As `reference`: a part of the table is one thread's, so no update is lost."""
     counters, beyond = new_table(np, bits) if table is None else table
-    _count(values, np.uint64(64 - bits), counters, beyond)
+    _count(values, np.uint64(64 - bits), numba.get_num_threads(), counters, beyond)
+    return counters, beyond
+
+
+@kernel("void(uint64[::1], uint64, uint32[::1], uint32[::1])")
+def _count_all(values, shift, words, beyond):
+    """One thread a value: its byte of a word that holds four counters is increased by compare-and-swap, or `beyond`.
+
+    A byte that was read as `MOST` stays so; where another thread changed the word meanwhile, it is tried again.
+    """
+    at = cuda.grid(1)
+    if at >= len(values):
+        return
+    slot = values[at] >> shift
+    number, low = slot >> np.uint64(2), np.uint32((slot & np.uint64(3)) << np.uint64(3))
+    found = words[number]
+    while (found >> low) & np.uint32(MOST) != np.uint32(MOST):
+        before = found
+        found = cuda.atomic.cas(words, number, before, np.uint32(before + (np.uint32(1) << low)))
+        if found == before:
+            return
+    cuda.atomic.add(beyond, slot >> np.uint64(SHARED_BITS), np.uint32(1))
+
+
+def gpu(values, bits, table=None):
+    """As `reference`; values in parallel, and no update is lost: a word is changed by compare-and-swap alone."""
+    xp = namespace()
+    counters, beyond = new_table(xp, bits) if table is None else table
+    values = xp.ascontiguousarray(values)
+    _count_all.threads(len(values), values, np.uint64(64 - bits), counters.view(np.uint32), beyond)
     return counters, beyond

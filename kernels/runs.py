@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from ._launch import jit
+from . import gather
+from ._launch import jit, namespace
 from ._sort import radix_sort
 from .prefixes import LONG, PLACE_BITS
 
@@ -167,3 +168,29 @@ def cpu(shingles, entries, num_rows):
     np.cumsum(offsets, out=offsets)
     places = _place_rows(kept, new_starts, offsets)
     return kept, new_starts, new_starts[:-1] + shorts[which], places, offsets
+
+
+def gpu(shingles, entries, num_rows):
+    """As `reference`: by stable sorts of all entries, of runs by the rows of their first, and of what stays by rows."""
+    xp = namespace()
+    shingles, entries = xp.asarray(shingles), xp.asarray(entries)
+    order = xp.argsort(entries, kind="stable")
+    order = order[xp.argsort(shingles[order], kind="stable")]
+    shingles, entries = shingles[order], entries[order]
+    begins = xp.ones(len(shingles), bool)
+    begins[1:] = shingles[1:] != shingles[:-1]
+    starts = xp.append(xp.flatnonzero(begins), xp.asarray(len(begins)))
+    shorts = xp.zeros(len(entries) + 1, np.int64)
+    shorts[1:] = xp.cumsum(entries < LONG)
+    shorts = xp.diff(shorts[starts])
+    which = xp.flatnonzero((xp.diff(starts) > 1) & (shorts > 0))
+    which = which[xp.argsort(entries[starts[which]] >> np.uint64(PLACE_BITS), kind="stable")]
+    entries, starts = gather.gpu(entries, starts, which)
+    run = xp.zeros(len(entries), np.uint64)
+    run[starts[1:-1]] = np.uint64(1)
+    run = xp.cumsum(run)
+    rows = entries >> np.uint64(PLACE_BITS) & _ROW
+    order = xp.argsort(rows, kind="stable")
+    places = (run << np.uint64(PLACE_BITS) | entries & _PLACE)[order]
+    offsets = xp.searchsorted(rows[order], xp.arange(num_rows + 1, dtype=np.uint64))
+    return entries, starts, starts[:-1] + shorts[which], places, offsets

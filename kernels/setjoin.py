@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from ._launch import jit, shares
+from ._launch import Device, cuda, jit, kernel, namespace, shares
 from .prefixes import PLACE_BITS
 
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
@@ -190,3 +190,57 @@ def cpu(entries, starts, splits, places, offsets, sizes, needed, rows, first, st
     found = np.empty(ends[-1], np.int64)
     _gather_lists(best, ends, found)
     return found, ends, looks
+
+
+_from_on_device = Device(_from.py_func)  # the same, for kernels
+_insert_on_device = Device(_insert.py_func)
+
+
+@kernel(
+    "void(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int32[::1], "
+    "int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1])"
+)
+def _probe_all(entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, best, number, looks):
+    """One thread a row: its candidates into its list in `best`, how many they are, and the entries looked at."""
+    at = cuda.grid(1)
+    if at >= len(rows):
+        return
+    row, low, high, mine = rows[at], first[at], stop[at], best[at]
+    size, held, looked = np.int64(sizes[row]), np.int64(0), np.int64(0)
+    word_at, behind = offsets[row], offsets[row + np.int64(1)]
+    while word_at < behind:
+        run, place = np.int64(places[word_at] >> np.uint64(PLACE_BITS)), np.int64(places[word_at] & _PLACE)
+        i, until, last = starts[run], splits[run], splits[run]
+        if place < size - np.int64(needed[np.int64(2) * size]) + np.int64(1):
+            last = starts[run + np.int64(1)]
+        while i < last:  # once for each part of the run: short entries, then those that are long alone
+            if i == until:
+                until = last
+            if low > 0:
+                i = _from_on_device(entries, i, until, low)
+            while i < until:
+                other = _row_of(entries[i])
+                if other >= high or (held == len(mine) and other >= mine[held - 1]):
+                    break
+                looked += np.int64(1)
+                if other != row:
+                    theirs = np.int64(sizes[other])
+                    least = np.int64(needed[size + theirs])
+                    if size - place >= least and theirs - np.int64(entries[i] & _PLACE) >= least:
+                        held = _insert_on_device(mine, held, other)
+                i += np.int64(1)
+            i = until
+        word_at += np.int64(1)
+    number[at], looks[at] = held, looked
+
+
+def gpu(entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, most):
+    """As `reference`; a thread a row, its list in global memory. Repeats are searched for in the list alone."""
+    xp = namespace()
+    best = xp.empty((len(rows), most), np.int64)
+    number, looks = xp.empty(len(rows), np.int64), xp.empty(len(rows), np.int64)
+    arrays = entries, starts, splits, places, offsets, sizes, needed, rows, first, stop
+    _probe_all.threads(len(rows), *map(xp.ascontiguousarray, arrays), best, number, looks)
+    ends = xp.zeros(len(rows) + 1, np.int64)
+    ends[1:] = xp.cumsum(number)
+    return best[xp.arange(most) < number[:, None]], ends, looks

@@ -18,7 +18,7 @@ from neardup_gpu.kernels._bounds import least_overlaps
 from neardup_gpu.kernels._launch import array_module
 from neardup_gpu.kernels.prefixes import PLACE_BITS
 
-from .engine.arrays import concat_and_clear
+from .engine.arrays import concat_and_clear, same_device
 from .engine.choice import kernel
 from .engine.pieces import Span, spans
 from .store.postings import Postings, mapped
@@ -127,8 +127,11 @@ def _taken(
 
 
 def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runtime) -> Any:
-    both = (concat_and_clear(arrays, dtype=np.uint64) for arrays in (shingles, entries))
-    return kernel(runs_kernel, runtime.backend)(*map(runtime.put, both), num_rows)
+    """What `runs` makes of lists of postings, which hold one array each afterwards; called again if memory ran out."""
+    for arrays in (shingles, entries):
+        if len(arrays) != 1:
+            arrays.append(concat_and_clear(arrays, dtype=np.uint64))
+    return kernel(runs_kernel, runtime.backend)(runtime.put(shingles[0]), runtime.put(entries[0]), num_rows)
 
 
 LOOKS = 1 << 24
@@ -162,7 +165,9 @@ def meet(
     parts: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, runtime: Runtime
 ) -> Iterator[Met]:
     """The first `most` candidates of some rows, from rows `first` on and before `stop`."""
-    weights = sum((_entries_met(part, rows, runtime) for part in parts), np.ones(len(rows), np.int64))
+    weights = np.ones(len(rows), np.int64)
+    for part in parts:
+        weights += runtime.fetch(runtime.run(_entries_met, part, rows))
     ends = Span.of_sizes(np.maximum(weights, LOOKS * most // LISTED)).ends
 
     def probe(span: Span) -> Met:
@@ -177,13 +182,13 @@ def meet(
     return runtime.map(probe, (Span(ends, *bounds, "documents") for bounds in spans(np.diff(ends), LOOKS)))
 
 
-def _entries_met(part: Index, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
-    """Entries in the runs of each of some rows, where a run counts as `LONG_RUN` at most."""
-    sizes = np.minimum(np.diff(runtime.fetch(part.starts)), LONG_RUN)
-    run = (runtime.fetch(part.places) >> np.uint64(PLACE_BITS)).astype(np.int64)
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[run])])
-    offsets = runtime.fetch(part.offsets)
-    return before[offsets[rows + 1]] - before[offsets[rows]]
+def _entries_met(part: Index, rows: np.ndarray) -> Any:
+    """Entries in the runs of each of some rows, where a run counts as `LONG_RUN` at most; where the index is."""
+    xp, (asked,) = array_module(part.starts), same_device(part.starts, rows)
+    sizes = xp.minimum(xp.diff(part.starts), LONG_RUN)
+    before = xp.zeros(len(part.places) + 1, np.int64)
+    before[1:] = xp.cumsum(sizes[(part.places >> np.uint64(PLACE_BITS)).astype(np.int64)])
+    return before[part.offsets[asked + 1]] - before[part.offsets[asked]]
 
 
 def _first_of(lists: list[tuple[np.ndarray, np.ndarray]], most: int) -> tuple[np.ndarray, np.ndarray]:

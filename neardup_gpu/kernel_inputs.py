@@ -26,8 +26,12 @@ from neardup_gpu.kernels import (
     hamming_table as table_kernel,
     huffman_encode as encode_kernel,
     overlap as overlap_kernel,
+    prefixes as prefixes_kernel,
+    rarity as rarity_kernel,
+    runs as runs_kernel,
     sets as sets_kernel,
 )
+from neardup_gpu.kernels._bounds import least_overlaps
 
 T = TypeVar("T")
 
@@ -60,10 +64,11 @@ PIECES = (
 
 
 @cache
-def kernel_modules() -> dict[str, ModuleType]:
-    """{kernel: its module}, of every kernel."""
+def kernel_modules(backend: str = "reference") -> dict[str, ModuleType]:
+    """{kernel: its module}, of every kernel that has the backend; all have "reference" and "cpu"."""
     names = sorted(info.name for info in pkgutil.iter_modules(kernels.__path__) if not info.name.startswith("_"))
-    return {name: importlib.import_module(f"neardup_gpu.kernels.{name}") for name in names}
+    modules = {name: importlib.import_module(f"neardup_gpu.kernels.{name}") for name in names}
+    return {name: module for name, module in modules.items() if backend == "reference" or hasattr(module, backend)}
 
 
 class Draw:
@@ -263,6 +268,95 @@ def gather(draw: Draw, size: int) -> tuple:
     return values, offsets, draw.random.integers(0, max(1, num_rows), (num_rows + 1) // 2)
 
 
+# ----------------------------------------------------------------------------------------------------------- prefixes
+
+TIMES = [1, 1, 1, 2, 3, 253, 254, 255, 256, 300]
+"""How often a shingle is counted: until its counter stops, and beyond."""
+
+THRESHOLDS = [0.8, 1.0, 0.5, 0.05, 0.95]
+"""Of resemblance."""
+
+
+def _alike(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Shingles of some rows, and of three copies of them that lack some or none."""
+    values, offsets = _ragged(draw, size // 4, 20 if size <= FEW else 100)
+    rows, ends = [values], [offsets]
+    for share in (1.0, 0.9, 0.5):
+        kept = draw.random.random(len(values)) < share
+        rows.append(values[kept])
+        ends.append(sum(map(len, rows[:-1])) + np.append(np.zeros(1, np.int64), np.cumsum(kept))[offsets])
+    ends = [ends[0], *(some[1:] for some in ends[1:])]
+    # What is before a copy's first row and after its last goes to the rows beside it.
+    return np.concatenate(rows), np.concatenate(ends)
+
+
+def _table(draw: Draw, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A table of counters in which values are counted; of a few, some of them so often that counters stop."""
+    bits = max(rarity_kernel.FEWEST_BITS, (len(values) - 1).bit_length())
+    if len(values) <= FEW and draw.chance():
+        values = np.repeat(values, draw.random.choice(TIMES, len(values)))
+    return rarity_kernel.cpu(values, bits)
+
+
+def rarity(draw: Draw, size: int) -> tuple:
+    """Shingles; of a few, some so often that counters stop, or come near it."""
+    bits = max(rarity_kernel.FEWEST_BITS + draw.option([0, 1]), (size - 1).bit_length())
+    values = draw.words(size)
+    if size <= FEW:
+        often = draw.words(draw.integer(0, 4))
+        values = np.append(values, np.repeat(often, draw.random.choice(TIMES, len(often))))
+        draw.random.shuffle(values)
+    return values, bits
+
+
+def prefixes(draw: Draw, size: int) -> tuple:
+    """Shingles of rows, by any numbers, and the table in which they are counted."""
+    values, offsets = _within_more(draw, *_alike(draw, size))
+    num_rows = len(offsets) - 1
+    rows = draw.random.permutation(num_rows) + draw.option([0, 2**32 - num_rows])
+    return values, offsets, rows, *_table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
+
+
+def _postings(draw: Draw, size: int, threshold: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(shingles, entries) in any order, of rows some of which have none, and the size of each row's set."""
+    values, offsets = _alike(draw, size)
+    num_rows = len(offsets) - 1
+    rows = draw.random.permutation(num_rows + draw.integer(0, 3))[:num_rows]
+    table = _table(draw, values[offsets[0] : offsets[-1]])
+    shingles, entries, distinct = prefixes_kernel.cpu(values, offsets, rows, *table, threshold)
+    sizes = np.zeros(max(len(rows), int(rows.max(initial=-1)) + 1), np.int32)
+    sizes[rows] = distinct
+    if len(entries) <= FEW and draw.chance():
+        entries[draw.random.random(len(entries)) < draw.option([0.5, 1.0])] |= prefixes_kernel.LONG
+    order = draw.random.permutation(len(entries))
+    return shingles[order], entries[order], sizes
+
+
+def runs(draw: Draw, size: int) -> tuple:
+    """Postings of the prefixes of documents, in any order."""
+    shingles, entries, sizes = _postings(draw, size, draw.option(THRESHOLDS))
+    return shingles, entries, len(sizes)
+
+
+def setjoin(draw: Draw, size: int) -> tuple:
+    """Runs, some of whose entries may be gone, and rows that ask them; some for nothing at all."""
+    from .joining import Index
+
+    threshold, random = draw.option(THRESHOLDS), draw.random
+    shingles, entries, sizes = _postings(draw, size, threshold)
+    needed = least_overlaps(2 * int(sizes.max(initial=0)), threshold)
+    index = Index.of(runs_kernel.cpu(shingles, entries, len(sizes)), sizes, needed)
+    if size <= FEW and draw.chance():
+        index = index.only(random.random(len(sizes)) < 0.7)
+    rows = np.flatnonzero(random.random(len(sizes)) < draw.option([1.0, 0.5]))
+    first, stop = np.zeros(len(rows), np.int64), rows.copy()
+    if size <= FEW and draw.chance():
+        random.shuffle(rows)
+        first, stop = random.integers(0, len(sizes) + 1, (2, len(rows)))
+        first[: len(rows) // 2] = 0
+    return *index, rows, first, stop, draw.option([64, 1, 3, 1024])
+
+
 # ------------------------------------------------------------------------------------------------------------ weights
 
 
@@ -334,6 +428,12 @@ def greedy(draw: Draw, size: int) -> tuple:
 def components(draw: Draw, size: int) -> tuple:
     """Pairs."""
     return size, *_sorted_pairs(draw, size)
+
+
+def standing(draw: Draw, size: int) -> tuple:
+    """Verified pairs, rows that stay, and rows that may have further pairs."""
+    pinned, is_open = (draw.random.random(size) < draw.option(shares) for shares in ([0.05, 0.0, 0.3], [0.1, 0.0, 0.5]))
+    return size, *_sorted_pairs(draw, size), pinned, is_open
 
 
 # -------------------------------------------------------------------------------------------------------- fingerprints
@@ -474,11 +574,16 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "occurrences": occurrences,
     "overlap": overlap,
     "pairtables": pairtables,
+    "prefixes": prefixes,
+    "rarity": rarity,
     "resemblance": resemblance,
+    "runs": runs,
     "sequences": sequences,
+    "setjoin": setjoin,
     "sets": sets,
     "shingles": shingles,
     "simhash": simhash,
+    "standing": standing,
     "supershingles": supershingles,
     "tokens": tokens,
 }

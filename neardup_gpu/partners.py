@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neardup_gpu.kernels import components, runs as runs_kernel, standing
+from neardup_gpu.kernels._sort import in_order
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 from neardup_gpu.kernels.standing import KEPT, REMOVED, UNDECIDED
 
@@ -88,11 +89,13 @@ class Known:
     def all(self) -> Verified:
         """All pairs in order, each once."""
         packed, resemblance = self._joined()
-        return Verified(Pairs((packed >> 32).astype(np.int64), (packed & (2**32 - 1)).astype(np.int64)), resemblance)
+        return Verified(_unpacked(packed), resemblance)
 
     def contains(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether each of some pairs is known."""
         packed, _ = self._joined()
+        if len(packed) == 0:
+            return np.zeros(len(left), bool)
         asked = _packed(left, right)
         place = np.searchsorted(packed, asked)
         there = place < len(packed)
@@ -102,14 +105,27 @@ class Known:
     def _joined(self) -> tuple[np.ndarray, np.ndarray]:
         if len(self._packed) != 1:
             packed = np.concatenate([np.empty(0, np.uint64), *self._packed])
-            packed, first = np.unique(packed, return_index=True)
-            self._resemblance = [np.concatenate([np.empty(0), *self._resemblance])[first]]
-            self._packed = [packed]
+            packed, order = in_order(packed)
+            begins = np.concatenate([np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]])
+            self._resemblance = [np.concatenate([np.empty(0), *self._resemblance])[order[begins]]]
+            self._packed = [packed[begins]]
         return self._packed[0], self._resemblance[0]
 
 
 def _packed(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return left.astype(np.uint64) << np.uint64(32) | right.astype(np.uint64)
+
+
+def _unpacked(packed: np.ndarray) -> Pairs:
+    """Pairs of words in order."""
+    return Pairs((packed >> np.uint64(32)).astype(np.int64), (packed & np.uint64(2**32 - 1)).astype(np.int64))
+
+
+def _among(words: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Which of some words in order are among others, which all are."""
+    found = np.zeros(len(words), bool)
+    found[np.searchsorted(words, some)] = True
+    return found
 
 
 @dataclass
@@ -155,7 +171,11 @@ class Search:
 
     def only(self, rows: np.ndarray) -> list[Index]:
         """The index with the entries of some rows alone, given as a bool for each."""
-        return [Index(*map(self.runtime.put, part)).only(self.runtime.put(rows)) for part in self.index]
+
+        def of_rows(part: Index) -> Index:
+            return Index(*map(self.runtime.put, part)).only(self.runtime.put(rows))
+
+        return [self.runtime.run(of_rows, part) for part in self.index]
 
     def ask(
         self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, names: Any = None
@@ -193,10 +213,10 @@ class Search:
             waiting.append((np.repeat(some, met.counts), names[np.repeat(met.rows, met.counts)], names[met.candidates]))
             held += len(met.candidates)
             if held >= TOGETHER:
-                self._verify(waiting, found)
+                self._verify_all(waiting, found)
                 waiting, held = [], 0
         if waiting:
-            self._verify(waiting, found)
+            self._verify_all(waiting, found)
         return full, found
 
     def _met(self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
@@ -215,23 +235,26 @@ class Search:
                 raise ResourceError(f"more than {self.max_comparisons:,} comparisons")
             yield met
 
-    def _verify(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
+    def _verify_all(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
         """Verify pairs that wait, and count those of each asked row that resemble each other enough."""
+        with self.clock.stage("verify"):
+            self._verify(waiting, found)
+
+    def _verify(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
         which, row, other = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
         left, right = np.minimum(row, other), np.maximum(row, other)
         there = self.known.contains(left, right)
-        np.add.at(found, which[there], 1)
+        found += np.bincount(which[there], minlength=len(found))
         new = ~there & ~(self.pinned[left] & self.pinned[right])
         new[new] = self.accepts(left[new], right[new])
         which, left, right = which[new], left[new], right[new]
-        packed, back = np.unique(_packed(left, right), return_inverse=True)
-        self.num_candidates += len(packed)
-        pairs = Pairs((packed >> 32).astype(np.int64), (packed & (2**32 - 1)).astype(np.int64))
-        with self.clock.stage("verify"):
-            verified = self.verify(pairs)
-        passed = np.zeros(len(packed), bool)
-        passed[np.searchsorted(packed, _packed(verified.pairs.left, verified.pairs.right))] = True
-        np.add.at(found, which[passed[back]], 1)
+        packed, order = in_order(_packed(left, right))
+        begins = np.concatenate([np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]])
+        pairs = _unpacked(packed[begins])
+        self.num_candidates += len(pairs)
+        verified = self.verify(pairs)
+        passed = _among(packed[begins], _packed(verified.pairs.left, verified.pairs.right))
+        found += np.bincount(which[order[passed[np.cumsum(begins) - 1]]], minlength=len(found))
         self.known.add(verified)
 
 
@@ -259,8 +282,9 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
         _connect(search)
     if truncated:
         _kept_partners(search, kept_rows(search.known.all().pairs, search.pinned, cluster))
-    known = search.known.all()
-    listed, deciding = selected(known, search.pinned, cluster, search.most)
+    with search.clock.stage("decide"):
+        known = search.known.all()
+        listed, deciding = selected(known, search.pinned, cluster, search.most)
     unlisted = len(known.pairs) - len(listed.pairs)
     return Partners(listed, deciding, search.num_candidates, unlisted, not truncated, search.looks)
 

@@ -217,6 +217,7 @@ class Result:
         tables = tabulate(facts, recipe, *self.sources)
         counts, sizes = decided_counts(facts, recipe)
         report = self.report | {"recipe": recipe.describe(), "counts": self.report["counts"] | counts, **sizes}
+        report["limits"] = limits | {"unlisted_pairs": len(verified.pairs) - len(listed.pairs)}
         report["candidates"] = list(recipe.method.in_words(threshold))
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
         found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}

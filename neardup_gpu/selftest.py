@@ -223,7 +223,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """The table's rows: one for each kernel, and one for the whole job."""
     broken = None
-    for number, (name, module) in enumerate([*kernel_modules().items(), (WHOLE, None)]):
+    for number, (name, module) in enumerate([*kernel_modules(runtime.backend).items(), (WHOLE, None)]):
         if broken is not None:
             yield _without({"kernel": name}, NOT_RUN, broken)
             continue

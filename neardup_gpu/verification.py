@@ -9,6 +9,7 @@ import numpy as np
 
 from neardup_gpu.kernels import components, resemblance
 from neardup_gpu.kernels._launch import array_module
+from neardup_gpu.kernels._sort import in_order
 
 from .data import Pairs, Ragged
 from .engine.choice import kernel
@@ -31,7 +32,9 @@ def verify_spooled(
     """
     left, right = runtime.put(candidates.left), runtime.put(candidates.right)
     xp = array_module(left)
-    rows = runtime.fetch(xp.unique(xp.concatenate([left, right])))
+    wanted = xp.zeros(len(spool_rows), bool)
+    wanted[left] = wanted[right] = True
+    rows = runtime.fetch(xp.flatnonzero(wanted))
     rows = rows[np.argsort(spool_rows[rows])]
     place = np.empty(len(spool_rows), np.int64)
     place[rows] = np.arange(len(rows))
@@ -64,7 +67,9 @@ def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock:
     # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
     # read one after another.
     tile = np.cumsum(sizes) // (held_bytes // 16)
-    pairs = pairs[np.lexsort((right[pairs], left[pairs], tile[right[pairs]], component[right[pairs]]))]
+    # Pairs are in the order of their rows before.
+    key = component[right[pairs]] * (int(tile[-1]) + 1) + tile[right[pairs]]
+    pairs = pairs[in_order(key.astype(np.uint64))[1]]
     bounds = resemblance.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
     blocks = (Numbers(pairs[first:last], "pairs") for first, last in zip(bounds[:-1], bounds[1:], strict=True))
     done = 0

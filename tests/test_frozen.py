@@ -1,6 +1,6 @@
-"""Results that may not change: SHA-256 of the rows of documents and pairs, counts and limits, by twelve recipes.
+"""Results that may not change: SHA-256 of the rows of documents and pairs, counts and limits, by fifteen recipes.
 
-The table `frozen.json` was written before the house was rebuilt. A change of results raises `recipe.DEFINITIONS`, and
+A change of results raises `recipe.DEFINITIONS`, and
 then `python tests/test_frozen.py` writes the table anew.
 """
 
@@ -21,14 +21,17 @@ from neardup_gpu import MinHash, Recipe, Shingles, SimHash, dedup, pairs, sketch
 TABLE = Path(__file__).with_name("frozen.json")
 
 RECIPES = {
-    "minhash": Recipe(),
-    "bag of 3": Recipe(threshold=0.7, shingles=Shingles(3, "bag")),
-    "circular": Recipe(threshold=0.6, shingles=Shingles(4, "circular"), seed=7),
-    "components": Recipe(threshold=0.75, cluster="components", keep="longest"),
+    "exact": Recipe(),
+    "exact, bag of 3, one partner": Recipe(threshold=0.5, shingles=Shingles(3, "bag"), max_partners=1, keep="date"),
+    "exact against, components": Recipe(threshold=0.6, shingles=Shingles(2), cluster="components", max_partners=3),
+    "minhash": Recipe(method="minhash"),
+    "bag of 3": Recipe(method="minhash", threshold=0.7, shingles=Shingles(3, "bag")),
+    "circular": Recipe(method="minhash", threshold=0.6, shingles=Shingles(4, "circular"), seed=7),
+    "components": Recipe(method="minhash", threshold=0.75, cluster="components", keep="longest"),
     "Bing": Recipe(method=MinHash(filter="bing"), threshold=0.9),
     "AltaVista, 64 bits": Recipe(method=MinHash(k=6, s=14, r=2, bits=64), threshold=0.85, keep="date:desc"),
     "small buckets": Recipe(method=MinHash(bucket_limit=4, bucket_probe=2), keep="date"),
-    "against": Recipe(shingles=Shingles(3)),
+    "against": Recipe(method="minhash", shingles=Shingles(3)),
     "simhash": Recipe(method="simhash"),
     "simhash of 128 bits, components": Recipe(
         method=SimHash(radius=8, bits=128, elements="shingles", weighting="tf"),
@@ -41,6 +44,7 @@ RECIPES = {
     ),
     "simhash against, small buckets": Recipe(method=SimHash(radius=4, bucket_limit=4, bucket_probe=2)),
 }
+SKETCHED = [name for name, recipe in RECIPES.items() if recipe.method.sketches]
 BACKENDS = ["cpu", pytest.param("reference", marks=pytest.mark.thorough)]
 REAL = ("bills_116_small", "manpages", "winps_docs")
 
@@ -100,11 +104,13 @@ def decided(table, known, recipe_name, backend):
     recipe = RECIPES[recipe_name]
     against = known if "against" in recipe_name else None
     result = dedup(table, id_column="id", text_columns="text", against=against, recipe=recipe, engine=backend)
-    sampled = result.report["recall"]["sampled"]
+    sampled, counts = result.report["recall"]["sampled"], dict(result.report["counts"])
+    if recipe.method.name == "exact":
+        del counts["candidate_pairs"]  # they depend on the size of a table that is no part of the recipe
     return {
         "documents": digest(result.documents.to_pydict()),
         "pairs": digest(result.pairs.to_pydict()),
-        "counts": result.report["counts"],
+        "counts": counts,
         "limits": result.report["limits"],
         "recall": None if sampled is None else digest(sampled),
     }
@@ -141,7 +147,7 @@ def test_made(recipe, corpus, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", SKETCHED)
 def test_sketches(recipe, backend, tmp_path):
     assert sketched(made("edited")[0], recipe, backend, tmp_path) == frozen()["sketches"][recipe]
 
@@ -157,7 +163,7 @@ def test_real(recipe, corpus, corpora):
 def test_limits_and_edges_are_reached():
     """The table shows what it is to guard: large buckets, exact and near duplicates, and empty documents."""
     template, odd = frozen()["template"], frozen()["odd"]
-    assert template["small buckets"]["limits"]["uncompared_pairs"] > 0
+    assert template["exact, bag of 3, one partner"]["limits"]["unlisted_pairs"] > 0
     assert template["simhash against, small buckets"]["limits"]["uncompared_pairs"] > 0
     assert odd["minhash"]["counts"]["empty"] > 0 and odd["minhash"]["counts"]["removed_exact"] > 0
     assert all(each["counts"]["removed_near"] > 0 for each in frozen()["edited"].values())
@@ -169,7 +175,7 @@ def main():
     corpora = os.environ["NEARDUP_CORPORA"]
     table = {name: {r: decided(*made(name), r, "reference") for r in RECIPES} for name in ("edited", "template", "odd")}
     with tempfile.TemporaryDirectory() as folder:
-        table["sketches"] = {r: sketched(made("edited")[0], r, "reference", Path(folder)) for r in RECIPES}
+        table["sketches"] = {r: sketched(made("edited")[0], r, "reference", Path(folder)) for r in SKETCHED}
     table |= {name: {r: decided(*real(name, corpora), r, "cpu") for r in RECIPES} for name in REAL}
     TABLE.write_text(json.dumps(table, indent=1) + "\n")
 

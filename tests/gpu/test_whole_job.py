@@ -27,6 +27,7 @@ from neardup_gpu import (
     dedup,
     keep,
     pairs,
+    partners,
     selftest,
     shingle,
     sketch,
@@ -43,6 +44,10 @@ from neardup_gpu.kernels import (
     identical,
     lookup,
     occurrences,
+    prefixes,
+    rarity,
+    runs,
+    setjoin,
     shingles as shingles_kernel,
     simhash as simhash_kernel,
 )
@@ -92,6 +97,7 @@ OPTIONS = {
     "bing": {"recipe": Recipe(method=MinHash(filter="bing", supershingle_bits=16))},
     "large buckets": {"recipe": Recipe(method=MinHash(filter=(3, 1, 1), bucket_limit=2, bucket_probe=1))},
     "no check": {"check": 0},
+    "min-hash": {"recipe": Recipe(method=MinHash())},
     "simhash": {"recipe": Recipe(method=SimHash(weighting="tf"))},
     "simhash, large buckets": {
         "recipe": Recipe(method=SimHash(radius=9, bucket_limit=2, bucket_probe=1)),
@@ -113,6 +119,22 @@ OPTIONS = {
 @pytest.mark.parametrize("case", OPTIONS)
 def test_same_as_cpu(gpu, case):
     assert check(gpu, **OPTIONS[case])["device"]["batches"] >= 1
+
+
+PARTNERS = {
+    "greedy": {"max_partners": 2, "threshold": 0.4},
+    "components": {"max_partners": 1, "threshold": 0.4, "cluster": "components"},
+    "against": {"max_partners": 1, "threshold": 0.4, "against": KNOWN},
+    "all": {"max_partners": None, "threshold": 0.2},
+}
+
+
+@pytest.mark.parametrize("memory", [None, 20_000])
+@pytest.mark.parametrize("case", PARTNERS)
+def test_partners_in_several_rounds(gpu, case, memory):
+    """With lists so short that decisions need further candidates, among some of the rows, and by other numbers."""
+    with mock.patch.object(partners, "ASKED", 1), mock.patch.object(partners, "MOST_ASKED", 2):
+        check(gpu, memory=memory, **PARTNERS[case])
 
 
 def test_the_report_names_the_device(gpu):
@@ -285,6 +307,33 @@ def test_no_memory_to_stage(gpu):
         check(gpu)
 
 
+@pytest.mark.parametrize(("kernel", "place", "most"), [(rarity, 0, 500), (prefixes, 0, 500), (setjoin, 7, 20)])
+def test_pieces_of_the_set_join_are_halved(gpu, kernel, place, most):
+    run = kernel.gpu
+
+    def limited(*arguments):
+        if len(arguments[place]) > most:
+            raise MemoryError("out of memory")
+        return run(*arguments)
+
+    with mock.patch.object(kernel, "gpu", limited):
+        assert check(gpu)["device"]["halvings"] >= 1
+
+
+@pytest.mark.parametrize("kernel", [rarity, prefixes, runs, setjoin])
+def test_no_memory_for_the_set_join(gpu, kernel):
+    """Pieces are halved, or shingles go to the file; in the end it is said."""
+    given = []
+    with short_of_memory_at_first(1, kernel, "gpu", given):
+        check(gpu)
+    assert len(given) > 1
+    with (
+        mock.patch.object(kernel, "gpu", mock.Mock(side_effect=MemoryError)),
+        pytest.raises(NeardupError, match=r"use backend='cpu'.*memory="),
+    ):
+        dedup(TABLE, id_column="id", engine="gpu")
+
+
 def test_no_memory_for_candidates(gpu):
     """Fewer tables are looked into at a time; for one alone shingles go to the file; in the end it is said."""
     from neardup_gpu.kernels import pairtables
@@ -298,13 +347,13 @@ def test_no_memory_for_candidates(gpu):
         return run(*arguments)
 
     with mock.patch.object(pairtables, "gpu", limited):
-        check(gpu)
+        check(gpu, **OPTIONS["min-hash"])
     assert len(calls) > 2
     with (
         mock.patch.object(pairtables, "gpu", mock.Mock(side_effect=MemoryError)),
         pytest.raises(NeardupError, match=r"use backend='cpu'.*memory="),
     ):
-        dedup(TABLE, id_column="id", engine="gpu")
+        dedup(TABLE, id_column="id", engine="gpu", **OPTIONS["min-hash"])
 
 
 def test_no_memory_to_decide(gpu):
@@ -413,7 +462,7 @@ class TestStages:
     @pytest.mark.parametrize("given", ["cpu", "gpu"])
     @pytest.mark.parametrize("backend", ["cpu", "gpu", "reference"])
     def test_all(self, gpu, backend, given):
-        recipe = Recipe()
+        recipe = Recipe(method=MinHash())
         kind = self.kind("cpu" if backend == "reference" else backend)
         place = lambda value: on_device(value) if given == "gpu" else launch.to_host(value)  # noqa: E731
         found = []
@@ -443,7 +492,7 @@ class TestStages:
         assert found == self.expected()
 
     def expected(self):
-        recipe = Recipe()
+        recipe = Recipe(method=MinHash())
         shingles = shingle(tokenize(TABLE["text"].slice(0, 30), recipe, backend="cpu"), recipe, backend="cpu")
         signatures = recipe.method.sketch(shingles, seed=recipe.seed, backend="cpu")
         features = recipe.method.keys(signatures, seed=recipe.seed, backend="cpu")

@@ -262,3 +262,32 @@ assert launch.jit()(add)(20, 22) == 42
     first, again, other, other_again = said(), said(), said(NUMBA_CPU_NAME="generic"), said(NUMBA_CPU_NAME="generic")
     assert (first, other) == ("INFO:neardup_gpu:compiling kernels for this machine, once (about a minute)\n",) * 2
     assert (again, other_again) == ("", "")
+
+
+WATCHED = """
+import numba.core.event as events
+import neardup_gpu
+
+class Compiled(events.Listener):
+    def on_start(self, event): ...
+    def on_end(self, event):
+        function = event.data["dispatcher"].py_func
+        if function.__module__.startswith("neardup_gpu"):
+            print(function.__module__, function.__name__)
+
+neardup_gpu.dedup(texts=["a rose is a rose is a rose"], engine="cpu", method="minhash")  # imports all
+events.register("numba:compile", Compiled())
+texts = [" ".join(f"w{page // 3 * 7 + i}" for i in range(30)) + f" {page}" for page in range(300)]
+for method in ("exact", "minhash", "bottomk", "simhash"):
+    for cluster in ("greedy", "components"):
+        options = {} if method == "simhash" else {"threshold": 0.5, "max_partners": 1}
+        neardup_gpu.dedup(texts=texts, method=method, cluster=cluster, engine="cpu", **options)
+"""
+
+
+@pytest.mark.thorough
+def test_a_second_process_compiles_nothing():
+    """A kernel that Numba cannot keep, as one that asks for the number of threads, would be compiled in each."""
+    for _ in range(2):
+        said = subprocess.run([sys.executable, "-c", WATCHED], check=True, capture_output=True, text=True).stdout
+    assert said == ""

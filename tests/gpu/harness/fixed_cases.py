@@ -40,7 +40,7 @@ def num_cases(kernel: str) -> int:
     return most + 1
 
 
-CASES = [(kernel, number) for kernel in INPUTS for number in range(num_cases(kernel))]
+CASES = [(kernel, number) for kernel in kernel_modules("gpu") for number in range(num_cases(kernel))]
 
 
 def fixed(kernel: str, number: int) -> tuple:
