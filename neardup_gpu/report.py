@@ -191,7 +191,7 @@ def _unlisted(listed: int, limits: dict[str, Any]) -> list[str]:
     """What is said of the pairs that a result does not list."""
     more, most = limits["unlisted_pairs"], limits["max_partners"]
     least = "" if limits["all_counted"] else "at least "
-    left_out = f"{least}{more:,} more are not" if more else "not all"
+    left_out = f"{least}{more:,} more are not" if more else "perhaps not all"
     return [
         f"{listed:,} are listed, {left_out}: a document lists its first {count(most, 'partner')}",
         "--max-partners all lists every pair; who is kept is the same",
