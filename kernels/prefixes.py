@@ -27,7 +27,7 @@ import numpy as np
 from numba import prange
 
 from . import gather, sets
-from ._bounds import prefix_lengths, prefix_lengths_of
+from ._bounds import least_shared, prefix_lengths, prefix_lengths_of
 from ._launch import cuda, jit, kernel, namespace, row_of, shares
 from .rarity import MOST, SHARED_BITS, count_of, shift_of
 from .sets import distinct
@@ -83,12 +83,17 @@ def reference(values, offsets, rows, counters, beyond, threshold):
 
 @jit()
 def _most_postings(row, counters, beyond, shift, threshold):
-    """Most postings that a document of these shingles, which may repeat, can have."""
-    single = 0
+    """Most postings that a document of these shingles, which may repeat, can have.
+
+    Shingles that are counted once come first in its order, and have no posting: once they fill the prefix, none has.
+    """
+    most = min(len(row), len(row) - least_shared(max(len(row), 1), threshold) + 1)
     for x in row:
-        single += counters[x >> shift] < 2
-    _, long = prefix_lengths(max(len(row), 1), threshold)
-    return max(np.int64(0), min(long, len(row)) - single)
+        if counters[x >> shift] < 2:
+            most -= 1
+            if most <= 0:
+                return np.int64(0)
+    return np.int64(most)
 
 
 @jit(parallel=True)

@@ -187,10 +187,10 @@ def explained(
     in_reference = bool(found.get("in_reference"))
     target = table["duplicate_of"][row]
     if in_reference:
-        kept_text = _text_of(reference(), target, None)
+        kept_text = text_of(reference(), target, None)
     else:
-        kept_text = _text_of(documents(), target, _row_of(table["id"], target.as_py(), name))
-    text = _text_of(documents(), table["id"][row], row)
+        kept_text = text_of(documents(), target, _row_of(table["id"], target.as_py(), name))
+    text = text_of(documents(), table["id"][row], row)
     tokens = tokenize([kept_text, text], recipe, backend="cpu")
     ours = shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
@@ -247,7 +247,7 @@ def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
     raise InputError(f"{folder}: no document {id!r}; {known}")
 
 
-def _text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
+def text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
     """Text of the document in a row of the input, or of the document with the id if `row` is None.
 
     Raises

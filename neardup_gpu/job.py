@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import checks
+from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
     decide,
@@ -25,7 +26,7 @@ from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import InputError
-from .partners import partners_of
+from .partners import TooManyComparisonsError, partners_of
 from .recall import Run, check_recall
 from .recipe import Recipe, choose_recipe
 from .result import Result
@@ -94,7 +95,7 @@ def dedup(
     against : path, URI, glob, list of them, or a table, default None
         A reference set: documents that resemble one of its documents are removed, it is left untouched.
     method : Exact, MinHash, BottomK, SimHash, or the name of one, default "exact"
-        How candidates are found.
+        How candidates are found. The exact method misses no pair at the threshold; the others compare sketches.
     threshold : float in (0, 1], default None
         Least resemblance of a removed document to the kept one. Unless given, 0.8; by simhash nothing is verified then:
         the distance decides.
@@ -104,7 +105,7 @@ def dedup(
         Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
     bucket_limit : int, default None
         How many documents of a bucket, the first by priority, are all compared with one another; the method's own
-        unless given.
+        unless given. Where pairs are verified, larger ones are joined by their shingles; the exact method has none.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
     keep : str, default "first"
@@ -115,7 +116,9 @@ def dedup(
         keeps its first document.
     max_partners : int, default 64
         Of a document's near-duplicates, pairs are listed with the first so many of better priority, and with the first
-        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it.
+        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it; the
+        document that a removed one names is, of those kept ones, the one it resembles most. It has no effect where
+        nothing is verified.
     recipe : Recipe, default None
         A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit, seed, keep, cluster and
         max_partners.
@@ -135,14 +138,16 @@ def dedup(
         Bytes of text to read at a time. Changes no result. Unless given, 16 MiB; with a GPU the most that fits its
         memory, up to 256 MiB.
     max_comparisons : int, default None
-        End with an error after so many comparisons of a document with an entry of the index; without end unless given.
+        End with an error after so many comparisons of two documents that share a shingle; without end unless given. It
+        has no effect where nothing is verified.
     check : int, default None
-        Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method.
+        Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method, which
+        misses no pair. It has no effect where nothing is verified.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
-        and their total, or None where the total is not known: documents, pairs or fingerprints. Where files do not say
-        how many documents they hold, the number is estimated from the bytes read so far. The log has a line for each
-        stage either way.
+        and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say
+        how many documents they hold, the number is estimated from the bytes read so far; that of comparisons is an
+        estimate, too. The log has a line for each stage either way.
 
     Returns
     -------
@@ -237,7 +242,10 @@ def run(
     found = None
     rows = ranked.rows[groups.ranks]
     if spool is not None:
-        found = partners_of(groups, rows, spool, candidates, recipe, max_comparisons, clock, runtime)
+        try:
+            found = partners_of(groups, rows, spool, candidates, recipe, max_comparisons, clock, runtime)
+        except TooManyComparisonsError as error:
+            raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
         listed, deciding = found.listed, found.deciding
     else:
         listed = deciding = unverified(groups, candidates.pairs, recipe, runtime)
@@ -246,7 +254,7 @@ def run(
     sampled = None
     if check and recipe.verifies:
         with clock.stage("check"):
-            seen = Run(rows, groups, decisions, candidates)
+            seen = Run(rows, groups, decisions)
             sampled = runtime.run(check_recall, seen, spool, recipe, check, clock, runtime)
     with clock.stage("decide"):
         facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)

@@ -16,7 +16,7 @@ import numpy as np
 from neardup_gpu.kernels import prefixes, rarity, runs as runs_kernel, setjoin
 from neardup_gpu.kernels._bounds import least_overlaps
 from neardup_gpu.kernels._launch import array_module
-from neardup_gpu.kernels.prefixes import PLACE_BITS
+from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 
 from .engine.arrays import concat_and_clear, same_device
 from .engine.choice import kernel
@@ -81,10 +81,8 @@ def build_index(
         Its parts; one, where postings fit in memory.
     """
     in_file = members[np.argsort(spool_rows[members], kind="stable")]
-    sizes = np.diff(spool.offsets)[spool_rows[in_file]]
-    weights = Span.of_sizes(8 * sizes)
-    parts = [Span(weights.ends, *bounds, "documents") for bounds in spans(8 * sizes, runtime.shares.sorted)]
-    table = _counted(spool, spool_rows[in_file], parts, int(sizes.sum()), runtime)
+    parts = _parts(spool, spool_rows[in_file], runtime)
+    table = _counted(spool, spool_rows[in_file], parts, runtime)
     take = partial(_taken, spool, spool_rows, in_file, table, threshold, runtime)
     done, distinct = 0, np.zeros(len(spool_rows), np.int32)
     with Postings(spool.folder, runtime.shares.postings) as postings:
@@ -92,7 +90,7 @@ def build_index(
             postings.add(shingles, entries)
             distinct[rows] = runtime.fetch(size)
             done += len(rows)
-            clock.report("collide", done, len(in_file))
+            clock.report("index", done, len(in_file))
         del table
         needed = least_overlaps(2 * int(distinct.max(initial=0)), threshold)
         ends = runtime.put(distinct), runtime.put(needed)
@@ -102,8 +100,16 @@ def build_index(
         return [Index.of([mapped(runtime.fetch(array), spool.folder) for array in part], *ends) for part in made]
 
 
-def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], num_values: int, runtime: Runtime) -> Any:
+def _parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[Span]:
+    """Some rows of a spool, in parts whose sets can be made at once."""
+    weights = 8 * np.diff(spool.offsets)[spool_rows]
+    ends = Span.of_sizes(weights).ends
+    return [Span(ends, *bounds, "documents") for bounds in spans(weights, runtime.shares.sorted)]
+
+
+def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Runtime) -> Any:
     """The table of counters of all these shingles, of about as many counters as shingles."""
+    num_values = int(np.diff(spool.offsets)[spool_rows].sum())
     bits = min(max(rarity.FEWEST_BITS, (num_values - 1).bit_length()), MOST_TABLE_BITS)
     tables: list[Any] = [None]
 
@@ -203,3 +209,70 @@ def _first_of(lists: list[tuple[np.ndarray, np.ndarray]], most: int) -> tuple[np
     counts = np.bincount(which, minlength=asked)
     place = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
     return candidates[place < most], np.minimum(counts, most)
+
+
+def expected_comparisons(index: list[Index], runtime: Runtime) -> int:
+    """Entries that are looked at where each row looks once for all its better partners, from the lengths of runs.
+
+    Two entries of a run meet unless both are of long prefixes alone. There will be fewer where rows have partners
+    enough, and some more where the list of a row's candidates fills up and it has to go on.
+    """
+    return sum(int(_comparisons(part, runtime).sum()) for part in index)
+
+
+def _comparisons(part: Index, runtime: Runtime) -> np.ndarray:
+    """Pairs of entries that meet in each run of a part: float64, as they may be many."""
+    starts, splits = runtime.fetch(part.starts), runtime.fetch(part.splits)
+    all_of, long = (starts[1:] - starts[:-1]).astype(np.float64), (starts[1:] - splits).astype(np.float64)
+    return (all_of * (all_of - 1) - long * (long - 1)) / 2
+
+
+class Common(NamedTuple):
+    """A shingle that many documents have in their prefixes.
+
+    shingle : int
+    num_documents : int
+    row : int
+        One of them.
+    """
+
+    shingle: int
+    num_documents: int
+    row: int
+
+
+def commonest(
+    index: list[Index],
+    spool: Rows,
+    spool_rows: np.ndarray,
+    members: np.ndarray,
+    threshold: float,
+    most: int,
+    runtime: Runtime,
+) -> list[Common]:
+    """The shingles for which most entries meet, from the first on.
+
+    An index knows places, not shingles: so these are counted once more, which costs a pass over the spool.
+
+    Parameters
+    ----------
+    index : list of Index
+        As `build_index` made it of the other arguments.
+    most : int
+        How many, at most.
+    """
+    meeting = [_comparisons(part, runtime) for part in index]
+    largest = [np.argsort(-each, kind="stable")[:most].tolist() for each in meeting]
+    best = [(-float(meeting[part][run]), part, run) for part, runs in enumerate(largest) for run in runs]
+    in_file = members[np.argsort(spool_rows[members], kind="stable")]
+    table = _counted(spool, spool_rows[in_file], _parts(spool, spool_rows[in_file], runtime), runtime)
+    found = []
+    for _, number, run in sorted(best)[:most]:
+        begin, end = runtime.fetch(index[number].starts[run : run + 2]).tolist()
+        word = runtime.fetch(index[number].entries[begin : begin + 1])[0] & ~LONG
+        row = np.array([word >> np.uint64(PLACE_BITS)], np.int64)
+        (part,) = _parts(spool, spool_rows[row], runtime)
+        _, shingles, theirs, _ = _taken(spool, spool_rows, row, table, threshold, runtime, part)
+        there = (runtime.fetch(theirs) & ~LONG) == word
+        found += [Common(shingle, end - begin, int(row[0])) for shingle in runtime.fetch(shingles)[there].tolist()]
+    return found

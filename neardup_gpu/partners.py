@@ -14,6 +14,7 @@ before them, but that a removed document may list more kept partners.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +31,8 @@ from .data import NO_PAIRS, Pairs
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ResourceError
-from .joining import Index, build_index, meet
+from .joining import Common, Index, build_index, commonest, expected_comparisons, meet
+from .report import count
 from .stages import Verified
 from .verification import verify_spooled
 
@@ -49,6 +51,15 @@ MOST_ASKED = 1024
 
 TOGETHER = 1 << 22
 """Candidates that are verified together, about."""
+
+NAMED = 3
+"""Shingles that are named where there are too many comparisons."""
+
+
+class TooManyComparisonsError(ResourceError):
+    """More comparisons than `max_comparisons` allows, and the shingles that most of them are for."""
+
+    common: tuple[Common, ...] = ()
 
 
 class Partners(NamedTuple):
@@ -157,6 +168,8 @@ class Search:
     known: Known = field(default_factory=Known)
     num_candidates: int = 0
     looks: int = 0
+    expected: int = 0
+    """About how many looks there will be at most: more only where lists fill up and are gone on with."""
 
     @property
     def num_rows(self) -> int:
@@ -169,13 +182,13 @@ class Search:
             there |= np.diff(self.runtime.fetch(part.offsets)) > 0
         return there
 
-    def only(self, rows: np.ndarray) -> list[Index]:
-        """The index with the entries of some rows alone, given as a bool for each."""
+    def only(self, rows: np.ndarray, index: list[Index] | None = None) -> list[Index]:
+        """The index, or another one, with the entries of some rows alone, given as a bool for each."""
 
         def of_rows(part: Index) -> Index:
             return Index(*map(self.runtime.put, part)).only(self.runtime.put(rows))
 
-        return [self.runtime.run(of_rows, part) for part in self.index]
+        return [self.runtime.run(of_rows, part) for part in (self.index if index is None else index)]
 
     def ask(
         self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, names: Any = None
@@ -221,18 +234,16 @@ class Search:
 
     def _met(self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
         asked = meet(index, rows, first, stop, most, self.runtime)
-        done = 0
         while True:
-            with self.clock.stage("collide"):
+            with self.clock.stage("join"):
                 met = next(asked, None)
                 if met is not None:
-                    done += len(met.rows)
-                    self.clock.report("collide", done, len(rows))
+                    self.clock.report("join", met.looks, max(met.looks, self.expected - self.looks))
             if met is None:
                 return
             self.looks += met.looks
             if self.max_comparisons is not None and self.looks > self.max_comparisons:
-                raise ResourceError(f"more than {self.max_comparisons:,} comparisons")
+                raise TooManyComparisonsError(f"more than {count(self.max_comparisons, 'comparison')}")
             yield met
 
     def _verify_all(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
@@ -253,6 +264,7 @@ class Search:
         pairs = _unpacked(packed[begins])
         self.num_candidates += len(pairs)
         verified = self.verify(pairs)
+        self.clock.report("verify", len(pairs), len(pairs))
         passed = _among(packed[begins], _packed(verified.pairs.left, verified.pairs.right))
         found += np.bincount(which[order[passed[np.cumsum(begins) - 1]]], minlength=len(found))
         self.known.add(verified)
@@ -368,7 +380,8 @@ def _connect(search: Search) -> None:
     """Find pairs enough to join all rows that V joins.
 
     Only pairs of rows in two components of those known so far are looked at. Rows are numbered by component for it, so
-    that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified.
+    that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified, and a row that
+    was joined with all that it has not looked at looks no further. Pinned rows look for others alone.
     """
     pairs = search.known.all().pairs
     label = components.cpu(search.num_rows, pairs.left, pairs.right)
@@ -379,10 +392,13 @@ def _connect(search: Search) -> None:
     index = [_renumbered(part, number, label, search.runtime) for part in search.index]
     first, stop = np.zeros(search.num_rows, np.int64), begin[order]
     rows = np.flatnonzero(search.placed(index) & (stop > 0))
+    pinned = search.pinned[order]
+    others = search.only(~pinned, index)
     accepts, asked = search.accepts, ASKED
     while len(rows):
         pairs = search.known.all().pairs
         now = components.cpu(search.num_rows, pairs.left, pairs.right)
+        rows = _apart(now[order], rows, first, stop)
 
         def apart(left: np.ndarray, right: np.ndarray, now: np.ndarray = now) -> np.ndarray:
             there = now[left] != now[right]
@@ -390,10 +406,22 @@ def _connect(search: Search) -> None:
             return there
 
         search.accepts = apart
-        full, _ = search.ask(index, rows, first, stop, asked, names=order)
+        full = np.zeros(len(rows), bool)
+        for some, among in ((pinned[rows], others), (~pinned[rows], index)):
+            full[some], _ = search.ask(among, rows[some], first, stop, asked, names=order)
         rows = rows[full]
         asked = min(2 * asked, MOST_ASKED)
     search.accepts = accepts
+
+
+def _apart(label: np.ndarray, rows: np.ndarray, first: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    """The rows with one of another component from `first` on and before `stop`; `first` is moved to that one."""
+    ends = np.append(np.flatnonzero(label[1:] != label[:-1]) + 1, len(label))
+    place = first[rows]
+    own = (place < stop[rows]) & (label[np.minimum(place, len(label) - 1)] == label[rows])
+    place[own] = ends[np.searchsorted(ends, place[own], side="right")]
+    first[rows] = place
+    return rows[place < stop[rows]]
 
 
 def _renumbered(index: Index, number: np.ndarray, label: np.ndarray, runtime: Runtime) -> Index:
@@ -454,15 +482,23 @@ def partners_of(
             return np.ones(len(left), bool)
         return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
 
-    with clock.stage("collide"):
-        members = np.flatnonzero(runtime.fetch(candidates.crowded))
+    members = np.flatnonzero(runtime.fetch(candidates.crowded))
+    with clock.stage("index") if len(members) else contextlib.nullcontext():
         index = build_index(spool, spool_rows, members, threshold, clock, runtime)
     explicit = Verified(NO_PAIRS, np.empty(0))
-    if method.sketches:
-        with clock.stage("verify"):
-            explicit = verify(candidates.pairs)
     search = Search(index, groups.pinned, accepts, verify, recipe.max_partners, max_comparisons, clock, runtime)
-    found = find_partners(search, explicit, recipe.cluster)
+    search.expected = expected_comparisons(index, runtime)
+    if search.expected:
+        clock.say(f"joining: up to about {count(search.expected, 'comparison')}")
+    with clock.turns():
+        if method.sketches:
+            with clock.stage("verify"):
+                explicit = verify(candidates.pairs)
+        try:
+            found = find_partners(search, explicit, recipe.cluster)
+        except TooManyComparisonsError as error:
+            error.common = tuple(commonest(index, spool, spool_rows, members, threshold, NAMED, runtime))
+            raise
     return found._replace(num_candidates=found.num_candidates + len(candidates.pairs))
 
 

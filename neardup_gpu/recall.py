@@ -1,4 +1,4 @@
-"""The sampled check of recall: some documents compared with all others, without any filter."""
+"""The sampled check of recall: some documents compared with all others, without the help of the method."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .decisions import Decisions, Groups
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
-    from .methods.contract import Candidates
     from .recipe import Recipe
 
 PARTNERS = 200
@@ -48,7 +47,6 @@ class Run(NamedTuple):
     spool_rows: np.ndarray
     groups: Groups
     decisions: Decisions
-    candidates: Candidates
 
 
 class _Sample(NamedTuple):
@@ -62,17 +60,25 @@ class _Sample(NamedTuple):
 def check_recall(
     run: Run, spool: Rows, recipe: Recipe, num_sampled: int, clock: Clock, runtime: Runtime
 ) -> dict[str, Any]:
-    """Compare some documents with all others, without any filter, and see which of their pairs were found.
+    """Compare some documents with all others, and see which of their pairs the method finds.
 
     The sample is the `num_sampled` documents of smallest mixed hash, so it depends on their contents alone; of a
     document's possible near-duplicates, `PARTNERS` are taken in the same way, and fewer documents are sampled where
     they share too much (`ADDITIONS`).
 
-    For each sampled document that has near-duplicates, the share of them that this run found: that it lists as verified
-    pairs, or of which it removed one of the two documents, so that not both are kept. The mean of these shares is the
-    recall. "listed" is the same for listed pairs alone. "filter" counts what the bucket limit left out as if it had
-    been listed: what the filter could do without limits. Each interval holds for the mean of values in [0, 1] sampled
-    without replacement, with the confidence given.
+    For each sampled document that has near-duplicates, the share of them that the method finds: the mean of these
+    shares is the recall, whatever is missed counts. A method that sketches finds the pairs that its keys make
+    candidates. Of the exact method a pair counts as found if it is listed, or left out by the rule of `max_partners`.
+
+    "one_removed" is the mean share of pairs of which one document was removed, so that not both are kept, whether the
+    pair was found or not. Each interval holds for the mean of values in [0, 1] sampled without replacement, with the
+    confidence given.
+
+    Returns
+    -------
+    dict
+        documents, the number sampled; with_duplicates, those that have any; pairs, all of theirs; recall, low, high;
+        one_removed with share, low and high; confidence. A share is None where no sampled document has near-duplicates.
     """
     assert recipe.threshold is not None
     order = mix64_all(run.groups.document_hashes[:, 0])  # a random one, by contents
@@ -81,28 +87,33 @@ def check_recall(
     possible = _partners(run, spool, sample, sizes, order, recipe.threshold, clock, runtime)
     there = verify_spooled(spool, run.spool_rows, possible, recipe.threshold, clock, runtime).pairs
     true = Pairs(runtime.fetch(there.left), runtime.fetch(there.right))
-    listed = _contains(run.decisions.verified.pairs, true, len(run.spool_rows))
-    left_out = ~listed
-    if run.candidates.large_buckets:
-        left_out &= runtime.fetch(
-            recipe.method.are_candidates(run.groups.keys, *same_device(run.groups.keys, true.left, true.right))
-        )
-    else:
-        left_out[:] = False
-    found = listed | run.decisions.removed[true.left] | run.decisions.removed[true.right]
-    shares = {
-        name: _mean_share(true, those, sample.rows, len(run.spool_rows))
-        for name, those in (("found", found), ("listed", listed), ("filter", listed | left_out))
-    }
+    removed = run.decisions.removed
+    found = _mean_share(true, _found(run, true, recipe, runtime), sample.rows, len(run.spool_rows))
+    settled = _mean_share(true, removed[true.left] | removed[true.right], sample.rows, len(run.spool_rows))
     return {
         "documents": len(sample.rows),
         "with_duplicates": len(np.intersect1d(sample.rows, np.concatenate([true.left, true.right]))),
         "pairs": len(true),
-        "left_out_by_limit": int(np.count_nonzero(left_out)),
-        **shares.pop("found"),
-        **shares,
+        "recall": found[0],
+        "low": found[1],
+        "high": found[2],
+        "one_removed": dict(zip(("share", "low", "high"), settled, strict=True)),
         "confidence": CONFIDENCE,
     }
+
+
+def _found(run: Run, true: Pairs, recipe: Recipe, runtime: Runtime) -> np.ndarray:
+    """Which pairs the method finds: bool, shape (pairs,)."""
+    if recipe.method.sketches:
+        keys = run.groups.keys
+        return runtime.fetch(recipe.method.are_candidates(keys, *same_device(keys, true.left, true.right)))
+    listed = run.decisions.verified.pairs
+    most = len(run.spool_rows) if recipe.max_partners is None else recipe.max_partners
+    by_right = np.sort(listed.right << 32 | listed.left)
+    first, place = (np.searchsorted(by_right, true.right << 32 | left) for left in (0, true.left))
+    there = place < len(by_right)
+    there[there] = by_right[place[there]] == (true.right << 32 | true.left)[there]
+    return there | (place - first >= most)  # so many better partners are listed before it
 
 
 def _draw(run: Run, spool: Rows, sizes: np.ndarray, order: np.ndarray, num_sampled: int, runtime: Runtime) -> _Sample:
@@ -182,24 +193,13 @@ def _first_partners(left: np.ndarray, right: np.ndarray, order: np.ndarray) -> t
     return left[rank < PARTNERS], right[rank < PARTNERS]
 
 
-def _mean_share(true: Pairs, found: np.ndarray, sample: np.ndarray, num_rows: int) -> dict[str, float | None]:
-    """The share of each sampled row's pairs that was found: the mean of these shares, and its interval."""
+def _mean_share(true: Pairs, found: np.ndarray, sample: np.ndarray, num_rows: int) -> tuple[float | None, float, float]:
+    """The share of each sampled row's pairs that was found: the mean of these shares, and the ends of its interval."""
     ends = np.concatenate([true.left, true.right])
     pairs_of = np.bincount(ends, minlength=num_rows)[sample]
     found_of = np.bincount(ends, np.tile(found, 2).astype(np.float64), minlength=num_rows)[sample]
     shares = found_of[pairs_of > 0] / pairs_of[pairs_of > 0]
     if len(shares) == 0:
-        return {"recall": None, "low": 0.0, "high": 1.0}
+        return None, 0.0, 1.0
     mean = float(shares.mean())
-    low, high = theory.mean_interval(mean, len(shares), 1 - CONFIDENCE)
-    return {"recall": mean, "low": low, "high": high}
-
-
-def _contains(pairs: Pairs, wanted: Pairs, num_rows: int) -> np.ndarray:
-    """Whether each wanted pair is among `pairs`: bool, shape (wanted,)."""
-    # Sorted, as pairs are; of fewer than 2**32 rows, so a pair fits into 64 bits without a sign.
-    packed, asked = (p.left.view(np.uint64) * np.uint64(num_rows) + p.right.view(np.uint64) for p in (pairs, wanted))
-    place = np.searchsorted(packed, asked)
-    found = place < len(packed)
-    found[found] = packed[place[found]] == asked[found]
-    return found
+    return mean, *theory.mean_interval(mean, len(shares), 1 - CONFIDENCE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from . import checks
 from .definitions import checked_settings, material, settings_of, unreadable, versions
 from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
-from .methods import METHODS, as_method
+from .methods import METHODS, as_method, check_sketches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,9 +86,10 @@ class Recipe:
         Whether a document goes exactly when it has a pair with one already kept, or each connected component of pairs
         keeps its first document.
     max_partners : int, default 64
-        Where candidates are verified: of a document's near-duplicates, pairs are listed with the first so many of
-        better priority, and with the first so many kept ones if it is removed. None lists all pairs. Who is kept does
-        not depend on it.
+        Of a document's near-duplicates, pairs are listed with the first so many of better priority, and with the first
+        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it; the
+        document that a removed one names is, of those kept ones, the one it resembles most. It has no effect where
+        nothing is verified: there the bucket limit bounds the pairs.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
 
@@ -99,7 +100,9 @@ class Recipe:
 
     Examples
     --------
-    >>> Recipe(threshold=0.9).method.filter
+    >>> Recipe().method
+    Exact()
+    >>> Recipe(method="minhash", threshold=0.9).method.filter
     Filter(k=11, s=10, r=1)
     """
 
@@ -285,11 +288,17 @@ class Recipe:
         dict
             Settings by name.
 
+        Raises
+        ------
+        ParameterError
+            If the method keeps no sketches.
+
         Examples
         --------
-        >>> Recipe(keep="longest").sketching() == Recipe().sketching()
+        >>> Recipe(method="minhash", keep="longest").sketching() == Recipe(method="minhash").sketching()
         True
         """
+        check_sketches(self.method)
         shingles = self.shingles.describe() if self.method.elements == "shingles" else {}
         return {"method": self.method.name, **self.method.sketching(), **shingles, "seed": self.seed, **versions()}
 
@@ -307,12 +316,14 @@ class Recipe:
         ------
         RecipeMismatchError
             If they differ in a setting that sketches depend on; it names the first.
+        ParameterError
+            If the method of either keeps no sketches.
         ArgumentTypeError
             If `other` is not a Recipe.
 
         Examples
         --------
-        >>> Recipe().check_sketches(Recipe(keep="longest"), "sketches.parquet")
+        >>> Recipe(method="bottomk").check_sketches(Recipe(method="bottomk", keep="longest"), "sketches.parquet")
         """
         checks.instance("other", other, Recipe)
         theirs = other.sketching()
@@ -344,7 +355,7 @@ class Recipe:
 
         Examples
         --------
-        >>> Recipe().with_(shingle_size=3, bucket_limit=100).shingles.size
+        >>> Recipe(method="minhash").with_(shingle_size=3, bucket_limit=100).shingles.size
         3
         """
         own = {each.name for each in fields(self)}

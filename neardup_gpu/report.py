@@ -117,16 +117,12 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if report["group_sizes"]:
         rows.append(("groups", f"{counts['groups']:,}, the largest of {report['group_sizes'][-1][0]:,}"))
     sampled = report["recall"]["sampled"]
-    rows += [("" if i else "recall", line) for i, line in enumerate(_sampled(sampled))]
-    rows.append(tuple(report["candidates"]))
-    if report["recall"]["expected"] is not None and sampled is not None and sampled["with_duplicates"]:
-        rows.append(("", f"{percent(sampled['filter']['recall'])} of the sampled pairs pass, limits apart"))
+    proposed = tuple(report["candidates"])
+    told = [("recall", line) for line in _sampled(sampled)]
+    told = [proposed, *told] if proposed[0] == "recall" else [*told, proposed]
+    rows += [("" if i and label == "recall" else label, line) for i, (label, line) in enumerate(told)]
     if limits.get("unlisted_pairs") or not limits.get("all_counted", True):
-        least = "" if limits["all_counted"] else "at least "
-        most = count(limits["max_partners"], "partner")
-        rows.append(
-            ("pairs", f"{least}{limits['unlisted_pairs']:,} more are not listed: at most {most} of a kind each")
-        )
+        rows += [("" if i else "pairs", line) for i, line in enumerate(_unlisted(counts["verified_pairs"], limits))]
     if limits.get("large_buckets"):
         buckets = count(limits["large_buckets"], "large bucket")
         rows.append(("limits", f"{count(limits['uncompared_pairs'], 'pair')} in {buckets} not compared"))
@@ -182,14 +178,24 @@ def _sampled(sampled: dict[str, Any] | None) -> list[str]:
     if not sampled["with_duplicates"]:
         return [f"not estimated: {sample} holds none with a near-duplicate"]
     lines = [
-        f"{percent(sampled['recall'])} of near-duplicates found, by {sample}",
+        f"{percent(sampled['recall'])} of near-duplicate pairs found, by {sample}",
         f"{percent(sampled['low'])} to {percent(sampled['high'])} with {100 * sampled['confidence']:g}% confidence"
         f", from the {sampled['with_duplicates']:,} that have any",
     ]
-    if sampled["left_out_by_limit"]:
-        listed = f"{percent(sampled['listed']['recall'])} are listed as pairs"
-        lines.append(f"{listed}; the bucket limit left out {sampled['left_out_by_limit']:,} of {sampled['pairs']:,}")
+    if sampled["one_removed"]["share"] > sampled["recall"]:
+        lines.append(f"{percent(sampled['one_removed']['share'])} of the pairs lost a document, found or not")
     return lines
+
+
+def _unlisted(listed: int, limits: dict[str, Any]) -> list[str]:
+    """What is said of the pairs that a result does not list."""
+    more, most = limits["unlisted_pairs"], limits["max_partners"]
+    least = "" if limits["all_counted"] else "at least "
+    left_out = f"{least}{more:,} more are not" if more else "not all"
+    return [
+        f"{listed:,} are listed, {left_out}: a document lists its first {count(most, 'partner')}",
+        "--max-partners all lists every pair; who is kept is the same",
+    ]
 
 
 def summary(
@@ -225,7 +231,7 @@ def summary(
         parts += ["", heading("stages")]
         parts += [beside(f"  {stage:10} {seconds:8.3f} s") for stage, seconds in report["timings"].items()]
         parts += ["", heading("pairs")]
-        names = ("shingles", "representatives", "candidate_pairs", "verified_pairs")
+        names = ("shingles", "representatives", "comparisons", "candidate_pairs", "verified_pairs")
         parts += [beside(f"  {name.replace('_', ' '):16} {report['counts'][name]:>13,}") for name in names]
         parts += ["", heading("recipe"), *recipe_lines(report["recipe"])]
     parts.append("")
@@ -297,7 +303,8 @@ def beside(*parts: str | tuple[str, str]) -> Text:
 
 def recipe_lines(recipe: dict[str, Any]) -> list[Text]:
     """A recipe, one setting a line."""
-    return [beside(f"  {name:14} {value}") for name, value in recipe.items()]
+    shown = {**recipe, **({"max_partners": "all"} if recipe.get("max_partners", 0) is None else {})}
+    return [beside(f"  {name:14} {value}") for name, value in shown.items()]
 
 
 def html(report: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import ParameterError
 from .job import files_read
+from .methods import check_sketches
 from .recipe import Recipe, choose_recipe
 from .sketch_files import read_sketches
 from .sketching import Sketched, Sketcher, num_skipped
@@ -94,7 +95,7 @@ def sketch(
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
     method : MinHash, BottomK, SimHash, or the name of one, default "minhash"
-        How documents are summarised.
+        How documents are summarised. The method "exact" keeps no sketches.
     threshold : float in (0, 1], default None
         The threshold that a filter is chosen for; 0.8 unless given.
     shingle_size : int from 1 to 64, default 5
@@ -153,6 +154,7 @@ def sketch(
         bucket_limit=bucket_limit,
         seed=seed,
     )
+    check_sketches(recipe.method)
     clock, engine = Clock(progress), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}

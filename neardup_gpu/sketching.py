@@ -22,8 +22,12 @@ from .engine.arrays import concat_and_clear
 from .engine.choice import kernel
 from .engine.pieces import Span
 from .errors import InputError
+from .log import log
 from .recipe import Recipe
+from .report import size
 from .stages import count_tokens, shingle
+from .store.disk import room
+from .store.spool import DiskFullError, disk_full
 
 if TYPE_CHECKING:
     from .documents import Batch
@@ -125,6 +129,7 @@ class Sketcher:
     stored: bool = False
     hashed: bool = True
     max_bytes: int | None = None
+    told: bool = field(default=False, init=False)
 
     def sketch_all(
         self, documents: Documents, reference: Documents | None = None, *, column: str | None = None
@@ -160,7 +165,16 @@ class Sketcher:
             for part in self.runtime.map(
                 partial(self._summarise, text), [Span.of_documents(batch.text.offsets, batch.ids)]
             ):
-                self._add(kept, part)
+                try:
+                    self._add(kept, part)
+                except DiskFullError as error:
+                    done = sum(map(len, kept.num_tokens), len(part.num_tokens))
+                    share = kept.shingles + (0 if part.shingles is None else len(part.shingles.values))
+                    more = _more_shingles(share, done, before, total())
+                    if more is None:
+                        raise
+                    folder, needed, why = error.told
+                    raise disk_full(folder, needed + 8 * more, why, about=True) from None
                 del part  # the next one needs the room
             if column is not None:
                 kept.column.append(batch.columns[column])
@@ -170,8 +184,24 @@ class Sketcher:
             kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
             kept.null_text += batch.num_null
             self.clock.report("sketch", before + kept.documents, total())
+            self._look_ahead(kept, before, total())
         kept.stripped_pages = documents.stripped_pages
         return kept
+
+    def _look_ahead(self, kept: Sketches, before: int, total: int | None) -> None:
+        """Say in one line, once, that the temporary disk will hardly do; the job goes on until it does not."""
+        more = _more_shingles(kept.shingles, kept.documents, before, total)
+        if self.spool is None or self.runtime.backend == "gpu" or self.told or not more:
+            return
+        left = room(self.spool.folder)
+        if left is not None and 8 * more > left:
+            self.told = True
+            log.warning(
+                "%s: temporary files will take about %s more, and %s are free; name a larger disk with --temp-dir",
+                self.spool.folder,
+                size(8 * more),
+                size(left),
+            )
 
     def _weigh(self, sketches: Sketches) -> None:
         """Sketch the documents that waited for statistics of all documents."""
@@ -239,6 +269,13 @@ def _rows(text: Ragged, first: int, last: int) -> Ragged:
     values, offsets = text.values[offsets[0] : offsets[-1]], offsets - offsets[0]
     offsets.flags.writeable = False  # like the offsets of a whole batch: kernels are compiled for one kind of array
     return Ragged(values, offsets)
+
+
+def _more_shingles(shingles: int, documents: int, before: int, total: int | None) -> int | None:
+    """About how many shingles are to come, by those of the documents that were read after `before` earlier ones."""
+    if total is None or documents == 0:
+        return None
+    return round(shingles / documents * max(0, total - before - documents))
 
 
 def _num_rows(sources: list[Documents]) -> int | None:

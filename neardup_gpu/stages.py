@@ -1,11 +1,12 @@
 """The stages that are alike for all methods, each a function that can be called alone.
 
 Arrays may be NumPy's or CuPy's whatever the backend; results are on the backend's device: CuPy's for "gpu", else
-NumPy's. Between `shingle` and `verify` stand the method's own stages: `sketch`, `keys` and `collide`.
+NumPy's. Between `shingle` and `verify` stand the stages of a method that sketches: `sketch`, `keys` and `collide`. The
+method `exact` has none; its pairs come from `dedup`.
 
     >>> import neardup_gpu as nd
     >>> texts = ["to be or not to be that is the question", "to be or not to be that is a question", "something else"]
-    >>> recipe = nd.Recipe(shingles=nd.Shingles(2), threshold=0.5)
+    >>> recipe = nd.Recipe(shingles=nd.Shingles(2), method="minhash", threshold=0.5)
     >>> shingles = nd.shingle(nd.tokenize(texts, recipe), recipe)
     >>> keys = recipe.method.keys(recipe.method.sketch(shingles, seed=recipe.seed), seed=recipe.seed)
     >>> candidates = recipe.method.collide(keys, seed=recipe.seed)

@@ -123,6 +123,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
         **{name: getattr(job.sketches, name) for name in _COUNTED},
         "representatives": len(facts.groups.ranks),
+        "comparisons": 0 if job.found is None else job.found.looks,
         "candidate_pairs": len(candidates.pairs) if job.found is None else job.found.num_candidates,
         **{name: decided[name] for name in ("verified_pairs", "groups")},
     }
@@ -146,7 +147,11 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
 
 
 def _limits(job: Job) -> dict[str, Any]:
-    """What was left out, and why."""
+    """What was left out, and why: pairs that were not listed or, where nothing is verified, not compared.
+
+    Of verified pairs, `unlisted_pairs` is the number that are known and not listed: all there are if `all_counted`,
+    else some, as others were not looked for.
+    """
     if job.found is not None:
         return {
             "max_partners": job.recipe.max_partners,

@@ -4,51 +4,18 @@ Gold was made with another rule for tokens: `\\w+` of the lower-cased text. The 
 document has a word on which they do not, its resemblances may differ, and it is counted here instead of compared.
 """
 
-import functools
 import hashlib
-import re
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from witnesses import fold, greedy, token_strings
+from gold import DIFFERING, differing
+from witnesses import greedy
 
 from neardup_gpu import Recipe, dedup, tokenize
 
 pytestmark = [pytest.mark.corpus, pytest.mark.thorough]
 
-# Documents with a word on which the two rules differ: soft hyphens in the bills (ours reads through, `\w+` divides),
-# fractions, superscripts and ligatures (ours writes them out), Chinese (ours takes each character alone).
-DIFFERING = {"django_docs": 5, "bills_116_small": 236, "winps_docs": 4, "manpages": 55, "bills_116": 866}
 DOCUMENTS = {"django_docs": 2823, "bills_116_small": 5424, "winps_docs": 14134, "manpages": 11037, "bills_116": 20418}
-
-CHUNK = re.compile(r"[0-9A-Za-z_]*[^\x00-\x7f][0-9A-Za-z_\x80-\U0010ffff]*")
-
-
-@functools.cache
-def gold_words(chunk):
-    """The words of a stretch without ASCII dividers by gold's rule, if ours are the same but for folding; else None."""
-    words = re.findall(r"\w+", chunk.lower())
-    folded = [fold(word) for word in words]
-    same = folded == token_strings(chunk) and not any(
-        f.isascii() and f != w for f, w in zip(folded, words, strict=True)
-    )
-    return words if same else None
-
-
-def differing(texts):
-    """Whether each text has a word on which the rules differ, or that folds like another word of the corpus."""
-    chunks = [set() if text.isascii() else set(CHUNK.findall(text)) for text in texts]
-    spellings = {}
-    for chunk in set().union(*chunks):
-        for word in gold_words(chunk) or ():
-            spellings.setdefault(fold(word), set()).add(word)
-    wrong = {
-        chunk
-        for chunk in set().union(*chunks)
-        if gold_words(chunk) is None or any(len(spellings[fold(word)]) > 1 for word in gold_words(chunk))
-    }
-    return np.array([not wrong.isdisjoint(mine) for mine in chunks], bool)
 
 
 class Run:

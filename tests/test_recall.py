@@ -2,12 +2,13 @@
 
 import itertools
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from versions import corpus, decisions
 from witnesses import jaccard, shingle_set, token_strings
 
-from neardup_gpu import MinHash, dedup, report
+from neardup_gpu import MinHash, Pairs, Verified, dedup, recall, report
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def result(table):
-    return dedup(table, id_column="id")
+    return dedup(table, id_column="id", method="minhash")
 
 
 class TestCheckOfRecall:
@@ -43,21 +44,25 @@ class TestCheckOfRecall:
             mine = {pair for pair in true if i in pair}
             shares += [len(mine & found) / len(mine)] if mine else []
         sampled = run.report["recall"]["sampled"]
-        listed = sampled["listed"]
         assert 0 < len(found) < len(true)
         assert sampled["pairs"] == len(true)
         assert sampled["with_duplicates"] == len(shares)
-        assert listed["recall"] == pytest.approx(sum(shares) / len(shares), abs=1e-12)  # one sum in another order
-        assert listed["low"] <= listed["recall"] <= listed["high"]
+        assert sampled["recall"] == pytest.approx(sum(shares) / len(shares), abs=1e-12)  # one sum in another order
+        assert sampled["low"] <= sampled["recall"] <= sampled["high"]
         kept = set(run.documents.filter(run.documents["kept"])["id"].to_pylist())
         shares = [
             sum(not {*pair} <= kept for pair in mine) / len(mine) for i in sets if (mine := [p for p in true if i in p])
         ]
-        assert listed["recall"] <= sampled["recall"] == pytest.approx(sum(shares) / len(shares), abs=1e-12)
+        removed = sampled["one_removed"]
+        assert sampled["recall"] <= removed["share"] == pytest.approx(sum(shares) / len(shares), abs=1e-12)
+        assert removed["low"] <= removed["share"] <= removed["high"]
+        assert (f"{report.percent(removed['share'])} of the pairs lost a document, found or not") in [
+            text for _, text in report.facts(run.report)
+        ]
 
-    def test_what_the_limit_lost_is_not_called_found(self):
+    def test_a_template_that_most_pages_share(self):
         """1,000 pairs of pages that share 354 words of a template: true pairs resemble each other by exactly 0.8, all
-        others by 0.76, so one bucket holds nearly all of them and the limit decides what is compared."""
+        others by 0.76."""
         texts = []
         template = [f"t{i}" for i in range(354)]
         for pair in range(1000):  # 350 common shingles, 10 of the pair, 45 of the page
@@ -67,19 +72,32 @@ class TestCheckOfRecall:
                         [*template, *(f"p{pair}w{i}" for i in range(10)), *(f"{side}{pair}w{i}" for i in range(45))]
                     )
                 )
-        run = dedup(pa.table({"text": texts}), threshold=0.8, check=400)
-        kept = run.documents["kept"].to_numpy()
-        lost = float((kept[0::2] & kept[1::2]).mean())
+        table = pa.table({"text": texts})
+        run = dedup(table, check=400)
+        assert run.kept.num_rows == 1000
         sampled = run.report["recall"]["sampled"]
-        assert lost > 0.1
-        # Every document has one near-duplicate: the share of pairs lost is what the sample estimates.
-        assert sampled["low"] <= 1 - lost <= sampled["high"] < 1
-        assert sampled["filter"]["recall"] > 0.95
-        assert sampled["left_out_by_limit"] > 0
-        (shown,) = [text for label, text in report.facts(run.report) if label == "recall"]
-        assert not shown.startswith(("99", "100"))
+        assert sampled["recall"] == sampled["one_removed"]["share"] == 1
+        sampled = dedup(table, method="minhash", check=400).report["recall"]["sampled"]
+        assert sampled["low"] <= 0.99 <= sampled["high"]
+
+    def test_a_crowd_of_which_few_pairs_are_listed(self):
+        """What the rule leaves out of the list counts as found, what is missing otherwise does not."""
+        texts = [" ".join([*(f"t{i}" for i in range(100)), f"page{i}"]) for i in range(40)]
+        run = dedup(texts=texts, max_partners=2, check=40)
+        sampled = run.report["recall"]["sampled"]
+        assert (sampled["pairs"], sampled["recall"]) == (780, 1.0)
+        assert run.pairs.num_rows < 200
+        short = run.facts.decisions.verified.pairs
+        missing = Pairs(short.left[1:], short.right[1:])  # of document 1, the pair with 0
+        there = Pairs(np.array([0, 0, 0]), np.array([1, 2, 39]))
+        decisions = run.facts.decisions._replace(verified=Verified(missing, np.ones(len(missing))))
+        seen = recall.Run(np.arange(40), run.facts.groups, decisions)
+        assert recall._found(seen, there, run.recipe, None).tolist() == [False, True, True]
+
+    def test_the_exact_method_is_not_checked_unless_asked(self, table):
+        assert dedup(table, id_column="id").report["recall"] == {"expected": 1.0, "sampled": None}
 
     def test_none(self, table, result):
-        run = dedup(table, id_column="id", check=0)
+        run = dedup(table, id_column="id", method="minhash", check=0)
         assert run.report["recall"]["sampled"] is None
         assert decisions(run) == decisions(result)

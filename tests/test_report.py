@@ -155,7 +155,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
     import pyarrow as pa
 
     table = pa.table({"id": [f"{i}[red]\x1b[2J" for i in range(8)], "text": [*texts, *texts[:3]]})
-    result = nd.dedup(table, id_column="id", output=out)
+    result = nd.dedup(table, id_column="id", method="minhash", output=out)
     found = json.loads((out / "report.json").read_text())
     assert found == {**found, **json.loads(json.dumps(result.report))}
     yield found

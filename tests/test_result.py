@@ -4,8 +4,10 @@ import random
 
 import pyarrow as pa
 import pytest
+from rule import check, expected, told
 
-from neardup_gpu import ParameterError, Recipe, SimHash, dedup
+from neardup_gpu import ParameterError, Recipe, Shingles, SimHash, dedup
+from neardup_gpu.report import facts
 
 COUNTS = ("kept", "removed", "removed_exact", "removed_near", "verified_pairs", "groups")
 
@@ -91,3 +93,116 @@ def test_plot(tmp_path):
     figure.savefig(tmp_path / "plot.png")
     left, right = figure.axes
     assert (left.get_xlabel(), right.get_xlabel()) == ("resemblance", "documents in a group")
+
+
+# The same runs of `exact`, whose default lists some of the pairs: `at` is right where all pairs are known.
+
+
+def crowd(seed=6, num=60):
+    """Pages of twelve words of which up to four are others: crowds that fall apart as the threshold rises."""
+    draw = random.Random(seed)
+    texts = []
+    for _ in range(num):
+        page = [f"w{i}" for i in range(12)]
+        for place in draw.sample(range(12), draw.choice([1, 2, 3, 4])):
+            page[place] = f"x{draw.randrange(6)}"
+        texts.append(" ".join(page))
+    return [(f"m{i}", text) for i, text in enumerate(texts)]
+
+
+def run_of(documents, **settings):
+    """A run over (id, text), by sets of words."""
+    ids, texts = zip(*documents, strict=True)
+    recipe = Recipe(shingles=Shingles(1), **settings)
+    return dedup(pa.table({"id": ids, "text": texts}), recipe=recipe, **OPTIONS)
+
+
+class TestWherePairsAreNotListed:
+    @pytest.mark.parametrize("cluster", ["greedy", "components"])
+    @pytest.mark.parametrize("most", [1, 5, 30])
+    def test_it_refuses(self, most, cluster):
+        """Rather than decide from some of the pairs."""
+        found = run_of(crowd(), threshold=0.5, max_partners=most, cluster=cluster)
+        check(found, expected(crowd(), found.recipe))
+        assert found.report["limits"]["unlisted_pairs"] > 0
+        with pytest.raises(ParameterError, match=r"did not list all pairs that may decide.*=None") as caught:
+            found.at(0.6)
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("cluster", ["greedy", "components"])
+    @pytest.mark.parametrize("most", [64, None])
+    def test_it_is_right_where_all_are(self, most, cluster):
+        """60 pages have at most 59 partners each; at any higher threshold the decisions are brute force's."""
+        found = run_of(crowd(), threshold=0.4, max_partners=most, cluster=cluster)
+        assert found.report["limits"] == {"max_partners": most, "unlisted_pairs": 0, "all_counted": True}
+        kept = set()
+        for threshold in (0.4, 0.5, 7 / 9, 0.8, 1.0):
+            later = found.at(threshold)
+            check(later, expected(crowd(), found.recipe.with_(threshold=threshold)))
+            kept.add(len(later.kept))
+        assert len(kept) >= 3
+
+    def test_against_a_reference_set(self):
+        known, mine = crowd()[:20], crowd()[20:]
+        tables = [pa.table(dict(zip(("id", "text"), zip(*part, strict=True), strict=True))) for part in (mine, known)]
+        recipe = Recipe(shingles=Shingles(1), threshold=0.5)
+        found = dedup(tables[0], against=tables[1], recipe=recipe, **OPTIONS)
+        for threshold in (0.5, 0.7):
+            check(found.at(threshold), expected(mine, recipe.with_(threshold=threshold), known))
+
+    @pytest.fixture
+    def fading(self):
+        """Four documents, and a run that lists all their pairs: z-a (0.6), a-j (76/124) and i-j (74/102).
+
+        At 0.58 z and i stay, so i-j is listed as i is the first kept partner of j. Above 0.6 a stays as well, and i is
+        the second one: i-j is listed no more. Above 76/124 it alone decides.
+        """
+        common, own = [f"w{i}" for i in range(100)], [f"j{i}" for i in range(24)]
+        words = {"z": common[:60], "a": common, "i": [*common[50:], *own, "i0", "i1"], "j": [*common[24:], *own]}
+        documents = [(name, " ".join(mine)) for name, mine in words.items()]
+        return documents, run_of(documents, threshold=0.58, max_partners=1)
+
+    def test_a_pair_that_a_higher_threshold_does_not_list(self, fading):
+        documents, found = fading
+        check(found, expected(documents, found.recipe))
+        assert told(found)[1].keys() == {("z", "a"), ("a", "j"), ("i", "j")}
+        assert found.report["limits"]["unlisted_pairs"] == 0
+        for threshold, pairs in ((0.605, {("a", "j")}), (0.7, {("i", "j")})):
+            stated = expected(documents, found.recipe.with_(threshold=threshold))
+            assert stated.pairs.keys() == pairs
+            assert told(found.at(threshold)) == (stated.documents, stated.pairs)
+
+    @pytest.mark.xfail(strict=True, reason="`at` repeats the run's `limits`, though its own list may be shorter")
+    def test_what_a_report_at_a_higher_threshold_counts(self, fading):
+        documents, found = fading
+        check(found.at(0.605), expected(documents, found.recipe.with_(threshold=0.605)))
+
+    @pytest.mark.xfail(strict=True, reason="`at` of `at` decides from the pairs that are listed, which may not be all")
+    def test_at_once_more(self, fading):
+        """It refuses, or decides as brute force does."""
+        documents, found = fading
+        stated = expected(documents, found.recipe.with_(threshold=0.7))
+        try:
+            again = found.at(0.605).at(0.7)
+        except ParameterError:
+            return
+        assert told(again) == (stated.documents, stated.pairs)
+
+
+@pytest.mark.parametrize("cluster", ["greedy", "components"])
+@pytest.mark.parametrize("num", [2, 64, 65, 66, 200])
+def test_what_a_report_counts_of_a_crowd(num, cluster):
+    """Pages that all resemble one another: n (n - 1) / 2 pairs, of which a page's first 64 better ones are listed."""
+    documents = [(f"m{i}", " ".join([*(f"w{j}" for j in range(40)), f"page{i}"])) for i in range(num)]
+    found = run_of(documents, threshold=0.8, cluster=cluster)
+    check(found, expected(documents, found.recipe))
+    listed, pairs = sum(min(i, 64) for i in range(num)), num * (num - 1) // 2
+    counts, limits = found.report["counts"], found.report["limits"]
+    assert (counts["verified_pairs"], counts["removed_near"], counts["groups"]) == (listed, num - 1, 1)
+    assert limits["max_partners"] == 64
+    assert limits["all_counted"] or num > 64
+    assert limits["unlisted_pairs"] <= pairs - listed <= (limits["unlisted_pairs"] if limits["all_counted"] else pairs)
+    shown = [text for label, text in facts(found.report) if label == "pairs"]
+    assert len(shown) == (limits["unlisted_pairs"] > 0 or not limits["all_counted"])
+    assert all(text.startswith("at least ") != limits["all_counted"] for text in shown)
+    assert all("not listed: at most 64 partners" in text for text in shown)

@@ -41,12 +41,17 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Keeping:
-    """Which documents are kept."""
+    """Which documents are kept, and which pairs are listed."""
 
     keep: str = setting(
         "first", "Which document of a group to keep: first, longest, or by a column such as date:desc.", metavar="RULE"
     )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
+    max_partners: str = setting(
+        "64",
+        "Pairs listed of a document, with better ones and with kept ones: so many of each, or all.",
+        metavar="N",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,14 +67,25 @@ class Result(Output):
 class Check:
     """How the recall is estimated."""
 
-    check: int = setting(200, "Number of documents sampled to estimate the recall.", metavar="N")
+    check: int | None = setting(
+        None, "Number of documents sampled to estimate the recall.", metavar="N", shown="200, none by exact"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is done at most."""
+
+    max_comparisons: int | None = setting(
+        None, "End with an error after so many comparisons of documents that share a shingle.", metavar="N"
+    )
 
 
 ReferenceFlags: Any = flags(DOCUMENTS, Reference)
 KeepingFlags: Any = flags(DECIDING, Keeping)
 MethodFlags: Any = method_flags(methods.DECIDING)
 ResultFlags: Any = flags(OUTPUT, Result)
-CheckFlag: Any = flags(RUNNING, Check)
+CheckFlags: Any = flags(RUNNING, Check, Effort)
 
 
 def dedup(
@@ -83,7 +99,7 @@ def dedup(
     result: ResultFlags = None,
     engine: EngineFlags = None,
     temporary: TemporaryFlags = None,
-    checked: CheckFlag = None,
+    checked: CheckFlags = None,
 ) -> None:
     """Remove near-duplicates. OUT gets the kept rows, and for each removed row its kept document and resemblance."""
     shown = Result(**given(result))
@@ -91,14 +107,18 @@ def dedup(
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
     where = None if shown.dry_run else shown.output
     how = chosen(methods.DECIDING, choice, shingles, settings)
+    kept = given(keeping)
+    if "max_partners" in kept:
+        kept["max_partners"] = _number_or_all(kept["max_partners"])
     place = Engine(**given(engine))
     from .. import job
 
     with shown_progress(shown.quiet) as progress:
         found = job.dedup(
             one_or_all(inputs),
-            **given(reading, reference, keeping, temporary, checked),
+            **given(reading, reference, temporary, checked),
             **how,
+            **kept,
             engine=place,
             output=where,
             overwrite=shown.overwrite,
@@ -111,6 +131,16 @@ def dedup(
 
         example = None if where is None else _telling_example(found.documents)
         say(*summary(found.report, stdout().width, output=where, example=example, verbose=shown.verbose))
+
+
+def _number_or_all(word: str) -> int | None:
+    """What --max-partners says; None for all."""
+    if word == "all":
+        return None
+    try:
+        return int(word)
+    except ValueError:
+        raise ParameterError(f"max_partners {word}: give a whole number, or all") from None
 
 
 def _telling_example(documents: pa.Table) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..methods import METHODS
+from ..methods import METHODS, SKETCHING as SKETCHING_METHODS
 from ..settings import setting
 from .options import MATCHING, Given, flags, given, refuse_others
 
@@ -16,6 +16,16 @@ class Choice:
 
     method: str = setting("exact", f"How near-duplicates are found: {', '.join(METHODS)}.", metavar="NAME")
     threshold: float | None = setting(None, "Least resemblance, above 0 to 1.", metavar="X", shown="0.8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """How documents are summarised."""
+
+    method: str = setting("minhash", f"How documents are summarised: {', '.join(SKETCHING_METHODS)}.", metavar="NAME")
+    threshold: float | None = setting(
+        None, "The threshold that a filter is chosen for, above 0 to 1.", metavar="X", shown="0.8"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +51,15 @@ class Verified:
     """Whether near simhashes are verified."""
 
     verify: bool = setting(
-        False, "Remove near simhashes only if their resemblance reaches --threshold, as min-hash always does."
+        False, "Remove near simhashes only if their resemblance reaches --threshold, as by all other methods."
     )
 
 
-SKETCHING = {name: (kind, *((Weighed,) if name == "simhash" else ())) for name, kind in METHODS.items()}
-"""The settings that `neardup sketch` takes, by the method."""
+DECIDING = {name: (kind, *((Weighed, Verified) if name == "simhash" else ())) for name, kind in METHODS.items()}
+"""The settings that `neardup dedup` takes, by the method; the first one is usual."""
 
-DECIDING = {name: (*kinds, *((Verified,) if name == "simhash" else ())) for name, kinds in SKETCHING.items()}
-"""The settings that `neardup dedup` takes, by the method."""
+SKETCHING = {name: tuple(kind for kind in DECIDING[name] if kind is not Verified) for name in SKETCHING_METHODS}
+"""The settings that `neardup sketch` takes, by the method; the first one is usual."""
 
 
 def method_flags(settings: dict[str, tuple[type, ...]]) -> Any:
@@ -58,6 +68,7 @@ def method_flags(settings: dict[str, tuple[type, ...]]) -> Any:
 
 
 ChoiceFlags: Any = flags(MATCHING, Choice)
+SummaryFlags: Any = flags(MATCHING, Summary)
 ShinglesFlags: Any = flags(MATCHING, Shingles)
 
 
@@ -69,18 +80,18 @@ def chosen(
     Parameters
     ----------
     all_settings : dict
-        The settings that the command takes, by the method.
+        The settings that the command takes, by the method; the first one is usual.
     choice, shingles, settings : Given or None
-        Of `Choice`, of `Shingles` and of the methods.
+        Of `Choice` or `Summary`, of `Shingles` and of the methods.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
         If one is impossible, or of another method.
     """
-    values = {"method": Choice().method, **given(choice, shingles)}
+    values = {"method": next(iter(all_settings)), **given(choice, shingles)}
     of_method, name = given(settings), values["method"]
-    if name not in METHODS:
+    if name not in all_settings:
         return values  # which the library refuses
     refuse_others("--method", name, all_settings, settings)
     frequencies, verify = of_method.pop("frequencies", None), of_method.pop("verify", False)

@@ -9,7 +9,7 @@ from ..engine.settings import Engine
 from ..printable import shell_path
 from ..settings import setting
 from .console import say_written, shown_progress
-from .methods import SKETCHING, ChoiceFlags, ShinglesFlags, chosen, method_flags
+from .methods import SKETCHING, ShinglesFlags, SummaryFlags, chosen, method_flags
 from .options import OUTPUT, EngineFlags, Inputs, Output, ReadingFlags, TemporaryFlags, flags, given, one_or_all
 
 
@@ -27,7 +27,7 @@ MethodFlags: Any = method_flags(SKETCHING)
 def sketch(
     *inputs: Inputs,
     reading: ReadingFlags = None,
-    choice: ChoiceFlags = None,
+    choice: SummaryFlags = None,
     shingles: ShinglesFlags = None,
     settings: MethodFlags = None,
     written: SketchesFlags = None,

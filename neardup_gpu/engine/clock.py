@@ -47,6 +47,8 @@ class Clock:
         self._begin = time.perf_counter()
         self._progress = progress if callable(progress) else None
         self._done: tuple[int, int | None] = (0, None)
+        self._name = ""
+        self._turns: dict[str, tuple[int, float, float]] | None = None
 
     @property
     def elapsed(self) -> float:
@@ -57,30 +59,55 @@ class Clock:
     def stage(self, name: str) -> Iterator[None]:
         """Time what happens in the block, and log a line when it is done."""
         start, compiling = time.perf_counter(), TimingListener()
+        self._name = name
         self.report(name, 0, None)
-        with install_listener("numba:compile", compiling), self._logged_meanwhile(name, start):
+        quiet = self._turns is not None  # who takes turns is heard of from `turns`
+        meanwhile = contextlib.nullcontext() if quiet else self._logged_meanwhile(start)
+        with install_listener("numba:compile", compiling), meanwhile:
             yield
         compiled = compiling.duration if compiling.done else 0.0
         seconds = max(0.0, time.perf_counter() - start - compiled)
         for key, value in ((name, seconds), ("compile", compiled)):
             if value or key == name:
                 self.seconds[key] = round(self.seconds.get(key, 0.0) + value, 4)
-        progress_log.info("%s", _line_at_the_end(name, self._done[0], seconds, compiled))
+        if self._turns is None:
+            self.say(_line_at_the_end(name, self._done[0], seconds, compiled))
+        else:
+            _, before, compiled_before = self._turns.get(name, (0, 0.0, 0.0))
+            self._turns[name] = self._done[0], before + seconds, compiled_before + compiled
+
+    @contextlib.contextmanager
+    def turns(self) -> Iterator[None]:
+        """Stages take turns in the block: what they do adds up, and each has one line at the end."""
+        self._turns = {}
+        try:
+            with self._logged_meanwhile(time.perf_counter()):
+                yield
+            for name, turn in self._turns.items():
+                self.say(_line_at_the_end(name, *turn))
+        finally:
+            self._turns = None
+
+    def say(self, line: str) -> None:
+        """Log a line beside the progress."""
+        progress_log.info("%s", line)
 
     def report(self, name: str, done: int, total: int | None) -> None:
-        """Say how far a stage is."""
+        """Say how far a stage is, or its turn."""
+        before = 0 if self._turns is None else self._turns.get(name, (0,))[0]
+        done, total = before + done, None if total is None else before + total
         self._done = done, total
         if self._progress is not None:
             self._progress(name, done, total)
 
     @contextlib.contextmanager
-    def _logged_meanwhile(self, name: str, start: float) -> Iterator[None]:
+    def _logged_meanwhile(self, start: float) -> Iterator[None]:
         """Log how far the stage is, every `SILENCE` seconds."""
         ended = threading.Event()
 
         def speak() -> None:
             while not ended.wait(SILENCE):
-                progress_log.info("%s", _line_so_far(name, *self._done, time.perf_counter() - start))
+                progress_log.info("%s", _line_so_far(self._name, *self._done, time.perf_counter() - start))
 
         thread = threading.Thread(target=speak, name="neardup-progress", daemon=True)
         thread.start()

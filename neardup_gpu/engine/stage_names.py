@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int | None], None]
-"""Called with a stage's name, what is done and, where it is known, of how much: documents, pairs or fingerprints. Where
-files do not say how many documents they hold, their number is estimated from the bytes read so far."""
+"""Called with a stage's name, what is done and, where it is known, of how much: documents, pairs,
+fingerprints or comparisons. Where files do not say how many documents they hold, their number is estimated from the
+bytes read so far; that of comparisons is estimated, too."""
 
 STAGES = {
     "sketch": ("sketching", "document"),
@@ -16,6 +17,8 @@ STAGES = {
     "match": ("comparing", "fingerprint"),
     "read": ("reading", "fingerprint"),
     "collide": ("finding candidates", "document"),
+    "index": ("indexing", "document"),
+    "join": ("joining", "comparison"),
     "estimate": ("estimating", "pair"),
     "verify": ("verifying", "pair"),
     "decide": ("deciding", "document"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..checks import instance, one_of
+from ..errors import ParameterError
 from .bottomk import BottomK
 from .exact import Exact
 from .minhash import MinHash
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 METHODS: dict[str, Any] = {"exact": Exact, "minhash": MinHash, "bottomk": BottomK, "simhash": SimHash}
 """All methods, by name."""
+
+SKETCHING = tuple(name for name, kind in METHODS.items() if kind.sketches)
+"""The names of those that keep sketches."""
 
 
 def as_method(value: str | Method) -> Method:
@@ -28,3 +32,16 @@ def as_method(value: str | Method) -> Method:
     if isinstance(value, str):
         return METHODS[one_of("method", value, tuple(METHODS))]()
     return instance("method", value, tuple(METHODS.values()))
+
+
+def check_sketches(method: Method) -> None:
+    """Check that a method keeps sketches.
+
+    Raises
+    ------
+    ParameterError
+        If it does not.
+    """
+    if not method.sketches:
+        *others, last = SKETCHING
+        raise ParameterError(f"method {method.name} keeps no sketches; choose {', '.join(others)} or {last}")

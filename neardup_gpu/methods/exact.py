@@ -88,4 +88,4 @@ class Exact:
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
         """The label and the sentence that describe the candidates in a report."""
-        return "recall", f"100% (exact): every pair at resemblance {threshold} or above was found"
+        return "recall", f"100% (exact): every pair at resemblance {threshold} or above counts"

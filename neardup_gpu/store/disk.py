@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,9 @@ from pathlib import Path
 
 SYNCED_ONE_BY_ONE = 100
 """Most files that are synced one by one; if there are more, the whole file system is synced, which is faster."""
+
+LEFT_FREE = 16 << 20
+"""Bytes of a disk that temporary files leave to others; of a small disk a hundredth."""
 
 _NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 _NO_LINKS = (*_NO_EXCHANGE, errno.EPERM, errno.EACCES, errno.EMLINK)
@@ -32,6 +36,15 @@ def _system_rename() -> Callable[[bytes, bytes, bool], int] | None:
 
 
 _SYSTEM_RENAME = _system_rename()
+
+
+def room(folder: Path) -> int | None:
+    """Bytes that temporary files may still take on the disk of a folder; None if that cannot be told."""
+    try:
+        disk = shutil.disk_usage(folder)
+    except OSError:
+        return None
+    return max(0, disk.free - min(LEFT_FREE, disk.total // 100))
 
 
 def renamed(source: Path, target: Path, exchange: bool) -> bool:

@@ -13,7 +13,8 @@ import numpy as np
 from ..data import Ragged
 from ..engine.choice import to_host
 from ..errors import OutputError
-from .spool import Spool
+from .disk import room
+from .spool import Spool, disk_full
 
 SLICE_BITS = 8
 """Postings in files are divided by so many highest bits of their shingles."""
@@ -96,6 +97,9 @@ def mapped(array: np.ndarray, folder: Path | str) -> np.ndarray:
     """The same array in a temporary file that is mapped: the system holds in memory what it has room for."""
     if array.nbytes == 0:
         return array
+    left = room(Path(folder))
+    if left is not None and left < array.nbytes:
+        raise disk_full(Path(folder), array.nbytes)
     try:
         with tempfile.TemporaryFile(dir=folder, prefix="neardup-") as file:
             file.write(np.ascontiguousarray(array).data.cast("B"))

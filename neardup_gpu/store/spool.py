@@ -5,6 +5,7 @@ For a GPU there is a spool whose rows lie in its memory as far as they fit there
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -14,6 +15,39 @@ import numpy as np
 
 from ..data import Ragged
 from ..errors import OutputError, ResourceError, want
+from ..report import size
+from .disk import room
+
+
+class DiskFullError(OutputError):
+    """A disk is too small for temporary files; `told` has the folder, the bytes to come, and what the system said."""
+
+    told: tuple[Path, int, str]
+
+
+def disk_full(folder: Path, needed: int, why: str = "", *, about: bool = False) -> DiskFullError:
+    """Make the error for a temporary disk that is too small.
+
+    Parameters
+    ----------
+    folder : path
+    needed : int
+        Bytes that are still to be written to it.
+    why : str
+        What the system said, or nothing if it was not tried.
+    about : bool
+        Whether `needed` is an estimate for the whole job.
+    """
+    left, most = room(folder), "about " if about else "at least "
+    missing = f"{most}{size(needed)} are to come"
+    if left is not None and left < needed:
+        missing = f"{most}{size(needed - left)} are missing ({size(left)} can be used, {size(needed)} are to come)"
+    error = DiskFullError(
+        f"{folder}: {why or 'the disk is too small'}; for temporary files {missing}; name a larger disk with "
+        "temp_dir=..."
+    )
+    error.told = folder, needed, why
+    return error
 
 
 class Spool:
@@ -27,7 +61,7 @@ class Spool:
     Raises
     ------
     OutputError
-        If the folder cannot be written, or when the disk is full.
+        If the folder cannot be written, or when the disk has no room: before anything else on it is short of room.
     """
 
     def __init__(self, folder: Path | str | None = None) -> None:
@@ -51,10 +85,15 @@ class Spool:
         """Add rows after those already there."""
         first, last = rows.offsets[0], rows.offsets[-1]
         view = memoryview(np.ascontiguousarray(rows.values[first:last]).data).cast("B")
+        left = room(self.folder)
+        if left is not None and left < len(view):
+            raise disk_full(self.folder, len(view))
         try:
             while view:
                 view = view[self._file.write(view) :]
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise disk_full(self.folder, len(view), os.strerror(error.errno)) from None
             raise OutputError(f"{self.folder}: {error.strerror}; name a larger disk with temp_dir=...") from None
         self._starts.append(rows.offsets[1:] - first + self.num_values)
         self.num_values += int(last - first)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -134,9 +135,7 @@ def test_dedup_prints_a_summary_and_writes_a_result(run: Run, corpus: Path, tmp_
     assert re.search(r"^removed +5 \(29\.4%\): 2 exact, 3 near$", said, re.M)
     assert re.search(r"^ +2 +3 +█", said, re.M)
     assert re.search(r"^ +3 +1 +█", said, re.M)
-    assert "100.0% of near-duplicates found, by a sample of 15 documents" in said
-    assert "with 99% confidence, from the 6 that have any" in said
-    assert "filter     20,7,1: 99.1% of pairs at resemblance 0.8 pass, by theory" in said
+    assert "\nrecall     100% (exact): every pair at resemblance 0.8 or above counts\n" in said
     assert "\x1b" not in said
     assert all(len(line) <= 80 for line in said.splitlines() if str(tmp_path) not in line)
     assert f"next       neardup explain {out} near-" in said
@@ -148,6 +147,54 @@ def test_dedup_prints_a_summary_and_writes_a_result(run: Run, corpus: Path, tmp_
     assert table["a3"]["kept"]
     kept = b"".join(path.read_bytes() for path in (out / "kept").iterdir())
     assert kept == b"".join(corpus.read_bytes().splitlines(keepends=True)[:12])
+
+
+def test_dedup_by_min_hash_prints_the_recall_of_a_sample(run: Run, corpus: Path) -> None:
+    _, said, _ = run("dedup", corpus, "--dry-run", "--method", "minhash")
+    assert "recall     100.0% of near-duplicate pairs found, by a sample of 15 documents" in said
+    assert "with 99% confidence, from the 6 that have any" in said
+    assert "filter     20,7,1: 99.1% of pairs at resemblance 0.8 pass, by theory" in said
+
+
+def test_the_exact_method_is_checked_when_asked(run: Run, corpus: Path) -> None:
+    _, said, _ = run("dedup", corpus, "--dry-run", "--check", 10)
+    assert re.search(
+        r"^recall +100% \(exact\): .*\n +100\.0% of near-duplicate pairs found, by a sample of 10", said, re.M
+    )
+
+
+def test_how_many_pairs_are_listed(run: Run, tmp_path: Path) -> None:
+    template = " ".join(f"t{i}" for i in range(100))
+    path = parquet(tmp_path / "crowd.parquet", text=[f"{template} page{i}" for i in range(30)])
+    _, said, _ = run("dedup", path, "--dry-run", "--max-partners", 2, "--verbose")
+    assert re.search(r"^pairs +\d+ are listed, .*: a document lists its first 2 partners$", said, re.M)
+    assert "--max-partners all lists every pair; who is kept is the same" in said
+    _, said, _ = run("dedup", path, "--dry-run", "--max-partners", "all", "--verbose")
+    assert "are listed" not in said
+    assert re.search(r"^ +verified pairs +435$", said, re.M)
+    assert re.search(r"^ +max_partners +all$", said, re.M)
+    found = json.loads(run("dedup", path, "--dry-run", "--max-partners", "all", "--json")[1])
+    assert found["recipe"]["max_partners"] is None
+    assert found["limits"] == {"max_partners": None, "unlisted_pairs": 0, "all_counted": True}
+
+
+def test_too_many_comparisons_name_the_commonest_shingles(run: Run, tmp_path: Path) -> None:
+    """Texts of few sentences, so that all shingles are frequent."""
+    sentences = [" ".join(f"word{i}x{j}" for j in range(6)) for i in range(12)]
+    sentences[0] = "This page -- was LAST updated, by Dr. O'Neill"
+    texts = [". ".join(sentences[i] for i in sorted({0, *divmod(k, 12), k % 7})) for k in range(144)]
+    path = parquet(tmp_path / "frequent.parquet", text=texts)
+    out = tmp_path / "out"
+    status, said, err = run("dedup", path, "-o", out, "--threshold", 0.3, "--max-comparisons", 50)
+    assert (status, said) == (2, "")
+    shingles = r'"[\w .,\'-]+" \(in \d+ documents\)'
+    assert re.fullmatch(
+        rf"neardup: more than 50 comparisons; the commonest shingles are {shingles}, {shingles}, {shingles}; "
+        r"allow more with --max-comparisons, or use --method minhash\n",
+        err,
+    )
+    assert not out.exists()
+    assert run("dedup", path, "-o", out, "--threshold", 0.3, "--max-comparisons", 10**9)[0] == 0
 
 
 def test_dedup_json(run: Run, corpus: Path, tmp_path: Path) -> None:
@@ -186,9 +233,11 @@ def test_several_inputs_and_columns(run: Run, tmp_path: Path) -> None:
 
 def test_settings_reach_the_recipe(run: Run, corpus: Path) -> None:
     options = "--threshold 0.7 --filter 6,5,1 --shingle-size 3 --shingling bag --bits 64 --seed 9 --keep longest"
+    options += " --method minhash --max-partners 9"
     status, said, _ = run("dedup", corpus, "--dry-run", "--json", *options.split(), "--cluster", "components")
     assert status == 0
     recipe = json.loads(said)["recipe"]
+    assert recipe["max_partners"] == 9
     wanted = {"threshold": 0.7, "filter": "6,5,1", "shingle_size": 3, "shingling": "bag", "bits": 64, "seed": 9}
     assert {name: recipe[name] for name in wanted} == wanted
     assert (recipe["keep"], recipe["cluster"]) == ("longest", "components")
@@ -230,6 +279,9 @@ def broken_line(folder: Path, compressed: bool = False) -> Path:
     return path
 
 
+MINHASH = "--method", "minhash"
+
+
 def good(folder: Path) -> Path:
     return parquet(folder / "good.parquet", text=["a few words", "other words"], id=["a", "b"], n=[1, 2])
 
@@ -262,14 +314,14 @@ BAD: dict[str, tuple[Callable[[Path], list[object]], str]] = {
     "output inside a file": (lambda f: [good(f), "--output", f / "good.parquet" / "out"], "out"),
     "overwriting something else": (lambda f: [*filled(f), "--overwrite"], "full"),
     "threshold": (lambda f: [good(f), "--threshold", 1.5], r"threshold.*1\.5"),
-    "threshold with filter": (lambda f: [good(f), "--threshold", 0, "--filter", "bands"], "threshold"),
-    "recall": (lambda f: [good(f), "--recall", 2], "recall.*2"),
-    "filter": (lambda f: [good(f), "--filter", "6,14"], "6,14.*altavista"),
-    "filter order": (lambda f: [good(f), "--filter", "2,14,6"], "2,14,6"),
-    "filter and recall": (lambda f: [good(f), "--filter", "bands", "--recall", 0.9], "--filter and --recall"),
+    "threshold with filter": (lambda f: [good(f), *MINHASH, "--threshold", 0, "--filter", "bands"], "threshold"),
+    "recall": (lambda f: [good(f), *MINHASH, "--recall", 2], "recall.*2"),
+    "filter": (lambda f: [good(f), *MINHASH, "--filter", "6,14"], "6,14.*altavista"),
+    "filter order": (lambda f: [good(f), *MINHASH, "--filter", "2,14,6"], "2,14,6"),
+    "filter and recall": (lambda f: [good(f), *MINHASH, "--filter", "bands", "--recall", 0.9], "--filter and --recall"),
     "shingle size": (lambda f: [good(f), "--shingle-size", 0], "shingles have 1 to 64 tokens"),
     "shingling": (lambda f: [good(f), "--shingling", "heap"], "heap.*set, bag, circular"),
-    "bits": (lambda f: [good(f), "--bits", 16], "bits 16"),
+    "bits": (lambda f: [good(f), *MINHASH, "--bits", 16], "bits 16"),
     "seed": (lambda f: [good(f), "--seed", -1], "--seed must be .* got -1"),
     "keep": (lambda f: [good(f), "--keep", "date:desc"], "'date'"),
     "cluster": (lambda f: [good(f), "--cluster", "all"], "all.*greedy"),
@@ -377,6 +429,42 @@ def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch, run: Run, cor
     monkeypatch.setattr(_cache, "_announced", False)
     for said in ("compiling kernels for this machine, once (about a minute)\n", ""):
         assert run("dedup", corpus, "--dry-run")[::2] == (0, said)
+
+
+def test_a_temporary_disk_that_is_too_small(monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
+    """What is missing is estimated from what was read and the number of rows; a line says so before."""
+    from neardup_gpu.documents import Documents
+    from neardup_gpu.store import disk
+    from neardup_gpu.store.spool import Spool
+
+    append, batches, taken = Spool.append, Documents.batches, []
+
+    def noted(self: Spool, rows: Any) -> None:
+        append(self, rows)
+        taken.append(8 * len(rows.values))
+
+    monkeypatch.setattr(Spool, "append", noted)
+    monkeypatch.setattr(
+        disk.shutil,
+        "disk_usage",
+        lambda _: type("Usage", (), {"total": 10**7, "free": 10**5 + 300_000 - sum(taken)}),
+    )
+    monkeypatch.setattr(Documents, "batches", lambda self, **options: batches(self, **options, max_bytes=10**5))
+    texts = [" ".join(f"w{i:03}x{j:03}" for j in range(100)) for i in range(1000)]
+    path, out = parquet(tmp_path / "d.parquet", text=texts), tmp_path / "out"
+    status, said, err = run("dedup", path, "-o", out, "--temp-dir", tmp_path)
+    assert (status, said) == (2, "")
+    early, late = err.splitlines()
+    to_come, can_be_used = 8 * 96 * 1000 - sum(taken), 300_000 - sum(taken)
+    assert re.fullmatch(
+        rf"{tmp_path}: temporary files will take about \d+\.\d kB more, and \d+\.\d kB are free; .*", early
+    )
+    assert late == (
+        f"neardup: {tmp_path}: the disk is too small; for temporary files about 468.0 kB are missing "
+        f"({can_be_used / 1000:.1f} kB can be used, {to_come / 1000:.1f} kB are to come); name a larger disk with "
+        "--temp-dir"
+    )
+    assert not out.exists()
 
 
 # explain

@@ -67,9 +67,16 @@ def test_a_line_a_stage_without_a_terminal(run: Run, corpus: Path, tmp_path: Pat
     status, _, errors = run("dedup", corpus, "-o", tmp_path / "out")
     assert status == 0
     assert messages(errors) == ""
-    stages = ["sketching", "finding candidates", "verifying", "deciding", "checking recall", "deciding", "writing"]
+    found = ["indexing", "joining", "joining", "verifying", "deciding"]
+    stages = ["sketching", "finding candidates", *found, "deciding", "deciding", "writing"]
     assert [line.partition(":")[0] for line in errors.splitlines()] == stages
     assert re.match(r"sketching: 30 documents in \d+\.\d\d s\n", errors)
+    assert re.search(r"^joining: up to about [\d,]+ comparisons$", errors, re.M)
+    assert re.search(r"^joining: [\d,]+ comparisons in \d+\.\d\d s$", errors, re.M)
+    errors = run("dedup", corpus, "--dry-run", "--method", "minhash")[2]
+    stages = ["sketching", "finding candidates", "verifying", *3 * ["deciding"]]
+    stages.insert(5, "checking recall")
+    assert [line.partition(":")[0] for line in errors.splitlines()] == stages
     assert run("dedup", corpus, "--dry-run", "--quiet") == (0, "", "")
 
 
@@ -99,6 +106,32 @@ def test_a_long_stage_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, caplog
     assert re.search(r"^verifying: 1,200 of 5,000 pairs \(24\.0%\), [\d,]+ a second, 0\.\d\d s left$", said, re.M)
     assert re.search(r"^verifying: 5,000 pairs in 0\.\d\d s$", said, re.M)
     assert messages(said) == ""
+
+
+def test_stages_that_take_turns_have_a_line_each(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(clock, "SILENCE", 0.05)
+    seen: list[tuple[str, int, int | None]] = []
+    timer = Clock(lambda *step: seen.append(step))
+    with caplog.at_level(logging.INFO, "neardup_gpu"), timer.turns():
+        for part in (10, 20):
+            with timer.stage("join"):
+                timer.report("join", part, 40)
+            with timer.stage("verify"):
+                timer.report("verify", 2 * part, None)
+                time.sleep(0.1)
+    said = [line for line in caplog.messages if " a second" not in line]
+    assert [re.sub(r"\d\.\d\d s", "T", line) for line in said] == [
+        "joining: 30 comparisons in T",
+        "verifying: 60 pairs in T",
+    ]
+    assert re.fullmatch(r"verifying: (2|6)0 pairs, [\d,]+ a second", caplog.messages[0])
+    assert seen == [
+        ("join", 0, None), ("join", 10, 40), ("verify", 0, None), ("verify", 20, None),
+        ("join", 10, None), ("join", 30, 50), ("verify", 20, None), ("verify", 60, None),
+    ]  # fmt: skip
+    assert timer.seconds["verify"] >= 0.2 > timer.seconds["join"]
 
 
 def test_what_kernels_take_to_compile_is_counted_apart(caplog: pytest.LogCaptureFixture) -> None:

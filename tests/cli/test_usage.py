@@ -49,8 +49,20 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
             "dedup x --dry-run --method simhash --recall 0.9",
             "--recall is for --method minhash or bottomk; leave it out",
         ),
-        ("dedup x --dry-run --method x", "--method 'x' is not one of minhash, bottomk, simhash"),
-        ("dedup x --dry-run --bucket-limit 1", "--bucket-limit must be between 2 and 2147483647, got 1"),
+        ("dedup x --dry-run --method x", "--method 'x' is not one of exact, minhash, bottomk, simhash"),
+        ("sketch x --method exact", "--method exact keeps no sketches; choose minhash, bottomk or simhash"),
+        (
+            "dedup x --dry-run --bucket-limit 100",
+            "--bucket-limit is for --method minhash or bottomk or simhash; leave it out",
+        ),
+        ("dedup x --dry-run --method exact --filter bands", "--filter is for --method minhash; leave it out"),
+        ("dedup x --dry-run --max-partners some", "--max-partners some: give a whole number, or all"),
+        ("dedup x --dry-run --max-partners 0", "--max-partners must be between 1 and 2147483647, got 0"),
+        ("dedup x --dry-run --max-comparisons 0", "--max-comparisons must be >= 1, got 0"),
+        (
+            "dedup x --dry-run --method minhash --bucket-limit 1",
+            "--bucket-limit must be between 2 and 2147483647, got 1",
+        ),
         ("dedup x --dry-run --gpu-memory x", "--gpu-memory 'x' is not a size; write 20GB, 20GiB or a number of bytes"),
     ],
 )

@@ -559,6 +559,16 @@ def a_full_disk_under_a_result_that_replaces_another(box):
     )
 
 
+@case(says=("the disk is too small", "are missing", "temp_dir=..."), writes="small")
+def a_temporary_disk_that_is_too_small(box):
+    needs_mounts()
+    box.lines("d.jsonl", *[{"id": i, "text": os.urandom(3000).hex(" ")} for i in range(100)])
+    return (
+        f"{DISKS}own_mounts()\nmount('small', '300k')\ntry:\n    nd.dedup('d.jsonl', id_column='id', output='out', "
+        f"temp_dir='small'){EMPTY.format([])}"
+    )
+
+
 @case(says="No space left on device", writes="small")
 def a_full_disk_under_an_index(box):
     needs_mounts()

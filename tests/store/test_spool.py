@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Ragged
 from neardup_gpu.errors import OutputError, ResourceError
+from neardup_gpu.store import disk
 from neardup_gpu.store.spool import Spool
 
 ROWS = st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=5), max_size=8)
@@ -52,6 +53,39 @@ def test_a_full_disk(tmp_path):
                 spool.append(Ragged.from_rows([np.arange(1000)], np.uint64))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_disk_without_room_is_not_filled(tmp_path, monkeypatch):
+    usage = type("Usage", (), {"total": 10**7, "used": 0, "free": 10**5 + 4000})
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: usage)
+    with Spool(tmp_path) as spool:
+        spool.append(Ragged.from_rows([np.arange(500)], np.uint64))
+        says = (
+            r"the disk is too small; for temporary files at least 8 bytes are missing \(4.0 kB can be used, 4.0 kB are "
+            r"to come\); name a larger disk with temp_dir=...$"
+        )
+        with pytest.raises(OutputError, match=says):
+            spool.append(Ragged.from_rows([np.arange(501)], np.uint64))
+        assert spool.num_values == 500
+        monkeypatch.setattr(disk.shutil, "disk_usage", lambda _: (_ for _ in ()).throw(OSError(2, "no such file")))
+        spool.append(Ragged.from_rows([np.arange(501)], np.uint64))  # what cannot be told stops nobody
+
+
+def test_a_disk_that_fills_up_meanwhile(tmp_path, monkeypatch):
+    with Spool(tmp_path) as spool:
+
+        class Full:
+            def write(self, _):
+                raise OSError(28, "No space left on device")
+
+            def close(self):
+                pass
+
+        spool._file.close()
+        monkeypatch.setattr(spool, "_file", Full())
+        says = r"No space left on device; for temporary files at least 80 bytes are to come; name a larger disk with"
+        with pytest.raises(OutputError, match=says):
+            spool.append(Ragged.from_rows([np.arange(10)], np.uint64))
 
 
 def test_a_disk_that_fails_when_read(tmp_path, monkeypatch):

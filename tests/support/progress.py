@@ -4,7 +4,8 @@ import re
 
 from neardup_gpu.engine.stage_names import STAGES
 
-LINE = re.compile(rf"({'|'.join(label for label, _ in STAGES.values())}): .*\d (s|min)\b.*\n")
+LABELS = "|".join(label for label, _ in STAGES.values())
+LINE = re.compile(rf"({LABELS}): (.*\d (s|min)\b.*|up to about [\d,]+ comparisons?)\n")
 
 
 def messages(errors: str) -> str:

@@ -1,0 +1,104 @@
+"""Shingles that documents have in common, in words: for the line that ends a job of too many comparisons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .diff import WORD
+from .errors import InputError, ResourceError
+from .explanation import text_of
+from .report import count, shorten
+from .stages import shingle, tokenize
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .documents import Documents
+    from .joining import Common
+    from .partners import TooManyComparisonsError
+    from .recipe import Recipe
+    from .sketching import Sketched
+
+WIDTH = 60
+"""Characters of a shingle that are shown."""
+
+
+def too_many_comparisons(
+    error: TooManyComparisonsError,
+    rows: np.ndarray,
+    sketched: Sketched,
+    documents: Documents,
+    reference: Documents | None,
+    recipe: Recipe,
+) -> ResourceError:
+    """The error with the commonest shingles, in the words of documents that are read again.
+
+    Parameters
+    ----------
+    error : TooManyComparisonsError
+    rows : array of int64
+        For each row that `error` names, the document's row: those of the reference set come before the input's.
+    sketched : Sketched
+        Of all these documents.
+    """
+    named, numbers = [], []
+    for each in error.common:
+        row = int(rows[each.row])
+        if reference is not None and row < sketched.num_known:
+            words = _words_of(each, reference, sketched.ids[row], row, recipe)
+        else:
+            words = _words_of(each, documents, sketched.ids[row], row - sketched.num_known, recipe)
+        if words:
+            named.append(f'"{shorten(words, WIDTH)}" (in {count(each.num_documents, "document")})')
+        numbers.append(f"{each.num_documents:,}")
+    other = ", or use method='minhash'" if not recipe.method.sketches else ""
+    told = ", ".join(named) if named else f"in {', '.join(numbers)} documents"
+    commonest = f"; the commonest shingles are {told}" if numbers else ""
+    return ResourceError(f"{error}{commonest}; allow more with max_comparisons=...{other}")
+
+
+def _words_of(common: Common, documents: Documents, id: pa.Scalar, row: int, recipe: Recipe) -> str | None:
+    """The words of a shingle in a document; None where it cannot be read again."""
+    if not documents.rewindable:
+        return None
+    try:
+        return words_of(common.shingle, text_of(documents, id, row), recipe)
+    except InputError:
+        return None
+
+
+def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
+    """The words of a text that make a shingle.
+
+    Parameters
+    ----------
+    fingerprint : int
+        Of the shingle.
+    text : str
+    recipe : Recipe
+
+    Returns
+    -------
+    str or None
+        None if the text has no such shingle.
+
+    Examples
+    --------
+    >>> from neardup_gpu import Recipe, Shingles
+    >>> recipe = Recipe(shingles=Shingles(3))
+    >>> third = shingle(tokenize(["To be, or not to be"], recipe, backend="cpu"), recipe, backend="cpu")[0][2]
+    >>> words_of(third, "To be, or not to be", recipe)
+    'or not to'
+    """
+    tokens = tokenize([text], recipe, backend="cpu")
+    found = np.flatnonzero(shingle(tokens, recipe, backend="cpu")[0] == np.uint64(fingerprint))
+    words = WORD.findall(f"{text} ")
+    sizes = tokenize(words, recipe, backend="cpu").sizes if words else np.empty(0, np.int64)
+    number = len(tokens.values)
+    if len(found) == 0 or sizes.sum() != number:  # a mark that belongs to the word before it, say
+        return None
+    of = np.repeat(np.arange(len(words)), sizes)  # the word that each token is of
+    span = of[(found[0] + np.arange(min(recipe.shingles.size, number))) % number]
+    return " ".join("".join(words[word] for word in dict.fromkeys(span.tolist())).split())

@@ -1,0 +1,68 @@
+"""The commonest shingles are named in the words of a document."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neardup_gpu import NeardupError, Recipe, Shingles, commonest, dedup, shingle, tokenize
+
+TEXTS = [
+    "To be, or NOT to be: that is the question",
+    "one two",
+    "caf\u00e9 -- \u6f22\u5b57\u304c \u3042\u308b, 3.14 x_y",
+    "soft\u00adhyphen  and\n\nlines ... of \ufb01ne words here",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("kind", ["set", "bag", "circular"])
+def test_the_words_of_a_shingle_have_its_tokens(text, kind):
+    recipe = Recipe(shingles=Shingles(3, kind))
+    tokens = tokenize([text], recipe, backend="cpu")
+    fingerprints = shingle(tokens, recipe, backend="cpu")[0]
+    for place, fingerprint in enumerate(fingerprints.tolist()):
+        words = commonest.words_of(fingerprint, text, recipe)
+        mine = tokenize([words], recipe, backend="cpu").values
+        wanted = tokens.values[(place + np.arange(min(3, len(tokens.values)))) % len(tokens.values)]
+        assert set(wanted.tolist()) <= set(mine.tolist())
+    assert commonest.words_of(5, text, recipe) is None
+    assert commonest.words_of(5, "", recipe) is None
+
+
+def texts(number=150):
+    """Texts of few sentences, all of whose shingles are frequent."""
+    sentences = [" ".join(f"s{i}w{j}" for j in range(6)) for i in range(10)]
+    return [". ".join(sentences[i] for i in sorted({k % 10, k // 10 % 10, k * 7 % 10, 3})) for k in range(number)]
+
+
+def told(source, **options):
+    with pytest.raises(NeardupError, match=r"^more than 50 comparisons; the commonest shingles are ") as error:
+        dedup(source, threshold=0.3, max_comparisons=50, **options)
+    return str(error.value)
+
+
+def test_a_stream_is_not_read_again():
+    table = pa.table({"text": texts()})
+    assert told(table).count('"') == 6
+    stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    assert "shingles are in " in told(stream)
+    assert "method='minhash'" in told(table)
+
+
+def test_the_document_may_be_of_the_reference_set():
+    table = pa.table({"text": texts()})
+    assert told(pa.table({"text": [f"{text} more" for text in texts()]}), against=table).count('"') == 6
+
+
+def test_the_number_is_that_of_documents_that_have_the_shingle():
+    found = told(pa.table({"text": texts()}))
+    for words, number in re.findall(r'"([^"]+)" \(in (\d+) documents\)', found):
+        assert int(number) <= sum(words.strip(".") in text for text in dict.fromkeys(texts()))
+
+
+def test_enough_comparisons_change_nothing():
+    free, bounded = (dedup(texts=texts(), threshold=0.5, max_comparisons=most) for most in (None, 10**9))
+    assert free.documents.equals(bounded.documents)
+    assert free.pairs.equals(bounded.pairs)
