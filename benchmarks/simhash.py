@@ -72,7 +72,7 @@ SCHEMES = {
     "shingles, log": SHINGLES.with_(weighting="log"),
 }
 BUCKETS = 128  # figure 2b
-DEFAULT, ALTAVISTA = Recipe(threshold=LEVEL).method.filter, Filter(6, 14, 2)
+DEFAULT, ALTAVISTA = Recipe(method="minhash", threshold=LEVEL).method.filter, Filter(6, 14, 2)
 SHAPES = {8: [(4, 16)], 16: [(8, 16)], 48: [(24, 16), (6, 64)]}  # bytes of a sketch: (supershingles, bits of each)
 MOST_SAMPLES = 20  # in a supershingle
 HENZINGER = 12, 384  # her radius and bits

@@ -16,6 +16,8 @@ from neardup_gpu.kernels import components
 from . import peers
 from .measure import PROGRAMS, SLOW_ROUNDS, THRESHOLD, Bench, figure, launch, neardup, ratio
 
+EXACT = "exact (default)"
+
 
 def quality(output: Path, corpus: Path) -> dict[str, Any]:
     """How well a result folder did against the gold.
@@ -73,6 +75,11 @@ def part(bench: Bench) -> list[dict]:
             figures += [whole, ratio(f"neardup dedup, {name}, over pyarrow inside", walls, inside, **context)]
             if order == "file order":
                 bench.target(f"dedup of bills_116, {name}, times pyarrow", whole["median"], 4, least=False)
+        exact, minhash = ([run["seconds"] for run in runs[name]] for name in [*outputs][:2])
+        beside = ratio(f"neardup dedup, {EXACT}, over {[*outputs][1]} with its check", exact, minhash, **context)
+        figures.append(beside)
+        if order == "file order":
+            bench.target("dedup of bills_116, exact over minhash with its check", beside["median"], 1, least=False)
         answers = [answer for answer in theirs if "failed" not in answer]
         if answers:
             ours = {name: [run["seconds"] for run in runs[name]] for name in outputs}
@@ -84,8 +91,9 @@ def part(bench: Bench) -> list[dict]:
 
 def _rounds(bench: Bench, corpus: Path, with_peer: bool) -> tuple[dict[str, Path], dict[str, list[dict]]]:
     """Each command by turns, the first round dropped: ({ours: its output folder}, {command: its runs})."""
-    usual = Recipe(threshold=THRESHOLD).method.filter
-    recipes = {"--filter 6,14,2": ("--filter", "6,14,2"), f"default ({usual})": ()}
+    minhash = "--method", "minhash"
+    usual = Recipe(method="minhash", threshold=THRESHOLD).method.filter
+    recipes = {EXACT: (), f"minhash {usual}": minhash, "minhash 6,14,2": (*minhash, "--filter", "6,14,2")}
     outputs = {name: bench.scratch / f"out{i}" for i, name in enumerate(recipes)}
     runs: dict[str, list[dict]] = {name: [] for name in (*recipes, "pyarrow", "text-dedup")}
     copy = [sys.executable, PROGRAMS / "read_and_write.py", corpus, bench.scratch / "copy.parquet"]

@@ -110,7 +110,7 @@ class World:
     def __init__(self, folder):
         self.table = folder / "d.parquet"
         pq.write_table(pa.table({"id": ["a", "b", "c"], "text": TEXTS, "date": [3, 1, 2]}), self.table)
-        self.recipe, self.simhashes = nd.Recipe(), nd.SimHash()
+        self.recipe, self.simhashes = nd.Recipe(method="minhash"), nd.SimHash()
         self.result, self.documents = nd.dedup(self.table, id_column="id"), nd.open_documents(self.table)
         self.tokens = nd.tokenize(TEXTS, self.recipe)
         self.shingles = nd.shingle(self.tokens, self.recipe)
@@ -131,7 +131,9 @@ class World:
     def entrances(self):
         """(name, function, valid arguments, kinds of all parameters)."""
         recipe, ksr = {"recipe": self.recipe}, {"k": 6, "s": 14, "r": 2}
-        dedup = f"source:source texts:texts? against:source? {READ} {RECIPE} keep:name cluster:choice"
+        dedup = (
+            f"source:source texts:texts? against:source? {READ} {RECIPE} keep:name cluster:choice max_partners:count?"
+        )
         index = {"fingerprints": self.words, "radius": 1}
         near = {**index, "design": TableDesign(64, 1, 20)}
         yield (
@@ -139,7 +141,7 @@ class World:
             nd.dedup,
             {"source": self.table, "id_column": "id", "check": 0},
             f"{dedup} frequencies:path? output:path? overwrite:flag {RUN} temp_dir:path? batch_bytes:count? "
-            "check:count",
+            "max_comparisons:count? check:count?",
         )
         yield (
             "sketch",
@@ -225,7 +227,7 @@ class World:
             "Recipe",
             nd.Recipe,
             {},
-            "shingles:own method:choice threshold:fraction? keep:name cluster:choice seed:count",
+            "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count",
         )
         yield "Shingles", nd.Shingles, {}, "size:count kind:choice"
         limits = "bucket_limit:count bucket_probe:count"

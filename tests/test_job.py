@@ -140,7 +140,7 @@ class TestPromises:
         sizes = dict(result.report["group_sizes"])
         assert sum((size - 1) * number for size, number in sizes.items()) == counts["removed"]
         assert sum(sizes.values()) == counts["groups"]
-        assert result.report["limits"]["uncompared_pairs"] == 0
+        assert result.report["limits"] == {"max_partners": 64, "unlisted_pairs": 0, "all_counted": True}
 
     def test_the_result_shows_itself(self, table, result):
         counts = result.report["counts"]
@@ -228,10 +228,17 @@ class TestTheSameBits:
         assert by_id(runs[0]) == by_id(runs[1])
         assert runs[0].report["recall"] == runs[1].report["recall"]
 
-    def test_another_seed_draws_other_candidates_of_the_same_truth(self, table, result):
-        other = dedup(table, id_column="id", recipe=result.recipe.with_(seed=99))
+    def test_another_seed_changes_nothing_where_all_pairs_are_found(self, table, result):
+        other = dedup(table, id_column="id", seed=99)
         check_greedy(table, other)
-        assert other.report["counts"]["candidate_pairs"] != result.report["counts"]["candidate_pairs"]
+        assert decisions(other) == decisions(result)
+
+    def test_another_seed_draws_other_candidates_of_the_same_truth(self, table):
+        """By min-hash."""
+        runs = [dedup(table, id_column="id", method="minhash", seed=seed) for seed in (1, 99)]
+        for run in runs:
+            check_greedy(table, run)
+        assert runs[0].report["counts"]["candidate_pairs"] != runs[1].report["counts"]["candidate_pairs"]
 
 
 def priority(table, keep):
@@ -542,45 +549,49 @@ class TestGiantBuckets:
         assert len(run.pairs) == 19_999
         assert run.report["largest_groups"] == [{"id": 0, "size": 20_000}]
 
-    def test_pages_of_one_template(self):
-        """5,000 pages that resemble each other by 0.95 or more have 12.5 million pairs; only a few a page are made."""
+    @pytest.mark.parametrize("method", ["exact", "minhash"])
+    def test_pages_of_one_template(self, method):
+        """5,000 pages that resemble each other by 0.99 have 12.5 million pairs; only those that matter are made."""
         num = 5000
         generator = random.Random(5)
         words = generator.choices(WORDS, k=400)
         texts = [" ".join([*words, f"page{i}"]) for i in range(num)]
-        run = dedup(pa.table({"text": texts}), check=20)
-        counts, limits, recipe = run.report["counts"], run.report["limits"], run.recipe
-        most = recipe.method.filter.tables * recipe.method.bucket_probe * num
+        run = dedup(pa.table({"text": texts}), method=method)
+        counts, limits = run.report["counts"], run.report["limits"]
         assert counts["representatives"] == num
-        assert num - 1 <= counts["candidate_pairs"] <= most < num * (num - 1) // 2
-        assert limits["large_buckets"] > 0
-        # Every pair of a large bucket was compared or is counted: no bucket is larger than all pages.
-        assert 0 < limits["uncompared_pairs"] <= limits["large_buckets"] * num * (num - 1) // 2
-        # Page 0 is among every page's candidates, unless the filter misses it, as it does one in 1e15.
-        assert theory.miss_probability(396 / 398, *recipe.method.filter) * num < 1e-9
         assert (counts["kept"], counts["removed_near"]) == (1, num - 1)
         assert run.documents["duplicate_of"].to_pylist()[1:] == [0] * (num - 1)
-        sampled = run.report["recall"]["sampled"]
-        assert sampled["left_out_by_limit"] > 0.9 * sampled["pairs"] > 0  # and the check of recall says so too
-        assert sampled["listed"]["recall"] < 0.1  # few of the pairs are listed, but of none both pages are kept
-        assert (sampled["recall"], sampled["filter"]["recall"]) == (1.0, 1.0)
+        # Each page resembles all others: its first 64 partners are the first pages, of which one is kept. Min-hash
+        # misses one pair in 1e15.
+        if method == "minhash":
+            assert theory.miss_probability(396 / 398, *run.recipe.method.filter) * 64 * num < 1e-9
+        found = list(zip(run.pairs["id_a"].to_pylist(), run.pairs["id_b"].to_pylist(), strict=True))
+        assert found == [(a, b) for a in range(64) for b in range(a + 1, num)]
+        assert counts["verified_pairs"] == len(found) <= counts["candidate_pairs"] < 1.1 * len(found)
+        # What is not listed was not looked for, and the report does not say that it was counted.
+        assert limits["max_partners"] == 64 and not limits["all_counted"]
+        assert 0 <= limits["unlisted_pairs"] <= num * (num - 1) // 2 - len(found)
 
-    def test_what_the_limit_leaves_out_is_counted_exactly(self):
-        texts = [" ".join([*WORDS[:100], f"page{i}"]) for i in range(30)]
-        recipe = Recipe(threshold=0.8, method=MinHash(filter=(1, 1, 1), bucket_limit=10, bucket_probe=4))
-        run = dedup(pa.table({"text": texts}), recipe=recipe, check=0)
-        # One feature of one sample: nearly all pages in one bucket, of which rows from the 10th on meet the first 4.
-        limits, counts = run.report["limits"], run.report["counts"]
-        assert limits["large_buckets"] == 1
-        m = next(m for m in range(11, 31) if m * (m - 1) // 2 == limits["uncompared_pairs"] + 45 + 4 * (m - 10))
-        assert counts["candidate_pairs"] >= 45 + 4 * (m - 10)
+    def test_all_pairs_of_one_template_are_listed_when_asked_for(self):
+        texts = [" ".join([*WORDS[:100], f"page{i}"]) for i in range(200)]
+        run = dedup(pa.table({"text": texts}), max_partners=None)
+        found = list(zip(run.pairs["id_a"].to_pylist(), run.pairs["id_b"].to_pylist(), strict=True))
+        assert found == list(itertools.combinations(range(200), 2))
+        assert run.report["limits"] == {"max_partners": None, "unlisted_pairs": 0, "all_counted": True}
+        few = dedup(pa.table({"text": texts}), max_partners=3)
+        assert few.documents.to_pylist() == run.documents.to_pylist()
+        found = list(zip(few.pairs["id_a"].to_pylist(), few.pairs["id_b"].to_pylist(), strict=True))
+        assert found == [(a, b) for a in range(3) for b in range(a + 1, 200)]
 
 
-def test_progress_is_reported(table):
+@pytest.mark.parametrize(("method", "check"), [("exact", False), ("minhash", True)])
+def test_progress_is_reported(table, method, check):
+    """Recall is checked, unless told otherwise, where a pair may be missed."""
     calls = []
-    dedup(table, id_column="id", progress=lambda *call: calls.append(call))
+    dedup(table, id_column="id", method=method, progress=lambda *call: calls.append(call))
     stages = list(dict.fromkeys(call[0] for call in calls))
-    assert stages == ["sketch", "collide", "verify", "decide", "check"]
+    joined = ["index", "join"] if method == "exact" else []
+    assert stages == ["sketch", "collide", *joined, "verify", "decide", *(["check"] if check else [])]
     assert max(done for stage, done, _ in calls if stage == "sketch") == len(table)
     assert all(total is None or 0 <= done <= total for _, done, total in calls)
 

@@ -166,6 +166,7 @@ class TestStored:
         ({"supershingle_bits": 8}, "supershingle_bits 8 is not one of 64, 16"),
         ({"shingling": "sets"}, "shingling 'sets' is not one of set, bag, circular"),
         ({"cluster": "kmeans"}, "cluster 'kmeans' is not one of greedy, components"),
+        ({"max_partners": 0}, "max_partners must be .*got 0"),
         ({"bucket_limit": 1}, "bucket_limit"),
         ({"bucket_probe": 0}, "bucket_probe"),
         ({"filter": (3, 5, 4)}, "r|4"),
@@ -178,7 +179,7 @@ class TestStored:
 )
 def test_impossible_parameters_get_one_line(settings, message):
     with pytest.raises(ParameterError, match=message) as error:
-        Recipe().with_(**settings)
+        Recipe(method="minhash").with_(**settings)
     assert isinstance(error.value, NeardupError)
     assert "\n" not in str(error.value)
 
@@ -193,6 +194,7 @@ def test_impossible_parameters_get_one_line(settings, message):
         (MINHASH, {"shingle_size": True}, "shingle_size must be a whole number, got True"),
         (MINHASH, {"seed": np.bool_(True)}, "seed must be a whole number, got .*"),
         (MINHASH, {"seed": np.arange(9000)}, "seed must be a whole number, got an ndarray .*"),
+        (MINHASH, {"max_partners": 64.0}, "max_partners must be a whole number, got 64.0"),
         (MINHASH, {"keep": b"first"}, "keep: b'first' is not a text"),
         (MINHASH, {"shingling": ["set"]}, "shingling a list is not one of set, bag, circular"),
         (MINHASH, {"bits": "32"}, "bits '32' is not one of 32, 64"),
@@ -214,7 +216,7 @@ def test_values_of_another_type_are_refused_in_one_line(usual, settings, message
 
 @pytest.mark.parametrize("threshold", [float("nan"), float("inf"), -float("inf"), 10**400, -1, 0, np.float64("nan")])
 def test_thresholds_that_are_none(threshold):
-    for method in ("minhash", MinHash(filter=(6, 14, 2)), SimHash()):
+    for method in ("exact", "minhash", MinHash(filter=(6, 14, 2)), SimHash()):
         with pytest.raises(ParameterError, match="threshold"):
             Recipe(method=method, threshold=threshold)
 
@@ -266,6 +268,7 @@ def test_mutated_recipes_are_refused_in_one_line_or_are_the_same(data):
             [
                 TestStored.RECIPE,
                 Recipe(),
+                Recipe(method="minhash"),
                 Recipe(method=SimHash()),
                 Recipe(method=SimHash(weighting="tfidf", frequencies="a" * 32, bits=128), threshold=0.8),
             ]
@@ -285,7 +288,8 @@ def test_mutated_recipes_are_refused_in_one_line_or_are_the_same(data):
         assert "\n" not in str(error) and str(error).startswith("a file: ") and len(str(error)) < 500
     else:
         assert found.describe() == stored
-        assert found.to_json() and found.sketching()
+        assert found.to_json()
+        assert not found.method.sketches or found.sketching()
 
 
 @pytest.mark.parametrize(

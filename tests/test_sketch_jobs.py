@@ -20,7 +20,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def result(table):
-    return dedup(table, id_column="id")
+    return dedup(table, id_column="id", method="minhash")
 
 
 class TestSketches:
@@ -67,7 +67,7 @@ class TestSketches:
 
     @pytest.mark.parametrize("change", [{"seed": 2}, {"shingle_size": 4}, {"bits": 64}, {"filter": (3, 4, 1)}])
     def test_other_recipes(self, table, tmp_path, change):
-        recipe = Recipe(threshold=0.8)
+        recipe = Recipe(method="minhash", threshold=0.8)
         sketch(table.slice(0, 20), tmp_path / "a.parquet", id_column="id", recipe=recipe)
         sketch(table.slice(20, 20), tmp_path / "b.parquet", id_column="id", recipe=recipe.with_(**change))
         with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with .*; sketch it again"):

@@ -210,7 +210,7 @@ class TestRows:
             check_rows(MOST_ROWS + 1, "documents")
 
     def test_documents(self):
-        for recipe in (Recipe(), Recipe(method=SimHash())):
+        for recipe in (RECIPE, Recipe(method=SimHash())):
             with pytest.raises(ResourceError, match="documents: 4,294,967,295 rows"):
                 recipe.method.collide(self.WIDE if recipe.method.name == "minhash" else self.MANY, seed=recipe.seed)
         with pytest.raises(ResourceError):

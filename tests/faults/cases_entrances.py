@@ -4,7 +4,7 @@ from .judge import case
 
 MADE_UP = """
 from neardup_gpu import Verified
-recipe, near = nd.Recipe(), nd.Recipe(method=nd.SimHash())
+recipe, near = nd.Recipe(method='minhash'), nd.Recipe(method=nd.SimHash())
 minima, bits = recipe.method, near.method
 tokens = shingles = nd.Ragged(np.array([1, 2, 3, 1, 2, 9], np.uint64), np.array([0, 3, 5, 6]))
 signatures, features = np.zeros((3, 140), np.uint32), np.arange(60, dtype=np.uint64).reshape(3, 20)
@@ -13,7 +13,7 @@ verified = Verified(pairs, np.ones(1))
 """
 
 COMPUTED = """
-recipe, near = nd.Recipe(), nd.Recipe(method=nd.SimHash())
+recipe, near = nd.Recipe(method='minhash'), nd.Recipe(method=nd.SimHash())
 minima = recipe.method
 words = "amend the title of the united states code to improve the care of veterans".split()
 texts = [" ".join(words), " ".join(words + ["now"]), " ".join(words[::-1])]

@@ -114,7 +114,7 @@ class TestJob:
         other = dedup(texts=texts, method="minhash", engine="cpu")
         assert found.documents.equals(other.documents)
         assert found.report["counts"]["removed_near"] > 20
-        assert found.report["recall"]["sampled"]["filter"]["recall"] == 1
+        assert found.report["recall"]["sampled"]["recall"] == 1
 
     def test_sketches_and_pairs(self, tmp_path):
         texts = corpus(6, 30)

@@ -1,16 +1,24 @@
-"""What every method of `METHODS` keeps to, whatever it is: a new one is tried without a line here."""
+"""What every method of `METHODS` keeps to, whatever it is, and what those do that sketch.
 
+A new one is tried without a line here.
+"""
+
+import itertools
 import random
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from versions import decisions
+from witnesses import jaccard, shingle_set
 
-from neardup_gpu import METHODS, MinHash, OutputError, Recipe, dedup, pairs, shingle, sketch, tokenize
+from neardup_gpu import METHODS, MinHash, NeardupError, OutputError, Recipe, dedup, pairs, shingle, sketch, tokenize
 from neardup_gpu.engine.pieces import Numbers
 from neardup_gpu.methods.contract import merged
 
 NAMES = list(METHODS)
+SKETCHING = [name for name, method in METHODS.items() if method.sketches]
+OTHERS = [name for name in NAMES if name not in SKETCHING]
 
 
 def texts(seed=5):
@@ -28,17 +36,73 @@ def elements(recipe, backend=None):
     return tokens if recipe.method.elements == "tokens" else shingle(tokens, recipe, backend=backend)
 
 
+# ----------------------------------------------------------------------------------------------- what every method does
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_is_stored_whole(name):
-    recipe = Recipe(method=name, threshold=0.7, seed=9, keep="longest").with_(shingle_size=3, bucket_limit=99)
+    recipe = Recipe(method=name, threshold=0.7, seed=9, keep="longest", max_partners=5).with_(shingle_size=3)
     assert Recipe.from_json(recipe.to_json()) == recipe
-    assert (
-        recipe.method.describe().keys().isdisjoint({"threshold", "keep", "cluster", "seed", "shingle_size", "method"})
-    )
+    others = {"threshold", "keep", "cluster", "max_partners", "seed", "shingle_size", "shingling", "method"}
+    assert recipe.method.describe().keys().isdisjoint(others)
+    assert METHODS[name].from_settings(recipe.method.describe()) == recipe.method
+    assert recipe.method.name == name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_backends_decide_the_same(name):
+    found = [dedup(texts=texts(), method=name, threshold=0.7, engine=backend) for backend in ("cpu", "reference")]
+    assert decisions(found[0]) == decisions(found[1])
+    assert found[0].report["counts"] == found[1].report["counts"]
+    assert found[0].report["limits"] == found[1].report["limits"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_verified_pairs_are_true(name):
+    """By brute force; none is missed where recall is expected to be 1."""
+    rows = texts()[:-2]  # without the empty one and the copy
+    sets = [shingle_set(text) for text in rows]
+    true = {(a, b) for a, b in itertools.combinations(range(len(sets)), 2) if jaccard(sets[a], sets[b]) >= 0.7}
+    found = dedup(texts=rows, method=name, threshold=0.7)
+    listed = {(pair["id_a"], pair["id_b"]): pair["resemblance"] for pair in found.pairs.to_pylist()}
+    assert listed.keys() <= true and listed
+    assert all(resemblance == jaccard(sets[a], sets[b]) for (a, b), resemblance in listed.items())
+    if found.recipe.expected_recall == 1:
+        assert listed.keys() == true
+    assert found.report["limits"] == {"max_partners": 64, "unlisted_pairs": 0, "all_counted": True}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reports(name):
+    found = dedup(texts=texts(), method=name, threshold=0.7)
+    label, sentence = found.report["candidates"]
+    assert label and sentence
+    assert found.report["recipe"]["method"] == name
+    assert found.report["counts"]["removed_near"] > 0
+    assert repr(found.report["recall"]["expected"]) and found._repr_html_()
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_no_files_of_sketches_by_a_method_that_does_not_sketch(name, tmp_path):
+    for given in ({"method": name}, {"recipe": Recipe(method=name)}):
+        with pytest.raises(NeardupError, match=name) as error:
+            sketch(texts=texts(), output=tmp_path / "s.parquet", **given)
+        assert "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------------------------------ what methods do that sketch
+
+
+@pytest.mark.parametrize("name", SKETCHING)
+def test_a_recipe_of_sketches_is_stored_whole(name):
+    recipe = Recipe(method=name, threshold=0.7).with_(bucket_limit=99)
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    assert recipe.method.bucket_limit == 99
     assert set(recipe.method.sketching()) <= set(recipe.method.describe()) | {"k", "s"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SKETCHING)
 def test_backends_agree(name):
     recipe = Recipe(method=name, threshold=0.7)
     rows = elements(recipe)
@@ -57,7 +121,7 @@ def test_backends_agree(name):
     assert recipe.method.are_candidates(keys[0], found[0].pairs.left, found[0].pairs.right).all()
 
 
-@pytest.mark.parametrize("method", [*NAMES, MinHash(k=5, s=3, r=2, bucket_limit=5, bucket_probe=2)])
+@pytest.mark.parametrize("method", [*SKETCHING, MinHash(k=5, s=3, r=2, bucket_limit=5, bucket_probe=2)])
 def test_tasks_together_are_the_whole(method):
     """However the tasks are divided; where a large bucket is cut as well."""
     method = Recipe(method=method, threshold=0.7).method
@@ -74,7 +138,7 @@ def test_tasks_together_are_the_whole(method):
         assert whole.crowded.shape == (400,) and np.array_equal(whole.crowded, found.crowded)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SKETCHING)
 def test_sketch_files(name, tmp_path):
     file = tmp_path / "s.parquet"
     for _ in range(2):  # the second one replaces what the first one wrote
@@ -90,13 +154,3 @@ def test_sketch_files(name, tmp_path):
     pq.write_table(pq.read_table(file), file)  # by another program, which may have added something
     with pytest.raises(OutputError, match="was not written by neardup"):
         sketch(texts=texts(), output=file, method=name, overwrite=True)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_reports(name):
-    found = dedup(texts=texts(), method=name, threshold=0.7)
-    label, sentence = found.report["candidates"]
-    assert label and sentence
-    assert found.report["recipe"]["method"] == name
-    assert found.report["counts"]["removed_near"] > 0
-    assert repr(found.report["recall"]["expected"]) and found._repr_html_()

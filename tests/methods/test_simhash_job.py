@@ -219,8 +219,8 @@ class TestDecisions:
                 assert row["in_reference"] == (rank[row["duplicate_of"]] < half)
         assert any(row["in_reference"] for row in rows)
 
-    def test_crowds_are_limited_and_counted(self):
-        """700 orders of the same words have one simhash: one stays; verified, the limit says how many are compared."""
+    def test_a_crowd_of_one_simhash(self):
+        """700 orders of the same words have one simhash: one stays; verified, all do, and nothing is left out."""
         words = [" ".join(order) for order in itertools.islice(itertools.permutations("abcdefg"), 700)]
         crowd = pa.table({"id": list(range(700)), "text": words})
         found = run(crowd, Recipe(method=SimHash(bucket_limit=10, bucket_probe=2)))
@@ -230,11 +230,34 @@ class TestDecisions:
         assert found.report["limits"]["uncompared_pairs"] == 0
         verified = run(crowd, Recipe(method=SimHash(bucket_limit=10, bucket_probe=2), threshold=0.9))
         assert verified.report["counts"]["kept"] == 700
-        limits, tables = verified.report["limits"], verified.report["limits"]["large_buckets"]
-        assert tables >= 4
-        compared = 10 * 9 // 2 + 690 * 2
-        assert limits["uncompared_pairs"] == tables * (700 * 699 // 2 - compared)
-        assert verified.report["counts"]["candidate_pairs"] == compared
+        assert verified.report["limits"] == {"max_partners": 64, "unlisted_pairs": 0, "all_counted": True}
+
+    def test_crowds_are_limited_and_counted_unless_they_are_verified(self):
+        """Pages of one template, of near simhashes: the limit leaves pairs out; verified, every near pair is listed."""
+        words = [f"t{i}" for i in range(60)]
+        texts = [" ".join([*words, *(f"page{i}x{j}" for j in range(6))]) for i in range(200)]
+        pages, method = pa.table({"id": list(range(200)), "text": texts}), SimHash(weighting="tf", radius=3)
+        limited = method.with_(bucket_limit=10, bucket_probe=2)
+        found = run(pages, Recipe(method=limited))
+        simhashes = list(dict.fromkeys(simhashes_of(features_of(texts, found.recipe), found.recipe)))
+        expected = limited.collide(np.array(simhashes, np.uint64))
+        assert found.report["counts"]["representatives"] == len(simhashes)
+        assert found.report["counts"]["candidate_pairs"] == len(expected.pairs)
+        assert found.report["limits"] == {
+            "bucket_limit": 10,
+            "bucket_probe": 2,
+            "large_buckets": expected.large_buckets,
+            "uncompared_pairs": expected.uncompared_pairs,
+        }
+        near = sum((a ^ b).bit_count() <= 3 for a, b in itertools.combinations(simhashes, 2))
+        assert 0 < near - len(expected.pairs) <= expected.uncompared_pairs
+
+        verified = run(pages, Recipe(method=limited, threshold=0.7, max_partners=None))
+        gone, near = witness(pages, verified.recipe)
+        assert {row["id"] for row in verified.removed.to_pylist()} == gone.keys()
+        listed = {(pair["id_a"], pair["id_b"]): pair["distance"] for pair in verified.pairs.to_pylist()}
+        assert listed == near and len(near) > 1000
+        assert verified.report["limits"] == {"max_partners": None, "unlisted_pairs": 0, "all_counted": True}
 
     @pytest.mark.parametrize("bits", [64, 128])
     def test_documents_in_large_buckets_are_crowded(self, bits):
@@ -359,7 +382,7 @@ class TestFiles:
         with pytest.raises(RecipeMismatchError, match="weighting = log,"):
             mine.check_sketches(Recipe(method=SimHash()), "other")
         with pytest.raises(RecipeMismatchError, match="method = minhash"):
-            mine.check_sketches(Recipe(), "other")
+            mine.check_sketches(Recipe(method="minhash"), "other")
 
     def test_nothing_is_half_written(self, table, tmp_path):
         (tmp_path / "s.frequencies.parquet").write_text("mine")
@@ -420,13 +443,17 @@ class TestRecipes:
 
     def test_choice(self):
         made = Recipe(method=SimHash(radius=5), threshold=0.9)
-        assert choose_recipe(method=SimHash(radius=5), threshold=0.9) == made
-        assert choose_recipe(method="simhash") == Recipe(method=SimHash()) == Recipe(method="simhash")
-        assert choose_recipe() == Recipe()
-        assert choose_recipe(made) is made
-        assert choose_recipe(method="simhash", bucket_limit=9).method == SimHash(bucket_limit=9)
-        with pytest.raises(ParameterError, match="method 'md5' is not one of minhash, bottomk, simhash"):
-            choose_recipe(method="md5")
+        assert choose_recipe(usual="exact", method=SimHash(radius=5), threshold=0.9) == made
+        simhash = choose_recipe(usual="exact", method="simhash")
+        assert simhash == Recipe(method=SimHash()) == Recipe(method="simhash")
+        assert choose_recipe(usual="exact", method="exact") == Recipe()
+        assert choose_recipe(usual="minhash", method="minhash") == Recipe(method="minhash")
+        for usual in ("exact", "minhash"):  # as a caller's own default, it is not given beside the recipe
+            assert choose_recipe(made, usual=usual, method=usual) is made
+        limited = choose_recipe(usual="exact", method="simhash", bucket_limit=9)
+        assert limited.method == SimHash(bucket_limit=9)
+        with pytest.raises(ParameterError, match="method 'md5' is not one of exact, minhash, bottomk, simhash"):
+            choose_recipe(usual="exact", method="md5")
         for other in ({"radius": 3}, {"recall": 0.9}):
             method = "minhash" if "radius" in other else "simhash"
             with pytest.raises(
@@ -456,10 +483,9 @@ class TestCheckOfRecall:
             if mates:
                 shares.append(sum((simhash[i] ^ simhash[j]).bit_count() <= 4 for j in mates) / len(mates))
         assert sampled["with_duplicates"] == len(shares)
-        listed = sampled["listed"]["recall"]
-        assert math.isclose(listed, sum(shares) / len(shares), rel_tol=1e-12)
-        assert listed < 1
-        assert listed <= sampled["recall"] <= 1
+        assert math.isclose(sampled["recall"], sum(shares) / len(shares), rel_tol=1e-12)
+        assert sampled["recall"] < 1
+        assert sampled["recall"] <= sampled["one_removed"]["share"] <= 1
 
 
 class TestCommand:

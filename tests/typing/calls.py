@@ -38,7 +38,8 @@ assert_type(nd.open_documents("a.parquet"), nd.Documents)
 
 nd.dedup("a", threshold="0.8")  # wrong
 nd.dedup("a", threshhold=0.8)  # wrong
-nd.dedup("a", check=None)  # wrong
+nd.dedup("a", check="all")  # wrong
+nd.dedup("a", max_partners="all")  # wrong
 nd.dedup("a", method=nd.MinHash)  # wrong
 nd.dedup("a", recipe={"threshold": 0.8})  # wrong
 nd.dedup("a", progress=lambda: None)  # wrong
