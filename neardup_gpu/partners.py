@@ -85,6 +85,10 @@ class Partners(NamedTuple):
     looks: int
 
 
+Waiting = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Candidates that wait to be verified: the number of each one's asked row, that row, and the other."""
+
+
 class Known:
     """Verified pairs that are known, in host memory."""
 
@@ -102,16 +106,9 @@ class Known:
         packed, resemblance = self._joined()
         return Verified(_unpacked(packed), resemblance)
 
-    def contains(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Whether each of some pairs is known."""
-        packed, _ = self._joined()
-        if len(packed) == 0:
-            return np.zeros(len(left), bool)
-        asked = _packed(left, right)
-        place = np.searchsorted(packed, asked)
-        there = place < len(packed)
-        there[there] = packed[place[there]] == asked[there]
-        return there
+    def packed(self) -> np.ndarray:
+        """All pairs as words, in order."""
+        return self._joined()[0]
 
     def _joined(self) -> tuple[np.ndarray, np.ndarray]:
         if len(self._packed) != 1:
@@ -130,6 +127,14 @@ def _packed(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 def _unpacked(packed: np.ndarray) -> Pairs:
     """Pairs of words in order."""
     return Pairs((packed >> np.uint64(32)).astype(np.int64), (packed & np.uint64(2**32 - 1)).astype(np.int64))
+
+
+def _contains(words: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """Which of some words are among others, which are in order."""
+    if len(words) == 0:
+        return np.zeros(len(asked), bool)
+    place = np.minimum(np.searchsorted(words, asked), len(words) - 1)
+    return words[place] == asked
 
 
 def _among(words: np.ndarray, some: np.ndarray) -> np.ndarray:
@@ -215,8 +220,8 @@ class Search:
         """
         names = np.arange(self.num_rows) if names is None else names
         full, found = np.zeros(len(rows), bool), np.zeros(len(rows), np.int64)
-        waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        done = held = 0
+        waiting: list[Waiting] = []
+        done, held, before = 0, 0, self.known.packed()
         for met in self._met(index, rows, first[rows], stop[rows], most):
             some = np.arange(done, done + len(met.rows))
             done += len(some)
@@ -226,10 +231,10 @@ class Search:
             waiting.append((np.repeat(some, met.counts), names[np.repeat(met.rows, met.counts)], names[met.candidates]))
             held += len(met.candidates)
             if held >= TOGETHER:
-                self._verify_all(waiting, found)
+                self._verify_all(waiting, before, found)
                 waiting, held = [], 0
         if waiting:
-            self._verify_all(waiting, found)
+            self._verify_all(waiting, before, found)
         return full, found
 
     def _met(self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
@@ -246,15 +251,18 @@ class Search:
                 raise TooManyComparisonsError(f"more than {count(self.max_comparisons, 'comparison')}")
             yield met
 
-    def _verify_all(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
-        """Verify pairs that wait, and count those of each asked row that resemble each other enough."""
-        with self.clock.stage("verify"):
-            self._verify(waiting, found)
+    def _verify_all(self, waiting: list[Waiting], before: np.ndarray, found: np.ndarray) -> None:
+        """Verify pairs that wait, and count those of each asked row that resemble each other enough.
 
-    def _verify(self, waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]], found: np.ndarray) -> None:
+        Pairs among `before`, words in order, were verified earlier.
+        """
+        with self.clock.stage("verify"):
+            self._verify(waiting, before, found)
+
+    def _verify(self, waiting: list[Waiting], before: np.ndarray, found: np.ndarray) -> None:
         which, row, other = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
         left, right = np.minimum(row, other), np.maximum(row, other)
-        there = self.known.contains(left, right)
+        there = _contains(before, _packed(left, right))
         found += np.bincount(which[there], minlength=len(found))
         new = ~there & ~(self.pinned[left] & self.pinned[right])
         new[new] = self.accepts(left[new], right[new])
