@@ -105,8 +105,8 @@ def decided(table, known, recipe_name, backend):
     against = known if "against" in recipe_name else None
     result = dedup(table, id_column="id", text_columns="text", against=against, recipe=recipe, engine=backend)
     sampled, counts = result.report["recall"]["sampled"], dict(result.report["counts"])
-    if recipe.method.name == "exact":
-        del counts["candidate_pairs"]  # they depend on the size of a table that is no part of the recipe
+    if recipe.verifies:  # these depend on the size of a table that is no part of the recipe
+        del counts["candidate_pairs"], counts["comparisons"]
     return {
         "documents": digest(result.documents.to_pydict()),
         "pairs": digest(result.pairs.to_pydict()),
