@@ -70,7 +70,7 @@ class Shares:
             keys=memory // 4,
             spool=memory // 16 * 7,
             sets=max(1, memory // 16),
-            postings=memory // 4,
+            postings=memory // 8,
             sorted=max(8, memory // 64),
         )
 
