@@ -302,7 +302,7 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
         _connect(search)
     if truncated:
         _kept_partners(search, kept_rows(search.known.all().pairs, search.pinned, cluster))
-    with search.clock.stage("decide"):
+    with search.clock.stage("join"):
         known = search.known.all()
         listed, deciding = selected(known, search.pinned, cluster, search.most)
     unlisted = len(known.pairs) - len(listed.pairs)

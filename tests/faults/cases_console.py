@@ -386,7 +386,7 @@ def what_is_compiled_meanwhile_is_no_part_of_a_stage(box):
 
 def a_line_a_stage(box, ended):
     labels = [line.partition(":")[0] for line in ended.errors.splitlines()]
-    assert labels[:3] == ["sketching", "finding candidates", "verifying"]
+    assert labels[:6] == ["sketching", "finding candidates", "indexing", "joining", "joining", "verifying"]
     assert re.match(r"sketching: 6 documents in \d", ended.errors)
 
 
