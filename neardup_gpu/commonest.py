@@ -51,11 +51,11 @@ def too_many_comparisons(
         else:
             words = _words_of(each, documents, sketched.ids[row], row - sketched.num_known, recipe)
         if words:
-            named.append(f'"{shorten(words, WIDTH)}" (in {count(each.num_documents, "document")})')
+            named.append(f'"{shorten(words, WIDTH)}" (among the rarest of {count(each.num_documents, "document")})')
         numbers.append(f"{each.num_documents:,}")
     other = ", or use method='minhash'" if not recipe.method.sketches else ""
-    told = ", ".join(named) if named else f"in {', '.join(numbers)} documents"
-    commonest = f"; the commonest shingles are {told}" if numbers else ""
+    told = ", ".join(named) if named else f"among the rarest of {', '.join(numbers)} documents"
+    commonest = f"; most are for the shingles {told}" if numbers else ""
     return ResourceError(f"{error}{commonest}; allow more with max_comparisons=...{other}")
 
 

@@ -7,8 +7,9 @@ several parts, each of a range of shingles, in temporary files that are mapped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -81,23 +82,41 @@ def build_index(
         Its parts; one, where postings fit in memory.
     """
     in_file = members[np.argsort(spool_rows[members], kind="stable")]
+    with Postings(spool.folder, runtime.shares.postings) as postings:
+        distinct = _add_postings(postings, spool, spool_rows, in_file, threshold, clock, runtime)
+        needed = least_overlaps(2 * int(distinct.max(initial=0)), threshold)
+        ends = runtime.put(distinct), runtime.put(needed)
+        made = (Index.of(runtime.run(_runs, *part, len(spool_rows), runtime), *ends) for part in postings.parts())
+        return stored(made, 2 if postings.divided else 1, spool.folder, runtime)
+
+
+def stored(parts: Iterable[Index], number: int, folder: Path, runtime: Runtime) -> list[Index]:
+    """Parts of an index: where the backend has them, if there is one; else in mapped files, a file each."""
+    if number <= 1:
+        return list(parts)
+    return [Index.of(mapped([runtime.fetch(array) for array in part[:5]], folder), *part[5:]) for part in parts]
+
+
+def _add_postings(
+    postings: Postings,
+    spool: Rows,
+    spool_rows: np.ndarray,
+    in_file: np.ndarray,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
+) -> np.ndarray:
+    """Add the postings of all members, in the order of the spool; returns the size of each row's set, 0 without."""
     parts = _parts(spool, spool_rows[in_file], runtime)
     table = _counted(spool, spool_rows[in_file], parts, runtime)
     take = partial(_taken, spool, spool_rows, in_file, table, threshold, runtime)
     done, distinct = 0, np.zeros(len(spool_rows), np.int32)
-    with Postings(spool.folder, runtime.shares.postings) as postings:
-        for rows, shingles, entries, size in runtime.map(take, parts):
-            postings.add(shingles, entries)
-            distinct[rows] = runtime.fetch(size)
-            done += len(rows)
-            clock.report("index", done, len(in_file))
-        del table
-        needed = least_overlaps(2 * int(distinct.max(initial=0)), threshold)
-        ends = runtime.put(distinct), runtime.put(needed)
-        made = (runtime.run(_runs, *part, len(spool_rows), runtime) for part in postings.parts())
-        if not postings.divided:
-            return [Index.of(part, *ends) for part in made]
-        return [Index.of([mapped(runtime.fetch(array), spool.folder) for array in part], *ends) for part in made]
+    for rows, shingles, entries, size in runtime.map(take, parts):
+        postings.add(shingles, entries)
+        distinct[rows] = runtime.fetch(size)
+        done += len(rows)
+        clock.report("index", done, len(in_file))
+    return distinct
 
 
 def _parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[Span]:
@@ -228,7 +247,7 @@ def _comparisons(part: Index, runtime: Runtime) -> np.ndarray:
 
 
 class Common(NamedTuple):
-    """A shingle that many documents have in their prefixes.
+    """A shingle that many documents have among their rarest.
 
     shingle : int
     num_documents : int

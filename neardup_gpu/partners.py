@@ -14,10 +14,10 @@ before them, but that a removed document may list more kept partners.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from .data import NO_PAIRS, Pairs
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ResourceError
-from .joining import Common, Index, build_index, commonest, expected_comparisons, meet
+from .joining import Common, Index, build_index, commonest, expected_comparisons, meet, stored
 from .report import count
 from .stages import Verified
 from .verification import verify_spooled
@@ -84,6 +84,9 @@ class Partners(NamedTuple):
     counted: bool
     looks: int
 
+
+Accepts = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Which of some pairs (left, right) count: an array of bool."""
 
 Waiting = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Candidates that wait to be verified: the number of each one's asked row, that row, and the other."""
@@ -160,14 +163,17 @@ class Search:
         `max_partners`.
     max_comparisons : int or None
         Entries that may be looked at.
+    folder : path
+        Where temporary files go.
     """
 
     index: list[Index]
     pinned: np.ndarray
-    accepts: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    accepts: Accepts
     verify: Callable[[Pairs], Verified]
     most: int | None
     max_comparisons: int | None
+    folder: Path
     clock: Clock
     runtime: Runtime
     known: Known = field(default_factory=Known)
@@ -193,10 +199,19 @@ class Search:
         def of_rows(part: Index) -> Index:
             return Index(*map(self.runtime.put, part)).only(self.runtime.put(rows))
 
-        return [self.runtime.run(of_rows, part) for part in (self.index if index is None else index)]
+        chosen = self.index if index is None else index
+        return stored((self.runtime.run(of_rows, part) for part in chosen), len(chosen), self.folder, self.runtime)
 
     def ask(
-        self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, names: Any = None
+        self,
+        index: list[Index],
+        rows: np.ndarray,
+        first: np.ndarray,
+        stop: np.ndarray,
+        most: int,
+        *,
+        names: np.ndarray | None = None,
+        accepts: Accepts | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ask for the next candidates of some rows, and verify them.
 
@@ -208,8 +223,11 @@ class Search:
             For each row of the index: its candidates are rows from the first on and before the second. Where a row's
             list is full, its `first` is moved behind the last one.
         most : int
+            Candidates of each row to ask for.
         names : array of int64, optional
             What rows of the index are called here; the same unless given.
+        accepts : callable, optional
+            Takes the place of the search's own.
 
         Returns
         -------
@@ -219,6 +237,7 @@ class Search:
             How many of its candidates resemble it enough.
         """
         names = np.arange(self.num_rows) if names is None else names
+        accepts = self.accepts if accepts is None else accepts
         full, found = np.zeros(len(rows), bool), np.zeros(len(rows), np.int64)
         waiting: list[Waiting] = []
         done, held, before = 0, 0, self.known.packed()
@@ -231,10 +250,10 @@ class Search:
             waiting.append((np.repeat(some, met.counts), names[np.repeat(met.rows, met.counts)], names[met.candidates]))
             held += len(met.candidates)
             if held >= TOGETHER:
-                self._verify_all(waiting, before, found)
+                self._verify_all(waiting, before, accepts, found)
                 waiting, held = [], 0
         if waiting:
-            self._verify_all(waiting, before, found)
+            self._verify_all(waiting, before, accepts, found)
         return full, found
 
     def _met(self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
@@ -251,28 +270,28 @@ class Search:
                 raise TooManyComparisonsError(f"more than {count(self.max_comparisons, 'comparison')}")
             yield met
 
-    def _verify_all(self, waiting: list[Waiting], before: np.ndarray, found: np.ndarray) -> None:
+    def _verify_all(self, waiting: list[Waiting], before: np.ndarray, accepts: Accepts, found: np.ndarray) -> None:
         """Verify pairs that wait, and count those of each asked row that resemble each other enough.
 
         Pairs among `before`, words in order, were verified earlier.
         """
         with self.clock.stage("verify"):
-            self._verify(waiting, before, found)
+            self._verify(waiting, before, accepts, found)
 
-    def _verify(self, waiting: list[Waiting], before: np.ndarray, found: np.ndarray) -> None:
+    def _verify(self, waiting: list[Waiting], before: np.ndarray, accepts: Accepts, found: np.ndarray) -> None:
         which, row, other = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
         left, right = np.minimum(row, other), np.maximum(row, other)
         there = _contains(before, _packed(left, right))
         found += np.bincount(which[there], minlength=len(found))
         new = ~there & ~(self.pinned[left] & self.pinned[right])
-        new[new] = self.accepts(left[new], right[new])
+        new[new] = accepts(left[new], right[new])
         which, left, right = which[new], left[new], right[new]
         packed, order = in_order(_packed(left, right))
         begins = np.concatenate([np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]])
         pairs = _unpacked(packed[begins])
         self.num_candidates += len(pairs)
         verified = self.verify(pairs)
-        self.clock.report("verify", len(pairs), len(pairs))
+        self.clock.report("verify", len(pairs), None)
         passed = _among(packed[begins], _packed(verified.pairs.left, verified.pairs.right))
         found += np.bincount(which[order[passed[np.cumsum(begins) - 1]]], minlength=len(found))
         self.known.add(verified)
@@ -296,13 +315,15 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
     first = np.zeros(search.num_rows, np.int64)
     is_open = _first_partners(search, first)
     truncated = bool(is_open.any())
+    was_open = is_open
     if truncated and cluster == "greedy":
-        _settle(search, first, is_open)
+        is_open = _settle(search, first, is_open)
     elif truncated:
-        _connect(search)
+        _connect(search, first, is_open)
     if truncated:
-        _kept_partners(search, kept_rows(search.known.all().pairs, search.pinned, cluster))
-    with search.clock.stage("join"):
+        kept = kept_rows(search.known.all().pairs, search.pinned, cluster)
+        _kept_partners(search, first, was_open, is_open, kept)
+    with search.clock.stage("verify"):
         known = search.known.all()
         listed, deciding = selected(known, search.pinned, cluster, search.most)
     unlisted = len(known.pairs) - len(listed.pairs)
@@ -339,7 +360,8 @@ def _first_partners(search: Search, first: np.ndarray) -> np.ndarray:
     everyone = np.arange(search.num_rows)
     rows = np.flatnonzero(search.placed(search.index) & ~search.pinned)
     is_open, found = np.zeros(search.num_rows, bool), np.zeros(search.num_rows, np.int64)
-    asked = ASKED if search.most is None else max(ASKED, min(search.most, MOST_ASKED))
+    # One more than is listed: where it is a partner, it is known that one is not.
+    asked = ASKED if search.most is None else max(ASKED, min(search.most + 1, MOST_ASKED))
     while len(rows):
         full, true = search.ask(search.index, rows, first, everyone, asked)
         found[rows] += true
@@ -350,8 +372,10 @@ def _first_partners(search: Search, first: np.ndarray) -> np.ndarray:
     return is_open
 
 
-def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> None:
+def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> np.ndarray:
     """Find pairs enough to decide greedily as all of V would: until `standing` leaves no row undecided.
+
+    Returns which rows may still have more partners among rows that are kept.
 
     Open rows that no known pair decides are asked for further partners, among rows that are not removed. The first
     undecided row can only have kept ones: so each round decides it, or goes on along its candidates.
@@ -364,32 +388,57 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> None:
         state = standing.cpu(search.num_rows, pairs.left, pairs.right, search.pinned, is_open)
         rows = np.flatnonzero((state == UNDECIDED) & is_open)
         if len(rows) == 0:
-            return
+            return is_open
         full, _ = search.ask(search.only(state != REMOVED), rows, first, everyone, asked)
         is_open[rows[~full]] = False
         asked = min(2 * asked, MOST_ASKED)
 
 
-def _kept_partners(search: Search, kept: np.ndarray) -> None:
-    """Find, for each removed row, its first `most` partners among kept rows."""
+def _kept_partners(
+    search: Search, first: np.ndarray, was_open: np.ndarray, is_open: np.ndarray, kept: np.ndarray
+) -> None:
+    """Find, for each removed row, its first `most` partners among kept rows, as far as they are not known.
+
+    Two kinds of pairs may not be: of an open row with better rows that it has not looked at, and of rows with a worse
+    one that was open, and was then asked for partners among rows that are not removed. Rows after the last one that a
+    removed row would list do not matter.
+    """
     assert search.most is not None
-    index = search.only(kept)
-    first, stop = np.zeros(search.num_rows, np.int64), np.full(search.num_rows, search.num_rows)
-    rows, found = np.flatnonzero(search.placed(index) & ~kept), np.zeros(search.num_rows, np.int64)
+    everyone, pairs = np.arange(search.num_rows), search.known.all().pairs
+    some = np.flatnonzero(kept[pairs.left] != kept[pairs.right])
+    removed = np.where(kept[pairs.left[some]], pairs.right[some], pairs.left[some])
+    keeper = pairs.left[some] + pairs.right[some] - removed
+    order = np.lexsort((keeper, removed))
+    last = order[_rank_within(removed[order]) == search.most - 1]
+    end = np.full(search.num_rows, search.num_rows)
+    end[removed[last]] = keeper[last]
+    late = kept & was_open
+    _ask_all(search, kept, is_open & ~kept, first.copy(), np.minimum(everyone, end))
+    _ask_all(search, late, ~kept, everyone + 1, end)
+
+
+def _ask_all(search: Search, others: np.ndarray, rows: np.ndarray, first: np.ndarray, stop: np.ndarray) -> None:
+    """Find the first `most` partners of some rows among others, both given as a bool for each row of the index."""
+    assert search.most is not None
+    asking = np.flatnonzero(rows & (first < stop) & search.placed(search.index))
+    if len(asking) == 0 or not others.any():
+        return
+    index, found = search.only(others), np.zeros(search.num_rows, np.int64)
     asked = max(ASKED, min(search.most, MOST_ASKED))
-    while len(rows):
-        full, true = search.ask(index, rows, first, stop, asked)
-        found[rows] += true
-        rows = rows[full & (found[rows] < search.most)]
+    while len(asking):
+        full, true = search.ask(index, asking, first, stop, asked)
+        found[asking] += true
+        asking = asking[full & (found[asking] < search.most)]
         asked = min(2 * asked, MOST_ASKED)
 
 
-def _connect(search: Search) -> None:
+def _connect(search: Search, reached: np.ndarray, is_open: np.ndarray) -> None:
     """Find pairs enough to join all rows that V joins.
 
     Only pairs of rows in two components of those known so far are looked at. Rows are numbered by component for it, so
-    that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified, and a row that
-    was joined with all that it has not looked at looks no further. Pinned rows look for others alone.
+    that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified, nor those that
+    were verified before: all but pairs of an open row with rows from `reached` on. A row that was joined with all that
+    it has not looked at looks no further. Pinned rows look for others alone.
     """
     pairs = search.known.all().pairs
     label = components.cpu(search.num_rows, pairs.left, pairs.right)
@@ -397,29 +446,28 @@ def _connect(search: Search) -> None:
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     begin = number[label]  # of each row: where its component begins, as a component's label is its first row
-    index = [_renumbered(part, number, label, search.runtime) for part in search.index]
+    parts = (_renumbered(part, number, label, search.runtime) for part in search.index)
+    index = stored(parts, len(search.index), search.folder, search.runtime)
     first, stop = np.zeros(search.num_rows, np.int64), begin[order]
     rows = np.flatnonzero(search.placed(index) & (stop > 0))
     pinned = search.pinned[order]
     others = search.only(~pinned, index)
-    accepts, asked = search.accepts, ASKED
+    asked = ASKED
     while len(rows):
         pairs = search.known.all().pairs
         now = components.cpu(search.num_rows, pairs.left, pairs.right)
         rows = _apart(now[order], rows, first, stop)
 
         def apart(left: np.ndarray, right: np.ndarray, now: np.ndarray = now) -> np.ndarray:
-            there = now[left] != now[right]
-            there[there] = accepts(left[there], right[there])
+            there = (now[left] != now[right]) & is_open[right] & (left >= reached[right])
+            there[there] = search.accepts(left[there], right[there])
             return there
 
-        search.accepts = apart
         full = np.zeros(len(rows), bool)
         for some, among in ((pinned[rows], others), (~pinned[rows], index)):
-            full[some], _ = search.ask(among, rows[some], first, stop, asked, names=order)
+            full[some], _ = search.ask(among, rows[some], first, stop, asked, names=order, accepts=apart)
         rows = rows[full]
         asked = min(2 * asked, MOST_ASKED)
-    search.accepts = accepts
 
 
 def _apart(label: np.ndarray, rows: np.ndarray, first: np.ndarray, stop: np.ndarray) -> np.ndarray:
@@ -491,13 +539,17 @@ def partners_of(
         return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
 
     members = np.flatnonzero(runtime.fetch(candidates.crowded))
-    with clock.stage("index") if len(members) else contextlib.nullcontext():
-        index = build_index(spool, spool_rows, members, threshold, clock, runtime)
+    index: list[Index] = []
+    if len(members):
+        with clock.stage("index"):
+            index = build_index(spool, spool_rows, members, threshold, clock, runtime)
     explicit = Verified(NO_PAIRS, np.empty(0))
-    search = Search(index, groups.pinned, accepts, verify, recipe.max_partners, max_comparisons, clock, runtime)
+    search = Search(
+        index, groups.pinned, accepts, verify, recipe.max_partners, max_comparisons, spool.folder, clock, runtime
+    )
     search.expected = expected_comparisons(index, runtime)
     if search.expected:
-        clock.say(f"joining: up to about {count(search.expected, 'comparison')}")
+        clock.say(f"joining: about {count(search.expected, 'comparison')}")
     with clock.turns():
         if method.sketches:
             with clock.stage("verify"):

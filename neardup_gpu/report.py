@@ -194,7 +194,7 @@ def _unlisted(listed: int, limits: dict[str, Any]) -> list[str]:
     left_out = f"{least}{more:,} more are not" if more else "perhaps not all"
     return [
         f"{listed:,} are listed, {left_out}: a document lists its first {count(most, 'partner')}",
-        "--max-partners all lists every pair; who is kept is the same",
+        "--max-partners all (max_partners=None) lists every pair; who is kept is the same",
     ]
 
 

@@ -177,7 +177,8 @@ class Result:
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If the threshold is lower, or nothing was verified.
+            If the threshold is lower, nothing was verified, or not all pairs are listed, which may decide at a higher
+            threshold: where a document has more partners than `max_partners`, as in a crowd.
 
         Examples
         --------
@@ -200,6 +201,8 @@ class Result:
         from .stages import at_least
         from .tables import decided_counts, tabulate
 
+        if threshold == self.recipe.threshold:
+            return self
         ranked, groups, before, _ = self.facts
         recipe = self.recipe.with_(threshold=threshold)
         limits = self.report["limits"]

@@ -21,7 +21,7 @@ THRESHOLDS = st.sampled_from([1e-9, 0.07, 0.3, 0.5, 0.6, 2 / 3, 0.8, 28 / 35, 0.
 
 
 def indexed(runtime, spool, sets, threshold, order=None, members=None):
-    """The index of sets that lie in a spool in some order, repeats and all."""
+    """The parts of the index of sets that lie in a spool in some order, repeats and all."""
     order = np.arange(len(sets)) if order is None else np.array(order)
     values = np.array([shingle for row in order for shingle in sets[row]], np.uint64)
     spool.append(Ragged(values, np.cumsum([0, *(len(sets[row]) for row in order)])))
@@ -32,8 +32,8 @@ def indexed(runtime, spool, sets, threshold, order=None, members=None):
 
 def met_by(index, rows, most, runtime, first=None, stop=None):
     """{row: candidates} by asking once."""
-    first = np.zeros(len(index.offsets) - 1, np.int64) if first is None else first
-    stop = np.arange(len(index.offsets) - 1) if stop is None else stop
+    first = np.zeros(len(index[0].offsets) - 1, np.int64) if first is None else first
+    stop = np.arange(len(index[0].offsets) - 1) if stop is None else stop
     found = {}
     for met in joining.meet(index, rows, first[rows], stop[rows], most, runtime):
         ends = np.cumsum(met.counts)
@@ -63,7 +63,7 @@ class TestMeet:
         order = data.draw(st.permutations(range(len(sets)))) if data else None
         with Engine(backend=backend).start() as runtime, runtime.spool(None) as spool:
             if data and data.draw(st.booleans()):
-                runtime.shares = replace(runtime.shares, sorted=40)
+                runtime.shares = replace(runtime.shares, sorted=40, postings=data.draw(st.sampled_from([1 << 30, 99])))
             index = indexed(runtime, spool, sets, threshold, order)
             rows = np.arange(len(sets))
             found = met_by(index, rows, len(sets), runtime)
@@ -94,7 +94,7 @@ class TestMeet:
             index = indexed(runtime, spool, sets, threshold)
             both = met_by(index, everyone, num, runtime, stop=np.full(num, num))
             found = met_by(index, everyone, num, runtime, first, stop)
-            kept = met_by(index.only(some), everyone, num, runtime, stop=np.full(num, num))
+            kept = met_by([part.only(some) for part in index], everyone, num, runtime, stop=np.full(num, num))
         for row in range(num):
             assert found[row] == [other for other in both[row] if first[row] <= other < stop[row]]
             assert kept[row] == [other for other in both[row] if some[other]]
@@ -114,7 +114,7 @@ def test_backends_make_one_index():
     made = []
     for backend in ("cpu", "reference"):
         with Engine(backend=backend).start() as runtime, runtime.spool(None) as spool:
-            made.append(indexed(runtime, spool, sets, 0.6))
+            made += indexed(runtime, spool, sets, 0.6)
     for one, other in zip(*made, strict=True):
         assert np.asarray(one).dtype == np.asarray(other).dtype
         np.testing.assert_array_equal(one, other)
@@ -125,11 +125,11 @@ def test_what_is_rare_has_no_posting():
     """Shingles of one document alone are in no run; of a crowd with few common ones, prefixes are short."""
     sets = [[(row << 32 | i) * 0x9E3779B97F4A7C15 % 2**64 for i in range(50)] for row in range(100)]
     with Engine(backend="cpu").start() as runtime, runtime.spool(None) as spool:
-        index = indexed(runtime, spool, sets, 0.8)
+        (index,) = indexed(runtime, spool, sets, 0.8)
         assert len(index.entries) < 50 * 100 / 10  # but those that share a counter with another's
     common = [i * 0x9E3779B97F4A7C15 % 2**64 for i in range(40)]
     with Engine(backend="cpu").start() as runtime, runtime.spool(None) as spool:
-        index = indexed(runtime, spool, [common + own[:5] for own in sets], 0.8)
+        (index,) = indexed(runtime, spool, [common + own[:5] for own in sets], 0.8)
         rows = (index.entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)
         assert np.bincount(rows.astype(np.int64)).max() <= 45 - 36 + 1  # the long prefix of 45
 

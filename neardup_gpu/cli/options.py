@@ -182,7 +182,8 @@ def refuse_others(what: str, chosen: str, settings: dict[str, tuple[type, ...]],
     for name in given(values):
         if values is not None and name not in names[chosen]:
             others = [word for word, fields in names.items() if name in fields]
-            raise ParameterError(f"{values.FLAGS[name]} is for {what} {' or '.join(others)}; leave it out")
+            listed = " or ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
+            raise ParameterError(f"{values.FLAGS[name]} is for {what} {listed}; leave it out")
 
 
 # ---------------------------------------------------------------------------------------------- what several have alike

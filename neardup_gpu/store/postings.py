@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..data import Ragged
-from ..engine.choice import to_host
-from ..errors import OutputError
+from ..errors import OutputError, ResourceError, want
 from .disk import room
-from .spool import Spool, disk_full
+from .spool import Spool, disk_full, host
 
 SLICE_BITS = 8
 """Postings in files are divided by so many highest bits of their shingles."""
@@ -59,7 +58,7 @@ class Postings:
                 stack.pop_all()
         if self._files is not None:
             for held in self._held:
-                self._write(*map(to_host, held))
+                self._write(*map(host, held))
             self._held.clear()
 
     def _write(self, shingles: np.ndarray, entries: np.ndarray) -> None:
@@ -93,17 +92,25 @@ class Postings:
             yield [self._files[0].gather(rows).values], [self._files[1].gather(rows).values]
 
 
-def mapped(array: np.ndarray, folder: Path | str) -> np.ndarray:
-    """The same array in a temporary file that is mapped: the system holds in memory what it has room for."""
-    if array.nbytes == 0:
-        return array
+def mapped(arrays: list[np.ndarray], folder: Path | str) -> list[np.ndarray]:
+    """The same arrays in one temporary file that is mapped: the system holds in memory what it has room for."""
+    starts = np.cumsum([0, *(-(-array.nbytes // 64) * 64 for array in arrays)]).tolist()
     left = room(Path(folder))
-    if left is not None and left < array.nbytes:
-        raise disk_full(Path(folder), array.nbytes)
+    if left is not None and left < starts[-1]:
+        raise disk_full(Path(folder), starts[-1])
     try:
         with tempfile.TemporaryFile(dir=folder, prefix="neardup-") as file:
-            file.write(np.ascontiguousarray(array).data.cast("B"))
+            for array, start in zip(arrays, starts, strict=False):
+                file.seek(start)
+                file.write(np.ascontiguousarray(array).data.cast("B"))
+            file.truncate(max(1, starts[-1]))
             file.flush()
-            return np.asarray(np.memmap(file, array.dtype, "r", shape=array.shape))
+            whole = np.asarray(np.memmap(file, np.uint8, "r"))
     except OSError as error:
+        if wanting := want(error):
+            raise ResourceError(wanting) from error
         raise OutputError(f"{folder}: {error.strerror}; name a larger disk with temp_dir=...") from None
+    return [
+        whole[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        for array, start in zip(arrays, starts, strict=False)
+    ]

@@ -167,7 +167,7 @@ class DeviceSpool:
 
     def append(self, rows: Ragged) -> None:
         """Add rows, on the GPU, after those already there."""
-        offsets = _host(rows.offsets)
+        offsets = host(rows.offsets)
         first, last = int(offsets[0]), int(offsets[-1])
         values, offsets = rows.values[first:last], offsets - first
         self._first_rows.append(sum(map(len, self._starts)) - 1)
@@ -180,7 +180,7 @@ class DeviceSpool:
         else:
             self._held.append(None)
             self._first_in_file.append(len(self._file.offsets) - 1)
-            self._file.append(Ragged(_host(values), offsets))
+            self._file.append(Ragged(host(values), offsets))
 
     @property
     def offsets(self) -> np.ndarray:
@@ -196,7 +196,7 @@ class DeviceSpool:
             if values is not None:
                 offsets = self.offsets[bounds[part] : bounds[part + 1] + 1]
                 self._first_in_file[part] = len(self._file.offsets) - 1
-                self._file.append(Ragged(_host(values), offsets - offsets[0]))
+                self._file.append(Ragged(host(values), offsets - offsets[0]))
                 self._held[part] = None
         self._room = 0
 
@@ -233,7 +233,8 @@ class DeviceSpool:
         return Ragged(*gather.gpu(values, offsets, back))
 
 
-def _host(array: Any) -> np.ndarray:
+def host(array: Any) -> np.ndarray:
+    """An array in host memory, wherever it was."""
     from neardup_gpu.kernels._launch import to_host
 
     return to_host(array)

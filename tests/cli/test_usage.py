@@ -53,7 +53,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         ("sketch x --method exact", "--method exact keeps no sketches; choose minhash, bottomk or simhash"),
         (
             "dedup x --dry-run --bucket-limit 100",
-            "--bucket-limit is for --method minhash or bottomk or simhash; leave it out",
+            "--bucket-limit is for --method minhash, bottomk or simhash; leave it out",
         ),
         ("dedup x --dry-run --method exact --filter bands", "--filter is for --method minhash; leave it out"),
         ("dedup x --dry-run --max-partners some", "--max-partners some: give a whole number, or all"),

@@ -5,7 +5,7 @@ import re
 from neardup_gpu.engine.stage_names import STAGES
 
 LABELS = "|".join(label for label, _ in STAGES.values())
-LINE = re.compile(rf"({LABELS}): (.*\d (s|min)\b.*|up to about [\d,]+ comparisons?)\n")
+LINE = re.compile(rf"({LABELS}): (.*\d (s|min)\b.*|about [\d,]+ comparisons?)\n")
 
 
 def messages(errors: str) -> str:
