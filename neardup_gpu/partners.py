@@ -341,18 +341,24 @@ def kept_rows(pairs: Pairs, pinned: np.ndarray, cluster: str) -> np.ndarray:
 def selected(known: Verified, pinned: np.ndarray, cluster: str, most: int | None) -> tuple[Verified, Verified]:
     """(listed, deciding) of pairs in V that suffice to decide and to list; see the head of this file."""
     kept = kept_rows(known.pairs, pinned, cluster)
-    left, right = known.pairs.left, known.pairs.right
     if most is None:
         most = len(pinned)
-    listed = _rank_within(right) < most  # pairs ascend by left, so the better partners of each right row do
-    some = np.flatnonzero(kept[left] != kept[right])
-    removed = np.where(kept[left[some]], right[some], left[some])
-    keeper = left[some] + right[some] - removed
-    order = np.lexsort((keeper, removed))
-    decides = np.zeros(len(left), bool)
-    decides[some[order]] = _rank_within(removed[order]) < most
+    listed = _rank_within(known.pairs.right) < most  # pairs ascend by left: so do the better partners of each right row
+    some, removed, _ = _with_kept_partners(known.pairs, kept)
+    decides = np.zeros(len(listed), bool)
+    decides[some] = _rank_within(removed) < most
     listed |= decides
     return _where(known, listed), known if cluster == "components" else _where(known, decides)
+
+
+def _with_kept_partners(pairs: Pairs, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(numbers of pairs, removed row, kept row) of the pairs of a removed and a kept row, in the order of these rows."""
+    some = np.flatnonzero(kept[pairs.left] != kept[pairs.right])
+    left, right = pairs.left[some], pairs.right[some]
+    removed = np.where(kept[left], right, left)
+    keeper = left + right - removed
+    order = np.lexsort((keeper, removed))
+    return some[order], removed[order], keeper[order]
 
 
 def _first_partners(search: Search, first: np.ndarray) -> np.ndarray:
@@ -404,12 +410,9 @@ def _kept_partners(
     removed row would list do not matter.
     """
     assert search.most is not None
-    everyone, pairs = np.arange(search.num_rows), search.known.all().pairs
-    some = np.flatnonzero(kept[pairs.left] != kept[pairs.right])
-    removed = np.where(kept[pairs.left[some]], pairs.right[some], pairs.left[some])
-    keeper = pairs.left[some] + pairs.right[some] - removed
-    order = np.lexsort((keeper, removed))
-    last = order[_rank_within(removed[order]) == search.most - 1]
+    everyone = np.arange(search.num_rows)
+    _, removed, keeper = _with_kept_partners(search.known.all().pairs, kept)
+    last = _rank_within(removed) == search.most - 1
     end = np.full(search.num_rows, search.num_rows)
     end[removed[last]] = keeper[last]
     late = kept & was_open
