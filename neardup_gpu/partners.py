@@ -343,7 +343,7 @@ def selected(known: Verified, pinned: np.ndarray, cluster: str, most: int | None
     kept = kept_rows(known.pairs, pinned, cluster)
     if most is None:
         most = len(pinned)
-    listed = _rank_within(known.pairs.right) < most  # pairs ascend by left: so do the better partners of each right row
+    listed = _rank_within(known.pairs.right) < most  # as pairs ascend by left, so do the better partners of each row
     some, removed, _ = _with_kept_partners(known.pairs, kept)
     decides = np.zeros(len(listed), bool)
     decides[some] = _rank_within(removed) < most
