@@ -352,7 +352,7 @@ def selected(known: Verified, pinned: np.ndarray, cluster: str, most: int | None
 
 
 def _with_kept_partners(pairs: Pairs, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(numbers of pairs, removed row, kept row) of the pairs of a removed and a kept row, in the order of these rows."""
+    """(number, removed row, kept row) of the pairs of a removed and a kept row, in the order of these rows."""
     some = np.flatnonzero(kept[pairs.left] != kept[pairs.right])
     left, right = pairs.left[some], pairs.right[some]
     removed = np.where(kept[left], right, left)
