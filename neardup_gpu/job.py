@@ -163,8 +163,8 @@ def dedup(
     -----
     Memory: a few hundred bytes a document and some batches, whatever the length of the text; by the exact method a
     counter of a byte for each word, up to 1.06 GiB, 48 bytes for each posting while they are sorted, in parts beyond 1
-    GiB, 16 afterwards, and 4 for each sum that two sizes of sets may have; and 24 for each listed pair. Time: two
-    passes over the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
+    GiB, 16 afterwards, and 4 for each sum that two sizes of sets may have; and the listed pairs. Time: two passes over
+    the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
 
     Examples
     --------
