@@ -338,6 +338,11 @@ def too_few_threads_for_arrow(box):
 # ------------------------------------------------------------------------------------------------------------- signals
 
 
+def _asleep(seconds):
+    """Sleeps in naps: a signal that comes between a statement and the sleep after it waits for the end of one nap."""
+    return f"[time.sleep(0.1) for _ in range({10 * seconds})]"
+
+
 def _signalled(*signals):
     """All is written but the final name when the process is sent these, one at once after the other."""
     kills = "; ".join(f"kill -{number:d} $PPID" for number in signals)
@@ -346,7 +351,7 @@ def _signalled(*signals):
         "def slowly(*arguments):\n"
         "    write(*arguments)\n"
         f"    subprocess.Popen(['sh', '-c', '{kills}'])\n"
-        "    time.sleep(20)\n"
+        f"    {_asleep(20)}\n"
         "job.write_result = slowly\n"
         "sys.exit(cli.main(['dedup', 'd.jsonl', '--id-column', 'id', '-o', 'out', '-q']))"
     )
@@ -388,7 +393,7 @@ STUBBORN = (
     "code = '''import time, sys\n"
     "from neardup_gpu import cli, job\n"
     "def never(*_, **__):\n"
-    '    try:\n        print("ready", flush=True); time.sleep(30)\n'
+    f'    try:\n        print("ready", flush=True); {_asleep(30)}\n'
     '    finally:\n        print("cleaning", flush=True); {stuck}\n'
     "job.dedup = never\n"
     'sys.exit(cli.main(["dedup", "d.jsonl", "--dry-run"]))\'\'\'\n'
@@ -403,7 +408,7 @@ STUBBORN = (
 
 @case(status=0)
 def a_second_signal_while_the_first_is_obeyed(box):
-    return STUBBORN.format(stuck="time.sleep(30)", first="SIGINT", second="SIGINT")
+    return STUBBORN.format(stuck=_asleep(30), first="SIGINT", second="SIGINT")
 
 
 @case(status=0)
@@ -414,7 +419,7 @@ def a_second_signal_while_c_code_runs(box):
 
 @case(status=0)
 def a_terminal_closed_after_an_interrupt(box):
-    return STUBBORN.format(stuck="[time.sleep(1) for _ in range(30)]", first="SIGINT", second="SIGHUP")
+    return STUBBORN.format(stuck=_asleep(30), first="SIGINT", second="SIGHUP")
 
 
 @case(status=0)
