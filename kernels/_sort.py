@@ -57,6 +57,21 @@ def radix_sort(words, num_bits):
     return words, rows
 
 
+def in_parts(words, companions, num_bits):
+    """Bring words together by their `num_bits` highest bits, each with its companion, ties in the order given.
+
+    Returns
+    -------
+    words, companions : arrays like those given
+    ends : array of int64, shape (2**num_bits + 1,)
+        Where the words with the same highest bits begin, in order of these bits.
+    """
+    found, theirs = np.empty_like(words), np.empty_like(companions)
+    counts = np.empty((numba.get_num_threads(), 1 << num_bits), np.int64)
+    _sort_digit(words, companions, np.uint64(64 - num_bits), num_bits, counts, found, theirs)
+    return found, theirs, np.concatenate([np.zeros(1, np.int64), counts[-1]])
+
+
 def in_order(words):
     """(words in order, where each was before), equal ones in the order given; by the bits in which they differ.
 
