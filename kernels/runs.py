@@ -19,7 +19,7 @@ from numba import prange
 
 from . import gather
 from ._launch import jit, namespace, shares
-from ._sort import in_parts, radix_sort
+from ._sort import in_parts, radix_sort, sort_part
 from .prefixes import LONG, PLACE_BITS
 
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
@@ -69,31 +69,6 @@ def reference(shingles, entries, num_rows):
 
 
 @jit()
-def _sort_part(shingles, entries, shift, room):
-    """Sort words that agree in their highest bits, with their entries: by the next bits, and then by insertion.
-
-    The next bits begin at bit `shift`; there are as many as `room` has counters for.
-    """
-    starts, other_shingles, other_entries = room
-    size, below = len(shingles), np.uint64(len(starts) - 2)
-    starts[:] = 0
-    for shingle in shingles:
-        starts[np.int64((shingle >> shift) & below) + 1] += 1
-    for digit in range(1, len(starts)):
-        starts[digit] += starts[digit - 1]
-    for i in range(size):
-        digit = np.int64((shingles[i] >> shift) & below)
-        other_shingles[starts[digit]], other_entries[starts[digit]] = shingles[i], entries[i]
-        starts[digit] += 1
-    for i in range(size):  # few are out of place
-        shingle, entry, place = other_shingles[i], other_entries[i], i
-        while place > 0 and shingles[place - 1] > shingle:
-            shingles[place], entries[place] = shingles[place - 1], entries[place - 1]
-            place -= 1
-        shingles[place], entries[place] = shingle, entry
-
-
-@jit()
 def _keep_runs(shingles, entries, lengths, shorts):
     """Move the runs that stay to the beginning, their entries in order; returns how many they are.
 
@@ -128,12 +103,11 @@ def _sort_parts(shingles, entries, ends, bounds, shift, bits, lengths, shorts, n
         largest = 0
         for part in range(bounds[share], bounds[share + 1]):
             largest = max(largest, ends[part + 1] - ends[part])
-        starts = np.empty((1 << bits) + 1, np.uint32)
-        room = starts, np.empty(largest, np.uint64), np.empty(largest, np.uint64)
+        room = np.empty((1 << bits) + 1, np.uint32), np.empty(largest, np.uint64), np.empty(largest, np.uint64)
         for part in range(bounds[share], bounds[share + 1]):
             first, last = ends[part], ends[part + 1]
             some, theirs = shingles[first:last], entries[first:last]
-            _sort_part(some, theirs, shift, room)
+            sort_part(some, theirs, shift, room)
             numbers[part + 1] = _keep_runs(some, theirs, lengths[first // 2 :], shorts[first // 2 :])
 
 
@@ -175,18 +149,11 @@ def _count_rows(entries, counts):
         counts[((entry >> np.uint64(PLACE_BITS)) & _ROW) + np.uint64(1)] += 1
 
 
-_PART = 14  # 2**14 postings in a part, about: with room to sort them they fit a core's cache
-_MOST_PARTS = 11
-
-
 def cpu(shingles, entries, num_rows):
     """As `reference`: postings in parts by the highest bits of their shingles, which are sorted in parallel."""
-    part_bits = min(max(len(shingles).bit_length() - _PART, 1), _MOST_PARTS)
-    bits = max(len(shingles).bit_length() + 2 - part_bits, 1)
-    shingles, entries, ends = in_parts(shingles, entries, part_bits)
+    shingles, entries, ends, shift, bits = in_parts(shingles, entries)
     lengths, shorts = (np.empty(len(shingles) // 2 + 1, np.uint32) for _ in range(2))
     numbers = np.zeros(len(ends), np.int64)
-    shift = np.uint64(64 - part_bits - bits)
     _sort_parts(shingles, entries, ends, shares(ends, 64), shift, bits, lengths, shorts, numbers)
     del shingles
     np.cumsum(numbers, out=numbers)
