@@ -248,7 +248,8 @@ def resemblance(draw: Draw, size: int) -> tuple:
     right[::3], right[1::3] = left[::3], left[1::3] + num_rows
     swapped = random.random(len(left)) < 0.5
     left, right = np.where(swapped, right, left), np.where(swapped, left, right)
-    return *_within_more(draw, values, offsets), left, right
+    smaller = np.minimum(np.diff(offsets)[left], np.diff(offsets)[right])
+    return *_within_more(draw, values, offsets), left, right, random.integers(0, smaller + 2)
 
 
 def overlap(draw: Draw, size: int) -> tuple:
