@@ -37,15 +37,13 @@ def reference(words):
 
 
 @jit(parallel=True)
-def _hashes(columns):
-    """A hash of the words of each row: mixed, as words that lie near each other would sort slowly."""
-    hashes = np.empty(len(columns), np.uint64)
+def _hash_rows(columns, hashes):
+    """Write a hash of the words of each row: mixed, as words that lie near each other would sort slowly."""
     for i in prange(len(columns)):
         hashed = np.uint64(0)
         for column in range(columns.shape[1]):
             hashed = mix64(hashed ^ columns[i, column])
         hashes[i] = hashed
-    return hashes
 
 
 @jit()
@@ -87,7 +85,9 @@ def cpu(words):
     """
     check_rows(len(words), "words")
     columns = np.ascontiguousarray(words.reshape(len(words), -1 if words.ndim > 1 and len(words) else 1))
-    hashes, rows, ends, shift, bits = in_parts(_hashes(columns), np.arange(len(words), dtype=np.uint32))
+    hashes = np.empty(len(words), np.uint64)
+    _hash_rows(columns, hashes)
+    hashes, rows, ends, shift, bits = in_parts(hashes, np.arange(len(words), dtype=np.uint32))
     representatives = np.empty(len(words), np.int64)
     _write_representatives(columns, hashes, rows, ends, shares(ends, 64), shift, bits, representatives)
     return representatives

@@ -131,16 +131,14 @@ def _close_runs(entries, begins, which, starts, kept):
 
 
 @jit()
-def _place_rows(entries, starts, offsets):
-    """The places of all rows, scattered by row in the order of runs."""
+def _place_rows(entries, starts, offsets, places):
+    """Write the places of all rows, scattered by row in the order of runs."""
     ends = offsets[:-1].copy()
-    places = np.empty(len(entries), np.uint64)
     for run in range(len(starts) - 1):
         for i in range(starts[run], starts[run + 1]):
             row = (entries[i] >> np.uint64(PLACE_BITS)) & _ROW
             places[ends[row]] = np.uint64(run) << np.uint64(PLACE_BITS) | (entries[i] & _PLACE)
             ends[row] += 1
-    return places
 
 
 @jit()
@@ -169,7 +167,8 @@ def cpu(shingles, entries, num_rows):
     offsets = np.zeros(num_rows + 1, np.int64)
     _count_rows(kept, offsets)
     np.cumsum(offsets, out=offsets)
-    places = _place_rows(kept, starts, offsets)
+    places = np.empty_like(kept)
+    _place_rows(kept, starts, offsets, places)
     return kept, starts, starts[:-1] + shorts[which], places, offsets
 
 
