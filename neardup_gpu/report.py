@@ -126,6 +126,9 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if limits.get("large_buckets"):
         buckets = count(limits["large_buckets"], "large bucket")
         rows.append(("limits", f"{count(limits['uncompared_pairs'], 'pair')} in {buckets} not compared"))
+    if counts.get("without_spots"):
+        number = count(counts["without_spots"], "document")
+        rows.append(("spots", f"none in {number} of too few stop words, compared by shingles instead"))
     odd = [
         f"{counts['empty']:,} without words" if counts["empty"] else "",
         f"{counts['null_text']:,} null" if counts["null_text"] else "",

@@ -56,6 +56,7 @@ def sketch(
     threshold: float | None = None,
     shingle_size: int = 5,
     shingling: str = "set",
+    stop_words: Any = None,
     bucket_limit: int | None = None,
     seed: int = 1,
     recipe: Recipe | None = None,
@@ -100,15 +101,18 @@ def sketch(
         The threshold that a filter is chosen for; 0.8 unless given.
     shingle_size : int from 1 to 64, default 5
         Tokens in a shingle.
-    shingling : "set", "bag" or "circular", default "set"
-        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
+    shingling : "set", "bag", "circular" or "spots", default "set"
+        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning. Spots are stop
+        words, each with the next `shingle_size` words that are none; `Shingles` says more.
+    stop_words : str, path or list of str, default None
+        Of spots alone: a language such as "en", which is usual, a file of words, or the words.
     bucket_limit : int, default None
         How many documents of a bucket, the first by priority, are all compared with one another; the method's own
         unless given.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
     recipe : Recipe, default None
-        A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit and seed.
+        A complete recipe; excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit and seed.
     frequencies : Frequencies or path of such a file, default None
         Document frequencies for simhashes weighted by "tfidf"; unless given, they are counted in the documents.
     temp_dir : path, default None
@@ -151,6 +155,7 @@ def sketch(
         threshold=threshold,
         shingle_size=shingle_size,
         shingling=shingling,
+        stop_words=stop_words,
         bucket_limit=bucket_limit,
         seed=seed,
     )
@@ -180,7 +185,7 @@ def sketch(
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, stored=True, hashed=hashed)
         sketched = sketcher.sketch_all(documents)
         with clock.stage("write"):
-            counts = _counts(sketched)
+            counts = _counts(sketched, recipe)
             table = _sketch_table(sketched, sketcher.recipe)
             write_table(table, files["sketches"])
             if counts_first and sketcher.statistics is not None:
@@ -193,8 +198,10 @@ def sketch(
     return {**counts, **about, **({"frequencies": str(frequencies_path(output))} if counts_first else {})}
 
 
-def _counts(sketched: Sketched) -> dict[str, Any]:
-    names = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens")
+def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
+    names = ["documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens"]
+    if recipe.shingles.kind == "spots" and recipe.method.elements == "shingles":
+        names.append("without_spots")
     counts = {name: getattr(sketched.counts, name) for name in names}
     return {**counts, "empty": int(np.count_nonzero(sketched.num_tokens == 0))}
 
