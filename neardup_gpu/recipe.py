@@ -230,17 +230,20 @@ class Recipe:
         settings = {key: value for key, value in stored.items() if key not in own | shingles | set(versions())}
         try:
             made_of = Shingles(stored["shingle_size"], stored["shingling"], lists.restored(settings))
-            theirs, ours = stored.get("stop_words"), made_of.describe().get("stop_words")
-            if theirs is not None and theirs != ours:
-                raise RecipeMismatchError(f"{name}: made with stop_words {theirs}, this version has {ours}; make it again")
             method = kind.from_settings(settings)
             found = cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
-            if found.describe() != {**stored, "method": method.name}:
-                raise unreadable(name)
-            return found
         except (KeyError, ValueError, TypeError) as error:
             known = isinstance(error, (ArgumentTypeError, ParameterError))
             raise unreadable(name, str(error) if known else "") from None
+        described = found.describe()
+        theirs, ours = str(stored.get("stop_words"))[:60], described.get("stop_words")
+        if ours is not None and theirs != ours:
+            raise RecipeMismatchError(
+                f"{name}: made with stop_words {theirs!r}, this version has {ours}; make it again"
+            )
+        if described != {**stored, "method": method.name}:
+            raise unreadable(name)
+        return found
 
     @classmethod
     def of(cls, schema: pa.Schema, name: str) -> Self:

@@ -97,9 +97,7 @@ def kinds(words):
 
 READ = "text_columns:names? id_column:name? html:flag glob:name? on_error:choice max_document_bytes:count"
 RUN = "engine:choice progress:progress?"
-RECIPE = (
-    "recipe:own? method:choice threshold:fraction? shingle_size:count shingling:choice bucket_limit:count? seed:count"
-)
+RECIPE = "recipe:own? method:choice threshold:fraction? shingle_size:count shingling:choice stop_words:path? bucket_limit:count? seed:count"
 HOW = "design:own? bucket_limit:count bucket_probe:count backend:choice?"
 KSR = "k:count s:count r:count"
 
@@ -216,7 +214,7 @@ class World:
             "resemblance",
             nd.resemblance,
             {"a": "one text", "b": "another"},
-            "a:name b:name shingle_size:count shingling:choice full:flag",
+            "a:name b:name shingle_size:count shingling:choice stop_words:path? full:flag",
         )
         yield "Ragged", Ragged, {"values": [1, 2], "offsets": [0, 2]}, "values:values offsets:rows"
         yield "Ragged.from_rows", Ragged.from_rows, {"rows": [[1]], "dtype": np.uint64}, "rows:lists dtype:dtype"
@@ -229,7 +227,7 @@ class World:
             {},
             "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count",
         )
-        yield "Shingles", nd.Shingles, {}, "size:count kind:choice"
+        yield "Shingles", nd.Shingles, {}, "size:count kind:choice stop_words:path?"
         limits = "bucket_limit:count bucket_probe:count"
         yield (
             "MinHash",
