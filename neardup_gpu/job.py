@@ -124,8 +124,8 @@ def dedup(
         document that a removed one names is, of those kept ones, the one it resembles most. It has no effect where
         nothing is verified.
     recipe : Recipe, default None
-        A complete recipe; excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit, seed, keep, cluster and
-        max_partners.
+        A complete recipe; excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit, seed, keep,
+        cluster and max_partners.
     frequencies : Frequencies or path of such a file, default None
         Document frequencies for simhashes weighted by "tfidf"; unless given, they are counted in the documents and in
         those of `against`.

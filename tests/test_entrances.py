@@ -97,7 +97,10 @@ def kinds(words):
 
 READ = "text_columns:names? id_column:name? html:flag glob:name? on_error:choice max_document_bytes:count"
 RUN = "engine:choice progress:progress?"
-RECIPE = "recipe:own? method:choice threshold:fraction? shingle_size:count shingling:choice stop_words:path? bucket_limit:count? seed:count"
+RECIPE = (
+    "recipe:own? method:choice threshold:fraction? shingle_size:count shingling:choice stop_words:path? "
+    "bucket_limit:count? seed:count"
+)
 HOW = "design:own? bucket_limit:count bucket_probe:count backend:choice?"
 KSR = "k:count s:count r:count"
 
@@ -209,6 +212,12 @@ class World:
             nd.keep,
             {"num_documents": 3, "verified": self.verified, **recipe},
             "num_documents:count verified:own recipe:own pinned:array? backend:choice?",
+        )
+        yield (
+            "suppress",
+            nd.suppress,
+            {"features": self.features, **recipe},
+            "features:array recipe:own present:array? backend:choice?",
         )
         yield (
             "resemblance",

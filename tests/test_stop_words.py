@@ -192,7 +192,7 @@ class TestRecipes:
         ],
     )
     def test_a_changed_recipe_is_refused(self, change):
-        with pytest.raises(RecipeMismatchError, match="^x: "):
+        with pytest.raises(RecipeMismatchError, match=r"^x: "):
             Recipe.from_json(json.dumps({**self.OWN.describe(), **change}), "x")
 
     def test_sketch_files_of_other_lists_are_refused(self, tmp_path):
@@ -252,7 +252,6 @@ ten years. It was not clear who had sent the letter to the minister."""
 
 
 @pytest.mark.corpus
-@pytest.mark.thorough
 def test_news_with_other_headlines(corpora):
     """All 20 truths of edinburgh_2500 are found, also where each text is given headlines and captions of its own.
 

@@ -14,7 +14,7 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 
 import hostir
 from cupy_calls import DeviceArray, on_device
-from versions import corpus, decisions, families
+from versions import WORDS, corpus, decisions, families
 
 from neardup_gpu import (
     Engine,
