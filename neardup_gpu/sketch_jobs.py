@@ -24,6 +24,7 @@ from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import ParameterError
 from .job import files_read
+from .log import log
 from .methods import check_sketches
 from .recipe import Recipe, choose_recipe
 from .sketch_files import read_sketches
@@ -323,6 +324,11 @@ def pairs(
             own = np.flatnonzero(stands_for == np.arange(len(stored.rows)))
             copies = np.flatnonzero(stands_for != np.arange(len(stored.rows)))
             candidates = found_by(_resident(stored.keys[own], runtime), recipe, runtime)
+            if candidates.accidents > 1 and threshold is None:
+                log.warning(
+                    "about %s of the pairs are expected to agree by accident of fingerprints alone; give a threshold",
+                    f"{candidates.accidents:,.0f}",
+                )
             left, right = own[runtime.fetch(candidates.pairs.left)], own[runtime.fetch(candidates.pairs.right)]
         with clock.stage("estimate"):
             a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])

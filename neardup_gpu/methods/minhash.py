@@ -404,7 +404,12 @@ class MinHash:
         some = None if some is None or len(some) == self.filter.tables else some
         run = kernel(pairtables, backend)
         left, right, large, uncompared, crowded = run(keys, present, self.filter.r, modulus, *limits, some)
-        return Candidates(Pairs(left, right), int(large), int(uncompared), crowded)
+        bits, tables = (
+            min(64, self.filter.r * self.supershingle_bits),
+            self.filter.tables if some is None else len(some),
+        )
+        accidents = tables * theory.accidental_pairs(len(keys), 1, 1, bits)
+        return Candidates(Pairs(left, right), int(large), int(uncompared), crowded, accidents)
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
