@@ -1,6 +1,7 @@
 """Filter curves and the choice of a filter: mathematics only.
 
-Error bounds (`error_bounds`, `sketch_errors`) and the mathematics of the method `exact` (`prefix_filter`) are reachable here as well.
+Error bounds (`error_bounds`, `sketch_errors`) and the mathematics of the method `exact` (`prefix_filter`) are reachable
+here as well.
 
 A sketch of k*s independent min-hash samples is cut into k groups of s, and every group is fingerprinted into one
 feature. A group agrees between two documents of resemblance x with probability x**s, so at least r of the k features
