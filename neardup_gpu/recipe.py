@@ -64,7 +64,7 @@ class Shingles:
                 self, "stop_words", lists.chosen(lists.USUAL if self.stop_words is None else self.stop_words)
             )
         elif self.stop_words is not None:
-            raise ParameterError(f"stop_words: only spots have them; leave them out of the shingling {self.kind!r}")
+            raise ParameterError("stop_words: only spots have them; give shingling='spots' as well, or leave them out")
 
     def describe(self) -> dict[str, Any]:
         """The settings by the names that messages, files and flags call them.

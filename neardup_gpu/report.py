@@ -307,7 +307,7 @@ def beside(*parts: str | tuple[str, str]) -> Text:
 def recipe_lines(recipe: dict[str, Any]) -> list[Text]:
     """A recipe, one setting a line."""
     shown = {**recipe, **({"max_partners": "all"} if recipe.get("max_partners", 0) is None else {})}
-    return [beside(f"  {name:14} {value}") for name, value in shown.items()]
+    return [beside(f"  {name:14} {shorten(str(value), 100)}") for name, value in shown.items()]
 
 
 def html(report: dict[str, Any]) -> str:
