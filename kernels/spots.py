@@ -91,13 +91,9 @@ def _table_of(stops):
 @jit()
 def _in_table(token, table, first):
     at = token & np.uint64(len(table) - 1)
-    while True:
-        found = table[at]
-        if found == token:
-            return True
-        if found == first:
-            return False
+    while table[at] != token and table[at] != first:
         at = (at + np.uint64(1)) & np.uint64(len(table) - 1)
+    return table[at] == token
 
 
 @jit(parallel=True)
@@ -108,19 +104,21 @@ def _mark(tokens, offsets, bounds, stops, c, is_stop, counts, without):
         for d in range(bounds[part], bounds[part + 1]):
             following = spots = 0
             for i in range(offsets[d + 1] - 1, offsets[d] - 1, -1):
-                is_stop[i] = len(table) > 0 and _in_table(tokens[i], table, stops[0])
-                if not is_stop[i]:
-                    following += 1
-                elif following >= c:
-                    spots += 1
+                stop = len(table) > 0 and _in_table(tokens[i], table, stops[0])
+                is_stop[i] = stop
+                following += not stop
+                spots += stop and following >= c
             length = offsets[d + 1] - offsets[d]
             without[d] = length > 0 and spots == 0
             counts[d] = max(1, length - c + 1) if without[d] else spots
 
 
 @jit(parallel=True)
-def _fill(tokens, offsets, new_offsets, bounds, is_stop, without, others, values, weights, q):
-    """`others` is room for the tokens of each document that are no stop words, one after another."""
+def _fill(tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q):
+    """`others` and `places` are room for the tokens of each document that are no stop words, and for where those are.
+
+    No branch depends on which tokens are stop words, which the processor could not predict.
+    """
     modulus = prepare(q)
     c = len(weights) - 1
     for part in prange(len(bounds) - 1):
@@ -135,17 +133,14 @@ def _fill(tokens, offsets, new_offsets, bounds, is_stop, without, others, values
                         f = advance(f ^ tokens[i], modulus)
                     values[out] = f
                 continue
-            last = start
+            other = place = start
             for i in range(start, end):
-                others[last] = tokens[i]
-                last += not is_stop[i]
-            at = start
-            for i in range(start, end):
-                if not is_stop[i]:
-                    at += 1
-                elif at + c <= last:
-                    values[out] = extend(advance(q ^ tokens[i], modulus), others, at, weights, modulus)
-                    out += 1
+                others[other], places[place] = tokens[i], i
+                other += not is_stop[i]
+                place += is_stop[i]
+            for j in range(new_offsets[d + 1] - out):  # chains that the document does not cut off come first
+                i = places[start + j]
+                values[out + j] = extend(advance(q ^ tokens[i], modulus), others, i - j, weights, modulus)
 
 
 def cpu(tokens, offsets, stops, c, poly):
@@ -156,8 +151,8 @@ def cpu(tokens, offsets, stops, c, poly):
     _mark(tokens, offsets, bounds, stops, c, is_stop, new_offsets[1:], without)
     np.cumsum(new_offsets, out=new_offsets)
     values, others = np.empty(new_offsets[-1], np.uint64), np.empty(len(tokens), np.uint64)
-    weights = tuple(window_weights(c, q))
-    _fill(tokens, offsets, new_offsets, bounds, is_stop, without, others, values, weights, q)
+    places, weights = np.empty(len(tokens), np.int64), tuple(window_weights(c, q))
+    _fill(tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q)
     return values, new_offsets, int(np.count_nonzero(without))
 
 

@@ -84,6 +84,7 @@ def test_batches_change_nothing(table, expected, batch_bytes):
         {"keep": "longest"},
         {"recipe": Recipe(shingles=Shingles(kind="bag"))},
         {"recipe": Recipe(shingles=Shingles(kind="circular"))},
+        {"recipe": Recipe(shingles=Shingles(2, "spots"))},
         {"recipe": Recipe(method=MinHash())},
         {"recipe": Recipe(method=MinHash(bits=64))},
         {"max_partners": 1, "threshold": 0.5},
