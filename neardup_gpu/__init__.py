@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .result import Result
     from .sketch_jobs import pairs, sketch
     from .stages import Verified, keep, shingle, tokenize, verify
+    from .suppression import suppress
 
 __all__ = [
     "METHODS",
@@ -107,6 +108,7 @@ __all__ = [
     "resemblance",
     "shingle",
     "sketch",
+    "suppress",
     "theory",
     "tokenize",
     "verify",
@@ -172,6 +174,7 @@ _HOMES = {
         "tokenize",
         "verify",
     ),
+    "suppression": ("suppress",),
 }
 
 

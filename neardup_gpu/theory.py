@@ -1,6 +1,7 @@
 """Filter curves and the choice of a filter: mathematics only.
 
-Error bounds (`error_bounds`) and the mathematics of the method `exact` (`prefix_filter`) are reachable here as well.
+Error bounds (`error_bounds`, `sketch_errors`) and the mathematics of the method `exact` (`prefix_filter`) are reachable
+here as well.
 
 A sketch of k*s independent min-hash samples is cut into k groups of s, and every group is fingerprinted into one
 feature. A group agrees between two documents of resemblance x with probability x**s, so at least r of the k features
@@ -35,6 +36,17 @@ from .prefix_filter import (  # noqa: F401 (part of this module's face)
     least_overlap,
     prefix_cost,
     prefix_lengths,
+)
+from .sketch_errors import (  # noqa: F401 (part of this module's face)
+    accidental_pairs,
+    bbit_variance,
+    bottomk_variance,
+    expected_insertions,
+    fingerprint_bits,
+    modm_variance,
+    rabin_bound,
+    sample_variance,
+    samples_for,
 )
 
 PRESETS: dict[str, tuple[int, int, int]] = {
@@ -130,11 +142,13 @@ def parse_filter(text: str) -> tuple[int, int, int]:
 # The filter curve
 
 
-def _agreement(x: float, s: int) -> tuple[float, float]:
-    """Probability that a group of s samples agrees, x**s, and that it does not, each to full relative precision."""
-    if x == 0:
-        return 0.0, 1.0
-    return x**s, -math.expm1(s * math.log(x))
+def _agreement(x: float, s: int, bits: int | None = None) -> tuple[float, float]:
+    """Probability that a feature of s samples agrees, and that it does not, each to full relative precision.
+
+    x**s, and of features of some bits 2**-bits of the others by accident.
+    """
+    p, q = (0.0, 1.0) if x == 0 else (x**s, -math.expm1(s * math.log(x)))
+    return (p, q) if bits is None else (p + q * 2.0**-bits, q * (1 - 2.0**-bits))
 
 
 def _binomial(p: float, q: float, k: int, first: int, last: int) -> float:
@@ -142,7 +156,7 @@ def _binomial(p: float, q: float, k: int, first: int, last: int) -> float:
     return min(1.0, math.fsum(math.comb(k, i) * p**i * q ** (k - i) for i in range(first, last + 1)))
 
 
-def pass_probability(x: float, k: int, s: int, r: int) -> float:
+def pass_probability(x: float, k: int, s: int, r: int, *, bits: int | None = None) -> float:
     """Probability that two documents of resemblance x become candidates: P(k,s,r)(x).
 
     Parameters
@@ -155,11 +169,15 @@ def pass_probability(x: float, k: int, s: int, r: int) -> float:
         Samples of a supershingle.
     r : int
         Supershingles that have to agree.
+    bits : int, default None
+        Bits of a supershingle, such as 16: then features that differ agree by accident with probability 2**-bits.
+        Unless given, accidents are left out.
 
     Returns
     -------
     float
-        0 at x = 0 and 1 at x = 1; small values are exact to about 1e-13 of themselves. Near 1 use `miss_probability`.
+        1 at x = 1, and 0 at x = 0 where accidents are left out; small values are exact to about 1e-13 of themselves.
+        Near 1 use `miss_probability`.
 
     Raises
     ------
@@ -168,21 +186,25 @@ def pass_probability(x: float, k: int, s: int, r: int) -> float:
 
     Notes
     -----
-    Cost: k - r terms. Source: Broder 2000, section 3. Collisions of fingerprints, 2**-64 a feature, are left out.
+    Cost: k - r terms. Source: Broder 2000, section 3; accidents, Manasse 6.1.
 
     Examples
     --------
     >>> round(pass_probability(0.909, 6, 14, 2), 2)
     0.5
     """
-    return _pass(checks.fraction("x", x), *check_filter(k, s, r))
+    return _pass(checks.fraction("x", x), *check_filter(k, s, r), _bits(bits))
 
 
-def _pass(x: float, k: int, s: int, r: int) -> float:
-    return _binomial(*_agreement(x, s), k, r, k)
+def _bits(bits: int | None) -> int | None:
+    return checks.optional(checks.integer, "bits", bits, 1, MAX_BITS)
 
 
-def miss_probability(x: float, k: int, s: int, r: int) -> float:
+def _pass(x: float, k: int, s: int, r: int, bits: int | None = None) -> float:
+    return _binomial(*_agreement(x, s, bits), k, r, k)
+
+
+def miss_probability(x: float, k: int, s: int, r: int, *, bits: int | None = None) -> float:
     """Probability that two documents of resemblance x are missed, 1 - P(k,s,r)(x), summed directly.
 
     Small values are exact to about 1e-13 of themselves, where 1 - `pass_probability` has no digits left. Arguments,
@@ -198,17 +220,19 @@ def miss_probability(x: float, k: int, s: int, r: int) -> float:
         Samples of a supershingle.
     r : int
         Supershingles that have to agree.
+    bits : int, default None
+        Bits of a supershingle, where accidents count.
 
     Examples
     --------
     >>> round(miss_probability(0.5, 2, 1, 1), 3)
     0.25
     """
-    return _miss(checks.fraction("x", x), *check_filter(k, s, r))
+    return _miss(checks.fraction("x", x), *check_filter(k, s, r), _bits(bits))
 
 
-def _miss(x: float, k: int, s: int, r: int) -> float:
-    return _binomial(*_agreement(x, s), k, 0, r - 1)
+def _miss(x: float, k: int, s: int, r: int, bits: int | None = None) -> float:
+    return _binomial(*_agreement(x, s, bits), k, 0, r - 1)
 
 
 def inverse(probability: float, k: int, s: int, r: int) -> float:

@@ -30,19 +30,22 @@ class Candidates(NamedTuple):
         Pairs inside them that the limit left out, counted table by table.
     crowded : array of bool, shape (documents,)
         Whether each document was in such a bucket of any table. What was left out are pairs of two such documents.
+    accidents : float, default 0.0
+        Pairs that are expected to be candidates by accident of short fingerprints alone.
 
     Examples
     --------
     >>> import numpy as np
     >>> from neardup_gpu import SimHash
-    >>> SimHash().collide(np.array([7, 5], np.uint64))
-    Candidates(pairs=Pairs(1), large_buckets=0, uncompared_pairs=0, crowded=array([False, False]))
+    >>> SimHash().collide(np.array([7, 5], np.uint64)).pairs
+    Pairs(1)
     """
 
     pairs: Pairs
     large_buckets: int
     uncompared_pairs: int
     crowded: Any
+    accidents: float = 0.0
 
 
 def merged(parts: Sequence[Candidates]) -> Candidates:
@@ -58,7 +61,7 @@ def merged(parts: Sequence[Candidates]) -> Candidates:
     pairs = Pairs.from_unsorted(np.concatenate(left), np.concatenate(right))
     crowded = np.logical_or.reduce([to_host(part.crowded) for part in parts])
     counts = sum(part.large_buckets for part in parts), sum(part.uncompared_pairs for part in parts)
-    return Candidates(pairs, *counts, crowded)
+    return Candidates(pairs, *counts, crowded, sum(part.accidents for part in parts))
 
 
 class Estimate(NamedTuple):

@@ -406,7 +406,12 @@ class MinHash:
         some = None if some is None or len(some) == self.filter.tables else some
         run = kernel(pairtables, backend)
         left, right, large, uncompared, crowded = run(keys, present, self.filter.r, modulus, *limits, some)
-        return Candidates(Pairs(left, right), int(large), int(uncompared), crowded)
+        bits, tables = (
+            min(64, self.filter.r * self.supershingle_bits),
+            self.filter.tables if some is None else len(some),
+        )
+        accidents = tables * theory.accidental_pairs(len(keys), 1, 1, bits)
+        return Candidates(Pairs(left, right), int(large), int(uncompared), crowded, accidents)
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
@@ -448,23 +453,24 @@ class MinHash:
         import pyarrow as pa
 
         sample = pa.uint32() if self.bits == 32 else pa.uint64()
+        feature = pa.uint16() if self.supershingle_bits == 16 else pa.uint64()
         return {
             "document_hash": pa.list_(pa.uint64(), 2),
             "signature": pa.list_(sample, self.filter.samples),
-            "supershingles": pa.list_(pa.uint64(), self.filter.k),
+            "supershingles": pa.list_(feature, self.filter.k),
         }
 
     def column_bits(self) -> dict[str, int]:
         """Number of bits that values use, for the columns that do not use all bits of their type."""
-        return {"supershingles": 16} if self.supershingle_bits == 16 else {}
+        return {}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
         """The arrays of these columns, a row for each document."""
-        return {"signature": sketches, "supershingles": keys}
+        return {"signature": sketches, "supershingles": keys.astype(f"uint{self.supershingle_bits}", copy=False)}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The sketches and keys of which `to_columns` made columns."""
-        return columns["signature"], columns["supershingles"]
+        return columns["signature"], columns["supershingles"].astype("uint64", copy=False)
 
     def _settled(self) -> Filter:
         if self.filter is None:

@@ -14,7 +14,7 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 
 import hostir
 from cupy_calls import DeviceArray, on_device
-from versions import corpus, decisions, families
+from versions import WORDS, corpus, decisions, families
 
 from neardup_gpu import (
     Engine,
@@ -96,6 +96,7 @@ OPTIONS = {
     "low threshold": {"threshold": 0.3, "method": MinHash(recall=0.9)},
     "bag": {"recipe": Recipe(shingles=Shingles(kind="bag"))},
     "circular": {"recipe": Recipe(shingles=Shingles(3, "circular"))},
+    "spots": {"recipe": Recipe(shingles=Shingles(2, "spots", WORDS[:50]))},
     "64 bits": {"recipe": Recipe(method=MinHash(bits=64))},
     "bing": {"recipe": Recipe(method=MinHash(filter="bing", supershingle_bits=16))},
     "large buckets": {"recipe": Recipe(method=MinHash(filter=(3, 1, 1), bucket_limit=2, bucket_probe=1))},
