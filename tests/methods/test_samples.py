@@ -78,7 +78,7 @@ def test_near_duplicates_are_found(method):
 
 @EACH
 def test_sketch_files(method, tmp_path):
-    """Pairs of a file; their intervals hold, each with 99%: that nine of at most 90 miss has a probability below 1e-6."""
+    """Pairs of a file; intervals hold, each with 99%: that nine of at most 90 miss has a probability below 1e-6."""
     rows, path = texts(), tmp_path / "s.parquet"
     sketch(texts=rows, output=path, method=method, threshold=0.7)
     table = pq.read_table(path)
