@@ -25,7 +25,7 @@ is at most t J (1 - J), that of independent samples. Its bounds hold too, as the
 are at most those with it (Hoeffding 1963, section 6).
 
 Source: Dahlgaard, Knudsen and Thorup 2017, section 2, whose value is the round plus a fraction.
-Cost: n for each round. About 87 rounds for 9 elements and 140 slots, 7 for 90, 1.2 for 900.
+Cost: n for each round. About 87 rounds for 9 elements and 140 slots, 9 for 90, 3 for 300, 1.2 for 900.
 """
 
 from __future__ import annotations
