@@ -70,8 +70,9 @@ def sketch(
     """Summarise documents in a Parquet file, in which `pairs` finds pairs without the text.
 
     Columns: id; num_tokens int64; and the method's own columns. By min-hash: document_hash, two uint64 of the whole
-    token sequence; signature, `samples` uint32 or uint64; supershingles, k uint64 or uint16. By simhash: simhash,
-    uint64 or two of them. Sketches of documents without tokens are null.
+    token sequence; signature, `samples` uint32 or uint64; supershingles, k uint64 or uint16. Where min-hash keeps a few
+    bits of each sample, packed, uint64 words, in place of signature; with segments no supershingles. By simhash:
+    simhash, uint64 or two of them. Sketches of documents without tokens are null.
 
     Where document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to
     come can be weighed alike. With `on_error="skip"` another file gets the rows that cannot be read (`skipped_path`).
