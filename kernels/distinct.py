@@ -36,7 +36,7 @@ def reference(values, offsets):
 def _round(values, multiplier, shift, table, rest):
     """(how many values found their place free, and so count; how many met another value there, and go to `rest`).
 
-    The others were counted already. Nothing branches; `rest` may be the same array as `values`.
+    The others were counted already, and zeros are not. Nothing branches; `rest` may be the same array as `values`.
     """
     size, left = 0, 0
     for i in range(len(values)):
@@ -46,7 +46,7 @@ def _round(values, multiplier, shift, table, rest):
         free = there == np.uint64(0)
         table[place] = value if free else there
         rest[left] = value
-        size += free
+        size += free & (value != np.uint64(0))
         left += (not free) & (there != value)
     return size, left
 
