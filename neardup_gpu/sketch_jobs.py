@@ -306,11 +306,11 @@ def pairs(
         simhash the cosine of weights), and the 99% interval, a pair's own. Documents with the same token sequence are
         one representative and pairs of 1 to it; by simhash, documents with the same simhash are.
 
-        With `containment`: id_a, the contained document; id_b, its container; containment, the estimate, null where
-        the sketches say nothing; low and high; num_shingles_a and num_shingles_b. All pairs stay that share an element
-        of their sketches and whose containment could reach the threshold, by its 99% interval: of a document of few
-        elements these are many, and the interval says so. Documents that share an element are compared by the rule of
-        buckets; what it leaves out is counted in the log.
+        With `containment`: id_a, the contained document; id_b, its container; containment, the estimate; low and high;
+        num_shingles_a and num_shingles_b. All pairs stay that share an element of their sketches, so that there is an
+        estimate, and whose containment could reach the threshold, by its 99% interval: of a document of few elements
+        these are many, and the interval says so. Documents that share an element are compared by the rule of buckets;
+        what it leaves out is counted in the log.
 
     Raises
     ------
@@ -349,9 +349,7 @@ def pairs(
             columns = _containing(stored, recipe, containment, clock, runtime)
         ids = table["id"].combine_chunks()
         named = {name: ids.take(arrow(stored.rows[columns.pop(name)])) for name in ("id_a", "id_b")}
-        values = {
-            name: arrow(each, np.isnan(each) if each.dtype.kind == "f" else None) for name, each in columns.items()
-        }
+        values = {name: arrow(each) for name, each in columns.items()}
         found = pa.table({**named, **values}).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
         if file is not None:
             with clock.stage("write"):

@@ -181,7 +181,7 @@ def may_reach(of_them: np.ndarray, number: np.ndarray, least: float) -> np.ndarr
             entropy += (1 - share) * np.log((1 - share) / (1 - least))
         else:
             entropy[share < 1] = np.inf
-    return (number == 0) | (share >= least) | (number * entropy <= math.log(2 / 0.01) * (1 + 1e-9))
+    return (share >= least) | (number * entropy <= math.log(2 / 0.01) * (1 + 1e-9))
 
 
 @cache
