@@ -163,8 +163,6 @@ def _checked(files: list[Path], schema: pa.Schema, recipe: Recipe) -> Iterator[p
         empty = pc.equal(table["num_tokens"], 0)
         if pc.any(pc.less(table["num_tokens"], 0)).as_py():
             raise DamagedError(f"{path}: column 'num_tokens' has numbers below 0; sketch it again")
-        if sized and not pc.all(pc.equal(pc.less_equal(table[NUM_SHINGLES], 0), empty)).as_py():
-            raise DamagedError(f"{path}: column {NUM_SHINGLES!r} has to be 0 where there are no tokens, and there only")
         for name in recipe.method.schema():
             if name not in present and not pc.is_null(table[name]).equals(empty):
                 raise DamagedError(
@@ -173,6 +171,10 @@ def _checked(files: list[Path], schema: pa.Schema, recipe: Recipe) -> Iterator[p
             lists = pa.types.is_fixed_size_list(table[name].type) or pa.types.is_large_list(table[name].type)
             if lists and any(chunk.flatten().null_count for chunk in table[name].chunks):
                 raise DamagedError(f"{path}: column {name!r} has lists with a null in them; sketch it again")
+        if sized and not pc.all(pc.equal(pc.less_equal(table[NUM_SHINGLES], 0), empty)).as_py():
+            raise DamagedError(
+                f"{path}: column {NUM_SHINGLES!r} has to be 0 where there are no tokens and only there; sketch it again"
+            )
         for name, bits in recipe.method.column_bits().items():
             if any((pc.max(chunk.flatten()).as_py() or 0) >> bits for chunk in table[name].chunks):
                 raise DamagedError(
