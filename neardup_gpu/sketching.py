@@ -98,7 +98,7 @@ class _Summary(NamedTuple):
     keys: Any
     document_hash: Any
     num_tokens: np.ndarray
-    num_shingles: np.ndarray | None
+    set_sizes: np.ndarray | None
     invalid: int
 
 
@@ -265,8 +265,8 @@ class Sketcher:
                 self.spool.append(part.shingles)
             kept.shingles += len(part.shingles.values)
         kept.num_tokens.append(part.num_tokens)
-        if part.num_shingles is not None:
-            kept.num_shingles.append(part.num_shingles)
+        if part.set_sizes is not None:
+            kept.num_shingles.append(part.set_sizes)
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.invalid
 

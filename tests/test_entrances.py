@@ -361,7 +361,6 @@ class World:
         of = {"resemblance": 0.6, "size": 20, "other": 28}
         words = "resemblance:fraction size:number other:number"
         yield "containment_from_resemblance", theory.containment_from_resemblance, of, words
-        yield "l1", theory.l1, of, words
         accidents = "num_shingles:integer shingle_size:integer word_bytes:integer"
         yield "expected_accidents", theory.expected_accidents, {"num_shingles": 10**9}, accidents
 
