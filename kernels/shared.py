@@ -7,7 +7,7 @@ A bucket of many rows has too many pairs. Its rows are compared by the rule of `
 0 by priority, row j is compared with row i < j exactly when i < bucket_probe or j < bucket_limit. A bucket of more than
 `bucket_limit` rows is large; its rows are crowded, and the pairs that it leaves out are counted.
 
-Source: Broder 2000, section 2, and Broder 1997, section 4: phases 2 and 3 of the algorithm, there by merging files.
+Source: Broder 2000, section 2: the second and third of four phases, there by sorting and merging files.
 Cost: a sort of one (element, row) table, 24 bytes an element, and of the pairs of all buckets, 8 bytes each.
 """
 
