@@ -53,12 +53,14 @@ if TYPE_CHECKING:
     from .explanation import Explanation
     from .hamming import HammingIndex, Matches, NearPairs, TableDesign
     from .job import dedup
+    from .merging import merge
     from .methods import METHODS
     from .methods.bottomk import BottomK
     from .methods.contract import Candidates, Estimate, Method
     from .methods.exact import Exact
     from .methods.frequencies import Frequencies
     from .methods.minhash import Filter, MinHash
+    from .methods.modm import ModM
     from .methods.simhash import SimHash
     from .recipe import Recipe, Shingles
     from .result import Result
@@ -86,6 +88,7 @@ __all__ = [
     "Matches",
     "Method",
     "MinHash",
+    "ModM",
     "NearPairs",
     "NeardupError",
     "OutputError",
@@ -103,6 +106,7 @@ __all__ = [
     "dedup",
     "hamming",
     "keep",
+    "merge",
     "open_documents",
     "pairs",
     "resemblance",
@@ -144,6 +148,7 @@ _HOMES = {
         "TableDesign",
     ),
     "job": ("dedup",),
+    "merging": ("merge",),
     "methods": ("METHODS",),
     "methods.bottomk": ("BottomK",),
     "methods.contract": (
@@ -157,6 +162,7 @@ _HOMES = {
         "Filter",
         "MinHash",
     ),
+    "methods.modm": ("ModM",),
     "methods.simhash": ("SimHash",),
     "recipe": (
         "Recipe",

@@ -95,7 +95,7 @@ def dedup(
         A longer document counts as one that cannot be read.
     against : path, URI, glob, list of them, or a table, default None
         A reference set: documents that resemble one of its documents are removed, it is left untouched.
-    method : Exact, MinHash, BottomK, SimHash, or the name of one, default "exact"
+    method : Exact, MinHash, BottomK, ModM, SimHash, or the name of one, default "exact"
         How candidates are found. The exact method misses no pair at the threshold; the others compare sketches.
     threshold : float in (0, 1], default None
         Least resemblance of a removed document to the kept one. Unless given, 0.8; by simhash nothing is verified then:

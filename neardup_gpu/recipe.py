@@ -91,7 +91,7 @@ class Recipe:
     ----------
     shingles : Shingles, default Shingles(5, "set")
         They decide resemblance, and are sketched by methods that take shingles.
-    method : Exact, MinHash, BottomK, SimHash, or the name of one, default "exact"
+    method : Exact, MinHash, BottomK, ModM, SimHash, or the name of one, default "exact"
         How candidates are found. A filter that is not given is chosen for the threshold.
     threshold : float in (0, 1], default None
         Least resemblance for which a document is removed. Unless given, 0.8; by simhash nothing is verified then, and
@@ -393,7 +393,10 @@ class Recipe:
             method: Any = as_method(changes.get("method", self.method))
             unknown = set(of_method) - {each.name for each in fields(method)}
             if unknown:
-                raise ParameterError(f"{min(unknown)} is no setting of a recipe whose method is {method.name}")
+                name = min(unknown)
+                reason = getattr(method, "refused", {}).get(name)
+                why = f": {reason}" if reason else ""
+                raise ParameterError(f"{name} is no setting of a recipe whose method is {method.name}{why}")
             changes["method"] = method.with_(**of_method)
         return replace(self, **changes)
 

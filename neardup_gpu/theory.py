@@ -40,6 +40,7 @@ from .prefix_filter import (  # noqa: F401 (part of this module's face)
     prefix_cost,
     prefix_lengths,
 )
+from .set_sizes import containment_from_resemblance  # noqa: F401 (part of this module's face)
 from .sketch_errors import (  # noqa: F401 (part of this module's face)
     accidental_pairs,
     bbit_variance,

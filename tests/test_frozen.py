@@ -124,7 +124,9 @@ def sketched(table, recipe_name, backend, folder):
     file = folder / "sketches.parquet"
     options = {"id_column": "id", "text_columns": "text", "engine": backend, "overwrite": True}
     sketch(table, file, recipe=RECIPES[recipe_name], **options)
-    found = {"sketches": digest(list(pq.read_table(file).to_pydict().values()))}
+    columns = pq.read_table(file).to_pydict()
+    columns.pop("num_shingles", None)  # which files lacked when the table was written; its own tests say what it holds
+    found = {"sketches": digest(list(columns.values()))}
     if RECIPES[recipe_name].method.name == "minhash":
         found["pairs"] = digest(pairs(file, engine=backend).to_pydict())
     return found

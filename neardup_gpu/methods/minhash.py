@@ -499,6 +499,25 @@ class MinHash:
         bounds = _intervals(self.filter.samples)
         return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
 
+    def postings(self, sketches: Any) -> Ragged:
+        """None: equal minima say little of a small set in a large one."""
+        raise ParameterError(
+            "containment: min-hash sketches do not find it; sketch with method modm or bottomk, or estimate it for "
+            "known pairs by theory.containment_from_resemblance"
+        )
+
+    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Any:
+        """Nothing, as by `postings`."""
+        return self.postings(sketches)
+
+    def merge(self, sketches: Sequence[Any]) -> np.ndarray:
+        """The signature of the union of what each row's signatures are of; see `neardup_gpu.merge`."""
+        import numpy as np
+
+        from ..engine.choice import to_host
+
+        return np.minimum.reduce([to_host(self._signatures(each)) for each in sketches])
+
     def expected_recall(self, threshold: float | None) -> float | None:
         """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there; None by "fast"."""
         return None if threshold is None or self.sampler == "fast" else self._passed(threshold)
@@ -530,10 +549,6 @@ class MinHash:
             columns["packed"] = pa.list_(pa.uint64(), _bbit.num_words(settled.samples, self.sample_bits))
         feature = pa.uint16() if self.supershingle_bits == 16 else pa.uint64()
         return columns if self.candidates == "segments" else {**columns, "supershingles": pa.list_(feature, k)}
-
-    def column_bits(self) -> dict[str, int]:
-        """Number of bits that values use, for the columns that do not use all bits of their type."""
-        return {}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
         """The arrays of these columns, a row for each document."""

@@ -353,6 +353,40 @@ def signatures_of_documents_without_tokens(box):
     return ["pairs", "s.parquet", "-o", "p.parquet"]
 
 
+@case(says="has to be 0 where there are no tokens")
+def no_shingles_where_there_are_tokens(box):
+    box.sketches("s.parquet")
+    rewrite(box, "s.parquet", with_column("num_shingles", lambda t: pa.array([0] * len(t))))
+    return ["pairs", "s.parquet", "-o", "p.parquet"]
+
+
+@case(says="no column 'num_shingles', which containment needs; sketch it again")
+def containment_without_numbers_of_shingles(box):
+    box.sketches("s.parquet", "--method", "modm")
+    rewrite(box, "s.parquet", lambda table: table.drop_columns(["num_shingles"]))
+    return ["pairs", "s.parquet", "--containment", "0.9", "-o", "p.parquet"]
+
+
+@case(says="holds no mod-m sketches of its recipe")
+def elements_above_their_modulus(box):
+    box.sketches("s.parquet", "--method", "modm")
+    kind = pa.large_list(pa.uint64())
+    rewrite(box, "s.parquet", with_column("elements", lambda t: pa.array([[2**64 - 1]] * len(t), kind)))
+    return ["pairs", "s.parquet", "-o", "p.parquet"]
+
+
+@case(says="min-hash sketches do not find it; sketch with method modm or bottomk")
+def containment_of_signatures(box):
+    box.sketches("s.parquet")
+    return ["pairs", "s.parquet", "--containment", "0.9", "-o", "p.parquet"]
+
+
+@case(says="containment must be > 0 and <= 1")
+def containment_of_nothing(box):
+    box.sketches("s.parquet", "--method", "modm")
+    return ["pairs", "s.parquet", "--containment", "0", "-o", "p.parquet"]
+
+
 @case(says="column 'id' has nulls")
 def sketches_whose_ids_are_null(box):
     box.sketches("s.parquet")

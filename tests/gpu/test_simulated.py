@@ -182,14 +182,15 @@ def test_simhashes_their_pairs_and_an_index(tmp_path):
     assert len(found["cpu"][1][0]) >= 3
 
 
-def test_sketch_and_pairs(tmp_path):
+@pytest.mark.parametrize("method", ["minhash", "modm"])
+def test_sketch_and_pairs(tmp_path, method):
     tables = []
     for backend in ("cpu", "gpu"):
         path = tmp_path / f"{backend}.parquet"
-        sketch(SMALL, path, id_column="id", engine=backend)
-        tables.append((path.read_bytes(), pairs(path, engine=backend)))
-    assert tables[0][0] == tables[1][0]
-    assert tables[0][1].equals(tables[1][1])
+        sketch(SMALL, path, id_column="id", method=method, engine=backend)
+        asked = [{}] if method == "minhash" else [{}, {"containment": 0.5}]
+        tables.append((path.read_bytes(), [pairs(path, **each, engine=backend).to_pylist() for each in asked]))
+    assert tables[0] == tables[1] and all(tables[0][1])
 
 
 def test_the_simulator_is_taken_by_name_only():

@@ -17,8 +17,10 @@ from cupy_calls import DeviceArray, on_device
 from versions import WORDS, corpus, decisions, families
 
 from neardup_gpu import (
+    BottomK,
     Engine,
     MinHash,
+    ModM,
     Pairs,
     Ragged,
     Recipe,
@@ -378,16 +380,21 @@ def test_other_errors_are_not_taken_for_it(gpu):
         dedup(TABLE, id_column="id", engine="gpu")
 
 
-SAMPLED = [
+SKETCHED = [
     MinHash(),
     MinHash(sampler="fast", sample_bits=4),
     MinHash(sample_bits=1),
     MinHash(sample_bits=1, candidates="segments"),
+    BottomK(s=30),
+    BottomK(candidates="groups"),
+    ModM(m=4),
+    ModM(adaptive=True),
+    ModM(m=2, s=30),
 ]
 
 
 @pytest.mark.parametrize("memory", [None, 20_000])
-@pytest.mark.parametrize("method", SAMPLED)
+@pytest.mark.parametrize("method", SKETCHED, ids=str)
 def test_sketches_and_their_pairs(gpu, memory, method, tmp_path):
     found = {}
     for backend in ("cpu", "gpu"):
@@ -395,9 +402,11 @@ def test_sketches_and_their_pairs(gpu, memory, method, tmp_path):
         path = tmp_path / f"{backend}.parquet"
         counts = sketch(TABLE, path, id_column="id", method=method, engine=engine)
         assert counts["backend"] == backend
-        found[backend] = path.read_bytes(), pairs(path, engine=engine)
+        contained = None if method == "minhash" else pairs(path, containment=0.5, engine=engine).to_pylist()
+        found[backend] = path.read_bytes(), pairs(path, engine=engine), contained
     assert found["cpu"][0] == found["gpu"][0]
     assert found["cpu"][1].equals(found["gpu"][1])
+    assert found["cpu"][2] == found["gpu"][2] != []
     assert found["cpu"][1].num_rows > 10
 
 
