@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ResourceError,
     )
     from .explanation import Explanation
+    from .greedy_clusters import Clusters, Joined, clusters
     from .hamming import HammingIndex, Matches, NearPairs, TableDesign
     from .job import dedup
     from .methods import METHODS
@@ -71,6 +72,7 @@ __all__ = [
     "BackendUnavailableError",
     "BottomK",
     "Candidates",
+    "Clusters",
     "Comparison",
     "DamagedError",
     "Documents",
@@ -82,6 +84,7 @@ __all__ = [
     "Frequencies",
     "HammingIndex",
     "InputError",
+    "Joined",
     "Matches",
     "Method",
     "MinHash",
@@ -99,6 +102,7 @@ __all__ = [
     "SimHash",
     "TableDesign",
     "Verified",
+    "clusters",
     "dedup",
     "hamming",
     "keep",
@@ -135,6 +139,7 @@ _HOMES = {
         "ResourceError",
     ),
     "explanation": ("Explanation",),
+    "greedy_clusters": ("Clusters", "Joined", "clusters"),
     "hamming": (
         "HammingIndex",
         "Matches",

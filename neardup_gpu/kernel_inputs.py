@@ -32,6 +32,7 @@ from neardup_gpu.kernels import (
     sets as sets_kernel,
 )
 from neardup_gpu.kernels._bounds import least_overlaps
+from neardup_gpu.kernels.bottomk import EMPTY
 
 T = TypeVar("T")
 
@@ -200,6 +201,20 @@ def minhash(draw: Draw, size: int) -> tuple:
 def bottomk(draw: Draw, size: int) -> tuple:
     """Shingles with repeats, a salt, and sketches of few elements or of more than most rows have."""
     return *_ragged(draw, size), draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([1, 5, 200])
+
+
+def cluster_stream(draw: Draw, size: int) -> tuple:
+    """Sketches of few elements and of more, many of them near one of a few, some empty or not full."""
+    random, s = draw.random, draw.option([8, 1, 3, 50])
+    num_rows, threshold = -(-size // (4 * s)), draw.option([0.5, 0.01, 1 / 3, 0.8, 1.0])
+    centres = draw.words(s * max(1, num_rows // draw.option([5, 20, 2]))).reshape(-1, s)
+    sketches = centres[random.integers(0, len(centres), num_rows)]
+    other = random.random(sketches.shape) < random.choice([0.0, 0.1, 0.5], (num_rows, 1))
+    sketches[other] = draw.words(int(other.sum()))
+    sketches[random.random(sketches.shape) < random.choice([0.0, 0.3, 1.0], (num_rows, 1), p=[0.7, 0.2, 0.1])] = EMPTY
+    sketches.sort(axis=1)
+    sketches[:, 1:][sketches[:, 1:] == sketches[:, :-1]] = EMPTY
+    return np.sort(sketches, axis=1), threshold, draw.chance()
 
 
 def supershingles(draw: Draw, size: int) -> tuple:
@@ -557,6 +572,7 @@ def huffman_probe(draw: Draw, size: int) -> tuple:
 
 INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "bottomk": bottomk,
+    "cluster_stream": cluster_stream,
     "components": components,
     "counts": counts,
     "gather": gather,
