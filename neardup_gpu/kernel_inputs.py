@@ -22,6 +22,7 @@ import numpy as np
 
 from neardup_gpu import kernels
 from neardup_gpu.kernels import (
+    bbit as bbit_kernel,
     gather as gather_kernel,
     hamming_table as table_kernel,
     huffman_encode as encode_kernel,
@@ -215,6 +216,42 @@ def cluster_stream(draw: Draw, size: int) -> tuple:
     sketches.sort(axis=1)
     sketches[:, 1:][sketches[:, 1:] == sketches[:, :-1]] = EMPTY
     return np.sort(sketches, axis=1), threshold, draw.chance()
+
+
+def fast(draw: Draw, size: int) -> tuple:
+    """Shingles with repeats, a salt, and slots of few rounds or many; on a GPU, also of two ranges."""
+    salt, t = draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([84, 1, 7, 140])
+    if size > FEW // 2 and draw.option([False, True]):
+        t = 2100
+    return *_ragged(draw, size), salt, t
+
+
+def _samples(draw: Draw, size: int) -> tuple:
+    """Signatures of some length, a length of their groups of bits, and how many groups a row has."""
+    kinds: list[Any] = [np.uint32, np.uint64]
+    kind, samples = draw.option(kinds), draw.option([140, 1, 64, 7, 200])
+    rows = -(-size // samples)
+    signatures = draw.random.integers(0, np.iinfo(kind).max, (rows, samples), kind, endpoint=True)
+    alike = draw.random.random(signatures.shape) < draw.option([0.5, 0.0, 1.0])
+    signatures[alike] = draw.option([0, 7, np.iinfo(kind).max])
+    return signatures, draw.option([1, 2, 4, 8])
+
+
+def bbit(draw: Draw, size: int) -> tuple:
+    """Signatures, some samples of which are extreme, and a salt for each sample."""
+    signatures, bits = _samples(draw, size)
+    return signatures, draw.random.integers(0, 2**64 - 1, signatures.shape[1], np.uint64, endpoint=True), bits
+
+
+def bbit_equal(draw: Draw, size: int) -> tuple:
+    """Packed rows, with or without stray bits behind the last group, and pairs of any two of them."""
+    signatures, bits = _samples(draw, size)
+    samples = signatures.shape[1]
+    words = bbit_kernel.cpu(signatures, np.zeros(samples, np.uint64), bits)
+    if draw.chance():
+        words[draw.random.random(len(words)) < 0.3, -1] ^= np.uint64(1 << 63)
+    left, right = draw.random.integers(0, max(1, len(words)), (2, size if len(words) else 0))
+    return words, left, right, bits, samples
 
 
 def supershingles(draw: Draw, size: int) -> tuple:
@@ -571,10 +608,13 @@ def huffman_probe(draw: Draw, size: int) -> tuple:
 
 
 INPUTS: dict[str, Callable[[Any, int], tuple]] = {
+    "bbit": bbit,
+    "bbit_equal": bbit_equal,
     "bottomk": bottomk,
     "cluster_stream": cluster_stream,
     "components": components,
     "counts": counts,
+    "fast": fast,
     "gather": gather,
     "greedy": greedy,
     "hamming": hamming,

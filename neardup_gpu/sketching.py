@@ -212,7 +212,8 @@ class Sketcher:
         self.first_pass.close()
         sketches.keys.append(self.recipe.method.keys(found, seed=self.recipe.seed, backend=self.runtime.backend))
         if self.stored:
-            sketches.sketches.append(found)
+            found = self.recipe.method.stored(found, seed=self.recipe.seed, backend=self.runtime.backend)
+            sketches.sketches.append(self.runtime.fetch(found))
 
     def _batches(self, documents: Documents, column: str | None) -> Iterator[Batch]:
         """Batches of a size that the runtime can hold."""
@@ -237,6 +238,8 @@ class Sketcher:
         elif method.sketches:
             sketch = method.sketch(elements, seed=recipe.seed, statistics=self.statistics, backend=backend)
             keys = method.keys(sketch, seed=recipe.seed, backend=backend)
+            if self.stored:
+                sketch = method.stored(sketch, seed=recipe.seed, backend=backend)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
         return _Summary(measured, shingles, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid)

@@ -216,6 +216,10 @@ class Method(Protocol):
         """Summarise each row of elements: an array with a row for each."""
         ...
 
+    def stored(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
+        """What a file of sketches keeps of them, and `estimate` takes: an array with a row for each."""
+        ...
+
     def keys(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
         """What collisions compare: uint64, shape (rows,) or (rows, key_columns)."""
         ...
@@ -249,7 +253,7 @@ class Method(Protocol):
         ...
 
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
-        """Estimated resemblance of pairs of sketched rows."""
+        """Estimated resemblance of pairs of rows of what is `stored`."""
         ...
 
     def expected_recall(self, threshold: float | None) -> float | None:
@@ -269,9 +273,9 @@ class Method(Protocol):
         ...
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-        """The arrays of these columns, a row for each document."""
+        """The arrays of these columns, a row for each document, of what is `stored`."""
         ...
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The sketches and keys of which `to_columns` made columns."""
+        """What was `stored`, and the keys, of which `to_columns` made columns."""
         ...
