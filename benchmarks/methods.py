@@ -40,6 +40,8 @@ class Row(NamedTuple):
 METHODS = {
     "exact": Row(("--method", "exact"), sketches=False),
     "min-hash": Row(("--method", "minhash")),
+    "min-hash, one bit a sample": Row(("--method", "minhash", "--sample-bits", "1")),
+    "min-hash, fast sampler": Row(("--method", "minhash", "--sampler", "fast")),
     "bottom-k": Row(("--method", "bottomk")),
     "simhash": Row(("--method", "simhash")),
 }
