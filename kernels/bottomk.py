@@ -7,7 +7,7 @@ Sketches of fewer than s elements end with `EMPTY`, which thus stands for no ele
 permutation takes to it.
 
 Source: Broder 1997, section 3, there of a random permutation; mix64 is SplitMix64's finaliser.
-Cost: as `sets`, which puts the images of each row in order, and s words a row.
+Cost: a mixing for each value, a sort of little more than s of them, and s words a row; on a GPU as `sets`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numba import prange
 
 from . import sets
-from ._launch import array_module, namespace
+from ._elements import BLOCK, images, keep_small, zeros_above
+from ._launch import array_module, jit, namespace, shares
 
 EMPTY = np.uint64(2**64 - 1)
 
@@ -53,25 +55,45 @@ def _mix64(z):
     return z ^ (z >> 31)
 
 
+@jit(parallel=True)
+def _sketch_rows(values, offsets, salt, s, bounds, sketches):
+    for p in prange(len(bounds) - 1):
+        longest = 0
+        for d in range(bounds[p], bounds[p + 1]):
+            longest = max(longest, offsets[d + 1] - offsets[d])
+        kept, ordered = np.empty(longest + 1, np.uint64), np.empty(longest + 1, np.uint64)
+        ends, block = np.empty(longest + 1, np.uint32), np.empty(BLOCK, np.uint64)
+        for d in range(bounds[p], bounds[p + 1]):
+            row = values[offsets[d] : offsets[d + 1]]
+            wanted, most = np.uint64(s + s // 4 + 16), EMPTY
+            if np.uint64(len(row)) > wanted:
+                most = EMPTY // np.uint64(len(row)) * wanted
+            while True:
+                shift = zeros_above(most)  # as in `below`
+                size = keep_small(row, salt, most, shift, block, kept)
+                found = sets.distinct(kept[:size], ordered, ends)
+                if len(found) >= s or most == EMPTY:
+                    break
+                most = most << np.uint64(1) if shift else EMPTY
+            for i in range(min(s, len(found))):
+                sketches[d, i] = found[i] >> shift
+
+
 def cpu(values, offsets, salt, s):
-    """As `reference`: the images of each row in order, rows in parallel, and the beginning of each row."""
-    images, bounds = sets.cpu(_images(values, salt), offsets)
-    return _beginnings(images, bounds, s)
+    """As `reference`, rows in parallel: of n images only those are put in order that lie below a bound.
+
+    About s + s / 4 + 16 lie below it if none is repeated. Where fewer than s distinct ones do, the bound is doubled.
+    """
+    sketches = np.full((len(offsets) - 1, s), EMPTY)
+    _sketch_rows(values, offsets, salt, s, shares(offsets), sketches)
+    return sketches
 
 
 def gpu(values, offsets, salt, s):
-    """As `cpu`, on the GPU: all rows are put in order together."""
+    """As `reference`: all rows are put in order together."""
     xp = namespace()
-    images, bounds = sets.gpu(_images(xp.asarray(values), salt), xp.asarray(offsets))
-    return _beginnings(images, bounds, s)
-
-
-def _images(values, salt):
-    """y of each value."""
-    z = values ^ salt
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    elements, bounds = sets.gpu(images(xp.asarray(values), salt), xp.asarray(offsets))
+    return _beginnings(elements, bounds, s)
 
 
 def _beginnings(values, offsets, s):

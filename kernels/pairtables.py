@@ -97,7 +97,7 @@ def _keys(features, rows, subset, number, poly):
 
 
 @jit()
-def _sort_by_key(keys, rows):
+def sort_by_key(keys, rows):
     """Sort (key, row) by key, equal keys in the order given.
 
     Fingerprints are uniform: their upper bits, about as many as there are rows, put each near its place, and insertion
@@ -146,7 +146,7 @@ def _pack_bucket(rows, whole, probe, bits, packed):
 
 
 @jit()
-def _bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe, crowded):
+def bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe, crowded):
     """(left << bits | right of each pair, large buckets, pairs left out) of one sorted table; marks rows as crowded."""
     num_pairs = num_large = num_uncompared = 0
     for emit in (False, True):
@@ -220,8 +220,8 @@ def cpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None):
     from_first = tables is None or tables.start == 0  # or what an earlier table's limit left out may be lost
     for number, subset in _subsets(features.shape[1], r, tables):
         columns = np.array(subset, np.int64)
-        keys, order = _sort_by_key(_keys(features, rows, columns, number, np.uint64(poly)), rows)
-        packed, large, uncompared = _bucket_pairs(keys, order, bits, bucket_limit, bucket_probe, crowded)
+        keys, order = sort_by_key(_keys(features, rows, columns, number, np.uint64(poly)), rows)
+        packed, large, uncompared = bucket_pairs(keys, order, bits, bucket_limit, bucket_probe, crowded)
         if num_large == 0 and from_first:
             packed = packed[~_collided_before(packed, bits, features, columns)]
         num_large += large
@@ -374,14 +374,14 @@ def limited(xp, sizes, bucket_limit, bucket_probe):
     return counts, xp.flatnonzero(sizes > np.uint64(bucket_limit)), int(xp.sum(left_out))
 
 
-def _mark_buckets(xp, starts, sizes, rows, crowded):
+def mark_buckets(xp, starts, sizes, rows, crowded):
     """Mark the rows of some buckets of a sorted table."""
     begins = xp.full(len(starts) + 1, len(rows), np.int64)
     begins[:-1] = starts
     _mark.threads(len(rows), begins, sizes, rows, crowded)
 
 
-def _pairs(xp, starts, sizes, most, counts, rows, bits):
+def pairs_of(xp, starts, sizes, most, counts, rows, bits):
     """The `counts` pairs of each bucket, as words, `_CHUNK` at a time."""
     before = xp.zeros(len(counts) + 1, np.int64)
     before[1:] = xp.cumsum(counts)
@@ -449,11 +449,11 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
             num_large += len(large)
             num_uncompared += uncompared
             if len(large):
-                _mark_buckets(xp, starts[large], sizes[large], rows, crowded)
+                mark_buckets(xp, starts[large], sizes[large], rows, crowded)
             if bucket_limit < 1:  # which a row alone exceeds
                 num_large += len(rows) - int(xp.sum(sizes))
                 crowded[rows] = True
-            for packed in _pairs(xp, starts, sizes, most, counts, rows, np.uint64(bits)):
+            for packed in pairs_of(xp, starts, sizes, most, counts, rows, np.uint64(bits)):
                 if filtered:
                     new = xp.empty(len(packed), bool)
                     _is_new.threads(len(packed), packed, np.uint64(bits), features, columns, new)

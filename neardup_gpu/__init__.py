@@ -54,12 +54,14 @@ if TYPE_CHECKING:
     from .greedy_clusters import Clusters, Joined, clusters
     from .hamming import HammingIndex, Matches, NearPairs, TableDesign
     from .job import dedup
+    from .merging import merge
     from .methods import METHODS
     from .methods.bottomk import BottomK
     from .methods.contract import Candidates, Estimate, Method
     from .methods.exact import Exact
     from .methods.frequencies import Frequencies
     from .methods.minhash import Filter, MinHash
+    from .methods.modm import ModM
     from .methods.simhash import SimHash
     from .recipe import Recipe, Shingles
     from .result import Result
@@ -88,6 +90,7 @@ __all__ = [
     "Matches",
     "Method",
     "MinHash",
+    "ModM",
     "NearPairs",
     "NeardupError",
     "OutputError",
@@ -106,6 +109,7 @@ __all__ = [
     "dedup",
     "hamming",
     "keep",
+    "merge",
     "open_documents",
     "pairs",
     "resemblance",
@@ -147,6 +151,7 @@ _HOMES = {
         "TableDesign",
     ),
     "job": ("dedup",),
+    "merging": ("merge",),
     "methods": ("METHODS",),
     "methods.bottomk": ("BottomK",),
     "methods.contract": (
@@ -160,6 +165,7 @@ _HOMES = {
         "Filter",
         "MinHash",
     ),
+    "methods.modm": ("ModM",),
     "methods.simhash": ("SimHash",),
     "recipe": (
         "Recipe",

@@ -66,6 +66,11 @@ class Ragged:
         """Length of each row: int64, shape (rows,)."""
         return self.offsets[1:] - self.offsets[:-1]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return int(self.values.nbytes + self.offsets.nbytes)
+
     def __repr__(self) -> str:
         return f"Ragged({len(self):,} rows, {int(self.offsets[-1] - self.offsets[0]):,} {self.values.dtype} values)"
 

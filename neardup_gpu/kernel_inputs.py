@@ -254,6 +254,36 @@ def bbit_equal(draw: Draw, size: int) -> tuple:
     return words, left, right, bits, samples
 
 
+def below(draw: Draw, size: int) -> tuple:
+    """Shingles with repeats, a salt, and for each row a bound by a modulus, or the least and the greatest bound."""
+    values, offsets = _ragged(draw, size)
+    moduli = draw.random.choice(np.array([1, 2, 16, 1000], np.uint64), len(offsets) - 1)
+    most = np.uint64(2**64 - 1) // moduli
+    if size <= FEW and draw.chance():
+        most[draw.random.random(len(most)) < 0.3] = draw.option([np.uint64(0), np.uint64(1)])
+    return values, offsets, draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], most
+
+
+def distinct(draw: Draw, size: int) -> tuple:
+    """Shingles with repeats."""
+    return _ragged(draw, size)
+
+
+def groups(draw: Draw, size: int) -> tuple:
+    """Sketches, some of them not full, a salt, and room for few groups or for all."""
+    s = draw.option([100, 1, 7])
+    sketches = np.sort(draw.random.integers(0, 2**64 - 1, (size // s, s), np.uint64), axis=1)
+    sketches[np.arange(s) >= draw.random.integers(0, 2 * s + 1, (len(sketches), 1))] = 2**64 - 1
+    return sketches, draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([28, 1, 100])
+
+
+def unions(draw: Draw, size: int) -> tuple:
+    """Sets and their halves, in pairs as of `resemblance`; bounds, and sizes of sketches that cut some or none."""
+    *sets_of, left, right = resemblance(draw, size)
+    bounds = np.append(draw.words(5), np.array([0, 2**63, 2**64 - 1], np.uint64))
+    return *sets_of, left, right, draw.random.choice(bounds, len(left)), draw.option([5, 1, 2**62])
+
+
 def supershingles(draw: Draw, size: int) -> tuple:
     """Signatures, some of more samples than are used."""
     kinds: list[Any] = [np.uint32, np.uint64]
@@ -281,6 +311,16 @@ def pairtables(draw: Draw, size: int) -> tuple:
         keys = random.choice(np.append(draw.words(draw.integer(0, 40)), np.uint64(3)), (num_rows, k))
     present = random.random(num_rows) < draw.option([0.95, 0.0, 1.0])
     return keys, present, r, draw.modulus(), limit, probe
+
+
+def shared(draw: Draw, size: int) -> tuple:
+    """Sets of which some hold the same few elements, within more; and how many elements a pair has to share."""
+    values, offsets = sets_kernel.cpu(*_ragged(draw, size, 10 if size <= FEW else 60))
+    few = draw.words(draw.integer(1, 40))
+    some = draw.random.random(len(values)) < draw.option([0.1, 0.0, 0.5])
+    values[some] = draw.random.choice(few, int(some.sum()))
+    values, offsets = sets_kernel.cpu(values, offsets)
+    return *_within_more(draw, values, offsets), draw.option([1, 2, 5]), *draw.option(LIMITS[:-2])
 
 
 def sets(draw: Draw, size: int) -> tuple:
@@ -610,13 +650,16 @@ def huffman_probe(draw: Draw, size: int) -> tuple:
 INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "bbit": bbit,
     "bbit_equal": bbit_equal,
+    "below": below,
     "bottomk": bottomk,
     "cluster_stream": cluster_stream,
     "components": components,
     "counts": counts,
     "fast": fast,
+    "distinct": distinct,
     "gather": gather,
     "greedy": greedy,
+    "groups": groups,
     "hamming": hamming,
     "hamming_probe": hamming_probe,
     "hamming_table": hamming_table,
@@ -637,10 +680,12 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "sequences": sequences,
     "setjoin": setjoin,
     "sets": sets,
+    "shared": shared,
     "shingles": shingles,
     "simhash": simhash,
     "standing": standing,
     "supershingles": supershingles,
     "tokens": tokens,
+    "unions": unions,
 }
 """The inputs of each kernel."""

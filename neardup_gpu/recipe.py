@@ -372,7 +372,10 @@ class Recipe:
             method: Any = as_method(changes.get("method", self.method))
             unknown = set(of_method) - {each.name for each in fields(method)}
             if unknown:
-                raise ParameterError(f"{min(unknown)} is no setting of a recipe whose method is {method.name}")
+                name = min(unknown)
+                reason = getattr(method, "refused", {}).get(name)
+                why = f": {reason}" if reason else ""
+                raise ParameterError(f"{name} is no setting of a recipe whose method is {method.name}{why}")
             changes["method"] = method.with_(**of_method)
         return replace(self, **changes)
 

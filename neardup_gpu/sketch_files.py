@@ -16,6 +16,9 @@ from .recipe import Recipe
 from .report import shorten
 from .store.parquet import opened, read_table
 
+NUM_SHINGLES = "num_shingles"
+"""The number of distinct shingles, which files of earlier versions lack."""
+
 
 def distinct_files(paths: Iterable[str | Path]) -> list[Path]:
     """Sort files by absolute path, so that the order of their names does not matter; keep each file once.
@@ -39,7 +42,8 @@ def distinct_files(paths: Iterable[str | Path]) -> list[Path]:
 
 def columns_of(recipe: Recipe) -> dict[str, pa.DataType]:
     """The columns that `sketch` writes beside ids."""
-    return {"num_tokens": pa.int64(), **recipe.method.schema()}
+    sizes = {NUM_SHINGLES: pa.int64()} if recipe.method.elements == "shingles" else {}
+    return {"num_tokens": pa.int64(), **sizes, **recipe.method.schema()}
 
 
 def check_columns(schema: pa.Schema, recipe: Recipe, path: str | Path) -> None:
@@ -56,12 +60,16 @@ def check_columns(schema: pa.Schema, recipe: Recipe, path: str | Path) -> None:
             same = kind == wanted
             if pa.types.is_fixed_size_list(wanted) and pa.types.is_fixed_size_list(kind):  # whatever the values' name
                 same = (kind.list_size, kind.value_type) == (wanted.list_size, wanted.value_type)
+            elif pa.types.is_large_list(wanted) and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+                same = kind.value_type == wanted.value_type
             if not same:
                 raise DamagedError(f"{path}: column {name!r} is {kind}, its recipe makes {wanted}; sketch it again")
 
 
-def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa.Table, Recipe]:
+def read_sketches(paths: Sequence[str | Path], r: int | None = None, *, sized: bool = False) -> tuple[pa.Table, Recipe]:
     """Read the sketches of several files as one table, with their common recipe.
+
+    The column `num_shingles` is null for files of earlier versions, which lack it.
 
     Parameters
     ----------
@@ -69,6 +77,8 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa
         In any order; a file that is named twice is read once.
     r : int, default None
         Supershingles that must agree, as in `pairs`. If it is given, the files' filters may differ in r.
+    sized : bool, default False
+        Whether the number of shingles is needed.
 
     Raises
     ------
@@ -88,6 +98,8 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None) -> tuple[pa
             schema, rows = file.schema_arrow, file.metadata.num_rows
         num_rows += rows
         stored, ids = _inspect(schema, path)
+        if sized and stored.method.elements == "shingles" and NUM_SHINGLES not in schema.names:
+            raise InputError(f"{path}: no column {NUM_SHINGLES!r}, which containment needs; sketch it again")
         if recipe is None or id_type is None:
             recipe, id_type = stored, ids
         recipe.check_sketches(stored, str(path))
@@ -124,7 +136,7 @@ def _inspect(schema: pa.Schema, path: Path) -> tuple[Recipe, pa.DataType]:
         raise InputError(f"{path}: no column {lacking!r}; it was not written by `neardup sketch`")
     recipe = Recipe.of(schema, str(path))
     for name in ("id", *columns_of(recipe)):
-        if schema.names.count(name) != 1:
+        if schema.names.count(name) != 1 and (name != NUM_SHINGLES or name in schema.names):
             number = "more than one" if name in schema.names else "no"
             raise InputError(f"{path}: {number} column {name!r}; it was not written by `neardup sketch`")
     check_columns(schema, recipe, path)
@@ -138,20 +150,27 @@ def _inspect(schema: pa.Schema, path: Path) -> tuple[Recipe, pa.DataType]:
 def _checked(files: list[Path], schema: pa.Schema, recipe: Recipe) -> Iterator[pa.Table]:
     """Read the tables of some files with the columns of `schema`, and check their values."""
     for path in files:
-        table = read_table(path).select(schema.names).replace_schema_metadata(None).cast(schema)
+        table = read_table(path)
+        sized = NUM_SHINGLES in table.column_names and NUM_SHINGLES in schema.names
+        if NUM_SHINGLES in schema.names and not sized:
+            table = table.append_column(NUM_SHINGLES, pa.nulls(len(table), pa.int64()))
+        table = table.select(schema.names).replace_schema_metadata(None).cast(schema)
         present = [name for name in ("id", "num_tokens", "document_hash") if name in table.column_names]
+        present += [NUM_SHINGLES] if sized else []
         for name in present:
             if table[name].null_count:
                 raise DamagedError(f"{path}: column {name!r} has nulls, where its recipe makes none; sketch it again")
         empty = pc.equal(table["num_tokens"], 0)
         if pc.any(pc.less(table["num_tokens"], 0)).as_py():
             raise DamagedError(f"{path}: column 'num_tokens' has numbers below 0; sketch it again")
+        if sized and not pc.all(pc.equal(pc.less_equal(table[NUM_SHINGLES], 0), empty)).as_py():
+            raise DamagedError(f"{path}: column {NUM_SHINGLES!r} has to be 0 where there are no tokens, and there only")
         for name in recipe.method.schema():
             if name not in present and not pc.is_null(table[name]).equals(empty):
                 raise DamagedError(
                     f"{path}: column {name!r} has to be null where there are no tokens, and there only; sketch it again"
                 )
-            lists = pa.types.is_fixed_size_list(table[name].type)
+            lists = pa.types.is_fixed_size_list(table[name].type) or pa.types.is_large_list(table[name].type)
             if lists and any(chunk.flatten().null_count for chunk in table[name].chunks):
                 raise DamagedError(f"{path}: column {name!r} has lists with a null in them; sketch it again")
         for name, bits in recipe.method.column_bits().items():

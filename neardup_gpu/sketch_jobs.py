@@ -4,37 +4,47 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup_gpu.kernels import shared
+
 from . import checks
-from .data import arrow
+from .data import Ragged, arrow
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents import open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
-from .engine.arrays import take_rows
+from .engine.arrays import joined, take_rows
+from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
 from .engine.pieces import Numbers
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import ParameterError
 from .job import files_read
+from .log import log
 from .methods import check_sketches
+from .methods.elements import may_reach, shares
 from .recipe import Recipe, choose_recipe
-from .sketch_files import read_sketches
+from .report import count
+from .sketch_files import NUM_SHINGLES, read_sketches
 from .sketching import Sketched, Sketcher, num_skipped
 from .store.outputs import new_file, new_files
 from .store.parquet import write_table
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime
-    from .methods.contract import Estimate, Method
+    from .methods.contract import Method
     from .methods.frequencies import Frequencies
+
+N = TypeVar("N", bound=tuple)
 
 ESTIMATED = 1 << 16
 """Pairs whose sketches are compared at a time."""
@@ -67,9 +77,11 @@ def sketch(
 ) -> dict[str, Any]:
     """Summarise documents in a Parquet file, in which `pairs` finds pairs without the text.
 
-    Columns: id; num_tokens int64; and the method's own columns. By min-hash: document_hash, two uint64 of the whole
-    token sequence; signature, `samples` uint32 or uint64; supershingles, k uint64. By simhash: simhash, uint64 or two
-    of them. Sketches of documents without tokens are null.
+    Columns: id; num_tokens int64; num_shingles int64, distinct ones, by methods that sketch shingles; and the method's
+    own columns. By min-hash: document_hash, two uint64 of the whole token sequence; signature, `samples` uint32 or
+    uint64; supershingles, k uint64. By bottom-k: document_hash; smallest, s uint64. By mod-m: document_hash; elements,
+    a list of uint64 of any length. By simhash: simhash, uint64 or two of them. Sketches of documents without tokens are
+    null.
 
     Where document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to
     come can be weighed alike. With `on_error="skip"` another file gets the rows that cannot be read (`skipped_path`).
@@ -94,7 +106,7 @@ def sketch(
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
-    method : MinHash, BottomK, SimHash, or the name of one, default "minhash"
+    method : MinHash, BottomK, ModM, SimHash, or the name of one, default "minhash"
         How documents are summarised. The method "exact" keeps no sketches.
     threshold : float in (0, 1], default None
         The threshold that a filter is chosen for; 0.8 unless given.
@@ -204,7 +216,9 @@ def _sketch_table(sketched: Sketched, recipe: Recipe) -> pa.Table:
     columns: dict[str, Any] = {"id": sketched.ids, "num_tokens": arrow(num_tokens)}
     if len(sketched.document_hashes):
         columns["document_hash"] = _column(sketched.document_hashes, np.zeros(num_documents, bool))
-    made = np.concatenate(sketched.sketches)
+    if len(sketched.num_shingles):
+        columns[NUM_SHINGLES] = arrow(sketched.num_shingles)
+    made = joined(sketched.sketches)
     sketched.sketches.clear()
     for name, array in recipe.method.to_columns(made, sketched.keys).items():
         columns[name] = _column(array, num_tokens == 0)
@@ -227,8 +241,10 @@ def _path_beside(output: str | Path, what: str) -> Path:
     return Path(f"{path}.{what}{suffix}")
 
 
-def _column(array: np.ndarray, null: np.ndarray) -> pa.Array:
-    """An array as an Arrow column, of lists of one length where it has two dimensions; `null` marks missing rows."""
+def _column(array: Any, null: np.ndarray) -> pa.Array:
+    """An array as an Arrow column, of lists where it has two dimensions or is Ragged; `null` marks missing rows."""
+    if isinstance(array, Ragged):
+        return pa.LargeListArray.from_arrays(arrow(array.offsets), arrow(array.values), mask=arrow(null))
     if array.ndim == 1:
         return arrow(array, null)
     return pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=arrow(null))
@@ -241,9 +257,10 @@ class _Stored(NamedTuple):
     """Sketches of all documents with tokens, of all files; `rows` are their rows in the files."""
 
     rows: np.ndarray
-    sketches: np.ndarray
+    sketches: Any
     keys: np.ndarray
     identity: np.ndarray
+    num_shingles: np.ndarray
 
 
 @with_bars
@@ -252,12 +269,13 @@ def pairs(
     output: str | Path | None = None,
     *,
     threshold: float | None = None,
+    containment: float | None = None,
     r: int | None = None,
     overwrite: bool = False,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> pa.Table:
-    """Find candidate pairs among sketched documents and estimate how alike they are.
+    """Find candidate pairs among sketched documents and estimate how alike they are, or how much one contains another.
 
     Parameters
     ----------
@@ -267,6 +285,9 @@ def pairs(
         A Parquet file for the table.
     threshold : float from 0 to 1, default None
         Drop pairs whose estimate is lower. All candidates stay, unless given.
+    containment : float in (0, 1], default None
+        Look for documents of which others contain at least this share of the shingles, instead of documents that
+        resemble each other: for sketches by mod-m, and by bottom-k, which tell it of documents of about one size.
     r : int, default None
         By min-hash, supershingles that must agree; the recipe's, unless given.
     overwrite : bool, default False
@@ -285,10 +306,16 @@ def pairs(
         simhash the cosine of weights), and the 99% interval, a pair's own. Documents with the same token sequence are
         one representative and pairs of 1 to it; by simhash, documents with the same simhash are.
 
+        With `containment`: id_a, the contained document; id_b, its container; containment, the estimate, null where
+        the sketches say nothing; low and high; num_shingles_a and num_shingles_b. All pairs stay that share an element
+        of their sketches and whose containment could reach the threshold, by its 99% interval: of a document of few
+        elements these are many, and the interval says so. Documents that share an element are compared by the rule of
+        buckets; what it leaves out is counted in the log.
+
     Raises
     ------
     InputError, RecipeMismatchError
-        If a file cannot be read, or was made by another recipe than the first.
+        If a file cannot be read, was made by another recipe than the first, or lacks what containment needs.
     ParameterError, ArgumentTypeError
         If an argument is not as described above.
 
@@ -303,38 +330,95 @@ def pairs(
     paths = checks.paths("sketches", sketches)
     output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
     threshold, r = checks.optional(checks.fraction, "threshold", threshold), checks.optional(checks.integer, "r", r, 1)
+    if containment is not None:
+        containment = checks.fraction("containment", containment, zero=False, hint="0.9 is usual")
+        for name, value in (("threshold", threshold), ("r", r)):
+            if value is not None:
+                raise ParameterError(f"{name} and containment: the one is for resemblance; leave one of them out")
     clock, engine = Clock(progress), as_engine(engine)
     with contextlib.ExitStack() as stack:
         runtime = stack.enter_context(engine.start())
         file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
         with clock.stage("read"):
-            table, recipe = read_sketches(paths, r)
+            table, recipe = read_sketches(paths, r, sized=containment is not None)
             recipe = recipe if r is None else _with_r(recipe, r)
             stored = _stored(table, recipe)
-        with clock.stage("collide"):
-            stands_for = identical(stored.identity, np.arange(len(stored.rows)), runtime)
-            own = np.flatnonzero(stands_for == np.arange(len(stored.rows)))
-            copies = np.flatnonzero(stands_for != np.arange(len(stored.rows)))
-            candidates = found_by(_resident(stored.keys[own], runtime), recipe, runtime)
-            left, right = own[runtime.fetch(candidates.pairs.left)], own[runtime.fetch(candidates.pairs.right)]
-        with clock.stage("estimate"):
-            a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])
-            sure = len(copies) if stored.identity is not stored.keys else 0  # known to have the same tokens
-            estimate = _estimates(stored.sketches, a[: len(a) - sure], b[: len(b) - sure], recipe, runtime)
-            values = [np.concatenate([each, np.ones(sure)]) for each in estimate]
-            order = np.lexsort((b, a))
-            if threshold is not None:
-                order = order[values[0][order] >= threshold]
-            a, b = a[order], b[order]
-            ids = table["id"].combine_chunks()
-            columns = {"id_a": ids.take(arrow(stored.rows[a])), "id_b": ids.take(arrow(stored.rows[b]))}
-            columns |= {name: arrow(each[order]) for name, each in zip(estimate._fields, values, strict=True)}
-            columns |= {name: arrow(each) for name, each in recipe.method.pair_columns(stored.keys, a, b).items()}
-            found = pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
+        if containment is None:
+            columns = _like(stored, recipe, threshold, clock, runtime)
+        else:
+            columns = _containing(stored, recipe, containment, clock, runtime)
+        ids = table["id"].combine_chunks()
+        named = {name: ids.take(arrow(stored.rows[columns.pop(name)])) for name in ("id_a", "id_b")}
+        values = {
+            name: arrow(each, np.isnan(each) if each.dtype.kind == "f" else None) for name, each in columns.items()
+        }
+        found = pa.table({**named, **values}).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
         if file is not None:
             with clock.stage("write"):
                 write_table(found, file)
     return found
+
+
+def _like(
+    stored: _Stored, recipe: Recipe, threshold: float | None, clock: Clock, runtime: Runtime
+) -> dict[str, np.ndarray]:
+    """The columns of pairs that may resemble each other; of ids, the rows among those stored."""
+    with clock.stage("collide"):
+        own, copies, stands_for = _copies(stored, runtime)
+        candidates = found_by(_resident(stored.keys[own], runtime), recipe, runtime)
+        left, right = own[runtime.fetch(candidates.pairs.left)], own[runtime.fetch(candidates.pairs.right)]
+    with clock.stage("estimate"):
+        a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])
+        sure = len(copies) if stored.identity is not stored.keys else 0  # known to have the same tokens
+        estimate = _in_blocks(recipe.method.estimate, stored.sketches, a[: len(a) - sure], b[: len(b) - sure], runtime)
+        values = [np.concatenate([each, np.ones(sure)]) for each in estimate]
+        order = np.lexsort((b, a))
+        if threshold is not None:
+            order = order[values[0][order] >= threshold]
+        a, b = a[order], b[order]
+        columns = dict(zip(("estimate", "low", "high"), (each[order] for each in values), strict=True))
+        return {"id_a": a, "id_b": b, **columns, **recipe.method.pair_columns(stored.keys, a, b)}
+
+
+def _containing(stored: _Stored, recipe: Recipe, least: float, clock: Clock, runtime: Runtime) -> dict[str, np.ndarray]:
+    """The columns of pairs of which the right one may contain that share of the left one; rows as in `_like`."""
+    method = recipe.method
+    with clock.stage("collide"):
+        own, copies, stands_for = _copies(stored, runtime)
+        postings = method.postings(_resident(take_rows(stored.sketches, own), runtime))
+        run = partial(kernel(shared, runtime.backend), postings.values, postings.offsets, 1)
+        left, right, _, large, uncompared, _ = runtime.run(run, method.bucket_limit, method.bucket_probe)
+        if large:
+            log.warning(
+                "%s in more than %s: %s of these %s not compared there; see bucket_limit",
+                count(large, "element"),
+                count(method.bucket_limit, "document"),
+                count(uncompared, "pair"),
+                "was" if uncompared == 1 else "were",
+            )
+        left, right = own[runtime.fetch(left)], own[runtime.fetch(right)]
+    with clock.stage("estimate"):
+        both, in_left, in_right, whole = _in_blocks(method.sampled, stored.sketches, left, right, runtime)
+        a, b = np.concatenate([left, right]), np.concatenate([right, left])
+        both, number, whole = np.tile(both, 2), np.concatenate([in_left, in_right]), np.tile(whole, 2)
+        near = may_reach(both, number, least)
+        a, b = a[near], b[near]
+        estimate = shares(both[near], number[near], whole[near])
+        reaches = estimate.high >= least
+        a, b = np.concatenate([a[reaches], copies]), np.concatenate([b[reaches], stands_for[copies]])
+        values = [np.concatenate([each[reaches], np.ones(len(copies))]) for each in estimate]
+        order = np.lexsort((b, a))
+        a, b = a[order], b[order]
+        columns = dict(zip(("containment", "low", "high"), (each[order] for each in values), strict=True))
+        sizes = {"num_shingles_a": stored.num_shingles[a], "num_shingles_b": stored.num_shingles[b]}
+        return {"id_a": a, "id_b": b, **columns, **sizes}
+
+
+def _copies(stored: _Stored, runtime: Runtime) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(rows that no earlier one is identical to, the others, the first identical row of each)"""
+    everyone = np.arange(len(stored.rows))
+    stands_for = identical(stored.identity, everyone, runtime)
+    return np.flatnonzero(stands_for == everyone), np.flatnonzero(stands_for != everyone), stands_for
 
 
 def _with_r(recipe: Recipe, r: int) -> Recipe:
@@ -347,35 +431,44 @@ def _stored(table: pa.Table, recipe: Recipe) -> _Stored:
     """Take the arrays out of a table of sketches."""
     rows = np.flatnonzero(table["num_tokens"].to_numpy() > 0)
     # Nulls of a fixed-size list are in its values too, so rows without tokens stay in place until here.
-    columns = {name: _array(table[name])[rows] for name in recipe.method.schema()}
+    columns = {name: take_rows(_array(table[name]), rows) for name in recipe.method.schema()}
     sketches, keys = recipe.method.from_columns(columns)
-    return _Stored(rows, sketches, keys, columns.get("document_hash", keys))
+    sizes = np.zeros(len(table), np.int64)
+    if NUM_SHINGLES in table.column_names:
+        sizes = _array(table[NUM_SHINGLES])
+    return _Stored(rows, sketches, keys, columns.get("document_hash", keys), sizes[rows])
 
 
-def _resident(array: np.ndarray, runtime: Runtime) -> Any:
-    """Move an array to where it will be read, if there is room."""
+def _resident(array: Any, runtime: Runtime) -> Any:
+    """Move an array or a Ragged to where it will be read, if there is room."""
     return runtime.put(array) if runtime.keeps(array.nbytes) else array
 
 
-def _estimates(sketches: np.ndarray, left: np.ndarray, right: np.ndarray, recipe: Recipe, runtime: Runtime) -> Estimate:
-    """The method's estimates of pairs, block by block."""
+def _in_blocks(function: Callable[..., N], sketches: Any, left: np.ndarray, right: np.ndarray, runtime: Runtime) -> N:
+    """What a method tells of pairs of sketches, a tuple of arrays, block by block."""
     held = _resident(sketches, runtime)
 
-    def estimated(block: Numbers) -> Estimate:
+    def told(block: Numbers) -> N:
         some = np.asarray(block.numbers)
         rows, at = np.unique(np.concatenate([left[some], right[some]]), return_inverse=True)
-        return recipe.method.estimate(take_rows(held, rows), at[: len(some)], at[len(some) :])
+        return function(take_rows(held, rows), at[: len(some)], at[len(some) :])
 
     starts = range(0, len(left), ESTIMATED)
     blocks = (Numbers(range(first, min(first + ESTIMATED, len(left))), "estimates") for first in starts)
-    parts = list(runtime.map(estimated, blocks))
-    empty = recipe.method.estimate(sketches[:0], left[:0], right[:0])
+    parts = list(runtime.map(told, blocks))
+    empty = function(take_rows(sketches, left[:0]), left[:0], right[:0])
     return type(empty)(*(np.concatenate(each) for each in zip(empty, *parts, strict=True)))
 
 
-def _array(column: pa.ChunkedArray) -> np.ndarray:
-    """A column of numbers, or of lists of them of one length as a two-dimensional array; nulls become zeros."""
+def _array(column: pa.ChunkedArray) -> Any:
+    """A column of numbers, of lists of them of one length as a two-dimensional array, or of any length as a Ragged.
+
+    Nulls become zeros, or empty lists.
+    """
     joined, width = column.combine_chunks(), None
+    if pa.types.is_large_list(joined.type):
+        offsets = np.append(np.zeros(1, np.int64), np.cumsum(pc.fill_null(pc.list_value_length(joined), 0).to_numpy()))
+        return Ragged(np.array(pc.list_flatten(joined).to_numpy()), offsets)
     if pa.types.is_fixed_size_list(joined.type):
         width = joined.type.list_size
         joined = joined.values.slice(joined.offset * width, len(joined) * width)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup_gpu.kernels import sequences
+from neardup_gpu.kernels import distinct, sequences
 from neardup_gpu.kernels._launch import check_rows
 
 from .data import Ragged
@@ -45,9 +45,10 @@ class Sketches:
 
     ids: list[pa.Array] = field(default_factory=list)
     keys: list[Any] = field(default_factory=list)
-    sketches: list[np.ndarray] = field(default_factory=list)
+    sketches: list[Any] = field(default_factory=list)
     document_hashes: list[Any] = field(default_factory=list)
     num_tokens: list[np.ndarray] = field(default_factory=list)
+    num_shingles: list[np.ndarray] = field(default_factory=list)
     column: list[pa.Array] = field(default_factory=list)
     documents: int = 0
     text_bytes: int = 0
@@ -69,8 +70,10 @@ class Sketched(NamedTuple):
         Of the input: what decides who is kept.
     keys, document_hashes : arrays, a row for each document
         On a GPU, if all of them are there.
-    sketches : list of arrays
+    sketches : list of arrays, or of Ragged
         Of the input, where they are to be stored.
+    num_shingles : array of int64, shape (documents,)
+        Distinct ones of each document of the input, where they are to be stored; else empty.
     counts : Sketches
         Counts of the input.
     """
@@ -81,7 +84,8 @@ class Sketched(NamedTuple):
     column: pa.ChunkedArray | None
     keys: Any
     document_hashes: Any
-    sketches: list[np.ndarray]
+    sketches: list[Any]
+    num_shingles: np.ndarray
     counts: Sketches
 
 
@@ -94,6 +98,7 @@ class _Summary(NamedTuple):
     keys: Any
     document_hash: Any
     num_tokens: np.ndarray
+    num_shingles: np.ndarray | None
     invalid: int
 
 
@@ -242,7 +247,10 @@ class Sketcher:
                 sketch = method.stored(sketch, seed=recipe.seed, backend=backend)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
-        return _Summary(measured, shingles, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid)
+        sizes = None
+        if self.stored and method.elements == "shingles":
+            sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
+        return _Summary(measured, shingles, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), sizes, invalid)
 
     def _add(self, kept: Sketches, part: _Summary) -> None:
         """Keep the results for a span."""
@@ -260,6 +268,8 @@ class Sketcher:
                 self.spool.append(part.shingles)
             kept.shingles += len(part.shingles.values)
         kept.num_tokens.append(part.num_tokens)
+        if part.num_shingles is not None:
+            kept.num_shingles.append(part.num_shingles)
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.invalid
 
@@ -299,6 +309,7 @@ def _joined(known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int
         keys=concat_and_clear(known.keys, sketches.keys, dtype=np.uint64, width=key_columns),
         document_hashes=concat_and_clear(known.document_hashes, sketches.document_hashes, dtype=np.uint64, width=2),
         sketches=sketches.sketches,
+        num_shingles=np.concatenate([np.empty(0, np.int64), *sketches.num_shingles]),
         counts=sketches,
     )
 

@@ -39,6 +39,7 @@ from .prefix_filter import (  # noqa: F401 (part of this module's face)
     prefix_cost,
     prefix_lengths,
 )
+from .set_sizes import containment_from_resemblance, l1  # noqa: F401 (part of this module's face)
 
 PRESETS: dict[str, tuple[int, int, int]] = {
     "altavista": (6, 14, 2),  # Broder 2000, section 1; Manasse 2.5: "clearly the same", half at 0.909

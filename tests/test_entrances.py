@@ -101,6 +101,8 @@ RECIPE = (
     "recipe:own? method:choice threshold:fraction? shingle_size:count shingling:choice bucket_limit:count? seed:count"
 )
 HOW = "design:own? bucket_limit:count bucket_probe:count backend:choice?"
+GROUPS = "shared_groups:count bucket_limit:count bucket_probe:count"
+ANY_TASKS = "seed:count present:array? tasks:any backend:choice?"
 KSR = "k:count s:count r:count"
 
 
@@ -116,6 +118,8 @@ class World:
         self.shingles = nd.shingle(self.tokens, self.recipe)
         self.minhash = self.recipe.method
         self.signatures = self.minhash.sketch(self.shingles)
+        self.bottomk, self.modm = nd.BottomK(leading=3), nd.ModM(leading=3)
+        self.smallest, self.small = self.bottomk.sketch(self.shingles), self.modm.sketch(self.shingles)
         self.features = self.minhash.keys(self.signatures)
         self.pairs = self.minhash.collide(self.features).pairs
         self.verified = nd.verify(self.shingles, self.pairs, 0.8)
@@ -155,7 +159,7 @@ class World:
             "pairs",
             nd.pairs,
             {"sketches": self.folder / "s.parquet"},
-            f"sketches:paths output:path? threshold:fraction? r:count? overwrite:flag {RUN}",
+            f"sketches:paths output:path? threshold:fraction? containment:fraction? r:count? overwrite:flag {RUN}",
         )
         yield (
             "clusters",
@@ -199,6 +203,24 @@ class World:
         )
         collide = "seed:count present:array? tasks:own? backend:choice?"
         yield "MinHash.collide", self.minhash.collide, {"keys": self.features}, f"keys:array {collide}"
+        of_rows = "elements:own seed:count statistics:any backend:choice?"
+        leading = "seed:count backend:choice?"
+        yield "BottomK", nd.BottomK, {}, f"s:count leading:count? recall:fraction? candidates:choice {GROUPS}"
+        yield "BottomK.sketch", self.bottomk.sketch, {"elements": self.shingles}, of_rows
+        yield "BottomK.keys", self.bottomk.keys, {"sketches": self.smallest}, f"sketches:array {leading}"
+        yield "BottomK.collide", self.bottomk.collide, {"keys": self.smallest[:, :3]}, f"keys:array {ANY_TASKS}"
+        yield "BottomK.union_sizes", self.bottomk.union_sizes, {"sketches": self.smallest}, "sketches:array"
+        yield (
+            "ModM",
+            nd.ModM,
+            {},
+            "m:count? adaptive:flag s:count? leading:count? recall:fraction? bucket_limit:count bucket_probe:count",
+        )
+        yield "ModM.sketch", self.modm.sketch, {"elements": self.shingles}, of_rows
+        yield "ModM.keys", self.modm.keys, {"sketches": self.small}, f"sketches:own {leading}"
+        yield "ModM.collide", self.modm.collide, {"keys": self.smallest[:, :3]}, f"keys:array {ANY_TASKS}"
+        merged = {"sketches": [self.signatures, self.signatures], **recipe}
+        yield "merge", nd.merge, merged, "sketches:own recipe:own"
         yield (
             "SimHash.sketch",
             self.simhashes.sketch,
@@ -347,6 +369,10 @@ class World:
         yield "prefix_lengths", theory.prefix_lengths, one, "size:integer threshold:fraction"
         cost = {**one, "counts": [1, 3]}
         yield "prefix_cost", theory.prefix_cost, cost, "size:integer threshold:fraction counts:rows"
+        of = {"resemblance": 0.6, "size": 20, "other": 28}
+        words = "resemblance:fraction size:number other:number"
+        yield "containment_from_resemblance", theory.containment_from_resemblance, of, words
+        yield "l1", theory.l1, of, words
         accidents = "num_shingles:integer shingle_size:integer word_bytes:integer"
         yield "expected_accidents", theory.expected_accidents, {"num_shingles": 10**9}, accidents
 
@@ -365,6 +391,10 @@ ATTRIBUTES = (
         "tokens",
         "shingles",
         "signatures",
+        "bottomk",
+        "modm",
+        "smallest",
+        "small",
         "features",
         "pairs",
         "verified",
@@ -377,7 +407,7 @@ ATTRIBUTES = (
 def all_parameters():
     """(function, parameter) of every entrance; names only, as arguments are made where tests run."""
     made = World.__new__(World)
-    anything = type("Any", (), {"__truediv__": lambda *_: None, "__getattr__": lambda *_: None})()
+    anything = type("Any", (), dict.fromkeys(("__truediv__", "__getattr__", "__getitem__"), lambda *_: None))()
     made.__dict__ |= dict.fromkeys(ATTRIBUTES, anything)
     return [(name, each) for name, _, _, words in made.entrances() for each in kinds(words)]
 

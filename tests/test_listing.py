@@ -62,7 +62,7 @@ def test_who_is_kept_does_not_depend_on_it(most):
     ],
 )
 def test_exact_keeps_no_sketches(ask, tmp_path):
-    says = "method exact keeps no sketches; choose minhash, bottomk or simhash"
+    says = "method exact keeps no sketches; choose minhash, bottomk, modm or simhash"
     with pytest.raises(nd.ParameterError, match=f"^{re.escape(says)}$"):
         ask(tmp_path / "s.parquet")
     assert list(tmp_path.iterdir()) == []

@@ -183,7 +183,9 @@ def refuse_others(what: str, chosen: str, settings: dict[str, tuple[type, ...]],
         if values is not None and name not in names[chosen]:
             others = [word for word, fields in names.items() if name in fields]
             listed = " or ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
-            raise ParameterError(f"{values.FLAGS[name]} is for {what} {listed}; leave it out")
+            reasons = (getattr(kind, "refused", {}).get(name) for kind in settings[chosen])
+            reason = next((f": {reason}" for reason in reasons if reason), "")
+            raise ParameterError(f"{values.FLAGS[name]} is for {what} {listed}; leave it out{reason}")
 
 
 # ---------------------------------------------------------------------------------------------- what several have alike

@@ -17,6 +17,9 @@ class Least:
     """Which pairs are written."""
 
     threshold: float | None = setting(None, "Least estimated resemblance.", metavar="X", shown="all candidates")
+    containment: float | None = setting(
+        None, "Look for documents of which another contains the share X, by mod-m or bottom-k.", metavar="X"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +39,7 @@ def pairs(
     written: PairsFlags = None,
     engine: EngineFlags = None,
 ) -> None:
-    """Find pairs among sketches: the estimated resemblance of each, with its interval."""
+    """Find pairs among sketches: the estimated resemblance of each, or containment, with its interval."""
     from .. import sketch_jobs
 
     shown, place = Pairs(**given(written)), Engine(**given(engine))

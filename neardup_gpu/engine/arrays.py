@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._launch import array_module, out_of_memory
 
+from ..data import Ragged
 from .choice import to_host
 
 
@@ -19,8 +21,20 @@ def same_device(array: Any, *others: Any) -> tuple[Any, ...]:
 
 
 def take_rows(array: Any, rows: np.ndarray) -> Any:
-    """Some rows of an array, where it is."""
+    """Some rows of an array or of a Ragged, where it is."""
+    if isinstance(array, Ragged):
+        run = gather.cpu if isinstance(array.values, np.ndarray) else gather.gpu
+        return Ragged(*run(array.values, array.offsets, *same_device(array.values, rows)))
     return array[same_device(array, rows)[0]]
+
+
+def joined(parts: list[Any]) -> Any:
+    """The rows of several arrays, or of several Ragged, as one; all in host memory, and at least one."""
+    if not isinstance(parts[0], Ragged):
+        return np.concatenate(parts)
+    values = [part.values[part.offsets[0] : part.offsets[-1]] for part in parts]
+    ends = np.cumsum(np.concatenate([part.sizes for part in parts]))
+    return Ragged(np.concatenate(values), np.append(np.zeros(1, np.int64), ends))
 
 
 def concat_and_clear(*lists: list[Any], dtype: Any, width: int = 0) -> Any:

@@ -15,8 +15,6 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from .. import checks
 from ..errors import BackendUnavailableError, ParameterError
 from ..log import log
@@ -87,10 +85,14 @@ def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
     return on_host
 
 
-def to_host(array: Any) -> np.ndarray:
-    """An array as NumPy's, in host memory."""
+def to_host(array: Any) -> Any:
+    """An array as NumPy's, or a Ragged of such arrays, in host memory."""
     from neardup_gpu.kernels import _launch
 
+    from ..data import Ragged
+
+    if isinstance(array, Ragged):
+        return Ragged(_launch.to_host(array.values), _launch.to_host(array.offsets))
     return _launch.to_host(array)
 
 

@@ -14,6 +14,7 @@ from ..log import log
 from ..report import size
 from ..store.spool import DeviceSpool
 from .arrays import take_rows
+from .choice import to_host
 from .contract import P, R
 from .memory import Shares, batch_bytes
 
@@ -116,11 +117,11 @@ class GpuRuntime:
     def put(self, array: Any) -> Any:
         from neardup_gpu.kernels._launch import namespace
 
+        if isinstance(array, Ragged):
+            return Ragged(self.put(array.values), self.put(array.offsets))
         return namespace().asarray(array)
 
     def fetch(self, array: Any) -> Any:
-        from neardup_gpu.kernels._launch import to_host
-
         return to_host(array)
 
     def take(self, array: Any, rows: Any) -> Any:

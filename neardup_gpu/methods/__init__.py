@@ -9,12 +9,13 @@ from ..errors import ParameterError
 from .bottomk import BottomK
 from .exact import Exact
 from .minhash import MinHash
+from .modm import ModM
 from .simhash import SimHash
 
 if TYPE_CHECKING:
     from .contract import Method
 
-METHODS: dict[str, Any] = {"exact": Exact, "minhash": MinHash, "bottomk": BottomK, "simhash": SimHash}
+METHODS: dict[str, Any] = {"exact": Exact, "minhash": MinHash, "bottomk": BottomK, "modm": ModM, "simhash": SimHash}
 """All methods, by name."""
 
 SKETCHING = tuple(name for name, kind in METHODS.items() if kind.sketches)

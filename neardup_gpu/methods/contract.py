@@ -66,7 +66,7 @@ class Estimate(NamedTuple):
     Parameters
     ----------
     estimate : array of float64, shape (pairs,)
-        What the method estimates, such as resemblance.
+        What the method estimates, such as resemblance; NaN where the sketches say nothing of it.
     low : array of float64, shape (pairs,)
         Lower end of each interval.
     high : array of float64, shape (pairs,)
@@ -121,8 +121,9 @@ class FirstPass(Protocol):
 class Method(Protocol):
     """How documents are summarised, and how those summaries make pairs candidates.
 
-    A sketch stands for a document in files. Collisions compare its keys, which are kept in memory for every
-    document, so they are small. `seed` is the recipe's.
+    A sketch stands for a document in files: a row of an array or, where sketches are of different lengths, of a Ragged.
+    Collisions compare its keys, which are kept in memory for every document, so they are small, and of one length.
+    `seed` is the recipe's.
     """
 
     name: ClassVar[str]
@@ -213,7 +214,7 @@ class Method(Protocol):
         ...
 
     def sketch(self, elements: Ragged, *, seed: int, statistics: Any = None, backend: str | None = None) -> Any:
-        """Summarise each row of elements: an array with a row for each."""
+        """Summarise each row of elements: an array with a row for each, or a Ragged."""
         ...
 
     def stored(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
@@ -256,6 +257,30 @@ class Method(Protocol):
         """Estimated resemblance of pairs of rows of what is `stored`."""
         ...
 
+    def postings(self, sketches: Any) -> Ragged:
+        """The elements of each sketch, by which documents are found of which one may contain the other.
+
+        Raises
+        ------
+        ParameterError
+            If sketches do not tell containment.
+        """
+        ...
+
+    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Any:
+        """How many elements each pair of sketches samples together; see `elements.Counts`."""
+        ...
+
+    def merge(self, sketches: Sequence[Any]) -> Any:
+        """The sketch of the union of what each row's sketches are of.
+
+        Raises
+        ------
+        ParameterError
+            If sketches do not tell that.
+        """
+        ...
+
     def expected_recall(self, threshold: float | None) -> float | None:
         """Share of the pairs exactly at the threshold that become candidates; None where theory does not say."""
         ...
@@ -272,10 +297,10 @@ class Method(Protocol):
         """Number of bits that values use, for the columns that do not use all bits of their type."""
         ...
 
-    def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-        """The arrays of these columns, a row for each document, of what is `stored`."""
+    def to_columns(self, sketches: Any, keys: np.ndarray) -> dict[str, Any]:
+        """The arrays of these columns, or Ragged ones, a row for each document, of what is `stored`."""
         ...
 
-    def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def from_columns(self, columns: Mapping[str, Any]) -> tuple[Any, np.ndarray]:
         """What was `stored`, and the keys, of which `to_columns` made columns."""
         ...

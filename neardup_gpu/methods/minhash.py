@@ -494,6 +494,29 @@ class MinHash:
         bounds = _intervals(self.filter.samples)
         return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
 
+    def postings(self, sketches: Any) -> Ragged:
+        """None: equal minima say little of a small set in a large one."""
+        raise ParameterError(
+            "containment: min-hash sketches do not find it; sketch with method modm or bottomk, or estimate it for "
+            "known pairs by theory.containment_from_resemblance"
+        )
+
+    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Any:
+        """Nothing, as by `postings`."""
+        return self.postings(sketches)
+
+    def merge(self, sketches: Sequence[Any]) -> np.ndarray:
+        """The signature of the union of what each row's signatures are of; see `neardup_gpu.merge`."""
+        import numpy as np
+
+        from ..engine.choice import to_host
+
+        dtype, shape = (np.uint32 if self.bits == 32 else np.uint64), (None, self._settled().samples)
+        rows = [
+            to_host(checks.array("sketches", each, dtype, shape, hint="as MinHash.sketch gives")) for each in sketches
+        ]
+        return np.minimum.reduce(rows)
+
     def expected_recall(self, threshold: float | None) -> float | None:
         """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there; None by "fast"."""
         return None if threshold is None or self.sampler == "fast" else self._passed(threshold)

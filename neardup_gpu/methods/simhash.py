@@ -390,6 +390,18 @@ class SimHash:
         angle = np.pi * np.column_stack([apart / self.bits, bounds[apart, 1], bounds[apart, 0]])
         return Estimate(*np.cos(angle).T.copy())
 
+    def postings(self, sketches: Any) -> Ragged:
+        """None: angles do not tell containment."""
+        raise ParameterError("containment: simhashes do not tell it; sketch with method modm or bottomk")
+
+    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Any:
+        """Nothing, as by `postings`."""
+        return self.postings(sketches)
+
+    def merge(self, sketches: Sequence[Any]) -> Any:
+        """None: signs of sums do not tell the sign of their sum."""
+        raise ParameterError("sketches: simhashes of parts do not tell that of the whole; sketch the whole text")
+
     def expected_recall(self, threshold: float | None) -> float | None:
         """None: theory does not say which share of the pairs at a threshold become candidates."""
         return None

@@ -47,13 +47,13 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         ("sketch x --radius=3", "--radius is for --method simhash; leave it out"),
         (
             "dedup x --dry-run --method simhash --recall 0.9",
-            "--recall is for --method minhash or bottomk; leave it out",
+            "--recall is for --method minhash, bottomk or modm; leave it out",
         ),
-        ("dedup x --dry-run --method x", "--method 'x' is not one of exact, minhash, bottomk, simhash"),
-        ("sketch x --method exact", "--method exact keeps no sketches; choose minhash, bottomk or simhash"),
+        ("dedup x --dry-run --method x", "--method 'x' is not one of exact, minhash, bottomk, modm, simhash"),
+        ("sketch x --method exact", "--method exact keeps no sketches; choose minhash, bottomk, modm or simhash"),
         (
             "dedup x --dry-run --bucket-limit 100",
-            "--bucket-limit is for --method minhash, bottomk or simhash; leave it out",
+            "--bucket-limit is for --method minhash, bottomk, modm or simhash; leave it out",
         ),
         ("dedup x --dry-run --method exact --filter bands", "--filter is for --method minhash; leave it out"),
         ("dedup x --dry-run --max-partners some", "--max-partners some: give a whole number, or all"),

@@ -452,7 +452,7 @@ class TestRecipes:
             assert choose_recipe(made, usual=usual, method=usual) is made
         limited = choose_recipe(usual="exact", method="simhash", bucket_limit=9)
         assert limited.method == SimHash(bucket_limit=9)
-        with pytest.raises(ParameterError, match="method 'md5' is not one of exact, minhash, bottomk, simhash"):
+        with pytest.raises(ParameterError, match="method 'md5' is not one of exact, minhash, bottomk, modm, simhash"):
             choose_recipe(usual="exact", method="md5")
         for other in ({"radius": 3}, {"recall": 0.9}):
             method = "minhash" if "radius" in other else "simhash"
@@ -554,7 +554,7 @@ class TestCommand:
             (["--radius", 3], "--radius is for --method simhash"),
             (["--verify"], "--verify is for --method simhash"),
             (["--weighting", "log"], "--weighting is for --method simhash"),
-            (["--method", "simhash", "--recall", 0.9], "--recall is for --method minhash or bottomk"),
+            (["--method", "simhash", "--recall", 0.9], "--recall is for --method minhash, bottomk or modm"),
             (["--method", "simhash", "--supershingle-bits", 16], "--supershingle-bits is for --method minhash"),
             (["--method", "simhash", "--bits", 32], "--bits 32"),
             (["--method", "md5"], "md5"),

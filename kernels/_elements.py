@@ -1,0 +1,59 @@
+"""Elements of sketches under one permutation: images, and which of them are small."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._gf2 import mix64
+from ._launch import jit
+
+
+def images(values, salt):
+    """mix64(value ^ salt) of each value, an array of NumPy or CuPy."""
+    z = values ^ salt
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@jit()
+def zeros_above(most):
+    """How many of the highest bits are zero in all words up to `most`; 63 at most."""
+    shift = np.uint64(0)
+    while shift < np.uint64(63) and (most << shift) < np.uint64(1 << 63):
+        shift += np.uint64(1)
+    return shift
+
+
+BLOCK = 512
+"""Images that are computed together, as vectors."""
+
+
+@jit()
+def _write_images(values, salt, written):
+    for i in range(len(values)):
+        written[i] = mix64(values[i] ^ salt)
+
+
+@jit()
+def _compact(images, most, shift, kept):
+    """Write the images up to `most`, shifted, to `kept`; each, and the next one over it unless it is small."""
+    size = 0
+    for i in range(len(images)):
+        kept[size] = images[i] << shift
+        size += images[i] <= most
+    return size
+
+
+@jit()
+def keep_small(values, salt, most, shift, block, kept):
+    """Write the images up to `most` of some values, shifted to the left, to `kept`; returns how many they are.
+
+    `block` is room for `BLOCK` words, `kept` for one more than there are values.
+    """
+    size = 0
+    for first in range(0, len(values), BLOCK):
+        some = values[first : first + BLOCK]
+        _write_images(some, salt, block)
+        size += _compact(block[: len(some)], most, shift, kept[size:])
+    return size

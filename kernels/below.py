@@ -1,0 +1,121 @@
+"""Sketches by a modulus: the elements of each row whose image under one permutation is small.
+
+    y(f) = mix64(f ^ salt)                 a permutation of the 64-bit integers
+    L(A) = {y(f) : f in A, y(f) <= most}   ascending; for modulus m, most = (2**64 - 1) // m
+
+So an element is in the sketch with probability 1 / m, whatever set it is of, and a sketch by a coarser modulus is the
+beginning of one by a finer modulus. Broder takes the images that are 0 modulo m; which m-th of all images counts is
+free (his theorem 1), and of the smallest ones L_m is in L_m' for every m >= m'. 2**64 / m itself does not fit in 64
+bits for m = 1.
+
+Source: Broder 1997, section 3: MOD_m(I). It is said there to be of elements of W and of a permutation of {0..2**l};
+I, the fingerprints, and {0..2**l - 1} are meant.
+Cost: a mixing for each value, and a sort of those that stay.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numba import prange
+
+from . import sets
+from ._elements import BLOCK, keep_small, zeros_above
+from ._gf2 import mix64
+from ._launch import cuda, jit, kernel, namespace, row_of, shares
+
+
+def reference(values, offsets, salt, most):
+    """Sketches, straight from the definition.
+
+    Parameters
+    ----------
+    values : array of uint64, shape (n,)
+        Elements of each row, in any order, repeats allowed.
+    offsets : array of int64, shape (rows + 1,)
+    salt : uint64
+    most : array of uint64, shape (rows,)
+        Greatest image of each row that counts.
+
+    Returns
+    -------
+    values : array of uint64, shape (m,)
+        Each row ascending and without repeats.
+    offsets : array of int64, shape (rows + 1,)
+        From 0 to m. Rows may be empty.
+    """
+    rows = []
+    for row, (start, stop) in enumerate(pairwise(offsets)):
+        images = {_mix64(int(value) ^ int(salt)) for value in values[start:stop]}
+        rows.append(sorted(image for image in images if image <= int(most[row])))
+    sizes = [len(row) for row in rows]
+    return np.array([y for row in rows for y in row], np.uint64), np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _mix64(z):
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+    return z ^ (z >> 31)
+
+
+@jit(parallel=True)
+def _sketch_rows(values, offsets, salt, most, bounds, out, sizes):
+    """Write the sketches of each run of rows one after another to where the run begins in `out`."""
+    base = offsets[0]
+    for p in prange(len(bounds) - 1):
+        longest = 0
+        for d in range(bounds[p], bounds[p + 1]):
+            longest = max(longest, offsets[d + 1] - offsets[d])
+        kept, ends = np.empty(longest + 1, np.uint64), np.empty(longest + 1, np.uint32)
+        block = np.empty(BLOCK, np.uint64)
+        at = offsets[bounds[p]] - base
+        for d in range(bounds[p], bounds[p + 1]):
+            shift = zeros_above(most[d])  # fills the words, whose highest bits say where about each belongs
+            size = keep_small(values[offsets[d] : offsets[d + 1]], salt, most[d], shift, block, kept)
+            found = sets.distinct(kept[:size], out[at : at + size], ends)
+            for i in range(len(found)):
+                found[i] >>= shift
+            sizes[d] = len(found)
+            at += len(found)
+
+
+@jit(parallel=True)
+def _close_gaps(out, offsets, bounds, new_offsets, packed):
+    for p in prange(len(bounds) - 1):
+        source, target = offsets[bounds[p]] - offsets[0], new_offsets[bounds[p]]
+        for i in range(new_offsets[bounds[p + 1]] - target):
+            packed[target + i] = out[source + i]
+
+
+def cpu(values, offsets, salt, most):
+    """As `reference`: rows in parallel; what is small is gathered first, so that little is sorted."""
+    bounds = shares(offsets)
+    out, sizes = np.empty(offsets[-1] - offsets[0], np.uint64), np.empty(len(offsets) - 1, np.int64)
+    _sketch_rows(values, offsets, salt, most, bounds, out, sizes)
+    new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    packed = np.empty(new_offsets[-1], np.uint64)
+    _close_gaps(out, offsets, bounds, new_offsets, packed)
+    return packed, new_offsets
+
+
+@kernel("void(uint64[::1], int64[::1], uint64, uint64[::1], uint64[::1], boolean[::1])")
+def _write_images(values, offsets, salt, most, images, small):
+    """One thread a value: its image, and whether it counts."""
+    at = cuda.grid(1)
+    if at < len(images):
+        image = np.uint64(mix64(values[offsets[0] + at] ^ salt))
+        images[at] = image
+        small[at] = image <= most[row_of(offsets, offsets[0] + at)]
+
+
+def gpu(values, offsets, salt, most):
+    """As `reference`: images side by side; what is small is gathered, and all rows are put in order together."""
+    xp = namespace()
+    values, offsets, most = (xp.ascontiguousarray(each) for each in (values, offsets, most))
+    first, last = int(offsets[0]), int(offsets[-1])
+    images, small = xp.empty(last - first, np.uint64), xp.empty(last - first, bool)
+    _write_images.threads(len(images), values, offsets, np.uint64(salt), most, images, small)
+    before = xp.zeros(len(images) + 1, np.int64)
+    before[1:] = xp.cumsum(small)
+    return sets.gpu(images[small], before[offsets - first])

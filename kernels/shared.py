@@ -1,0 +1,190 @@
+"""Shared elements: which rows have elements in common, and how many.
+
+All (element, row) are put in order, so that the rows of an element, its bucket, lie together; the pairs of each bucket
+are written down, put in order, and runs of the same pair are counted.
+
+A bucket of many rows has too many pairs. Its rows are compared by the rule of `pairtables`: with its rows numbered from
+0 by priority, row j is compared with row i < j exactly when i < bucket_probe or j < bucket_limit. A bucket of more than
+`bucket_limit` rows is large; its rows are crowded, and the pairs that it leaves out are counted.
+
+Source: Broder 2000, section 2, and Broder 1997, section 4: phases 2 and 3 of the algorithm, there by merging files.
+Cost: a sort of one (element, row) table, 24 bytes an element, and of the pairs of all buckets, 8 bytes each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from ._launch import check_rows, jit, namespace
+from ._matches import halves
+from .pairtables import bucket_pairs, limited, mark_buckets, pairs_of, sort_by_key
+
+
+def reference(values, offsets, least, bucket_limit, bucket_probe):
+    """Pairs of rows, from the definition.
+
+    Parameters
+    ----------
+    values : array of uint64, shape (n,)
+        Elements of each row, each once, in any order; rows in priority order, the best first.
+    offsets : array of int64, shape (rows + 1,)
+    least : int
+        Shared elements that a pair needs, 1 or more.
+    bucket_limit, bucket_probe : int
+        The first `bucket_limit` rows of a bucket are compared all with all, each later row with the first
+        `bucket_probe`.
+
+    Returns
+    -------
+    left, right : arrays of int64, shape (pairs,)
+        left < right, in lexicographic order, each pair once.
+    counts : array of int64, shape (pairs,)
+        In how many buckets each pair was compared: elements shared, but for those whose bucket left the pair out.
+    num_large : int
+        Buckets above the limit.
+    num_uncompared : int
+        Pairs of rows of such a bucket that it did not compare, over all buckets.
+    crowded : array of bool, shape (rows,)
+        Whether each row is in such a bucket.
+    """
+    table: dict[int, list[int]] = {}
+    for row, (start, stop) in enumerate(pairwise(offsets.tolist())):
+        for value in values[start:stop].tolist():
+            table.setdefault(value, []).append(row)
+    pairs: Counter[tuple[int, int]] = Counter()
+    num_large, num_uncompared, crowded = 0, 0, np.zeros(len(offsets) - 1, bool)
+    for bucket in table.values():
+        numbered = combinations(enumerate(bucket), 2)
+        compared = [(a, b) for (i, a), (j, b) in numbered if i < bucket_probe or j < bucket_limit]
+        pairs.update(compared)
+        num_uncompared += len(bucket) * (len(bucket) - 1) // 2 - len(compared)
+        if len(bucket) > bucket_limit:
+            num_large += 1
+            crowded[bucket] = True
+    found = sorted((*pair, count) for pair, count in pairs.items() if count >= least)
+    left, right, counts = np.array(found, np.int64).reshape(-1, 3).T.copy()
+    return left, right, counts, num_large, num_uncompared, crowded
+
+
+@jit()
+def _row_numbers(offsets):
+    rows = np.empty(offsets[-1] - offsets[0], np.uint32)
+    for row in range(len(offsets) - 1):
+        rows[offsets[row] - offsets[0] : offsets[row + 1] - offsets[0]] = np.uint32(row)
+    return rows
+
+
+def _row_bits(offsets):
+    """Bits of a row number, so that a pair is one word."""
+    check_rows(len(offsets) - 1, "documents")
+    check_rows(int(offsets[-1]) - int(offsets[0]), "elements")
+    return max(1, (len(offsets) - 1).bit_length())
+
+
+def _counted(xp, packed, counts, least):
+    """The distinct ones of some packed pairs, in order, with the sums of their counts; those of `least` and more."""
+    if counts is None:
+        packed.sort()
+    else:
+        order = xp.argsort(packed, kind="stable")
+        packed, counts = packed[order], counts[order]
+    ends = xp.ones(len(packed), bool)
+    ends[:-1] = packed[1:] != packed[:-1]
+    ends = xp.flatnonzero(ends)
+    sums = xp.zeros(len(ends) + 1, np.int64)
+    sums[1:] = ends + 1 if counts is None else xp.cumsum(counts)[ends]
+    sums = xp.diff(sums)
+    enough = sums >= least
+    return packed[ends[enough]], sums[enough]
+
+
+_CHUNK = 1 << 22  # elements whose pairs are counted at a time
+
+
+def _sum_up(xp, parts, least):
+    """The pairs of all parts, counted together."""
+    packed, counts = (xp.concatenate(list(each)) for each in zip(*parts, strict=True))
+    parts.clear()
+    return _counted(xp, packed, counts, least)
+
+
+def _merge_later(xp, parts):
+    """Count the parts together whenever the last are as large as the first, so that repeats take no room."""
+    while len(parts) > 1 and len(parts[-1][0]) >= len(parts[-2][0]):
+        last = [parts.pop(), parts.pop()]
+        parts.append(_sum_up(xp, last[::-1], 1))
+
+
+def cpu(values, offsets, least, bucket_limit, bucket_probe):
+    """As `reference`: buckets as equal neighbours of the sorted table, some million elements at a time.
+
+    Raises
+    ------
+    ResourceError
+        If there are 2**32 - 1 rows or elements, or more.
+    """
+    bits, crowded = _row_bits(offsets), np.zeros(len(offsets) - 1, bool)
+    values = values[offsets[0] : offsets[-1]]
+    shift = np.uint64(64 - max(1, int(values.max(initial=0)).bit_length()))  # small images fill the words then
+    keys, rows = sort_by_key(values << shift, _row_numbers(offsets))
+    parts = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
+    num_large = num_uncompared = first = 0
+    while first < len(keys):
+        last = min(len(keys), first + _CHUNK)
+        if last < len(keys):  # whole buckets
+            last = int(np.searchsorted(keys, keys[last], side="left"))
+            if last <= first:
+                last = int(np.searchsorted(keys, keys[first], side="right"))
+        packed, large, uncompared = bucket_pairs(
+            keys[first:last], rows[first:last], bits, bucket_limit, bucket_probe, crowded
+        )
+        num_large += large
+        num_uncompared += uncompared
+        parts.append(_counted(np, packed, None, 1))
+        _merge_later(np, parts)
+        first = last
+    packed, counts = _sum_up(np, parts, least)
+    return *halves(packed, bits), counts, num_large, num_uncompared, crowded
+
+
+def gpu(values, offsets, least, bucket_limit, bucket_probe):
+    """As `cpu`; the pairs of all buckets are written side by side, a thread a pair.
+
+    Raises
+    ------
+    ResourceError
+        As `cpu`.
+    """
+    xp = namespace()
+    bits, offsets = _row_bits(offsets), xp.ascontiguousarray(offsets)
+    values = xp.ascontiguousarray(values)[int(offsets[0]) : int(offsets[-1])]
+    crowded = xp.zeros(len(offsets) - 1, bool)
+    places = xp.arange(len(values)) + offsets[0]
+    rows = xp.searchsorted(offsets[1:], places, side="right").astype(np.uint32)
+    del places
+    order = xp.argsort(values, kind="stable")
+    keys, rows = values[order], rows[order]
+    del order
+    joined = xp.zeros(len(keys) + 1, bool)  # to the key before
+    joined[1 : len(keys)] = keys[1:] == keys[:-1]
+    starts = xp.flatnonzero(joined[1:] & ~joined[:-1])
+    stops = xp.flatnonzero(joined[:-1] & ~joined[1:]) + 1
+    sizes = (stops - starts).astype(np.uint64)
+    del keys, joined, stops
+    pairs, large, num_uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
+    num_large = len(large)
+    if num_large:
+        mark_buckets(xp, starts[large], sizes[large], rows, crowded)
+    if bucket_limit < 1:  # which a row alone exceeds
+        num_large += len(rows) - int(xp.sum(sizes))
+        crowded[rows] = True
+    parts = [(xp.empty(0, np.uint64), xp.empty(0, np.int64))]
+    most = np.uint64(max(bucket_limit, bucket_probe))
+    for packed in pairs_of(xp, starts, sizes, most, pairs, rows, np.uint64(bits)):
+        parts.append(_counted(xp, packed, None, 1))
+        _merge_later(xp, parts)
+    packed, counts = _sum_up(xp, parts, least)
+    return *halves(packed, bits), counts, num_large, num_uncompared, crowded

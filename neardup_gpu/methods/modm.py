@@ -1,0 +1,493 @@
+"""Mod-m: resemblance and containment by the elements that a modulus chooses; candidates share a very small one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from .. import checks
+from ..definitions import draw
+from ..errors import DamagedError, ParameterError
+from ..settings import setting
+from . import elements as of_elements
+from .contract import Candidates, Estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from ..data import Ragged
+
+USUAL = 8
+"""The modulus, unless given."""
+
+FEWEST = 50
+"""Elements to expect of a document, at least, where the modulus adapts to it."""
+
+ALL = 2**62
+"""More elements than any union has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModM:
+    """Sketches hold a document's shingles whose image under one permutation is small: about one in m.
+
+    L(A) = {y : y <= (2**64 - 1) // m}, y the images of the shingles of A. Of two sketches |L(A) n L(B)| / |L(A) u L(B)|
+    estimates resemblance, and |L(A) n L(B)| / |L(A)| the containment of A in B, both without bias where the denominator
+    is not 0; where it is, there is no estimate. A document of n shingles has no element with probability (1 - 1/m)**n.
+
+    Sketches grow with documents, so that a short text is found in a long one, which no sketch of fixed size tells. With
+    `adaptive`, m is the power of two by which 50 to 100 elements are expected of each document, and two documents meet
+    at the coarser of their moduli: sketches are short, and say little of a short document in a long one.
+
+    Candidates for resemblance share one of their b smallest elements, as those of bottom-k do, and not just any: a
+    page's frame, which thousands of documents share, is in all of their sketches, and what resembles shares a small
+    element as surely as a large one. Containment (`neardup pairs --containment`) is looked for by all elements.
+
+    Parameters
+    ----------
+    m : int from 1 to 2**32, default None
+        The modulus: 8, unless given or adaptive.
+    adaptive : bool, default False
+        The modulus of a document of n distinct shingles is 2**i for 50 * 2**i <= n < 100 * 2**i, and 1 for fewer.
+    s : int from 1 to 65536, default None
+        Keep the s smallest elements of each sketch alone; all, unless given. Two sketches meet in the s smallest of
+        their union then, as by bottom-k.
+    leading : int, default None
+        b, the number of smallest elements of which candidates share one. Unless given, the fewest for which
+        1 - (1 - threshold)**b reaches `recall`.
+    recall : float in (0, 1), default None
+        Share of the pairs at the threshold to find, where `leading` is chosen; 0.99 unless given. Documents whose
+        sketch has fewer elements than that are missed more often.
+    bucket_limit : int, default 64
+        Of the documents that share an element, the first `bucket_limit` by priority are compared all with all.
+    bucket_probe : int, default 16
+        Each later one is compared with the first `bucket_probe`.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a value is out of its range or of another type.
+
+    Notes
+    -----
+    Source: Broder 1997, section 3. There, sizes of 100 * 2**i to 100 * 2**(i + 1) with modulus 2**i are said to give 50
+    to 100 elements; they give 100 to 200.
+
+    Examples
+    --------
+    >>> ModM(m=16).settled(0.8).leading
+    3
+    """
+
+    m: int | None = setting(None, "One in M shingles is an element of a mod-m sketch.", metavar="M", shown="8")
+    adaptive: bool = setting(False, "Choose the modulus of each document so that 50 to 100 elements are expected.")
+    s: int | None = setting(
+        None, "Keep the S smallest elements of a mod-m sketch alone.", metavar="S", flag="--sketch-size", shown="all"
+    )
+    leading: int | None = setting(
+        None, "Candidates share one of their B smallest elements.", metavar="B", shown="by recall"
+    )
+    recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
+    bucket_limit: int = setting(64, "The first N documents of a bucket are compared all with all.", metavar="N")
+    bucket_probe: int = setting(16, "Later documents of a bucket are compared with its first N.", metavar="N")
+
+    name: ClassVar[str] = "modm"
+    sketches: ClassVar[bool] = True
+    tells_pairs: ClassVar[bool] = False
+    usual_threshold: ClassVar[float | None] = 0.8
+    refused: ClassVar[Mapping[str, str]] = {"filter": of_elements.NO_FILTER}
+
+    def __post_init__(self) -> None:
+        plain: dict[str, Any] = {
+            "m": checks.optional(checks.integer, "m", self.m, 1, 1 << 32, f"{USUAL} is usual"),
+            "adaptive": checks.flag("adaptive", self.adaptive),
+            "s": checks.optional(checks.integer, "s", self.s, 1, 1 << 16),
+        }
+        if plain["adaptive"] and plain["m"] is not None:
+            raise ParameterError(
+                "m and adaptive: an adaptive modulus is chosen for each document; leave one of them out"
+            )
+        if not plain["adaptive"] and plain["m"] is None:
+            plain["m"] = USUAL
+        most = (1 << 16) if plain["s"] is None else plain["s"]
+        for name, value in (plain | of_elements.checked_leading(self, most)).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def elements(self) -> str:
+        """What it sketches: "shingles"."""
+        return "shingles"
+
+    @property
+    def sorts_elements(self) -> bool:
+        """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
+        return True
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether it has to know something of all documents before it can sketch one."""
+        return False
+
+    @property
+    def key_columns(self) -> int:
+        """Columns of the keys; 0 where they have one dimension."""
+        return self._leading()
+
+    @property
+    def device_bytes(self) -> int:
+        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
+        return 8 * self._leading() + 64
+
+    def settled(self, threshold: float | None) -> Self:
+        """The method with the fewest leading elements that reach the recall at the threshold, unless given."""
+        if threshold is None:
+            raise ParameterError("threshold: mod-m needs one, as its candidates are verified; 0.8 is usual")
+        if self.leading is not None:
+            return self
+        leading = of_elements.fewest_leading(threshold, self.recall)
+        if self.s is not None and leading > self.s:
+            raise ParameterError(f"s must be >= {leading} to find that share at threshold {threshold}, got {self.s}")
+        return replace(self, leading=leading, recall=None)
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with some settings changed; an adaptive modulus takes the place of m, and m of it."""
+        if changes.get("recall") is not None:
+            changes.setdefault("leading", None)
+        if changes.get("adaptive"):
+            changes.setdefault("m", None)
+        elif changes.get("m") is not None:
+            changes.setdefault("adaptive", False)
+        return replace(self, **changes)
+
+    def describe(self) -> dict[str, Any]:
+        """All settings, as plain values."""
+        described = asdict(self)
+        del described["recall"]
+        return described
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """The method that `describe` described."""
+        return cls(**settings)
+
+    def sketching(self) -> dict[str, Any]:
+        """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
+        return {"m": self.m, "adaptive": self.adaptive, "s": self.s}
+
+    def with_statistics(self, given: Any, seed: int) -> tuple[Self, None]:
+        """The method itself, which takes no statistics."""
+        if given is not None:
+            raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
+        return self, None
+
+    def first_pass(self, runtime: Any, folder: Any) -> Any:
+        """Nothing: it needs no statistics."""
+        raise NotImplementedError("mod-m needs no statistics")
+
+    def sketch(self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: str | None = None) -> Ragged:
+        """The small images of each row's shingles under the permutation drawn from the seed.
+
+        Parameters
+        ----------
+        elements : Ragged of uint64
+            Shingles of each document.
+        seed : int in [0, 2**64), default 1
+            The recipe's.
+        statistics : None, default None
+            Mod-m takes no statistics.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        Ragged of uint64, a row for each document
+            Ascending; a row may be empty. With `adaptive`, each row begins with its modulus.
+            Source: Broder 1997, section 3.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu import Ragged
+        >>> shingles = Ragged.from_rows([range(1000), range(500)], np.uint64)
+        >>> ModM(m=16).sketch(shingles).sizes
+        array([65, 31])
+        """
+        import numpy as np
+
+        from neardup_gpu.kernels import below, distinct
+        from neardup_gpu.kernels._launch import array_module
+
+        from ..data import Ragged, as_ragged
+        from ..engine.choice import kernel, to_host
+
+        elements = as_ragged("elements", elements, np.uint64)
+        salt = np.uint64(draw(checks.seed(seed), "mod-m", 0))
+        if self.adaptive:
+            moduli = _moduli(to_host(kernel(distinct, backend)(elements.values, elements.offsets)))
+        else:
+            moduli = np.full(len(elements), self.m, np.uint64)
+        values, offsets = kernel(below, backend)(
+            elements.values, elements.offsets, salt, np.uint64(2**64 - 1) // moduli
+        )
+        found = Ragged(values, offsets)
+        if self.s is not None:
+            found = of_elements.unpadded(of_elements.padded(found, self.s))
+        if self.adaptive:
+            xp = array_module(found.values)
+            offsets = found.offsets + xp.arange(len(moduli) + 1)
+            is_element = xp.ones(int(offsets[-1]), bool)
+            is_element[offsets[:-1]] = False
+            values = xp.empty(len(is_element), np.uint64)
+            values[is_element], values[offsets[:-1]] = found.values, xp.asarray(moduli)
+            found = Ragged(values, offsets)
+        return found
+
+    def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+        """The sketches themselves."""
+        return sketches
+
+    def keys(self, sketches: Ragged, *, seed: int = 1, backend: str | None = None) -> Any:
+        """The leading elements of each sketch.
+
+        Parameters
+        ----------
+        sketches : Ragged of uint64
+            What `sketch` gives.
+        seed : int in [0, 2**64), default 1
+            The recipe's.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        array of uint64, shape (documents, leading)
+            The smallest elements of each sketch; 2**64 - 1 stands for none.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu import Ragged
+        >>> ModM(leading=2).keys(Ragged.from_rows([[5, 6, 7], [5]], np.uint64))[:, 0]
+        array([5, 5], dtype=uint64)
+        """
+        return of_elements.padded(self.postings(sketches), self._leading())
+
+    def tasks(self) -> Sequence[int]:
+        """One: all elements lie in one table."""
+        return range(1)
+
+    def collide(
+        self,
+        keys: Any,
+        *,
+        seed: int = 1,
+        present: Any = None,
+        tasks: Sequence[int] | None = None,
+        backend: str | None = None,
+    ) -> Candidates:
+        """Find all pairs of documents that share one of their leading elements, by one sorted table of elements.
+
+        Parameters
+        ----------
+        keys : array of uint64, shape (documents, leading)
+            What `keys` gives; rows in priority order, the best first.
+        seed : int in [0, 2**64), default 1
+            The recipe's.
+        present : array of bool, shape (documents,), default None
+            False for documents without shingles, which are nobody's candidates. All, unless given.
+        tasks : range, default None
+            There is one task.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        Candidates
+            Cost: a sort of leading rows for each document.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+        ResourceError
+            If there are more elements than a table can hold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> found = ModM(leading=2).collide(np.array([[5, 6], [6, 7], [8, 9]], np.uint64))
+        >>> found.pairs.left, found.pairs.right
+        (array([0]), array([1]))
+        """
+        import numpy as np
+
+        keys = checks.array("keys", keys, np.uint64, (None, self._leading()), hint="as ModM.keys gives")
+        return of_elements.collide(keys, present, self, 1, backend)
+
+    def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
+        return of_elements.are_candidates(keys, left, right, 1)
+
+    def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
+        """Nothing: candidates are verified, so a threshold is needed."""
+        raise ParameterError("threshold: mod-m needs one, as its candidates are verified; 0.8 is usual")
+
+    def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
+        """Nothing beside resemblance."""
+        return {}
+
+    def estimate(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> Estimate:
+        """|L(A) n L(B)| / |L(A) u L(B)| at the coarser modulus; NaN where both are empty there, exact for modulus 1."""
+        found = self.sampled(sketches, left, right)
+        return of_elements.shares(found.both, found.left + found.right - found.both, found.whole)
+
+    def postings(self, sketches: Ragged) -> Ragged:
+        """The elements of each sketch, by which documents are found that have any in common."""
+        import numpy as np
+
+        from ..data import Ragged, as_ragged
+
+        sketches = as_ragged("sketches", sketches, np.uint64, "as ModM.sketch gives")
+        return Ragged(*self._split(sketches)[:2]) if self.adaptive else sketches
+
+    def sampled(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> of_elements.Counts:
+        """Of each pair of sketches, the elements of their union that are in both, in the left, and in the right one."""
+        import numpy as np
+
+        from neardup_gpu.kernels._launch import array_module
+
+        from ..engine.arrays import same_device
+        from ..engine.choice import to_host
+
+        values, offsets, moduli = self._split(sketches)
+        left, right = same_device(values, left, right)
+        coarser = array_module(values).maximum(moduli[left], moduli[right])
+        s = ALL if self.s is None else self.s
+        counts = of_elements.in_unions(values, offsets, left, right, np.uint64(2**64 - 1) // coarser, s)
+        both, in_left, in_right = map(to_host, counts)
+        whole = to_host(coarser) == 1
+        if self.s is not None:
+            sizes = to_host(offsets[1:] - offsets[:-1])
+            for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
+                whole &= (sizes[rows] < self.s) & (sizes[rows] == found)
+        return of_elements.Counts(both, in_left, in_right, whole)
+
+    def merge(self, sketches: Sequence[Ragged]) -> Ragged:
+        """The sketch of the union of what each row's sketches are of; see `neardup_gpu.merge`."""
+        import numpy as np
+
+        from neardup_gpu.kernels import sets
+
+        from ..data import Ragged, as_ragged
+        from ..engine.choice import to_host
+
+        if self.adaptive:
+            raise ParameterError(
+                "sketches: an adaptive modulus depends on the size of the union, which sketches do not tell; "
+                "sketch with a fixed m"
+            )
+        rows = [to_host(as_ragged("sketches", each, np.uint64, "as ModM.sketch gives")) for each in sketches]
+        number = np.concatenate([np.repeat(np.arange(len(each)), each.sizes) for each in rows])
+        values = np.concatenate([each.values[each.offsets[0] : each.offsets[-1]] for each in rows])
+        ends = np.cumsum(np.bincount(number, minlength=len(rows[0])))
+        joined = values[np.argsort(number, kind="stable")]
+        merged = Ragged(*sets.cpu(joined, np.append(np.zeros(1, np.int64), ends)))
+        return merged if self.s is None else of_elements.unpadded(of_elements.padded(merged, self.s))
+
+    def expected_recall(self, threshold: float | None) -> float | None:
+        """Least share of the pairs at the threshold that become candidates; None where documents may be too short.
+
+        With modulus 1, or with an adaptive one: 1 - (1 - t)**leading, less the chance that the union's sketch has fewer
+        elements than that, which is at most P(N < leading) for N of Poisson's distribution of mean 50, as the union has
+        50 m shingles or more (Anderson and Samuels 1967: the binomial distribution's tail below the mean is lighter).
+        """
+        if threshold is None or not (self.adaptive or self.m == 1) or self._leading() > FEWEST:
+            return None
+        found = 1 - (1 - threshold) ** self._leading()
+        if self.m == 1:
+            return found
+        fewer = math.fsum(math.exp(i * math.log(FEWEST) - FEWEST - math.lgamma(i + 1)) for i in range(self._leading()))
+        return max(0.0, found - fewer)
+
+    def in_words(self, threshold: float | None) -> tuple[str, str]:
+        """The label and the sentence that describe the candidates in a report."""
+        from ..report import percent
+
+        which = "50 to 100 elements" if self.adaptive else f"one in {self.m} elements"
+        found = f"{self.leading} smallest of {which}"
+        expected = self.expected_recall(threshold)
+        if expected is None:
+            return "sketch", f"{found}: pairs share one; of short documents theory promises nothing"
+        return "sketch", f"{found}: {percent(expected)} of pairs at resemblance {threshold} share one, by theory"
+
+    def schema(self) -> dict[str, pa.DataType]:
+        """The method's own columns of a sketch file, by name."""
+        import pyarrow as pa
+
+        return {"document_hash": pa.list_(pa.uint64(), 2), "elements": pa.large_list(pa.uint64())}
+
+    def column_bits(self) -> dict[str, int]:
+        """None: all columns use all bits of their type."""
+        return {}
+
+    def to_columns(self, sketches: Ragged, keys: np.ndarray) -> dict[str, Any]:
+        """The arrays of these columns, a row for each document."""
+        return {"elements": sketches}
+
+    def from_columns(self, columns: Mapping[str, Any]) -> tuple[Ragged, np.ndarray]:
+        """The sketches and keys of which `to_columns` made columns."""
+        import numpy as np
+
+        sketches = columns["elements"]
+        wrong = DamagedError("column 'elements' holds no mod-m sketches of its recipe; sketch it again")
+        if self.adaptive and not (sketches.sizes > 0).all():
+            raise wrong
+        values, offsets, moduli = self._split(sketches)
+        rises = np.ones(len(values), bool)
+        rises[1:] = values[1:] > values[:-1]
+        rises[offsets[:-1][offsets[:-1] < len(values)]] = True
+        moduli = np.repeat(moduli, np.diff(offsets))
+        if not (rises.all() and (moduli > 0).all() and (values <= np.uint64(2**64 - 1) // np.maximum(moduli, 1)).all()):
+            raise wrong
+        return sketches, self.keys(sketches)
+
+    def _split(self, sketches: Ragged) -> tuple[Any, Any, Any]:
+        """(elements, offsets, modulus of each row)"""
+        import numpy as np
+
+        from neardup_gpu.kernels._launch import array_module
+
+        xp, rows = array_module(sketches.values), len(sketches)
+        if not self.adaptive:
+            return sketches.values, sketches.offsets, xp.full(rows, self.m, np.uint64)
+        offsets = sketches.offsets - sketches.offsets[0]
+        values = sketches.values[int(sketches.offsets[0]) : int(sketches.offsets[-1])]
+        is_element = xp.ones(len(values), bool)
+        is_element[offsets[:-1]] = False
+        return values[is_element], offsets - xp.arange(rows + 1), values[offsets[:-1]]
+
+    def _leading(self) -> int:
+        if self.leading is None:
+            raise ParameterError("leading: not chosen yet; take the method of a Recipe, or give it")
+        return self.leading
+
+
+def _moduli(sizes: np.ndarray) -> np.ndarray:
+    """For each number n of distinct shingles 2**i with 50 * 2**i <= n < 100 * 2**i, and 1 below 100: uint64."""
+    import numpy as np
+
+    exponents = np.frexp((sizes // FEWEST).astype(np.float64))[1] - 1  # exact below 2**53
+    return np.uint64(1) << np.maximum(exponents, 0).astype(np.uint64)
