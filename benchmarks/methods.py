@@ -43,6 +43,7 @@ METHODS = {
     "min-hash, one bit a sample": Row(("--method", "minhash", "--sample-bits", "1")),
     "min-hash, fast sampler": Row(("--method", "minhash", "--sampler", "fast")),
     "bottom-k": Row(("--method", "bottomk")),
+    "mod-m": Row(("--method", "modm")),
     "simhash": Row(("--method", "simhash")),
 }
 """The rows of the table; to add a method, add a line."""
