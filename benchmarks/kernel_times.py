@@ -27,7 +27,10 @@ import pyarrow.parquet as pq
 from neardup_gpu.data import Ragged
 from neardup_gpu.definitions import material, polynomial
 from neardup_gpu.kernels import (
+    below,
+    bottomk,
     components,
+    distinct,
     greedy,
     minhash,
     overlap,
@@ -46,6 +49,7 @@ from .measure import ALTAVISTA, SEED, WIDTH, Bench, figure, figures_of, load, nu
 
 SAMPLE_BYTES = 6000  # text on which `reference` is run
 RANDOM_ROWS = 1_000_000  # rows of the pair tables that have no pairs
+MODULUS, SMALLEST = 16, 84  # of sketches by one permutation, beside 84 min-hash samples
 CHAINED = "minhash 84 L=32", "minhash 140 L=32", "minhash 84 L=64"
 
 
@@ -89,6 +93,8 @@ def check_agreement(batch: Ragged, slow: str = "reference", fast: str = "cpu", s
     values, offsets = agree(shingles, values, offsets, WIDTH, "set", drawn.shingles, drawn.bags)
     agree(minhash, values, offsets, *wide)
     signatures = agree(minhash, values, offsets, *narrow)
+    for kernel, *settings in of_one_permutation(len(offsets) - 1):
+        agree(kernel, values, offsets, *settings)
     keys = agree(supershingles, signatures, k, s, 64, polynomial(SEED, "supershingles"))
     twice = np.concatenate([keys, keys])
     left, right, *_ = agree(pairtables, twice, np.ones(len(twice), bool), r, polynomial(SEED, "pair keys"), 64, 16)
@@ -101,6 +107,13 @@ def check_agreement(batch: Ragged, slow: str = "reference", fast: str = "cpu", s
     few = min(10, len(sample))
     agree(overlap, values, offsets, *overlap.invert(values, offsets[: few + 1]), few)
     return len(sample)
+
+
+def of_one_permutation(rows: int) -> list[tuple[Any, ...]]:
+    """The kernels of sketches by one permutation, each with its settings for so many rows."""
+    salt = np.uint64(SEED)
+    most = np.full(rows, (2**64 - 1) // MODULUS, np.uint64)
+    return [(below, salt, most), (bottomk, salt, SMALLEST), (distinct,)]
 
 
 class Stopwatch:
@@ -140,6 +153,9 @@ def chain(batches: list[Ragged], watch: Stopwatch) -> Iterator[tuple[int, Ragged
         signatures = [
             watch(name, minhash.cpu, values, offsets, *each) for name, each in zip(CHAINED, permuted, strict=True)
         ]
+        for kernel, *settings in of_one_permutation(len(offsets) - 1):
+            what = {below: f"below, m = {MODULUS}", bottomk: f"bottom-k, s = {SMALLEST}", distinct: "distinct"}[kernel]
+            watch(what, kernel.cpu, values, offsets, *settings)
         keys = watch("supershingles 6 of 14", supershingles.cpu, signatures[0], k, s, 64, modulus)
         values, offsets = watch("unique", sets.cpu, values, offsets)
         yield num_tokens, Ragged(values, offsets), keys

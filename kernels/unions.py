@@ -46,24 +46,25 @@ def reference(values, offsets, left, right, most, s):
 
 
 def _merge(values, a, a_end, b, b_end, most, s):
-    """(in both, in the first, in the second) of the union's first elements: one merge of two ascending rows."""
-    both = np.int64(0)
-    one, other, size = np.int64(0), np.int64(0), np.int64(0)
-    while size < s and (a < a_end or b < b_end):
-        in_one = a < a_end and (b >= b_end or values[a] <= values[b])
-        in_other = b < b_end and (a >= a_end or values[b] <= values[a])
-        if (values[a] if in_one else values[b]) > most:
+    """(in both, in the first, in the second) of the union's first elements: a merge of two ascending rows.
+
+    While both last, its only branches are its ends.
+    """
+    first, second, size = a, b, np.int64(0)
+    while size < s and a < a_end and b < b_end:
+        x, y = values[a], values[b]
+        if x > most and y > most:
             break
-        if in_one:
-            a += 1
-            one += 1
-        if in_other:
-            b += 1
-            other += 1
-        if in_one and in_other:
-            both += 1
-        size += 1
-    return both, one, other
+        a += np.int64(x <= y)
+        b += np.int64(y <= x)
+        size += np.int64(1)
+    while size < s and a < a_end and values[a] <= most:
+        a += np.int64(1)
+        size += np.int64(1)
+    while size < s and b < b_end and values[b] <= most:
+        b += np.int64(1)
+        size += np.int64(1)
+    return a - first + b - second - size, a - first, b - second
 
 
 _merge_on_host, _merge_on_device = jit()(_merge), Device(_merge)

@@ -7,7 +7,8 @@ def containment_from_resemblance(resemblance: float, size: float, other: float) 
     """Containment of a set in another, from their resemblance and sizes: c = J (|A| + |B|) / ((1 + J) |A|).
 
     By it min-hash sketches, whose files hold the numbers of shingles, tell the containment of known pairs. The error of
-    an estimate of J grows by about (|A| + |B|) / |A|: that is fine for sets of about one size, and useless for excerpts.
+    an estimate of J grows by (|A| + |B|) / (|A| (1 + J)**2): that is fine for sets of about one size, and useless for
+    excerpts.
 
     Parameters
     ----------
@@ -21,12 +22,12 @@ def containment_from_resemblance(resemblance: float, size: float, other: float) 
     Returns
     -------
     float
-        From 0 to 1: an estimate of J that no two sets of these sizes have may give more than 1, which is cut.
+        From 0 to 1; an estimate of J that is more than any two sets of these sizes have gives 1.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
-        For a resemblance outside [0, 1], a size below 1, or a negative one.
+        For a resemblance outside [0, 1], a `size` below 1 or a negative `other`.
 
     Notes
     -----

@@ -204,7 +204,7 @@ class World:
         collide = "seed:count present:array? tasks:own? backend:choice?"
         yield "MinHash.collide", self.minhash.collide, {"keys": self.features}, f"keys:array {collide}"
         of_rows = "elements:own seed:count statistics:any backend:choice?"
-        leading = "seed:count backend:choice?"
+        leading = "seed:count backend:any"
         yield "BottomK", nd.BottomK, {}, f"s:count leading:count? recall:fraction? candidates:choice {GROUPS}"
         yield "BottomK.sketch", self.bottomk.sketch, {"elements": self.shingles}, of_rows
         yield "BottomK.keys", self.bottomk.keys, {"sketches": self.smallest}, f"sketches:array {leading}"

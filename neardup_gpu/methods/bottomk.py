@@ -252,9 +252,10 @@ class BottomK:
         from ..engine.choice import kernel
 
         sketches = checks.array("sketches", sketches, np.uint64, (None, self.s), hint="as BottomK.sketch gives")
+        salt = np.uint64(draw(checks.seed(seed), "groups", 0))
         if self.candidates == "leading":
             return sketches[:, : self._leading()].copy()
-        found = kernel(groups, backend)(sketches, np.uint64(draw(checks.seed(seed), "groups", 0)), self.key_columns)
+        found = kernel(groups, backend)(sketches, salt, self.key_columns)
         found.sort(axis=1)
         return found
 
@@ -307,6 +308,7 @@ class BottomK:
         """
         import numpy as np
 
+        checks.seed(seed)
         keys = checks.array("keys", keys, np.uint64, (None, self.key_columns), hint="as BottomK.keys gives")
         return of_elements.collide(keys, present, self, self._least(), backend)
 

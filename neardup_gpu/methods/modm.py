@@ -283,6 +283,7 @@ class ModM:
         >>> ModM(leading=2).keys(Ragged.from_rows([[5, 6, 7], [5]], np.uint64))[:, 0]
         array([5, 5], dtype=uint64)
         """
+        checks.seed(seed)
         return of_elements.padded(self.postings(sketches), self._leading())
 
     def tasks(self) -> Sequence[int]:
@@ -334,6 +335,7 @@ class ModM:
         """
         import numpy as np
 
+        checks.seed(seed)
         keys = checks.array("keys", keys, np.uint64, (None, self._leading()), hint="as ModM.keys gives")
         return of_elements.collide(keys, present, self, 1, backend)
 
