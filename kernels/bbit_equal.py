@@ -1,4 +1,4 @@
-"""How many groups of bits two packed rows have in common: b-bit min-hash samples, compared by exclusive-or and popcount.
+"""How many groups of bits two packed rows have in common: b-bit min-hash, compared by exclusive-or and popcount.
 
     equal(A, B) = number of i < samples for which group i of A is group i of B
 

@@ -571,8 +571,9 @@ def choose_segments(threshold: float, recall: float = 0.99) -> tuple[int, int, i
     """The fewest segments of ten one-bit samples of which at least `recall` of the pairs at the threshold share two.
 
     A segment agrees with probability ((1 + J) / 2)**10, by accident with 2**-10. One of 20 segments agrees in 99.98% of
-    the pairs at J = 0.8, and in 1.9% of unrelated ones, which are too many to look at among many documents; two agree in
-    99.8%, and in 0.018% of unrelated ones. (Two that agree but for one bit each would be shared by 1.9%.)
+    the pairs at J = 0.8, and in 1.9% of unrelated ones, which are too many to look at among many documents; two agree
+    in 99.8%, and in 0.018% of unrelated ones. (Segments that differ in one bit at most agree by accident in 19.4%, two
+    of them in 1.9%: they are not looked for.)
 
     Parameters
     ----------

@@ -268,7 +268,8 @@ class World:
             "MinHash",
             nd.MinHash,
             {},
-            f"filter:filter? k:any s:any r:any recall:fraction? bits:count supershingle_bits:count? {limits}",
+            "filter:filter? k:any s:any r:any recall:fraction? bits:count? supershingle_bits:count? "
+            f"sampler:choice sample_bits:count? candidates:choice {limits}",
         )
         yield (
             "SimHash",
@@ -356,6 +357,11 @@ class World:
         yield "collision_error", theory.collision_error, {"union_size": 3, "bits": 32}, "union_size:number bits:count"
         of = {"samples": 100, "resemblance": 0.8}
         yield "standard_error", theory.standard_error, of, "resemblance:fraction samples:count"
+        kept = {"resemblance": 0.8, "bits": 1}
+        yield "bbit_share", theory.bbit_share, kept, "resemblance:fraction bits:count"
+        yield "bbit_resemblance", theory.bbit_resemblance, {"share": 0.8, "bits": 1}, "share:fraction bits:count"
+        yield "bbit_error", theory.bbit_error, {**kept, "samples": 9}, "resemblance:fraction samples:count bits:count"
+        yield "choose_segments", theory.choose_segments, {"threshold": 0.8}, "threshold:fraction recall:fraction"
         within = "samples:count resemblance:fraction error:fraction"
         yield "within_probability", theory.within_probability, {**of, "error": 0.1}, within
         exceed = "samples:count resemblance:fraction estimate:fraction"

@@ -97,8 +97,8 @@ class MinHash:
         Length of a supershingle. Unless given, 16 by the filter "bing" (Manasse 6.1), else 64.
     sampler : "permutations" or "fast", default "permutations"
         How samples are drawn. "fast" takes about n + t ln t steps for t samples of n shingles, where permutations take
-        n t: with 140 samples it is faster above some 300 shingles and much slower below (kernels/fast.py). Its estimates
-        err less; what share of pairs a filter passes is measured, not known.
+        n t: with 140 samples it is faster above some 350 shingles and much slower below (kernels/fast.py). Its
+        estimates err less; what share of pairs a filter passes is measured, not known.
     sample_bits : 1, 2, 4 or 8, default None
         Bits that a sketch file keeps of each sample, packed in words, in place of the signature; all, unless given.
         `theory.bbit_error` is what an estimate costs.
