@@ -163,7 +163,7 @@ def _checked(files: list[Path], schema: pa.Schema, recipe: Recipe) -> Iterator[p
         empty = pc.equal(table["num_tokens"], 0)
         if pc.any(pc.less(table["num_tokens"], 0)).as_py():
             raise DamagedError(f"{path}: column 'num_tokens' has numbers below 0; sketch it again")
-        if sized and not pc.all(pc.equal(pc.less_equal(table[NUM_SHINGLES], 0), empty)).as_py():
+        if sized and not pc.all(pc.equal(pc.less_equal(table[NUM_SHINGLES], 0), empty), min_count=0).as_py():
             raise DamagedError(f"{path}: column {NUM_SHINGLES!r} has to be 0 where there are no tokens, and there only")
         for name in recipe.method.schema():
             if name not in present and not pc.is_null(table[name]).equals(empty):
