@@ -84,8 +84,8 @@ class Clusters:
     -----
     Estimates are |u n A n B| / |u|, u the s smallest of the union of a sketch and a representative. For first members
     that is unbiased. The commonest elements are no document's sketch, and nothing is claimed of the resemblance to
-    them. Cost: about s steps of the index for a sketch, and 2 s for each cluster that it may join; 8 s bytes for a
-    cluster and 20 to 50 for each of its elements. One thread. Source: Broder 1997, section 4.4.
+    them. Cost: about s steps of the index for a sketch, and 2 s for each cluster that it may join; 12 s bytes for a
+    cluster, 12 for each of its elements, and 32 to 64 for each element that no other has. One thread. Source: Broder 1997, section 4.4.
 
     Examples
     --------
