@@ -73,7 +73,7 @@ class Clusters:
     representative : "first" or "commonest", default "first"
         A cluster's first sketch; or the s elements that most of its sketches have, of equally many the smaller, which
         change with each member. The first is never left behind; the commonest follow what a cluster has become, may
-        drift, and take about ten times as long.
+        drift, and take ten to twenty times as long.
 
     Raises
     ------
@@ -85,7 +85,8 @@ class Clusters:
     Estimates are |u n A n B| / |u|, u the s smallest of the union of a sketch and a representative. For first members
     that is unbiased. The commonest elements are no document's sketch, and nothing is claimed of the resemblance to
     them. Cost: about s steps of the index for a sketch, and 2 s for each cluster that it may join; 12 s bytes for a
-    cluster, 12 for each of its elements, and 32 to 64 for each element that no other has. One thread. Source: Broder 1997, section 4.4.
+    cluster, 12 for each of its elements, and 32 to 64 for each element that no other has. One thread. Source: Broder
+    1997, section 4.4.
 
     Examples
     --------
