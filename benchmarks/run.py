@@ -2,10 +2,10 @@
 
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
-Parts (see README.md beside this file): kernels, peers, dedup, memory, verification, exact, giant, losses, simhash,
-hamming, compression, samples; each is a file. A part whose corpus is missing is skipped and says so. What is compared
-is interleaved, A B A B, in the same run; everything runs once before it is timed, so that compilation and cold files
-are left out; recall stands beside time.
+Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, giant, losses,
+simhash, hamming, compression, samples; each is a file. A part whose corpus is missing is skipped and says so. What is
+compared is interleaved, A B A B, in the same run; everything runs once before it is timed, so that compilation and cold
+files are left out; recall stands beside time.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from . import (
     kernel_times,
     losses,
     memory,
+    methods,
     samples,
     signatures,
     simhash,
@@ -47,6 +48,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "kernels": kernel_times.part,
     "peers": signatures.part,
     "dedup": whole_job.part,
+    "methods": methods.part,
     "memory": memory.part,
     "verification": verification.part,
     "exact": exact.part,

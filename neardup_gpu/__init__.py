@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ResourceError,
     )
     from .explanation import Explanation
+    from .greedy_clusters import Clusters, Joined, clusters
     from .hamming import HammingIndex, Matches, NearPairs, TableDesign
     from .job import dedup
     from .merging import merge
@@ -74,6 +75,7 @@ __all__ = [
     "BackendUnavailableError",
     "BottomK",
     "Candidates",
+    "Clusters",
     "Comparison",
     "DamagedError",
     "Documents",
@@ -85,6 +87,7 @@ __all__ = [
     "Frequencies",
     "HammingIndex",
     "InputError",
+    "Joined",
     "Matches",
     "Method",
     "MinHash",
@@ -103,6 +106,7 @@ __all__ = [
     "SimHash",
     "TableDesign",
     "Verified",
+    "clusters",
     "dedup",
     "hamming",
     "keep",
@@ -141,6 +145,7 @@ _HOMES = {
         "ResourceError",
     ),
     "explanation": ("Explanation",),
+    "greedy_clusters": ("Clusters", "Joined", "clusters"),
     "hamming": (
         "HammingIndex",
         "Matches",

@@ -21,6 +21,7 @@ METADATA_KEY = b"neardup_gpu"
 TELLING = {
     "documents": "duplicate_of",
     "pairs": "id_a",
+    "clusters": "founder",
     "matches": "query_id",
     "sketches": "num_tokens",
     "frequencies": "token",

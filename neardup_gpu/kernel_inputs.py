@@ -33,6 +33,7 @@ from neardup_gpu.kernels import (
     sets as sets_kernel,
 )
 from neardup_gpu.kernels._bounds import least_overlaps
+from neardup_gpu.kernels.bottomk import EMPTY
 
 T = TypeVar("T")
 
@@ -222,6 +223,20 @@ def minhash(draw: Draw, size: int) -> tuple:
 def bottomk(draw: Draw, size: int) -> tuple:
     """Shingles with repeats, a salt, and sketches of few elements or of more than most rows have."""
     return *_ragged(draw, size), draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([1, 5, 200])
+
+
+def cluster_stream(draw: Draw, size: int) -> tuple:
+    """Sketches of few elements and of more, many of them near one of a few, some empty or not full."""
+    random, s = draw.random, draw.option([8, 1, 3, 50])
+    num_rows, threshold = -(-size // (4 * s)), draw.option([0.5, 0.01, 1 / 3, 0.8, 1.0])
+    centres = draw.words(s * max(1, num_rows // draw.option([5, 20, 2]))).reshape(-1, s)
+    sketches = centres[random.integers(0, len(centres), num_rows)]
+    other = random.random(sketches.shape) < random.choice([0.0, 0.1, 0.5], (num_rows, 1))
+    sketches[other] = draw.words(int(other.sum()))
+    sketches[random.random(sketches.shape) < random.choice([0.0, 0.3, 1.0], (num_rows, 1), p=[0.7, 0.2, 0.1])] = EMPTY
+    sketches.sort(axis=1)
+    sketches[:, 1:][sketches[:, 1:] == sketches[:, :-1]] = EMPTY
+    return np.sort(sketches, axis=1), threshold, draw.chance()
 
 
 def fast(draw: Draw, size: int) -> tuple:
@@ -657,15 +672,13 @@ def huffman_probe(draw: Draw, size: int) -> tuple:
 INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "bbit": bbit,
     "bbit_equal": bbit_equal,
-    "bottomk": bottomk,
-    "components": components,
-    "counts": counts,
-    "fast": fast,
     "below": below,
     "bottomk": bottomk,
+    "cluster_stream": cluster_stream,
     "components": components,
     "counts": counts,
     "distinct": distinct,
+    "fast": fast,
     "gather": gather,
     "greedy": greedy,
     "groups": groups,

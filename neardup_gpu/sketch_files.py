@@ -171,7 +171,7 @@ def _checked(files: list[Path], schema: pa.Schema, recipe: Recipe) -> Iterator[p
             lists = pa.types.is_fixed_size_list(table[name].type) or pa.types.is_large_list(table[name].type)
             if lists and any(chunk.flatten().null_count for chunk in table[name].chunks):
                 raise DamagedError(f"{path}: column {name!r} has lists with a null in them; sketch it again")
-        if sized and not pc.all(pc.equal(pc.less_equal(table[NUM_SHINGLES], 0), empty)).as_py():
+        if sized and not pc.all(pc.equal(pc.less_equal(table[NUM_SHINGLES], 0), empty), min_count=0).as_py():
             raise DamagedError(
                 f"{path}: column {NUM_SHINGLES!r} has to be 0 where there are no tokens and only there; sketch it again"
             )

@@ -56,3 +56,25 @@ def test_a_small_run_ends(name, tmp_path):
     bench = Bench(tmp_path, 1, False, tmp_path, tmp_path, small=True)
     figures = {"verification": verification, "giant": giant}[name].part(bench)
     assert figures and all(row["runs"] >= 1 for row in figures) and bench.targets == []
+
+
+@pytest.mark.thorough
+def test_the_table_of_methods(tmp_path):
+    """A row a method: what was found of the gold, of how many candidates, and how large its sketches are."""
+    from benchmarks import methods
+    from benchmarks.measure import Bench
+
+    words = [[f"w{page}x{i}" for i in range(60)] for page in range(20)]
+    texts = [" ".join(page) for page in words] + [" ".join([*page[:-3], "a", "b", "c"]) for page in words]
+    ids = [f"d{row}" for row in range(40)]
+    path = tmp_path / "small.parquet"
+    pq.write_table(pa.table({"id": ids, "text": texts}), path)
+    gold = {"id_a": ids[:20], "id_b": ids[20:], "jaccard": [53 / 59] * 20}
+    pq.write_table(pa.table(gold), tmp_path / "small.gold.parquet")
+    chosen = {name: methods.METHODS[name] for name in ("exact", "bottom-k")}
+    exact, bottomk = methods.of_corpus(Bench(tmp_path, 1, False, tmp_path, tmp_path), path, chosen)
+    for row in (exact, bottomk):
+        assert row["recall"] == row["precision"] == 1 and row["candidates"] == 20 and row["median"] > 0
+        assert row["peak_mb"] > 10 and row["cpu_seconds"] > 0
+    assert "bytes_a_document" not in exact
+    assert 8 * 200 <= bottomk["bytes_a_document"] < 8 * 200 + 8

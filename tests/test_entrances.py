@@ -130,6 +130,7 @@ class World:
         self.index = HammingIndex(self.words, 1)
         self.index.save(folder / "i.index")
         nd.sketch(self.table, folder / "s.parquet", id_column="id")
+        nd.sketch(self.table, folder / "b.parquet", id_column="id", method="bottomk")
         np.save(folder / "w.npy", self.words)
         self.folder, self.stored = folder, self.recipe.to_json()
 
@@ -161,6 +162,16 @@ class World:
             {"sketches": self.folder / "s.parquet"},
             f"sketches:paths output:path? threshold:fraction? containment:fraction? r:count? overwrite:flag {RUN}",
         )
+        yield (
+            "clusters",
+            nd.clusters,
+            {"sketches": self.folder / "b.parquet"},
+            "sketches:paths output:path? threshold:fraction? representative:choice overwrite:flag progress:progress?",
+        )
+        bottomk = nd.Recipe(method="bottomk")
+        settings = "recipe:own threshold:fraction? representative:choice"
+        yield "Clusters", nd.Clusters, {"recipe": bottomk}, settings
+        yield "Clusters.add", nd.Clusters(bottomk).add, {"sketches": np.zeros((0, 200), np.uint64)}, "sketches:array"
         yield (
             "open_documents",
             nd.open_documents,

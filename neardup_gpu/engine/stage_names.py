@@ -17,6 +17,7 @@ STAGES = {
     "match": ("comparing", "fingerprint"),
     "read": ("reading", "fingerprint"),
     "collide": ("finding candidates", "document"),
+    "cluster": ("clustering", "document"),
     "index": ("indexing", "document"),
     "join": ("joining", "comparison"),
     "estimate": ("estimating", "pair"),

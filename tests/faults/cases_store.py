@@ -612,3 +612,17 @@ def more_documents_than_32_bits_number(box):
 @case(says="4,294,967,296 rows")
 def more_fingerprints_than_32_bits_number(box):
     return "nd.HammingIndex(np.broadcast_to(np.uint64(0), 2**32), 3)"
+
+
+@case(says="its method is minhash; clusters are made of bottom-k sketches")
+def clusters_of_other_sketches(box):
+    box.sketches("s.parquet")
+    return ["clusters", "s.parquet", "-o", "c.parquet"]
+
+
+@case(says="sketches[0]: not ascending without repeats")
+def clusters_of_sketches_that_are_out_of_order(box):
+    box.sketches("s.parquet", "--method", "bottomk", "--sketch-size", "4")
+    backwards = with_column("smallest", lambda t: pa.array([[4, 3, 2, 1]] * len(t), t["smallest"].type))
+    rewrite(box, "s.parquet", backwards)
+    return ["clusters", "s.parquet", "-o", "c.parquet"]

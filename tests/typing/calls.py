@@ -35,6 +35,7 @@ assert_type(result.report, dict[str, Any])
 assert_type(nd.sketch("a.parquet", "s.parquet", method=nd.MinHash(recall=0.95)), dict[str, Any])
 nd.pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
 assert_type(nd.open_documents("a.parquet"), nd.Documents)
+nd.clusters(["a.parquet", Path("b.parquet")], threshold=0.9, representative="commonest")
 
 nd.dedup("a", threshold="0.8")  # wrong
 nd.dedup("a", threshhold=0.8)  # wrong
@@ -48,6 +49,7 @@ nd.sketch("a.parquet", output=3)  # wrong
 nd.pairs(3)  # wrong
 nd.pairs("s.parquet", r=0.5)  # wrong
 nd.open_documents("a", html="yes")  # wrong
+nd.clusters("s.parquet", representative=3)  # wrong
 result.keeps  # wrong
 nd.dedupe("a")  # wrong
 
@@ -68,6 +70,7 @@ assert_type(candidates.pairs, nd.Pairs)
 verified = nd.verify(shingles, candidates.pairs, 0.8)
 assert_type(verified, nd.Verified)
 nd.keep(1, verified, recipe)
+assert_type(nd.Clusters(recipe, threshold=0.5).add(signatures), nd.Joined)
 near = nd.SimHash(radius=3)
 near.collide(near.keys(near.sketch(tokens)))
 methods: list[nd.Method] = [shortest, near, nd.METHODS["minhash"]()]

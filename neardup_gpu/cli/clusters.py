@@ -1,0 +1,60 @@
+"""The command `neardup clusters`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from ..printable import shell_path
+from ..settings import setting
+from .console import say_written, shown_progress
+from .options import MATCHING, OUTPUT, Output, argument, flags, given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joining:
+    """When a document joins a cluster."""
+
+    threshold: float | None = setting(
+        None, "Least estimated resemblance to a cluster's representative.", metavar="X", shown="the sketches'"
+    )
+    representative: str = setting(
+        "first", "A cluster's first document, or the commonest elements of all.", metavar="first|commonest"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clusters(Output):
+    """Where the clusters go."""
+
+    output: str = setting("clusters.parquet", "Where the clusters go.", metavar="FILE", flag="--output -o")
+
+
+JoiningFlags: Any = flags(MATCHING, Joining)
+ClustersFlags: Any = flags(OUTPUT, Clusters)
+
+
+def clusters(
+    *sketches: Annotated[str, argument("SKETCHES", "What `neardup sketch --method bottomk` wrote.")],
+    joining: JoiningFlags = None,
+    written: ClustersFlags = None,
+) -> None:
+    """Put sketched documents into clusters: each joins the one that it resembles most, or founds another."""
+    import numpy as np
+
+    from .. import greedy_clusters
+
+    shown = Clusters(**given(written))
+    with shown_progress(shown.quiet) as progress:
+        found = greedy_clusters.clusters(
+            list(sketches), shown.output, **given(joining), overwrite=shown.overwrite, progress=progress
+        )
+    sizes = np.bincount(found["cluster"].drop_null().to_numpy())
+    counts = {
+        "documents": found.num_rows,
+        "empty": found["cluster"].null_count,
+        "clusters": len(sizes),
+        "of_one": int((sizes == 1).sum()),
+        "largest": int(sizes.max(initial=0)),
+    }
+    say_written(counts, None, shown, f"neardup info {shell_path(shown.output)}")

@@ -1,0 +1,268 @@
+"""Greedy clusters of a stream of sketches: `Clusters` takes them as they come, `clusters` takes sketch files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup_gpu.kernels._launch import to_host
+from neardup_gpu.kernels.bottomk import EMPTY
+from neardup_gpu.kernels.cluster_stream import Stream
+
+from . import checks
+from .data import arrow
+from .definitions import METADATA_KEY
+from .engine.clock import Clock, Progress, with_bars
+from .errors import ParameterError
+from .methods.bottomk import BottomK
+from .recipe import Recipe
+from .sketch_files import read_sketches
+from .store.outputs import new_file
+from .store.parquet import write_table
+
+REPRESENTATIVES = ("first", "commonest")
+AT_ONCE = 1 << 12
+"""Sketches between two reports of progress."""
+
+
+class Joined(NamedTuple):
+    """Which clusters some sketches joined.
+
+    Parameters
+    ----------
+    cluster : array of int64, shape (sketches,)
+        Numbers in the order of founding; -1 for documents without shingles, which are in no cluster.
+    estimate : array of float64, shape (sketches,)
+        Estimated resemblance to the cluster's representative, as it was then; 1 for founders, NaN in no cluster.
+    founded : array of bool, shape (sketches,)
+        Whether the sketch founded its cluster.
+
+    Examples
+    --------
+    >>> clusters = Clusters(Recipe(method=BottomK(s=3, leading=1)))
+    >>> clusters.add(np.array([[5, 6, 7]], np.uint64)).founded
+    array([ True])
+    """
+
+    cluster: np.ndarray
+    estimate: np.ndarray
+    founded: np.ndarray
+
+
+class Clusters:
+    """Greedy clusters of bottom-k sketches, which are taken in turn, as they come.
+
+    Each sketch joins the cluster whose representative it resembles most, of equally near ones the earliest, if the
+    estimated resemblance is at least the threshold; otherwise it founds a cluster. So the order of the sketches is part
+    of the definition: another order gives other clusters. Nothing is taken back.
+
+    Unlike `dedup` it needs no text and no second look at a document: what is kept is a representative of each cluster,
+    and an index of their elements. Unlike pairs, members are near a representative, not near one another.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The recipe of the sketches, whose method has to be bottom-k.
+    threshold : float in (0, 1], default None
+        Least estimated resemblance to a representative; the recipe's unless given.
+    representative : "first" or "commonest", default "first"
+        A cluster's first sketch; or the s elements that most of its sketches have, of equally many the smaller, which
+        change with each member. The first is never left behind; the commonest follow what a cluster has become, may
+        drift, and take ten to twenty times as long.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not as described above.
+
+    Notes
+    -----
+    Estimates are |u n A n B| / |u|, u the s smallest of the union of a sketch and a representative. For first members
+    that is unbiased. The commonest elements are no document's sketch, and nothing is claimed of the resemblance to
+    them. Cost: about s steps of the index for a sketch, and 2 s for each cluster that it may join; 12 s bytes for a
+    cluster, 12 for each of its elements, and 32 to 64 for each element that no other has. One thread. Source: Broder
+    1997, section 4.4.
+
+    Examples
+    --------
+    >>> recipe = Recipe(method="bottomk", threshold=0.5)
+    >>> sketches = np.full((4, 200), 2**64 - 1, np.uint64)
+    >>> sketches[:3, :4] = [[1, 2, 3, 4], [7, 8, 9, 10], [1, 2, 3, 5]]
+    >>> clusters = Clusters(recipe)
+    >>> clusters.add(sketches[:2])
+    Joined(cluster=array([0, 1]), estimate=array([1., 1.]), founded=array([ True,  True]))
+    >>> clusters.add(sketches[2:])
+    Joined(cluster=array([ 0, -1]), estimate=array([0.6, nan]), founded=array([False, False]))
+    >>> clusters.sizes, clusters.founders
+    (array([2, 1]), array([0, 1]))
+    """
+
+    def __init__(self, recipe: Recipe, *, threshold: float | None = None, representative: str = "first") -> None:
+        method = checks.instance("recipe", recipe, Recipe).method
+        if not isinstance(method, BottomK):
+            raise ParameterError(f"recipe: its method is {method.name}; clusters are made of bottom-k sketches")
+        given = recipe.threshold if threshold is None else threshold
+        self.recipe = recipe
+        self.threshold = checks.fraction("threshold", given, zero=False)
+        self.representative = checks.one_of("representative", representative, REPRESENTATIVES)
+        self._stream = Stream(method.s, self.threshold, self.representative == "commonest")
+        self._num_sketches = 0
+        self._founders: list[np.ndarray] = []
+
+    def __len__(self) -> int:
+        return self._stream.num_clusters
+
+    def add(self, sketches: Any) -> Joined:
+        """Put more sketches into clusters, one after another.
+
+        Parameters
+        ----------
+        sketches : array of uint64, shape (sketches, s)
+            What `BottomK.sketch` gives: each row ascending without repeats, filled up with 2**64 - 1.
+
+        Returns
+        -------
+        Joined
+            The cluster of each, the resemblance to its representative, and whether it founded it.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If the array is not as described above.
+        ResourceError
+            If there would be more elements than the index can number.
+
+        Examples
+        --------
+        >>> clusters = Clusters(Recipe(method=BottomK(s=3, leading=1)))
+        >>> clusters.add(np.array([[5, 6, 7], [5, 6, 7]], np.uint64)).cluster
+        array([0, 0])
+        """
+        s = self.recipe.method.s
+        rows = to_host(checks.array("sketches", sketches, np.uint64, (None, s), hint="as BottomK.sketch gives"))
+        wrong = (rows[:, 1:] <= rows[:, :-1]) & (rows[:, 1:] != EMPTY)
+        if wrong.any():
+            row = int(wrong.any(axis=1).argmax())
+            raise ParameterError(f"sketches[{row}]: not ascending without repeats; give what BottomK.sketch gives")
+        before = len(self)
+        cluster, shared, size = self._stream.add(rows)
+        new = np.unique(cluster, return_index=True)
+        founded = np.zeros(len(rows), bool)
+        founded[new[1][new[0] >= before]] = True
+        self._founders.append(self._num_sketches + np.flatnonzero(founded))
+        self._num_sketches += len(rows)
+        return Joined(cluster, np.where(size > 0, shared / np.maximum(size, 1), np.nan), founded)
+
+    @property
+    def representatives(self) -> np.ndarray:
+        """The representative of each cluster as it is now: uint64, shape (clusters, s), in the form of sketches."""
+        return self._stream.representatives.copy()
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Members of each cluster: int64, shape (clusters,)."""
+        return self._stream.sizes.copy()
+
+    @property
+    def founders(self) -> np.ndarray:
+        """The founder of each cluster, as its number among all sketches that were added: int64, shape (clusters,)."""
+        return np.concatenate([np.zeros(0, np.int64), *self._founders])
+
+
+@with_bars
+def clusters(
+    sketches: str | Path | list[str | Path],
+    output: str | Path | None = None,
+    *,
+    threshold: float | None = None,
+    representative: str = "first",
+    overwrite: bool = False,
+    progress: Progress | bool | None = None,
+) -> pa.Table:
+    """Put sketched documents into greedy clusters, without the text: `Clusters`, for files of bottom-k sketches.
+
+    Parameters
+    ----------
+    sketches : path or list of paths
+        What `sketch` wrote with the method "bottomk", all under one recipe. Documents are taken in the order of the
+        files' paths, and of a file in its own, which decides the clusters.
+    output : path, default None
+        A Parquet file for the table.
+    threshold : float in (0, 1], default None
+        Least estimated resemblance to a representative; the recipe's unless given.
+    representative : "first" or "commonest", default "first"
+        A cluster's first sketch, or the s elements that most of its sketches have.
+    overwrite : bool, default False
+        Replace the file that is at `output`.
+    progress : bool or callable, default None
+        True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
+        and their total. The log has a line for each stage either way.
+
+    Returns
+    -------
+    pyarrow.Table
+        id; cluster int64; estimate, the resemblance to the cluster's representative when the document joined; founder,
+        the id of the cluster's first document. The last three are null for documents without shingles.
+
+    Raises
+    ------
+    InputError, RecipeMismatchError
+        If a file cannot be read, or was made by another recipe than the first.
+    ParameterError, ArgumentTypeError
+        If an argument is not as described above, or the sketches are not bottom-k.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from neardup_gpu import sketch
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = f"{folder}/s.parquet"
+    ...     report = sketch(texts=["to be or not to be"] * 2 + [""], output=file, method="bottomk")
+    ...     clusters(file).to_pylist()[1:]  # doctest: +NORMALIZE_WHITESPACE
+    [{'id': 1, 'cluster': 0, 'estimate': 1.0, 'founder': 0},
+     {'id': 2, 'cluster': None, 'estimate': None, 'founder': None}]
+    """
+    paths = checks.paths("sketches", sketches)
+    output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
+    threshold = checks.optional(checks.fraction, "threshold", threshold, zero=False)
+    checks.one_of("representative", representative, REPRESENTATIVES)
+    clock = Clock(progress)
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
+        with clock.stage("read"):
+            table, recipe = read_sketches(paths)
+            found = Clusters(recipe, threshold=threshold, representative=representative)
+            rows = _smallest(table["smallest"])
+        with clock.stage("cluster"):
+            parts = []
+            for first in range(0, len(rows), AT_ONCE):
+                parts.append(found.add(rows[first : first + AT_ONCE]))
+                clock.report("cluster", min(first + AT_ONCE, len(rows)), len(rows))
+            cluster, estimate = (
+                np.concatenate([np.zeros(0, kind), *(part[place] for part in parts)])
+                for place, kind in enumerate((np.int64, np.float64))
+            )
+            ids, nowhere = table["id"].combine_chunks(), cluster < 0
+            founder = ids.take(pa.array(found.founders)).take(arrow(cluster, nowhere))
+            columns = {"id": ids, "cluster": arrow(cluster, nowhere), "estimate": arrow(estimate, nowhere)}
+            about = {**recipe.describe(), "threshold": found.threshold, "representative": found.representative}
+            made = pa.table({**columns, "founder": founder})
+            made = made.replace_schema_metadata({METADATA_KEY: json.dumps(about).encode()})
+        if file is not None:
+            with clock.stage("write"):
+                write_table(made, file)
+    return made
+
+
+def _smallest(column: pa.ChunkedArray) -> np.ndarray:
+    """The sketches of a column, those that are null as sketches of no elements."""
+    joined = column.combine_chunks()
+    there = joined.is_valid().to_numpy(zero_copy_only=False)
+    rows = np.full((len(joined), joined.type.list_size), EMPTY)
+    rows[there] = joined.flatten().to_numpy().reshape(-1, rows.shape[1])
+    return rows
