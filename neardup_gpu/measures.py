@@ -22,7 +22,8 @@ class Measure(Protocol):
     """The word for it, by which tables call its column."""
 
     directed: ClassVar[bool]
-    """Whether it says something of the right document alone. Then only a left one can stand for a right one."""
+    """Whether it says something of the right document alone. Then only a left one can stand for a right one, documents
+    of the input are taken by falling number of distinct shingles, and only ties by priority."""
 
     def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
         """What is compared of documents, from their shingles with repeats in the order of the text."""

@@ -23,6 +23,7 @@ from .engine.choice import kernel
 from .engine.pieces import Span
 from .errors import InputError
 from .log import log
+from .measures import shingle_sets
 from .recipe import Recipe
 from .report import size
 from .stages import count_tokens, shingle
@@ -89,6 +90,7 @@ class _Summary(NamedTuple):
     """Results of the first stages for some documents; None for results that are not needed yet or at all."""
 
     measured: Any
+    num_shingles: int
     shingles: Ragged | None
     sketch: Any
     keys: Any
@@ -227,10 +229,12 @@ class Sketcher:
         """Run the first stages for a span of documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         tokens, invalid = count_tokens(_rows(text, span.first, span.last), recipe, backend)
-        shingles, elements = None, tokens
+        shingles, elements, num_shingles = None, tokens, 0
         if self.spool is not None or method.elements == "shingles":
             shingles = shingle(tokens, recipe, backend=backend)
-            elements = tokens if method.elements == "tokens" else shingles
+            elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
+        if shingles is not None and method.measure.directed:  # sets wait, whose sizes say who comes first
+            shingles = shingle_sets(shingles, backend)
         measured = sketch = keys = hashes = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
@@ -239,7 +243,9 @@ class Sketcher:
             keys = method.keys(sketch, seed=recipe.seed, backend=backend)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
-        return _Summary(measured, shingles, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid)
+        return _Summary(
+            measured, num_shingles, shingles, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid
+        )
 
     def _add(self, kept: Sketches, part: _Summary) -> None:
         """Keep the results for a span."""
@@ -252,10 +258,9 @@ class Sketcher:
             kept.sketches.append(self.runtime.fetch(part.sketch))
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
-        if part.shingles is not None:
-            if self.spool is not None:
-                self.spool.append(part.shingles)
-            kept.shingles += len(part.shingles.values)
+        if part.shingles is not None and self.spool is not None:
+            self.spool.append(part.shingles)
+        kept.shingles += part.num_shingles
         kept.num_tokens.append(part.num_tokens)
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.invalid
