@@ -152,14 +152,14 @@ def _add_postings(
         if marks is not None:
             runtime.run(_mark, marks, shingles)
         done += len(rows)
-        clock.report("index", done, passes * len(in_file))
+        clock.report("index", done // passes, len(in_file))
     if marks is None:
         return distinct
     contain = partial(_containing, spool, spool_rows, in_file, table, marks, threshold, runtime)
     for rows, shingles, entries in runtime.map(contain, parts):
         postings.add(shingles, entries)
         done += len(rows)
-        clock.report("index", done, passes * len(in_file))
+        clock.report("index", done // passes, len(in_file))
     distinct[in_file] = np.diff(spool.offsets)[spool_rows[in_file]]
     return distinct
 

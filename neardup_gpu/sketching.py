@@ -23,7 +23,6 @@ from .engine.choice import kernel
 from .engine.pieces import Span
 from .errors import InputError
 from .log import log
-from .measures import shingle_sets
 from .recipe import Recipe
 from .report import size
 from .stages import count_tokens, shingle
@@ -91,7 +90,7 @@ class _Summary(NamedTuple):
 
     measured: Any
     num_shingles: int
-    shingles: Ragged | None
+    waiting: Ragged | None
     sketch: Any
     keys: Any
     document_hash: Any
@@ -171,7 +170,7 @@ class Sketcher:
                     self._add(kept, part)
                 except DiskFullError as error:
                     done = sum(map(len, kept.num_tokens), len(part.num_tokens))
-                    share = kept.shingles + (0 if part.shingles is None else len(part.shingles.values))
+                    share = kept.shingles + part.num_shingles
                     more = _more_shingles(share, done, before, total())
                     if more is None:
                         raise
@@ -233,8 +232,7 @@ class Sketcher:
         if self.spool is not None or method.elements == "shingles":
             shingles = shingle(tokens, recipe, backend=backend)
             elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
-        if shingles is not None and method.measure.directed:  # sets wait, whose sizes say who comes first
-            shingles = shingle_sets(shingles, backend)
+        waiting = None if self.spool is None else method.measure.waiting(shingles, backend)
         measured = sketch = keys = hashes = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
@@ -244,7 +242,7 @@ class Sketcher:
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
         return _Summary(
-            measured, num_shingles, shingles, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid
+            measured, num_shingles, waiting, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid
         )
 
     def _add(self, kept: Sketches, part: _Summary) -> None:
@@ -258,8 +256,8 @@ class Sketcher:
             kept.sketches.append(self.runtime.fetch(part.sketch))
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
-        if part.shingles is not None and self.spool is not None:
-            self.spool.append(part.shingles)
+        if self.spool is not None:
+            self.spool.append(part.waiting)
         kept.shingles += part.num_shingles
         kept.num_tokens.append(part.num_tokens)
         kept.tokens += int(part.num_tokens.sum())
