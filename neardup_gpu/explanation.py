@@ -52,9 +52,13 @@ class Explanation:
         chain of pairs led to it, or the distance alone decided.
     containment : float, default None
         By containment, the share of this document's shingles that the kept one has, as verified; None as above.
-    first_word, last_word, kept_words : int, default None
+    first_word : int, default None
         By containment, where the text lies in the kept one: the shortest stretch of it that has all shingles that both
-        have, from one word to another, numbered from 1, and how many words the kept one has.
+        have begins with this word, numbered from 1.
+    last_word : int, default None
+        The last word of that stretch.
+    kept_words : int, default None
+        By containment, how many words the kept one has.
     distance : int, default None
         By simhash, the number of bits in which the two differ.
     bits : int, default None

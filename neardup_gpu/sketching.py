@@ -232,7 +232,9 @@ class Sketcher:
         if self.spool is not None or method.elements == "shingles":
             shingles = shingle(tokens, recipe, backend=backend)
             elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
-        waiting = None if self.spool is None else method.measure.waiting(shingles, backend)
+        waiting = None
+        if self.spool is not None and shingles is not None:
+            waiting = method.measure.waiting(shingles, backend)
         measured = sketch = keys = hashes = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
@@ -256,7 +258,7 @@ class Sketcher:
             kept.sketches.append(self.runtime.fetch(part.sketch))
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
-        if self.spool is not None:
+        if self.spool is not None and part.waiting is not None:
             self.spool.append(part.waiting)
         kept.shingles += part.num_shingles
         kept.num_tokens.append(part.num_tokens)

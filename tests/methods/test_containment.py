@@ -258,6 +258,47 @@ class TestWorst:
         compare(texts, of(threshold=0.7))
 
 
+def test_the_check_of_recall_finds_nothing_missing():
+    texts = corpus()["text"].to_pylist()
+    texts += [text[: len(text) // 2] for text in texts]
+    result = dedup(table(texts), recipe=of(size=2, threshold=0.8), check=200, **OPTIONS)
+    sampled = result.report["recall"]["sampled"]
+    assert sampled["with_duplicates"] > 50
+    assert sampled["recall"] == sampled["one_removed"]["share"] == 1
+    ids = set(told(result)[1])
+    assert 0 < sampled["pairs"] <= len(ids)
+
+
+def test_what_the_command_line_says(tmp_path, capsys):
+    """The column, the report, the example and its explanation."""
+    import json
+
+    from neardup_gpu import cli
+
+    source, out = tmp_path / "texts.parquet", tmp_path / "out"
+    whole = [f"word{i}" for i in range(60)]
+    import pyarrow.parquet as pq
+
+    pq.write_table(table([" ".join(whole[20:40]), " ".join(whole)]), source)
+    assert cli.main(["dedup", str(source), "--id-column", "id", "--method", "containment", "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "100% (exact): every pair at containment 0.9 or above counts" in said
+    report = json.loads((out / "report.json").read_text())
+    assert (report["measure"], report["recipe"]["threshold"], report["recipe"]["method"]) == (
+        "containment",
+        0.9,
+        "containment",
+    )
+    assert pq.read_table(out / "pairs.parquet").to_pylist() == [{"id_a": "d1", "id_b": "d0", "containment": 1.0}]
+    assert f"neardup explain {out} d0" in said
+    assert cli.main(["explain", str(out), "d0"]) == 0
+    assert "words 21 to 40 of the kept one's 60" in capsys.readouterr().out
+    for bad in (["--threshold", "0"], ["--threshold", "1.1"], ["--bucket-limit", "5"]):
+        assert cli.main(["dedup", str(source), "--method", "containment", "--dry-run", *bad]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and said.startswith("neardup: ")
+
+
 class TestRefusals:
     @pytest.mark.parametrize("threshold", [0, -0.1, 1.5, float("nan"), "0.9"])
     def test_thresholds(self, threshold):
@@ -286,6 +327,36 @@ def by_postings(sets, threshold):
             if other != row and len(sets[other]) >= len(each) and shared / len(each) >= threshold:
                 found[other, row] = shared / len(each)
     return found
+
+
+@pytest.mark.corpus
+@pytest.mark.thorough
+def test_excerpts_among_bills(corpora):
+    """197 pairs of bills have a containment of 0.9 and resemble each other by less than 0.8, 39 by less than 0.5.
+
+    They were counted over all documents, copies too, without shingles of more than 200; by all shingles they are as
+    many. A pair of representatives stands for as many as they have copies.
+    """
+    import pyarrow.parquet as pq
+
+    documents = pq.read_table(corpora / "bills_116_small.parquet", columns=["id", "text"])
+    tokens = {row["id"]: tuple(words(row["text"])) for row in documents.to_pylist()}
+    copies = Counter(tokens.values())
+    listed = told(dedup(documents, method="containment", max_partners=None, **OPTIONS))[1]
+    sets, below = {}, Counter()
+    for pair, containment in listed.items():
+        a, b = (sets.setdefault(id_, shingles_of(list(tokens[id_]))) for id_ in pair)
+        shared = len(a & b)
+        assert containment == shared / len(b) >= 0.9 and len(a) >= len(b)
+        if tokens[pair[0]] != tokens[pair[1]]:
+            for bound in (0.5, 0.8):
+                if shared / len(a | b) < bound:
+                    below[bound] += copies[tokens[pair[0]]] * copies[tokens[pair[1]]]
+    assert below == {0.8: 197, 0.5: 39}
+    (bill,) = (id_ for id_ in tokens if id_.startswith("116/s-850/2019-03-14/"))
+    (later,) = (id_ for id_ in tokens if id_.startswith("116/s-850/2020-07-30/"))
+    assert listed[later, bill] == 102 / 107
+    assert round(len(sets[bill] & sets[later]) / len(sets[bill] | sets[later]), 3) == 0.126
 
 
 @pytest.mark.corpus
