@@ -65,9 +65,8 @@ class Index(NamedTuple):
         """The same without the places of elements that are in no short prefix: rows meet all entries as the smaller."""
         xp = array_module(self.entries)
         short = self.sizes - self.needed[(1 + self.larger) * self.sizes] + 1
-        kept = (self.places & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64) < xp.repeat(
-            short, xp.diff(self.offsets)
-        )
+        row = xp.searchsorted(self.offsets, xp.arange(len(self.places)), side="right") - 1
+        kept = (self.places & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64) < short[row]
         before = xp.zeros(len(kept) + 1, np.int64)
         before[1:] = xp.cumsum(kept)
         return self._replace(places=self.places[kept], offsets=before[self.offsets])
