@@ -95,7 +95,8 @@ def dedup(
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
     against : path, URI, glob, list of them, or a table, default None
-        A reference set: documents that resemble one of its documents are removed, it is left untouched.
+        A reference set: documents that resemble one of its documents, or are contained in it, are removed; it is left
+        untouched.
     method : Exact, Containment, MinHash, BottomK, SimHash, or the name of one, default "exact"
         How candidates are found. The exact method and containment miss no pair at the threshold; the others compare
         sketches. By containment a document goes when a larger one has its text, see `Containment`.
@@ -113,7 +114,7 @@ def dedup(
         All random constants are drawn from it.
     keep : str, default "first"
         Which document of a group stays: "first" in input order, the "longest", or the first by a column, as "date",
-        "date:asc" or "date:desc".
+        "date:asc" or "date:desc". By containment it decides among documents of as many distinct shingles.
     cluster : "greedy" or "components", default "greedy"
         Whether a document goes exactly when it has a pair with one already kept, or each connected component of pairs
         keeps its first document.
@@ -144,8 +145,8 @@ def dedup(
         End with an error after so many comparisons of two documents that share a shingle; without end unless given. It
         has no effect where nothing is verified.
     check : int, default None
-        Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method, which
-        misses no pair. It has no effect where nothing is verified.
+        Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method and by
+        containment, which miss no pair. It has no effect where nothing is verified.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say
@@ -166,8 +167,9 @@ def dedup(
     -----
     Memory: a few hundred bytes a document and some batches, whatever the length of the text; by the exact method a
     counter of a byte for each word, up to 1.06 GiB, 48 bytes for each posting while they are sorted, in parts beyond 1
-    GiB, 16 afterwards, and 4 for each sum that two sizes of sets may have; and the listed pairs. Time: two passes over
-    the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
+    GiB, 16 afterwards, and 4 for each sum that two sizes of sets may have; and the listed pairs. By containment another
+    byte for each word, up to 256 MiB. Time: two passes over the input when `output` is given, else one. On a GPU a
+    batch that does not fit in its memory is halved.
 
     Examples
     --------

@@ -8,6 +8,9 @@ document in order of priority, and only as many as matter:
     listed      (i, j), i better, where i is among the first `max_partners` partners in V of j that are better than j,
                 or one of the two is removed and the other among its first `max_partners` kept partners
 
+By a directed measure, as containment, a row can stand for worse ones alone: kept partners are better ones then, so that
+all that is listed is among a row's better partners.
+
 Both are the same however the work is divided. Documents that are added behind by priority change neither for those
 before them, but that a removed document may list more kept partners.
 """

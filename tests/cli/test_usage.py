@@ -49,7 +49,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
             "dedup x --dry-run --method simhash --recall 0.9",
             "--recall is for --method minhash or bottomk; leave it out",
         ),
-        ("dedup x --dry-run --method x", "--method 'x' is not one of exact, minhash, bottomk, simhash"),
+        ("dedup x --dry-run --method x", "--method 'x' is not one of exact, containment, minhash, bottomk, simhash"),
         ("sketch x --method exact", "--method exact keeps no sketches; choose minhash, bottomk or simhash"),
         (
             "dedup x --dry-run --bucket-limit 100",
