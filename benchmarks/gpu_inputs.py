@@ -125,9 +125,15 @@ class Inputs:
     def pairs(self) -> tuple:
         return pairtables.cpu(*self.of_tables(self.keys))
 
+    @property
+    def of_resemblance(self) -> tuple:
+        """Arguments of `resemblance`."""
+        left, right = self.pairs[:2]
+        return *self.sets, left, right, np.zeros(len(left), np.int64)
+
     @cached_property
-    def shared(self) -> tuple:
-        return resemblance.cpu(*self.sets, *self.pairs[:2])
+    def shared(self) -> np.ndarray:
+        return resemblance.cpu(*self.of_resemblance)
 
     @property
     def of_rarity(self) -> tuple:
@@ -324,7 +330,9 @@ def of_pairs(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
         rows, (left, right, *_) = len(inputs.keys), inputs.pairs
         arguments: tuple = rows, left, right
         if name == "greedy":
-            arguments = *arguments, resemblance.resemblance(*inputs.shared), np.zeros(rows, bool)
+            sizes = np.diff(inputs.sets[1])
+            found = resemblance.resemblance(inputs.shared, sizes[left] + sizes[right] - inputs.shared)
+            arguments = *arguments, found, np.zeros(rows, bool)
         module = greedy if name == "greedy" else components
         return Timed(module.gpu, arguments, lambda: module.cpu(*arguments), {"pairs": len(left)})
 
@@ -340,7 +348,7 @@ def of_pairs(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
             pairtables.gpu, inputs.of_tables(inputs.keys), lambda: inputs.pairs, {"rows": len(inputs.keys)}
         ),
         "intersections": lambda: Timed(
-            resemblance.gpu, (*inputs.sets, *inputs.pairs[:2]), lambda: inputs.shared, {"pairs": len(inputs.pairs[0])}
+            resemblance.gpu, inputs.of_resemblance, lambda: inputs.shared, {"pairs": len(inputs.pairs[0])}
         ),
         "greedy": lambda: decided("greedy"),
         "connected": lambda: decided("connected"),

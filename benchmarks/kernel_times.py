@@ -97,7 +97,7 @@ def check_agreement(batch: Ragged, slow: str = "reference", fast: str = "cpu", s
     agree(components, len(twice), left, right)
     values, offsets = agree(sets, values, offsets)
     left, right = np.triu_indices(len(offsets) - 1, 1)
-    agree(resemblance, values, offsets, left, right)
+    agree(resemblance, values, offsets, left, right, np.zeros(len(left), np.int64))
     few = min(10, len(sample))
     agree(overlap, values, offsets, *overlap.invert(values, offsets[: few + 1]), few)
     return len(sample)
@@ -182,7 +182,8 @@ def time_pairs(
     if len(pairs):
         left, right = pairs.T.copy()
         elements = int(documents.sizes[left].sum() + documents.sizes[right].sum())
-        seconds = timed(repeat, resemblance.cpu, documents.values, documents.offsets, left, right)
+        none = np.zeros(len(left), np.int64)
+        seconds = timed(repeat, resemblance.cpu, documents.values, documents.offsets, left, right, none)
         rate = round(8 * elements / statistics.median(seconds) / 1e9, 3)
         values = [t / elements * 1e9 for t in seconds]
         figures.append(figure("merge of two sets", values, "ns/element", gb_per_s=rate, pairs=len(left), **context))

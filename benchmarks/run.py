@@ -3,9 +3,9 @@
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, memory, verification, exact, containment, giant, losses,
-simhash, hamming, compression; each is a file. A part whose corpus is missing is skipped and says so. What is compared
-is interleaved, A B A B, in the same run; everything runs once before it is timed, so that compilation and cold files
-are left out; recall stands beside time.
+simhash, hamming, compression, samples; each is a file. A part whose corpus is missing is skipped and says so. What is
+compared is interleaved, A B A B, in the same run; everything runs once before it is timed, so that compilation and cold
+files are left out; recall stands beside time.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from . import (
     kernel_times,
     losses,
     memory,
+    samples,
     signatures,
     simhash,
     verification,
@@ -56,6 +57,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "simhash": simhash.part,
     "hamming": hamming.part,
     "compression": compression.part,
+    "samples": samples.part,
 }
 
 

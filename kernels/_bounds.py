@@ -67,15 +67,32 @@ def least_shares(most, threshold):
     return needed
 
 
-def prefix_lengths_of(sizes, threshold):
-    """`prefix_lengths` of an array of sizes, on its device: two arrays of int64."""
+def least_shares_of(sizes, threshold):
+    """`least_shared` of an array of sizes, on its device: int64; 0 for a size of 0."""
     xp = array_module(sizes)
     u = xp.maximum(sizes, 1)
-    shared = xp.ceil(threshold * u).astype(np.int64)
-    shared -= (shared - 1) / u >= threshold
-    shared += shared / u < threshold
-    total = 2 * u
-    overlap = xp.ceil(threshold / (1.0 + threshold) * total).astype(np.int64)
-    overlap -= (overlap - 1) / (total - overlap + 1) >= threshold
-    overlap += overlap / (total - overlap) < threshold
-    return xp.where(sizes > 0, u - overlap + 1, 0), xp.where(sizes > 0, u - shared + 1, 0)
+    c = xp.ceil(threshold * u).astype(np.int64)
+    c -= (c - 1) / u >= threshold
+    c += c / u < threshold
+    return xp.where(sizes > 0, c, 0)
+
+
+def least_overlaps_of(totals, threshold):
+    """`least_overlap` of an array of totals, on its device: int64; 0 for a total of 0.
+
+    A pair of sets of so many elements together that reaches the threshold has so many in common.
+    """
+    xp = array_module(totals)
+    total = xp.maximum(totals, 1)
+    c = xp.ceil(threshold / (1.0 + threshold) * total).astype(np.int64)
+    c -= (c - 1) / (total - c + 1) >= threshold
+    c += (c < total) & (c / xp.maximum(total - c, 1) < threshold)
+    return xp.where(totals > 0, c, 0)
+
+
+def prefix_lengths_of(sizes, threshold):
+    """`prefix_lengths` of an array of sizes, on its device: two arrays of int64."""
+    xp, there = array_module(sizes), sizes > 0
+    short = sizes - least_overlaps_of(2 * sizes, threshold) + 1
+    long = sizes - least_shares_of(sizes, threshold) + 1
+    return xp.where(there, short, 0), xp.where(there, long, 0)

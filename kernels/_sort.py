@@ -57,6 +57,57 @@ def radix_sort(words, num_bits):
     return words, rows
 
 
+_PART = 14  # 2**14 words in a part, about: with companions, and room to sort them, they fit a core's cache
+_MOST_PARTS = 11
+
+
+def in_parts(words, companions):
+    """Bring words, each with its companion, together by some of their highest bits, ties in the order given.
+
+    Returns
+    -------
+    words, companions : arrays like those given
+    ends : array of int64, shape (parts + 1,)
+        Where the words that agree in these bits begin, in the order of the bits.
+    shift : uint64
+    bits : int
+        The next bits, as many as `sort_part` should take: they begin at bit `shift`.
+    """
+    part_bits = min(max(len(words).bit_length() - _PART, 1), _MOST_PARTS)
+    bits = max(len(words).bit_length() + 2 - part_bits, 1)
+    found, theirs = np.empty_like(words), np.empty_like(companions)
+    counts = np.empty((numba.get_num_threads(), 1 << part_bits), np.int64)
+    _sort_digit(words, companions, np.uint64(64 - part_bits), part_bits, counts, found, theirs)
+    ends = np.concatenate([np.zeros(1, np.int64), counts[-1]])
+    return found, theirs, ends, np.uint64(64 - part_bits - bits), bits
+
+
+@jit()
+def sort_part(words, companions, shift, room):
+    """Sort words that agree in their highest bits, with their companions: by the next bits, and then by insertion.
+
+    Ties stay in the order given. `room` are arrays to work in: a counter for each value of the next bits and one more,
+    words and companions. The next bits begin at bit `shift`; few words should agree in them that are not equal.
+    """
+    starts, other_words, theirs = room
+    size, below = len(words), np.uint64(len(starts) - 2)
+    starts[:] = 0
+    for word in words:
+        starts[np.int64((word >> shift) & below) + 1] += 1
+    for digit in range(1, len(starts)):
+        starts[digit] += starts[digit - 1]
+    for i in range(size):
+        digit = np.int64((words[i] >> shift) & below)
+        other_words[starts[digit]], theirs[starts[digit]] = words[i], companions[i]
+        starts[digit] += 1
+    for i in range(size):  # few are out of place
+        word, companion, place = other_words[i], theirs[i], i
+        while place > 0 and words[place - 1] > word:
+            words[place], companions[place] = words[place - 1], companions[place - 1]
+            place -= 1
+        words[place], companions[place] = word, companion
+
+
 def in_order(words):
     """(words in order, where each was before), equal ones in the order given; by the bits in which they differ.
 

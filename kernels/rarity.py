@@ -78,7 +78,7 @@ _PART_BITS = 8  # parts of the table that are counted in by themselves: 256 kB e
 
 
 @jit(parallel=True)
-def _count(values, shift, runs, counters, beyond):
+def _count(values, shift, runs, scattered, counters, beyond):
     """Scatter values by their highest bits, runs of them in parallel; then count, parts of the table in parallel."""
     n, top = len(values), np.uint64(64 - _PART_BITS)
     places = np.zeros((runs, 1 << _PART_BITS), np.int64)
@@ -93,7 +93,6 @@ def _count(values, shift, runs, counters, beyond):
             places[run, part] = place
             place += count
         ends[part + 1] = place
-    scattered = np.empty(n, np.uint64)
     for run in prange(runs):
         for i in range(run * n // runs, (run + 1) * n // runs):
             part = values[i] >> top
@@ -111,7 +110,9 @@ def _count(values, shift, runs, counters, beyond):
 def cpu(values, bits, table=None):
     """As `reference`: a part of the table is one thread's, so no update is lost."""
     counters, beyond = new_table(np, bits) if table is None else table
-    _count(values, np.uint64(64 - bits), numba.get_num_threads(), counters, beyond)
+    # NumPy asks for huge pages where Numba does not, which costs as much as all counting.
+    scattered = np.empty(len(values), np.uint64)
+    _count(values, np.uint64(64 - bits), numba.get_num_threads(), scattered, counters, beyond)
     return counters, beyond
 
 

@@ -1,12 +1,13 @@
-"""Exact resemblance and containment of shingle sets.
+"""How many elements pairs of shingle sets have in common, for exact resemblance and containment.
 
     resemblance  r(A, B) = |A n B| / |A u B|        containment of A in B  c(A, B) = |A n B| / |A|
 
-A set is a row of distinct uint64 in ascending order, as `sets` makes it. Sizes are counted by one merge of the two
-rows; ratios are taken last, in float64, so that a threshold is met or missed exactly as the two integers say.
+A set is a row of distinct uint64 in ascending order, as `sets` makes it. Common elements are counted by one merge of
+the two rows, which ends as soon as what is left of either cannot bring them to the least number asked for. Ratios are
+taken last, in float64, so that a threshold is met or missed exactly as the integers say.
 
 Source: Broder 1997, section 2.
-Cost: |A| + |B| steps a pair, or |A| log |B| where one is far smaller, and side by side on a GPU; A is the smaller.
+Cost: at most |A| + |B| steps a pair, or |A| log |B| where A is far smaller, and side by side on a GPU.
 """
 
 from __future__ import annotations
@@ -34,37 +35,50 @@ def containment(intersection, size):
     return intersection / np.maximum(size, 1)
 
 
-def reference(values, offsets, left, right):
-    """Sizes of the intersection and the union of pairs of sets.
+def reference(values, offsets, left, right, least):
+    """Sizes of the intersections of pairs of sets, where they are large enough.
 
     Parameters
     ----------
     values : array of uint64, shape (n,)
-        Each row ascending and without repeats, as `unique_reference` makes them.
+        Each row ascending and without repeats, as `sets` makes them.
     offsets : array of int64, shape (rows + 1,)
     left, right : arrays of int64, shape (pairs,)
         Row numbers, in any order.
+    least : array of int64, shape (pairs,)
+        The least size of each intersection that matters.
 
     Returns
     -------
-    intersection, union : arrays of int64, shape (pairs,)
+    array of int64, shape (pairs,)
+        -1 where it is less.
     """
     sets = [set(values[start:stop].tolist()) for start, stop in pairwise(offsets)]
-    intersection = [len(sets[a] & sets[b]) for a, b in zip(left, right, strict=True)]
-    union = [len(sets[a] | sets[b]) for a, b in zip(left, right, strict=True)]
-    return np.array(intersection, np.int64), np.array(union, np.int64)
+    common = np.array([len(sets[a] & sets[b]) for a, b in zip(left, right, strict=True)], np.int64)
+    return np.where(common >= least, common, -1)
+
+
+_STEPS = 32  # of a merge, between two looks at what is left
 
 
 @jit()
-def _common(a, b):
-    """Number of values in both of two ascending rows: a merge whose only branch is its end."""
+def _common(a, b, least):
+    """Number of values in both of two ascending rows, or -1 if it is below `least`."""
     i = j = common = 0
+    while i + _STEPS <= len(a) and j + _STEPS <= len(b):
+        if common + min(len(a) - i, len(b) - j) < least:
+            return -1
+        for _ in range(_STEPS):  # without a branch
+            x, y = a[i], b[j]
+            common += x == y
+            i += x <= y
+            j += y <= x
     while i < len(a) and j < len(b):
         x, y = a[i], b[j]
         common += x == y
         i += x <= y
         j += y <= x
-    return common
+    return common if common >= least else -1
 
 
 FEW = 32
@@ -72,70 +86,69 @@ FEW = 32
 
 
 @jit()
-def _common_of_few(few, many):
+def _common_of_few(few, many, least):
     """As `_common`, by bisection of what is left of the larger row for each value of the smaller one."""
     low = common = 0
-    for x in few:
+    for i in range(len(few)):
+        if common + len(few) - i < least:
+            return -1
         high = len(many)
         while low < high:
             middle = (low + high) >> 1
-            if many[middle] < x:
+            if many[middle] < few[i]:
                 low = middle + 1
             else:
                 high = middle
-        common += low < len(many) and many[low] == x
-    return common
+        common += low < len(many) and many[low] == few[i]
+    return common if common >= least else -1
 
 
 @jit(parallel=True)
-def _merge_pairs(values, offsets, left, right, bounds, intersection, union):
+def _merge_pairs(values, offsets, left, right, least, bounds, intersection):
     for p in prange(len(bounds) - 1):
         for pair in range(bounds[p], bounds[p + 1]):
             a = values[offsets[left[pair]] : offsets[left[pair] + 1]]
             b = values[offsets[right[pair]] : offsets[right[pair] + 1]]
             if FEW * len(a) < len(b):
-                common = _common_of_few(a, b)
+                intersection[pair] = _common_of_few(a, b, least[pair])
             elif FEW * len(b) < len(a):
-                common = _common_of_few(b, a)
+                intersection[pair] = _common_of_few(b, a, least[pair])
             else:
-                common = _common(a, b)
-            intersection[pair] = common
-            union[pair] = len(a) + len(b) - common
+                intersection[pair] = _common(a, b, least[pair])
 
 
-def cpu(values, offsets, left, right):
+def cpu(values, offsets, left, right, least):
     """As `reference`: runs of pairs of about equal work in parallel, each pair one merge, or one search."""
     sizes = np.diff(offsets)
     smaller, larger = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
     work = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(larger, FEW * smaller) + smaller)])
-    intersection, union = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
-    _merge_pairs(values, offsets, left, right, shares(work), intersection, union)
-    return intersection, union
+    intersection = np.empty(len(left), np.int64)
+    _merge_pairs(values, offsets, left, right, least, shares(work), intersection)
+    return intersection
 
 
 @kernel("void(uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", block=128)
-def _intersect(values, offsets, left, right, intersection, union):
+def _intersect(values, offsets, left, right, least, intersection):
     """One block a pair, one thread a value of the smaller set, in strides; the barrier counts the values found."""
     pair = cuda.blockIdx.x
     small, large = left[pair], right[pair]
     if offsets[small + 1] - offsets[small] > offsets[large + 1] - offsets[large]:
         small, large = large, small
-    start, stop = offsets[large], offsets[large + 1]
-    common, at = np.int64(0), offsets[small] + cuda.threadIdx.x
-    while at - cuda.threadIdx.x < offsets[small + 1]:
-        found = np.int32(0)
-        if at < offsets[small + 1]:
+    start, stop, end = offsets[large], offsets[large + 1], offsets[small + 1]
+    common, first = np.int64(0), offsets[small]
+    while first < end and common + end - first >= least[pair]:  # the same for all threads
+        found, at = np.int32(0), first + cuda.threadIdx.x
+        if at < end:
             place = first_not_below(values, start, stop, values[at])
             if place < np.uint64(stop) and values[place] == values[at]:
                 found = np.int32(1)
         common += cuda.syncthreads_count(found)
-        at += cuda.blockDim.x
+        first += cuda.blockDim.x
     if cuda.threadIdx.x == 0:
-        intersection[pair] = common
-        union[pair] = offsets[small + 1] - offsets[small] + stop - start - common
+        intersection[pair] = common if common >= least[pair] else np.int64(-1)
 
 
-def gpu(values, offsets, left, right):
+def gpu(values, offsets, left, right, least):
     """As `reference`: one block a pair, which looks up the values of the smaller set in the larger.
 
     For sets of 200 shingles that is 8 steps a value where a merge takes 2, but none waits for its neighbour; a step is
@@ -143,10 +156,10 @@ def gpu(values, offsets, left, right):
     shingles takes 8,000 strides of 20 steps, while other blocks go on. At most 2**31 - 1 pairs, the blocks of a grid.
     """
     xp = namespace()
-    values, offsets, left, right = (xp.ascontiguousarray(array) for array in (values, offsets, left, right))
-    intersection, union = xp.empty(len(left), np.int64), xp.empty(len(left), np.int64)
-    _intersect.blocks(len(left), values, offsets, left, right, intersection, union)
-    return intersection, union
+    arrays = [xp.ascontiguousarray(array) for array in (values, offsets, left, right, least)]
+    intersection = xp.empty(len(left), np.int64)
+    _intersect.blocks(len(left), *arrays, intersection)
+    return intersection
 
 
 @jit()

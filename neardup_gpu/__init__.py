@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from .result import Result
     from .sketch_jobs import pairs, sketch
     from .stages import Verified, keep, shingle, tokenize, verify
+    from .suppression import suppress
 
 __all__ = [
     "METHODS",
@@ -109,6 +110,7 @@ __all__ = [
     "resemblance",
     "shingle",
     "sketch",
+    "suppress",
     "theory",
     "tokenize",
     "verify",
@@ -175,6 +177,7 @@ _HOMES = {
         "tokenize",
         "verify",
     ),
+    "suppression": ("suppress",),
 }
 
 

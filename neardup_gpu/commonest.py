@@ -11,6 +11,7 @@ from .errors import InputError, ResourceError
 from .explanation import text_of
 from .report import count, shorten
 from .stages import shingle, tokenize
+from .stop_words import fingerprints
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +72,7 @@ def _words_of(common: Common, documents: Documents, id: pa.Scalar, row: int, rec
 
 
 def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
-    """The words of a text that make a shingle.
+    """The words of a text that make a shingle, or a spot.
 
     Parameters
     ----------
@@ -101,5 +102,18 @@ def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
     if len(found) == 0 or sizes.sum() != number:  # a mark that belongs to the word before it, say
         return None
     of = np.repeat(np.arange(len(words)), sizes)  # the word that each token is of
-    span = of[(found[0] + np.arange(min(recipe.shingles.size, number))) % number]
+    span = of[_places(int(found[0]), tokens.values, recipe)]
     return " ".join("".join(words[word] for word in dict.fromkeys(span.tolist())).split())
+
+
+def _places(index: int, tokens: np.ndarray, recipe: Recipe) -> np.ndarray:
+    """Places of the tokens of a document's shingle or spot of some number."""
+    size, number = recipe.shingles.size, len(tokens)
+    if recipe.shingles.stop_words is not None:
+        stops = fingerprints(recipe.shingles.stop_words, int(recipe.material.tokens))
+        others, places = np.flatnonzero(~np.isin(tokens, stops)), np.flatnonzero(np.isin(tokens, stops))
+        spots = places[np.searchsorted(others, places) + size <= len(others)]
+        if len(spots):
+            first = np.searchsorted(others, spots[index])
+            return np.append(spots[index], others[first : first + size])
+    return (index + np.arange(min(size, number))) % number

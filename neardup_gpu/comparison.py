@@ -92,7 +92,9 @@ class Comparison:
         return f"<p>{_html.escape(repr(self))}</p><p>{words}</p>{notes}"
 
 
-def resemblance(a: str, b: str, *, shingle_size: int = 5, shingling: str = "set", full: bool = False) -> Comparison:
+def resemblance(
+    a: str, b: str, *, shingle_size: int = 5, shingling: str = "set", stop_words: Any = None, full: bool = False
+) -> Comparison:
     """Compare two texts.
 
     Parameters
@@ -103,8 +105,11 @@ def resemblance(a: str, b: str, *, shingle_size: int = 5, shingling: str = "set"
         The second text.
     shingle_size : int from 1 to 64, default 5
         Tokens in a shingle.
-    shingling : "set", "bag" or "circular", default "set"
-        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
+    shingling : "set", "bag", "circular" or "spots", default "set"
+        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning. Spots are stop
+        words, each with the next `shingle_size` words that are none; `Shingles` says more.
+    stop_words : str, path or list of str, default None
+        Of spots alone: a language such as "en", which is usual, a file of words, or the words.
     full : bool, default False
         Leave no words out of the diff.
 
@@ -124,7 +129,7 @@ def resemblance(a: str, b: str, *, shingle_size: int = 5, shingling: str = "set"
     Comparison(resemblance 0.7500: 3 of 4 shingles shared; B has 75.0% of A, A has 100.0% of B)
     """
     a, b = checks.text("a", a), checks.text("b", b)
-    recipe = Recipe(shingles=Shingles(shingle_size, shingling))
+    recipe = Recipe(shingles=Shingles(shingle_size, shingling, stop_words))
     shingles = shingle(tokenize([a, b], recipe, backend="cpu"), recipe, backend="cpu")
     mine, theirs = np.unique(shingles[0]), np.unique(shingles[1])
     shared = len(np.intersect1d(mine, theirs, assume_unique=True))

@@ -97,6 +97,96 @@ def standard_error(resemblance: float, samples: int) -> float:
     return math.sqrt(resemblance * (1 - resemblance) / samples)
 
 
+def bbit_share(resemblance: float, bits: int) -> float:
+    """Expected share of equal groups where `bits` bits are kept of each min-hash sample: J + (1 - J) / 2**bits.
+
+    Samples of the share 1 - J differ, and agree in their mixed bits by accident.
+
+    Parameters
+    ----------
+    resemblance : float from 0 to 1
+        J, the resemblance of the two documents.
+    bits : int
+        Bits kept of each sample, 1 or more.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For a resemblance outside [0, 1] or fewer than one bit.
+
+    Notes
+    -----
+    Source: Li and König 2010, theorem 1, whose further terms vanish where samples are mixed into 64 bits first.
+
+    Examples
+    --------
+    >>> bbit_share(0.5, 1)
+    0.75
+    """
+    resemblance = checks.fraction("resemblance", resemblance)
+    return resemblance + (1 - resemblance) / 2.0 ** checks.integer("bits", bits, 1, MAX_BITS)
+
+
+def bbit_resemblance(share: float, bits: int) -> float:
+    """Estimate resemblance by the share of equal groups of bits: the inverse of `bbit_share`, without bias.
+
+    (2**bits share - 1) / (2**bits - 1), from -1 / (2**bits - 1) on: below 0, fewer agree than by accident.
+
+    Parameters
+    ----------
+    share : float from 0 to 1
+        Equal groups, divided by all.
+    bits : int
+        Bits kept of each sample, 1 or more.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For a share outside [0, 1] or fewer than one bit.
+
+    Examples
+    --------
+    >>> bbit_resemblance(0.75, 1), bbit_resemblance(0.25, 1)
+    (0.5, -0.5)
+    """
+    share, accident = checks.fraction("share", share), 2.0 ** -checks.integer("bits", bits, 1, MAX_BITS)
+    return (share - accident) / (1 - accident)
+
+
+def bbit_error(resemblance: float, samples: int, bits: int) -> float:
+    """Standard deviation of the estimate of resemblance by `bits` bits of each of some samples.
+
+    The square root of J (1 - J) / samples * (1 + 1 / ((2**bits - 1) J)): at 0.8, one bit has 2.25 times the variance of
+    whole samples, two 1.42, four 1.08 and eight 1.005 times.
+
+    Parameters
+    ----------
+    resemblance : float from 0 to 1
+        J, the resemblance of the two documents.
+    samples : int
+        Min-hash samples, 1 or more.
+    bits : int
+        Bits kept of each sample, 1 or more.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For a resemblance outside [0, 1], or fewer than one sample or bit.
+
+    Notes
+    -----
+    Source: Manasse 2012, section 2.4; Li and König 2010. Computed as Q (1 - Q) / samples / (1 - 2**-bits)**2, Q the
+    `bbit_share`, which is the same and has a value at J = 0.
+
+    Examples
+    --------
+    >>> bbit_error(0, 256, 1)
+    0.0625
+    """
+    share, accident = bbit_share(resemblance, bits), 2.0 ** -checks.integer("bits", bits, 1, MAX_BITS)
+    return standard_error(share, samples) / (1 - accident)
+
+
 def within_probability(samples: int, resemblance: float, error: float) -> float:
     """Probability that the estimate of resemblance by independent samples is off by at most `error`.
 

@@ -58,6 +58,7 @@ def dedup(
     threshold: float | None = None,
     shingle_size: int = 5,
     shingling: str = "set",
+    stop_words: Any = None,
     bucket_limit: int | None = None,
     seed: int = 1,
     keep: str = "first",
@@ -105,8 +106,11 @@ def dedup(
         containment; by simhash nothing is verified then: the distance decides.
     shingle_size : int from 1 to 64, default 5
         Tokens in a shingle.
-    shingling : "set", "bag" or "circular", default "set"
-        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
+    shingling : "set", "bag", "circular" or "spots", default "set"
+        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning. Spots are stop
+        words, each with the next `shingle_size` words that are none; `Shingles` says more.
+    stop_words : str, path or list of str, default None
+        Of spots alone: a language such as "en", which is usual, a file of words, or the words.
     bucket_limit : int, default None
         How many documents of a bucket, the first by priority, are all compared with one another; the method's own
         unless given. Where pairs are verified, larger ones are joined by their shingles; the exact method has none.
@@ -124,8 +128,8 @@ def dedup(
         document that a removed one names is, of those kept ones, the one it resembles most. It has no effect where
         nothing is verified.
     recipe : Recipe, default None
-        A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit, seed, keep, cluster and
-        max_partners.
+        A complete recipe; excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit, seed, keep,
+        cluster and max_partners.
     frequencies : Frequencies or path of such a file, default None
         Document frequencies for simhashes weighted by "tfidf"; unless given, they are counted in the documents and in
         those of `against`.
@@ -189,6 +193,7 @@ def dedup(
         threshold=threshold,
         shingle_size=shingle_size,
         shingling=shingling,
+        stop_words=stop_words,
         bucket_limit=bucket_limit,
         seed=seed,
         keep=keep,

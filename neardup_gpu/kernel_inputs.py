@@ -22,6 +22,7 @@ import numpy as np
 
 from neardup_gpu import kernels
 from neardup_gpu.kernels import (
+    bbit as bbit_kernel,
     gather as gather_kernel,
     hamming_table as table_kernel,
     huffman_encode as encode_kernel,
@@ -178,6 +179,27 @@ def shingles(draw: Draw, size: int) -> tuple:
     return *_ragged(draw, size), draw.option([5, 1, 2, 17]), mode, draw.modulus(), draw.modulus()
 
 
+def spots(draw: Draw, size: int) -> tuple:
+    """Tokens, and stop words: none, some of the tokens with words that are none of them, or hundreds of tokens."""
+    values, offsets = _ragged_words_of_text(draw, size)
+    number = draw.option([150, 0, 1, 400])
+    stops = draw.random.choice(values, number) if len(values) else np.empty(0, np.uint64)
+    if draw.chance() and number:
+        stops = np.append(stops, draw.words(20))
+    return values, offsets, np.unique(stops), draw.option([2, 1, 5, 17]), draw.modulus()
+
+
+def suppress(draw: Draw, size: int) -> tuple:
+    """Up to 1,000 rows of features, some of few values, so that many share some; some rows without features."""
+    kinds: list[Any] = [np.uint16, np.uint64]
+    kind, k = draw.option(kinds), draw.option([6, 1, 17])
+    rows, greatest = min(size // (4 * k), 1000), draw.option([3, np.iinfo(kind).max, 0])
+    features = draw.random.integers(0, greatest, (rows, k), kind, endpoint=True)
+    again = draw.random.random(features.shape) < 0.5
+    features[again] = np.roll(features, 1, axis=0)[again]
+    return features, draw.random.random(rows) < draw.option([0.95, 1.0, 0.0]), draw.integer(1, min(k, 4))
+
+
 def sequences(draw: Draw, size: int) -> tuple:
     """Tokens."""
     return *_ragged(draw, size), np.array([draw.modulus(), draw.modulus()])
@@ -200,6 +222,42 @@ def minhash(draw: Draw, size: int) -> tuple:
 def bottomk(draw: Draw, size: int) -> tuple:
     """Shingles with repeats, a salt, and sketches of few elements or of more than most rows have."""
     return *_ragged(draw, size), draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([1, 5, 200])
+
+
+def fast(draw: Draw, size: int) -> tuple:
+    """Shingles with repeats, a salt, and slots of few rounds or many; on a GPU, also of two ranges."""
+    salt, t = draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([84, 1, 7, 140])
+    if size > FEW // 2 and draw.option([False, True]):
+        t = 2100
+    return *_ragged(draw, size), salt, t
+
+
+def _samples(draw: Draw, size: int) -> tuple:
+    """Signatures of some length, a length of their groups of bits, and how many groups a row has."""
+    kinds: list[Any] = [np.uint32, np.uint64]
+    kind, samples = draw.option(kinds), draw.option([140, 1, 64, 7, 200])
+    rows = -(-size // samples)
+    signatures = draw.random.integers(0, np.iinfo(kind).max, (rows, samples), kind, endpoint=True)
+    alike = draw.random.random(signatures.shape) < draw.option([0.5, 0.0, 1.0])
+    signatures[alike] = draw.option([0, 7, np.iinfo(kind).max])
+    return signatures, draw.option([1, 2, 4, 8])
+
+
+def bbit(draw: Draw, size: int) -> tuple:
+    """Signatures, some samples of which are extreme, and a salt for each sample."""
+    signatures, bits = _samples(draw, size)
+    return signatures, draw.random.integers(0, 2**64 - 1, signatures.shape[1], np.uint64, endpoint=True), bits
+
+
+def bbit_equal(draw: Draw, size: int) -> tuple:
+    """Packed rows, with or without stray bits behind the last group, and pairs of any two of them."""
+    signatures, bits = _samples(draw, size)
+    samples = signatures.shape[1]
+    words = bbit_kernel.cpu(signatures, np.zeros(samples, np.uint64), bits)
+    if draw.chance():
+        words[draw.random.random(len(words)) < 0.3, -1] ^= np.uint64(1 << 63)
+    left, right = draw.random.integers(0, max(1, len(words)), (2, size if len(words) else 0))
+    return words, left, right, bits, samples
 
 
 def supershingles(draw: Draw, size: int) -> tuple:
@@ -248,7 +306,8 @@ def resemblance(draw: Draw, size: int) -> tuple:
     right[::3], right[1::3] = left[::3], left[1::3] + num_rows
     swapped = random.random(len(left)) < 0.5
     left, right = np.where(swapped, right, left), np.where(swapped, left, right)
-    return *_within_more(draw, values, offsets), left, right
+    smaller = np.minimum(np.diff(offsets)[left], np.diff(offsets)[right])
+    return *_within_more(draw, values, offsets), left, right, random.integers(0, smaller + 2)
 
 
 def overlap(draw: Draw, size: int) -> tuple:
@@ -570,10 +629,13 @@ def huffman_probe(draw: Draw, size: int) -> tuple:
 
 
 INPUTS: dict[str, Callable[[Any, int], tuple]] = {
+    "bbit": bbit,
+    "bbit_equal": bbit_equal,
     "bottomk": bottomk,
     "components": components,
     "containers": containers,
     "counts": counts,
+    "fast": fast,
     "gather": gather,
     "greedy": greedy,
     "hamming": hamming,
@@ -598,8 +660,10 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "sets": sets,
     "shingles": shingles,
     "simhash": simhash,
+    "spots": spots,
     "standing": standing,
     "supershingles": supershingles,
+    "suppress": suppress,
     "tokens": tokens,
 }
 """The inputs of each kernel."""

@@ -37,8 +37,8 @@ class Measure(Protocol):
         """Numbers of the pairs that may reach the threshold, by the sizes of what is prepared; none is left out."""
         ...
 
-    def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
-        """What pairs are worth: float64, shape (pairs,)."""
+    def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
+        """What pairs are worth: float64, shape (pairs,); any value below the threshold where it is not reached."""
         ...
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
@@ -46,7 +46,15 @@ class Measure(Protocol):
         ...
 
 
-class JoinMeasure(Measure, Protocol):
+class SetMeasure(Measure, Protocol):
+    """A measure of sets, that grows with what they have in common."""
+
+    def least(self, left: Any, right: Any, threshold: float) -> Any:
+        """The least number of common elements of pairs at the threshold, by the sizes of either: int64."""
+        ...
+
+
+class JoinMeasure(SetMeasure, Protocol):
     """A measure by which the exact join finds all pairs; see kernels/setjoin.py."""
 
     larger: ClassVar[int]
@@ -73,13 +81,18 @@ class Resemblance:
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         return _possible(self, sizes, left, right, threshold)
 
-    def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
-        return _compare(self, prepared, left, right, backend)
+    def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
+        return _compare(self, prepared, left, right, threshold, backend)
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
         from neardup_gpu.kernels.resemblance import resemblance
 
         return resemblance(common, left + right - common)
+
+    def least(self, left: Any, right: Any, threshold: float) -> Any:
+        from neardup_gpu.kernels._bounds import least_overlaps_of
+
+        return least_overlaps_of(left + right, threshold)
 
     def needed(self, most: int, threshold: float) -> np.ndarray:
         """By the sum of both sizes."""
@@ -105,13 +118,18 @@ class Containment:
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         return _possible(self, sizes, left, right, threshold)
 
-    def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
-        return _compare(self, prepared, left, right, backend)
+    def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
+        return _compare(self, prepared, left, right, threshold, backend)
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
         from neardup_gpu.kernels.resemblance import containment
 
         return containment(common, right)
+
+    def least(self, left: Any, right: Any, threshold: float) -> Any:
+        from neardup_gpu.kernels._bounds import least_shares_of
+
+        return least_shares_of(right, threshold)
 
     def needed(self, most: int, threshold: float) -> np.ndarray:
         """By the smaller size; where the left set is the smaller one, a pair at the threshold has more than that."""
@@ -135,14 +153,15 @@ def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
     return Ragged(*kernel(sets, backend)(shingles.values, shingles.offsets))
 
 
-def _compare(measure: Measure, sets: Ragged, left: Any, right: Any, backend: str | None) -> Any:
-    """What pairs of sets are worth."""
+def _compare(measure: SetMeasure, sets: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
+    """What pairs of sets are worth, or less than 0 where that is below the threshold."""
     from neardup_gpu.kernels import resemblance
 
     from .engine.choice import kernel
 
-    common, _ = kernel(resemblance, backend)(sets.values, sets.offsets, left, right)
-    return measure.of(common, sets.sizes[left], sets.sizes[right])
+    sizes = sets.sizes[left], sets.sizes[right]
+    common = kernel(resemblance, backend)(sets.values, sets.offsets, left, right, measure.least(*sizes, threshold))
+    return measure.of(common, *sizes)
 
 
 def _possible(measure: Measure, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
@@ -163,5 +182,5 @@ def worth(measure: Measure, prepared: Ragged, left: Any, right: Any, threshold: 
 
     found = array_module(left).full(len(left), -1.0)
     some = measure.possible(prepared.sizes, left, right, threshold)
-    found[some] = measure.compare(prepared, left[some], right[some], backend)
+    found[some] = measure.compare(prepared, left[some], right[some], threshold, backend)
     return found

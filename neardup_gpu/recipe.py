@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from . import checks
+from . import checks, stop_words as lists
 from .definitions import checked_settings, material, settings_of, unreadable, versions
 from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from .methods import METHODS, as_method, check_sketches
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .definitions import Material
     from .methods.contract import Method
 
-SHINGLINGS = ("set", "bag", "circular")
+SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")
 
 
@@ -28,28 +28,43 @@ class Shingles:
     Parameters
     ----------
     size : int from 1 to 64, default 5
-        Tokens in a shingle.
-    kind : "set", "bag" or "circular", default "set"
-        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
+        Tokens in a shingle; of a spot, tokens after its stop word, where 2 or 3 are usual.
+    kind : "set", "bag", "circular" or "spots", default "set"
+        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning. Spots (SpotSigs)
+        are stop words, each with the next `size` words that are none; a document without spots has shingles.
+    stop_words : str, path or list of str, default None
+        Of spots alone: a language ("da", "de", "en", "es", "fr", "it", "nl", "pt", "ru", "sv"), a file of words in
+        UTF-8, or the words; "en" unless given.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
         If a value is out of its range or of another type.
+    InputError
+        If a file of stop words cannot be read.
 
     Examples
     --------
     >>> Shingles(3, "bag")
-    Shingles(size=3, kind='bag')
+    Shingles(size=3, kind='bag', stop_words=None)
+    >>> Shingles(2, "spots").stop_words
+    'en'
     """
 
     size: int = 5
     kind: str = "set"
+    stop_words: Any = None
 
     def __post_init__(self) -> None:
         size = checks.integer("shingle_size", self.size, 1, 64, "shingles have 1 to 64 tokens, 5 is usual")
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "kind", checks.one_of("shingling", self.kind, SHINGLINGS))
+        if self.kind == "spots":
+            object.__setattr__(
+                self, "stop_words", lists.chosen(lists.USUAL if self.stop_words is None else self.stop_words)
+            )
+        elif self.stop_words is not None:
+            raise ParameterError("stop_words: only spots have them; give shingling='spots' as well, or leave them out")
 
     def describe(self) -> dict[str, Any]:
         """The settings by the names that messages, files and flags call them.
@@ -57,14 +72,15 @@ class Shingles:
         Returns
         -------
         dict
-            shingle_size and shingling.
+            shingle_size and shingling; of spots stop_words, a name and a hash, and a list of one's own.
 
         Examples
         --------
         >>> Shingles(3).describe()
         {'shingle_size': 3, 'shingling': 'set'}
         """
-        return {"shingle_size": self.size, "shingling": self.kind}
+        plain = {"shingle_size": self.size, "shingling": self.kind}
+        return plain if self.stop_words is None else {**plain, **lists.described(self.stop_words)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,15 +229,21 @@ class Recipe:
             raise unreadable(name)
         settings = {key: value for key, value in stored.items() if key not in own | shingles | set(versions())}
         try:
+            made_of = Shingles(stored["shingle_size"], stored["shingling"], lists.restored(settings))
             method = kind.from_settings(settings)
-            made_of = Shingles(stored["shingle_size"], stored["shingling"])
             found = cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
-            if found.describe() != {**stored, "method": method.name}:
-                raise unreadable(name)
-            return found
         except (KeyError, ValueError, TypeError) as error:
             known = isinstance(error, (ArgumentTypeError, ParameterError))
             raise unreadable(name, str(error) if known else "") from None
+        described = found.describe()
+        theirs, ours = str(stored.get("stop_words"))[:60], described.get("stop_words")
+        if ours is not None and theirs != ours:
+            raise RecipeMismatchError(
+                f"{name}: made with stop_words {theirs!r}, this version has {ours}; make it again"
+            )
+        if described != {**stored, "method": method.name}:
+            raise unreadable(name)
+        return found
 
     @classmethod
     def of(cls, schema: pa.Schema, name: str) -> Self:
@@ -341,7 +363,7 @@ class Recipe:
         Parameters
         ----------
         **changes : settings by name
-            Fields of the recipe or of its method, and `shingle_size` and `shingling`.
+            Fields of the recipe or of its method, and `shingle_size`, `shingling` and `stop_words`.
 
         Returns
         -------
@@ -359,11 +381,10 @@ class Recipe:
         3
         """
         own = {each.name for each in fields(self)}
-        shingles = {
-            "size" if name == "shingle_size" else "kind": changes.pop(name)
-            for name in ("shingle_size", "shingling")
-            if name in changes
-        }
+        named = {"shingle_size": "size", "shingling": "kind", "stop_words": "stop_words"}
+        shingles = {field: changes.pop(name) for name, field in named.items() if name in changes}
+        if "kind" in shingles:  # which other shinglings do not have
+            shingles.setdefault("stop_words", None)
         of_method = {name: changes.pop(name) for name in list(changes) if name not in own}
         if shingles:
             made_of = checks.instance("shingles", changes.get("shingles", self.shingles), Shingles)
@@ -384,6 +405,7 @@ def choose_recipe(
     method: str | Method,
     shingle_size: int = 5,
     shingling: str = "set",
+    stop_words: Any = None,
     bucket_limit: int | None = None,
     **own: Any,
 ) -> Recipe:
@@ -395,14 +417,15 @@ def choose_recipe(
         If an argument is impossible or of another type, or is given together with a recipe.
     """
     if recipe is None:
-        made = Recipe(shingles=Shingles(shingle_size, shingling), method=method, **own)
+        made = Recipe(shingles=Shingles(shingle_size, shingling, stop_words), method=method, **own)
         return made if bucket_limit is None else made.with_(bucket_limit=bucket_limit)
-    usual_settings = {"method": usual, "shingle_size": 5, "shingling": "set", "bucket_limit": None}
+    usual_settings = {"method": usual, "shingle_size": 5, "shingling": "set", "stop_words": None, "bucket_limit": None}
     usual_settings = {each.name: each.default for each in fields(Recipe)} | usual_settings
     given = {
         "method": method,
         "shingle_size": shingle_size,
         "shingling": shingling,
+        "stop_words": stop_words,
         "bucket_limit": bucket_limit,
         **own,
     }

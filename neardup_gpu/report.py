@@ -131,6 +131,9 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if limits.get("large_buckets"):
         buckets = count(limits["large_buckets"], "large bucket")
         rows.append(("limits", f"{count(limits['uncompared_pairs'], 'pair')} in {buckets} not compared"))
+    if counts.get("without_spots"):
+        number = count(counts["without_spots"], "document")
+        rows.append(("spots", f"none in {number} of too few stop words, compared by shingles instead"))
     odd = [
         f"{counts['empty']:,} without words" if counts["empty"] else "",
         f"{counts['null_text']:,} null" if counts["null_text"] else "",
@@ -309,7 +312,7 @@ def beside(*parts: str | tuple[str, str]) -> Text:
 def recipe_lines(recipe: dict[str, Any]) -> list[Text]:
     """A recipe, one setting a line."""
     shown = {**recipe, **({"max_partners": "all"} if recipe.get("max_partners", 0) is None else {})}
-    return [beside(f"  {name:14} {value}") for name, value in shown.items()]
+    return [beside(f"  {name:14} {shorten(str(value), 100)}") for name, value in shown.items()]
 
 
 def html(report: dict[str, Any]) -> str:

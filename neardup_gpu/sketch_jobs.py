@@ -24,6 +24,7 @@ from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import ParameterError
 from .job import files_read
+from .log import log
 from .methods import check_sketches
 from .recipe import Recipe, choose_recipe
 from .sketch_files import read_sketches
@@ -56,6 +57,7 @@ def sketch(
     threshold: float | None = None,
     shingle_size: int = 5,
     shingling: str = "set",
+    stop_words: Any = None,
     bucket_limit: int | None = None,
     seed: int = 1,
     recipe: Recipe | None = None,
@@ -68,8 +70,9 @@ def sketch(
     """Summarise documents in a Parquet file, in which `pairs` finds pairs without the text.
 
     Columns: id; num_tokens int64; and the method's own columns. By min-hash: document_hash, two uint64 of the whole
-    token sequence; signature, `samples` uint32 or uint64; supershingles, k uint64. By simhash: simhash, uint64 or two
-    of them. Sketches of documents without tokens are null.
+    token sequence; signature, `samples` uint32 or uint64; supershingles, k uint64 or uint16. Where min-hash keeps a few
+    bits of each sample, packed, uint64 words, in place of signature; with segments no supershingles. By simhash:
+    simhash, uint64 or two of them. Sketches of documents without tokens are null.
 
     Where document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to
     come can be weighed alike. With `on_error="skip"` another file gets the rows that cannot be read (`skipped_path`).
@@ -100,15 +103,18 @@ def sketch(
         The threshold that a filter is chosen for; 0.8 unless given.
     shingle_size : int from 1 to 64, default 5
         Tokens in a shingle.
-    shingling : "set", "bag" or "circular", default "set"
-        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning.
+    shingling : "set", "bag", "circular" or "spots", default "set"
+        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning. Spots are stop
+        words, each with the next `shingle_size` words that are none; `Shingles` says more.
+    stop_words : str, path or list of str, default None
+        Of spots alone: a language such as "en", which is usual, a file of words, or the words.
     bucket_limit : int, default None
         How many documents of a bucket, the first by priority, are all compared with one another; the method's own
         unless given.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
     recipe : Recipe, default None
-        A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit and seed.
+        A complete recipe; excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit and seed.
     frequencies : Frequencies or path of such a file, default None
         Document frequencies for simhashes weighted by "tfidf"; unless given, they are counted in the documents.
     temp_dir : path, default None
@@ -151,6 +157,7 @@ def sketch(
         threshold=threshold,
         shingle_size=shingle_size,
         shingling=shingling,
+        stop_words=stop_words,
         bucket_limit=bucket_limit,
         seed=seed,
     )
@@ -180,7 +187,7 @@ def sketch(
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, stored=True, hashed=hashed)
         sketched = sketcher.sketch_all(documents)
         with clock.stage("write"):
-            counts = _counts(sketched)
+            counts = _counts(sketched, recipe)
             table = _sketch_table(sketched, sketcher.recipe)
             write_table(table, files["sketches"])
             if counts_first and sketcher.statistics is not None:
@@ -193,8 +200,10 @@ def sketch(
     return {**counts, **about, **({"frequencies": str(frequencies_path(output))} if counts_first else {})}
 
 
-def _counts(sketched: Sketched) -> dict[str, Any]:
-    names = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens")
+def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
+    names = ["documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens"]
+    if recipe.shingles.kind == "spots" and recipe.method.elements == "shingles":
+        names.append("without_spots")
     counts = {name: getattr(sketched.counts, name) for name in names}
     return {**counts, "empty": int(np.count_nonzero(sketched.num_tokens == 0))}
 
@@ -316,6 +325,11 @@ def pairs(
             own = np.flatnonzero(stands_for == np.arange(len(stored.rows)))
             copies = np.flatnonzero(stands_for != np.arange(len(stored.rows)))
             candidates = found_by(_resident(stored.keys[own], runtime), recipe, runtime)
+            if candidates.accidents > 1 and threshold is None:
+                log.warning(
+                    "about %s of the pairs are expected to agree by accident of fingerprints alone; give a threshold",
+                    f"{candidates.accidents:,.0f}",
+                )
             left, right = own[runtime.fetch(candidates.pairs.left)], own[runtime.fetch(candidates.pairs.right)]
         with clock.stage("estimate"):
             a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])

@@ -25,7 +25,7 @@ from .errors import InputError
 from .log import log
 from .recipe import Recipe
 from .report import size
-from .stages import count_tokens, shingle
+from .stages import count_shingles, count_tokens
 from .store.disk import room
 from .store.spool import DiskFullError, disk_full
 
@@ -53,6 +53,7 @@ class Sketches:
     text_bytes: int = 0
     tokens: int = 0
     shingles: int = 0
+    without_spots: int = 0
     null_text: int = 0
     invalid_utf8: int = 0
     stripped_pages: int = 0
@@ -96,6 +97,7 @@ class _Summary(NamedTuple):
     document_hash: Any
     num_tokens: np.ndarray
     invalid: int
+    without_spots: int
 
 
 @dataclass
@@ -213,7 +215,8 @@ class Sketcher:
         self.first_pass.close()
         sketches.keys.append(self.recipe.method.keys(found, seed=self.recipe.seed, backend=self.runtime.backend))
         if self.stored:
-            sketches.sketches.append(found)
+            found = self.recipe.method.stored(found, seed=self.recipe.seed, backend=self.runtime.backend)
+            sketches.sketches.append(self.runtime.fetch(found))
 
     def _batches(self, documents: Documents, column: str | None) -> Iterator[Batch]:
         """Batches of a size that the runtime can hold."""
@@ -228,9 +231,9 @@ class Sketcher:
         """Run the first stages for a span of documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         tokens, invalid = count_tokens(_rows(text, span.first, span.last), recipe, backend)
-        shingles, elements, num_shingles = None, tokens, 0
+        shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
         if self.spool is not None or method.elements == "shingles":
-            shingles = shingle(tokens, recipe, backend=backend)
+            shingles, without_spots = count_shingles(tokens, recipe, backend)
             elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
         waiting = None
         if self.spool is not None and shingles is not None:
@@ -241,11 +244,12 @@ class Sketcher:
         elif method.sketches:
             sketch = method.sketch(elements, seed=recipe.seed, statistics=self.statistics, backend=backend)
             keys = method.keys(sketch, seed=recipe.seed, backend=backend)
+            if self.stored:
+                sketch = method.stored(sketch, seed=recipe.seed, backend=backend)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
-        return _Summary(
-            measured, num_shingles, waiting, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid
-        )
+        sizes = self.runtime.fetch(tokens.sizes)
+        return _Summary(measured, num_shingles, waiting, sketch, keys, hashes, sizes, invalid, without_spots)
 
     def _add(self, kept: Sketches, part: _Summary) -> None:
         """Keep the results for a span."""
@@ -264,6 +268,7 @@ class Sketcher:
         kept.num_tokens.append(part.num_tokens)
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.invalid
+        kept.without_spots += part.without_spots
 
 
 def _rows(text: Ragged, first: int, last: int) -> Ragged:

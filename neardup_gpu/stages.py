@@ -26,11 +26,12 @@ from neardup_gpu.kernels import (
     components,
     greedy,
     shingles as shingles_kernel,
+    spots as spots_kernel,
     tokens as tokens_kernel,
 )
 from neardup_gpu.kernels._launch import array_module
 
-from . import checks
+from . import checks, stop_words
 from .data import Pairs, Ragged, as_ragged, pairs_within
 from .documents import open_documents
 from .engine.arrays import same_device
@@ -89,7 +90,7 @@ def _as_text(documents: Any) -> Ragged:
 
 
 def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ragged:
-    """Fingerprint every `recipe.shingles.size` consecutive tokens.
+    """Fingerprint what a document is a set of: every `recipe.shingles.size` consecutive tokens, or its spots.
 
     Parameters
     ----------
@@ -103,8 +104,8 @@ def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ra
     Returns
     -------
     Ragged of uint64, a row for each document
-        In text order with repeats. A document of fewer tokens has one shingle, one without tokens none.
-        Cost: linear. Source: Broder 2000, section 2.
+        In text order with repeats. A document of fewer tokens has one shingle, one without tokens none; one that has
+        tokens and no spots has shingles. Cost: linear. Source: Broder 2000, section 2; of spots, `kernels/spots.py`.
 
     Raises
     ------
@@ -119,10 +120,20 @@ def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ra
     array([5, 1])
     """
     tokens, recipe = as_ragged("tokens", tokens, np.uint64), checks.instance("recipe", recipe, Recipe)
-    drawn, (size, kind) = recipe.material, (recipe.shingles.size, recipe.shingles.kind)
-    return Ragged(
-        *kernel(shingles_kernel, backend)(tokens.values, tokens.offsets, size, kind, drawn.shingles, drawn.bags)
-    )
+    return count_shingles(tokens, recipe, backend)[0]
+
+
+def count_shingles(tokens: Ragged, recipe: Recipe, backend: str | None) -> tuple[Ragged, int]:
+    """Like `shingle`; also counts the documents that have tokens and no spots, where spots were asked for."""
+    drawn, made_of = recipe.material, recipe.shingles
+    if made_of.kind == "spots":
+        run = kernel(spots_kernel, backend)
+        stops = array_module(tokens.values).asarray(stop_words.fingerprints(made_of.stop_words, int(drawn.tokens)))
+        *found, without = run(tokens.values, tokens.offsets, stops, made_of.size, drawn.shingles)
+        return Ragged(*found), without
+    run = kernel(shingles_kernel, backend)
+    found = run(tokens.values, tokens.offsets, made_of.size, made_of.kind, drawn.shingles, drawn.bags)
+    return Ragged(*found), 0
 
 
 class Verified(NamedTuple):

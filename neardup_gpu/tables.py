@@ -122,6 +122,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         "reference_documents": ranked.num_known,
         "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
         **{name: getattr(job.sketches, name) for name in _COUNTED},
+        **({"without_spots": job.sketches.without_spots} if job.recipe.shingles.kind == "spots" else {}),
         "representatives": len(facts.groups.ranks),
         "comparisons": 0 if job.found is None else job.found.looks,
         "candidate_pairs": len(candidates.pairs) if job.found is None else job.found.num_candidates,

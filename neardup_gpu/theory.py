@@ -1,6 +1,7 @@
 """Filter curves and the choice of a filter: mathematics only.
 
-Error bounds (`error_bounds`) and the mathematics of the method `exact` (`prefix_filter`) are reachable here as well.
+Error bounds (`error_bounds`, `sketch_errors`) and the mathematics of the method `exact` (`prefix_filter`) are reachable
+here as well.
 
 A sketch of k*s independent min-hash samples is cut into k groups of s, and every group is fingerprinted into one
 feature. A group agrees between two documents of resemblance x with probability x**s, so at least r of the k features
@@ -19,6 +20,9 @@ from . import checks
 from .error_bounds import (  # noqa: F401 (part of this module's face)
     MAX_BITS,
     MAX_TRIALS,
+    bbit_error,
+    bbit_resemblance,
+    bbit_share,
     collision_error,
     exceed_probability,
     expected_collisions,
@@ -36,6 +40,17 @@ from .prefix_filter import (  # noqa: F401 (part of this module's face)
     prefix_cost,
     prefix_lengths,
 )
+from .sketch_errors import (  # noqa: F401 (part of this module's face)
+    accidental_pairs,
+    bbit_variance,
+    bottomk_variance,
+    expected_insertions,
+    fingerprint_bits,
+    modm_variance,
+    rabin_bound,
+    sample_variance,
+    samples_for,
+)
 
 PRESETS: dict[str, tuple[int, int, int]] = {
     "altavista": (6, 14, 2),  # Broder 2000, section 1; Manasse 2.5: "clearly the same", half at 0.909
@@ -45,6 +60,8 @@ PRESETS: dict[str, tuple[int, int, int]] = {
 
 MAX_FEATURES = 1000  # C(k, i) and the powers beside it stay inside a float64 up to here
 MAX_GROUP = 2**20  # samples in a feature; far beyond it nothing but identical documents would agree
+SEGMENT = 10  # one-bit samples of a segment, of which two have to agree; see `choose_segments`
+MAX_SEGMENTS = 100  # 4950 pair tables
 MAX_AREA = 50_000  # k * k * s of `error_areas`, which has k terms at each of many steps a sample
 
 # The cost model of `choose_filter`, per document and core, for documents of Broder's typical size (1997, 4.1). The
@@ -130,11 +147,13 @@ def parse_filter(text: str) -> tuple[int, int, int]:
 # The filter curve
 
 
-def _agreement(x: float, s: int) -> tuple[float, float]:
-    """Probability that a group of s samples agrees, x**s, and that it does not, each to full relative precision."""
-    if x == 0:
-        return 0.0, 1.0
-    return x**s, -math.expm1(s * math.log(x))
+def _agreement(x: float, s: int, bits: int | None = None) -> tuple[float, float]:
+    """Probability that a feature of s samples agrees, and that it does not, each to full relative precision.
+
+    x**s, and of features of some bits 2**-bits of the others by accident.
+    """
+    p, q = (0.0, 1.0) if x == 0 else (x**s, -math.expm1(s * math.log(x)))
+    return (p, q) if bits is None else (p + q * 2.0**-bits, q * (1 - 2.0**-bits))
 
 
 def _binomial(p: float, q: float, k: int, first: int, last: int) -> float:
@@ -142,7 +161,7 @@ def _binomial(p: float, q: float, k: int, first: int, last: int) -> float:
     return min(1.0, math.fsum(math.comb(k, i) * p**i * q ** (k - i) for i in range(first, last + 1)))
 
 
-def pass_probability(x: float, k: int, s: int, r: int) -> float:
+def pass_probability(x: float, k: int, s: int, r: int, *, bits: int | None = None) -> float:
     """Probability that two documents of resemblance x become candidates: P(k,s,r)(x).
 
     Parameters
@@ -155,11 +174,15 @@ def pass_probability(x: float, k: int, s: int, r: int) -> float:
         Samples of a supershingle.
     r : int
         Supershingles that have to agree.
+    bits : int, default None
+        Bits of a supershingle, such as 16: then features that differ agree by accident with probability 2**-bits.
+        Unless given, accidents are left out.
 
     Returns
     -------
     float
-        0 at x = 0 and 1 at x = 1; small values are exact to about 1e-13 of themselves. Near 1 use `miss_probability`.
+        1 at x = 1, and 0 at x = 0 where accidents are left out; small values are exact to about 1e-13 of themselves.
+        Near 1 use `miss_probability`.
 
     Raises
     ------
@@ -168,21 +191,25 @@ def pass_probability(x: float, k: int, s: int, r: int) -> float:
 
     Notes
     -----
-    Cost: k - r terms. Source: Broder 2000, section 3. Collisions of fingerprints, 2**-64 a feature, are left out.
+    Cost: k - r terms. Source: Broder 2000, section 3; accidents, Manasse 6.1.
 
     Examples
     --------
     >>> round(pass_probability(0.909, 6, 14, 2), 2)
     0.5
     """
-    return _pass(checks.fraction("x", x), *check_filter(k, s, r))
+    return _pass(checks.fraction("x", x), *check_filter(k, s, r), _bits(bits))
 
 
-def _pass(x: float, k: int, s: int, r: int) -> float:
-    return _binomial(*_agreement(x, s), k, r, k)
+def _bits(bits: int | None) -> int | None:
+    return checks.optional(checks.integer, "bits", bits, 1, MAX_BITS)
 
 
-def miss_probability(x: float, k: int, s: int, r: int) -> float:
+def _pass(x: float, k: int, s: int, r: int, bits: int | None = None) -> float:
+    return _binomial(*_agreement(x, s, bits), k, r, k)
+
+
+def miss_probability(x: float, k: int, s: int, r: int, *, bits: int | None = None) -> float:
     """Probability that two documents of resemblance x are missed, 1 - P(k,s,r)(x), summed directly.
 
     Small values are exact to about 1e-13 of themselves, where 1 - `pass_probability` has no digits left. Arguments,
@@ -198,17 +225,19 @@ def miss_probability(x: float, k: int, s: int, r: int) -> float:
         Samples of a supershingle.
     r : int
         Supershingles that have to agree.
+    bits : int, default None
+        Bits of a supershingle, where accidents count.
 
     Examples
     --------
     >>> round(miss_probability(0.5, 2, 1, 1), 3)
     0.25
     """
-    return _miss(checks.fraction("x", x), *check_filter(k, s, r))
+    return _miss(checks.fraction("x", x), *check_filter(k, s, r), _bits(bits))
 
 
-def _miss(x: float, k: int, s: int, r: int) -> float:
-    return _binomial(*_agreement(x, s), k, 0, r - 1)
+def _miss(x: float, k: int, s: int, r: int, bits: int | None = None) -> float:
+    return _binomial(*_agreement(x, s, bits), k, 0, r - 1)
 
 
 def inverse(probability: float, k: int, s: int, r: int) -> float:
@@ -559,6 +588,47 @@ def _choose_filter(threshold: float, recall: float, max_samples: int) -> tuple[i
             "raise the threshold, lower the recall or allow more samples."
         )
     return best[2]
+
+
+def choose_segments(threshold: float, recall: float = 0.99) -> tuple[int, int, int]:
+    """The fewest segments of ten one-bit samples of which at least `recall` of the pairs at the threshold share two.
+
+    A segment agrees with probability ((1 + J) / 2)**10, by accident with 2**-10. One of 20 segments agrees in 99.98% of
+    the pairs at J = 0.8, and in 1.9% of unrelated ones, which are too many to look at among many documents; two agree
+    in 99.8%, and in 0.018% of unrelated ones. (Segments that differ in one bit at most agree by accident in 19.4%, two
+    of them in 1.9%: they are not looked for.)
+
+    Parameters
+    ----------
+    threshold : float in (0, 1]
+        Resemblance.
+    recall : float in (0, 1), default 0.99
+        Wanted probability at the threshold.
+
+    Returns
+    -------
+    tuple of int (k, s, r)
+        k segments of s = 10 samples, of which r = 2 have to agree.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For values out of range, and where 100 segments do not suffice.
+
+    Examples
+    --------
+    >>> choose_segments(0.8)
+    (17, 10, 2)
+    """
+    threshold = checks.fraction("threshold", threshold, zero=False)
+    recall = checks.fraction("recall", recall, zero=False, one=False, hint="0.99 is usual")
+    k = _smallest_k(bbit_share(threshold, 1), recall, SEGMENT, 2, MAX_SEGMENTS)
+    if k is None:
+        raise ParameterError(
+            f"no {MAX_SEGMENTS} segments of one-bit samples pass {recall!r} of the pairs at threshold {threshold!r}; "
+            "raise the threshold, lower the recall or give a filter."
+        )
+    return k, SEGMENT, 2
 
 
 def _smallest_k(threshold: float, recall: float, s: int, r: int, most: int) -> int | None:

@@ -82,8 +82,8 @@ def _compare_spooled(
     pairs = pairs[in_order(key.astype(np.uint64))[1]]
     bounds = resemblance.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
     blocks = (Numbers(pairs[first:last], "pairs") for first, last in zip(bounds[:-1], bounds[1:], strict=True))
-    done = 0
-    for block, measured in runtime.map(partial(_compare_block, sets, left, right, measure, runtime), blocks):
+    compare, done = partial(_compare_block, sets, left, right, measure, threshold, runtime), 0
+    for block, measured in runtime.map(compare, blocks):
         found[block] = measured
         done += len(block)
         clock.report("verify", done, len(pairs))
@@ -91,9 +91,16 @@ def _compare_spooled(
 
 
 def _compare_block(
-    sets: Rows, left: np.ndarray, right: np.ndarray, measure: Measure, runtime: Runtime, block: Numbers
+    sets: Rows,
+    left: np.ndarray,
+    right: np.ndarray,
+    measure: Measure,
+    threshold: float,
+    runtime: Runtime,
+    block: Numbers,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compare the pairs of a block; returns them and what they are worth, in host memory."""
     pairs = block.numbers
     rows, at = np.unique(np.concatenate([left[pairs], right[pairs]]), return_inverse=True)
-    return pairs, runtime.fetch(measure.compare(sets.gather(rows), at[: len(pairs)], at[len(pairs) :], runtime.backend))
+    left, right = at[: len(pairs)], at[len(pairs) :]
+    return pairs, runtime.fetch(measure.compare(sets.gather(rows), left, right, threshold, runtime.backend))

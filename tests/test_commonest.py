@@ -31,6 +31,24 @@ def test_the_words_of_a_shingle_have_its_tokens(text, kind):
     assert commonest.words_of(5, "", recipe) is None
 
 
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_words_of_a_spot_are_its_tokens(text):
+    """Or those of a shingle, in a text without spots."""
+    recipe = Recipe(shingles=Shingles(1, "spots", ["to", "or", "words", "x_y"]))
+    spots = {
+        TEXTS[0]: ["to be", "or NOT", "to be"],
+        TEXTS[1]: ["one", "two"],
+        TEXTS[2]: ["caf\u00e9", "\u6f22", "\u5b57", "\u304c", "\u3042", "\u308b", "3", "14", "x_y"],
+        TEXTS[3]: ["words here"],
+    }[text]
+    fingerprints = shingle(tokenize([text], recipe, backend="cpu"), recipe, backend="cpu")[0]
+    found = [commonest.words_of(fingerprint, text, recipe) for fingerprint in fingerprints.tolist()]
+    named = tokenize([" ".join(words.split()) for words in found], recipe, backend="cpu")
+    wanted = tokenize(spots, recipe, backend="cpu")
+    assert len(named) == len(wanted)
+    assert all(set(wanted[i].tolist()) <= set(named[i].tolist()) for i in range(len(wanted)))
+
+
 def texts(number=150):
     """Texts of few sentences, all of whose shingles are frequent."""
     sentences = [" ".join(f"s{i}w{j}" for j in range(6)) for i in range(10)]

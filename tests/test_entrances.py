@@ -98,7 +98,8 @@ def kinds(words):
 READ = "text_columns:names? id_column:name? html:flag glob:name? on_error:choice max_document_bytes:count"
 RUN = "engine:choice progress:progress?"
 RECIPE = (
-    "recipe:own? method:choice threshold:fraction? shingle_size:count shingling:choice bucket_limit:count? seed:count"
+    "recipe:own? method:choice threshold:fraction? shingle_size:count shingling:choice stop_words:path? "
+    "bucket_limit:count? seed:count"
 )
 HOW = "design:own? bucket_limit:count bucket_probe:count backend:choice?"
 KSR = "k:count s:count r:count"
@@ -213,10 +214,16 @@ class World:
             "num_documents:count verified:own recipe:own pinned:array? backend:choice?",
         )
         yield (
+            "suppress",
+            nd.suppress,
+            {"features": self.features, **recipe},
+            "features:array recipe:own present:array? backend:choice?",
+        )
+        yield (
             "resemblance",
             nd.resemblance,
             {"a": "one text", "b": "another"},
-            "a:name b:name shingle_size:count shingling:choice full:flag",
+            "a:name b:name shingle_size:count shingling:choice stop_words:path? full:flag",
         )
         yield "Ragged", Ragged, {"values": [1, 2], "offsets": [0, 2]}, "values:values offsets:rows"
         yield "Ragged.from_rows", Ragged.from_rows, {"rows": [[1]], "dtype": np.uint64}, "rows:lists dtype:dtype"
@@ -229,13 +236,14 @@ class World:
             {},
             "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count",
         )
-        yield "Shingles", nd.Shingles, {}, "size:count kind:choice"
+        yield "Shingles", nd.Shingles, {}, "size:count kind:choice stop_words:path?"
         limits = "bucket_limit:count bucket_probe:count"
         yield (
             "MinHash",
             nd.MinHash,
             {},
-            f"filter:filter? k:any s:any r:any recall:fraction? bits:count supershingle_bits:count? {limits}",
+            "filter:filter? k:any s:any r:any recall:fraction? bits:count? supershingle_bits:count? "
+            f"sampler:choice sample_bits:count? candidates:choice {limits}",
         )
         yield (
             "SimHash",
@@ -307,8 +315,8 @@ class World:
         at = {"threshold": 0.8, **ksr}
         yield "parse_filter", theory.parse_filter, {"text": "6,14,2"}, "text:filter"
         yield "check_filter", theory.check_filter, ksr, KSR
-        yield "pass_probability", theory.pass_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR}"
-        yield "miss_probability", theory.miss_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR}"
+        yield "pass_probability", theory.pass_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR} bits:count?"
+        yield "miss_probability", theory.miss_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR} bits:count?"
         yield "inverse", theory.inverse, {"probability": 0.8, **ksr}, f"probability:fraction {KSR}"
         yield "half_point", theory.half_point, ksr, KSR
         yield "half_s", theory.half_s, {"threshold": 0.8, "k": 6, "r": 2}, "threshold:fraction k:count r:count"
@@ -323,10 +331,29 @@ class World:
         yield "collision_error", theory.collision_error, {"union_size": 3, "bits": 32}, "union_size:number bits:count"
         of = {"samples": 100, "resemblance": 0.8}
         yield "standard_error", theory.standard_error, of, "resemblance:fraction samples:count"
+        kept = {"resemblance": 0.8, "bits": 1}
+        yield "bbit_share", theory.bbit_share, kept, "resemblance:fraction bits:count"
+        yield "bbit_resemblance", theory.bbit_resemblance, {"share": 0.8, "bits": 1}, "share:fraction bits:count"
+        yield "bbit_error", theory.bbit_error, {**kept, "samples": 9}, "resemblance:fraction samples:count bits:count"
+        yield "choose_segments", theory.choose_segments, {"threshold": 0.8}, "threshold:fraction recall:fraction"
         within = "samples:count resemblance:fraction error:fraction"
         yield "within_probability", theory.within_probability, {**of, "error": 0.1}, within
         exceed = "samples:count resemblance:fraction estimate:fraction"
         yield "exceed_probability", theory.exceed_probability, {**of, "estimate": 0.1}, exceed
+        yield "sample_variance", theory.sample_variance, of, "resemblance:fraction samples:count"
+        bottomk = {"resemblance": 0.8, "s": 50, "union_size": 100}
+        yield "bottomk_variance", theory.bottomk_variance, bottomk, "resemblance:fraction s:count union_size:count"
+        modm = {"share": 0.8, "modulus": 16, "size": 100}
+        yield "modm_variance", theory.modm_variance, modm, "share:fraction modulus:count size:count"
+        bbit = "resemblance:fraction samples:count bits:count"
+        yield "bbit_variance", theory.bbit_variance, {**of, "bits": 2}, bbit
+        wanted = "error:fraction failure:fraction resemblance:fraction?"
+        yield "samples_for", theory.samples_for, {"error": 0.1}, wanted
+        yield "expected_insertions", theory.expected_insertions, {"size": 30, "s": 5}, "size:count s:count"
+        yield "fingerprint_bits", theory.fingerprint_bits, {"documents": 30}, "documents:count"
+        accidental = "documents:count k:count r:count bits:count"
+        yield "accidental_pairs", theory.accidental_pairs, {"documents": 30, "k": 6, "r": 2}, accidental
+        yield "rabin_bound", theory.rabin_bound, {"num_bits": 400, "bits": 40}, "num_bits:count bits:count"
         yield "hoeffding", theory.hoeffding, {"trials": 10}, "trials:count failure:fraction"
         interval = {"mean": 0.5, "trials": 10, "failure": 0.01}
         yield "mean_interval", theory.mean_interval, interval, "mean:fraction trials:count failure:fraction"

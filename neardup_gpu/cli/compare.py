@@ -18,7 +18,10 @@ class Compared:
 
     html: bool = setting(False, "The texts are HTML: compare what a reader sees of them.")
     shingle_size: int = setting(5, "Words in a shingle.", metavar="W")
-    shingling: str = setting("set", "How shingles are counted: set, bag or circular.", metavar="KIND")
+    shingling: str = setting("set", "How shingles are counted: set, bag, circular or spots.", metavar="KIND")
+    stop_words: str | None = setting(
+        None, "Stop words of spots: a language such as de, or a file.", metavar="LIST", shown="en"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import nextafter
+from math import log10, nextafter
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ class Drawing(Json):
     output: str | None = setting(
         None, "Draw the curve to a file that ends in .svg, .png or .pdf.", metavar="FILE", flag="--output -o"
     )
+    log: bool = setting(False, "Draw probabilities on a logarithmic scale, down to 1e-12.")
     overwrite: bool = setting(False, "Replace an existing output.")
 
 
@@ -57,11 +58,11 @@ def curve(*, settings: FilterFlags = None, written: DrawingFlags = None) -> None
     shape, threshold = _chosen(Filter(**given(settings)))
     shown = Drawing(**given(written))
     if shown.output is not None:
-        _draw(shown.output, shape, threshold, shown.overwrite)
+        _draw(shown.output, shape, threshold, shown.overwrite, shown.log)
     levels = sorted({*(i / 20 for i in range(1, 21)), 0.975, 0.99, *([] if threshold is None else [threshold])})
     passing = [(x, theory.pass_probability(x, *shape), theory.miss_probability(x, *shape)) for x in levels]
     if not shown.json:
-        say(*_page(shape, threshold, passing, shown.output))
+        say(*_page(shape, threshold, passing, shown))
         return
     points = [
         {"resemblance": x, "pass": p, "miss": m, "exact": None if threshold is None else _exact(x, threshold)}
@@ -94,7 +95,7 @@ def _exact(resemblance: float, threshold: float) -> float:
 
 
 def _page(
-    shape: Shape, threshold: float | None, passing: list[tuple[float, float, float]], output: str | None
+    shape: Shape, threshold: float | None, passing: list[tuple[float, float, float]], shown: Drawing
 ) -> list[Any]:
     """What the filter means, its curve, and a table of it."""
     from .. import theory
@@ -106,7 +107,7 @@ def _page(
     if threshold is not None:
         parts.append(f"recall at resemblance {threshold}: {percent(theory.pass_probability(threshold, *shape))}")
         parts.append(f"exact lists every pair from {threshold} on, and none below")
-    parts += ["", *_picture(lambda x: theory.pass_probability(x, *shape), threshold, stdout()), ""]
+    parts += ["", *_picture(lambda x: theory.pass_probability(x, *shape), threshold, stdout(), shown.log), ""]
     beside_it = "" if threshold is None else f"  {'exact':>7}"
     parts.append(heading(f"{'resemblance':>11}  {'candidates':>12}  {'missed':>12}{beside_it}"))
     for x, p, m in passing:
@@ -115,15 +116,23 @@ def _page(
         beside_it = "" if threshold is None else f"  {percent(_exact(x, threshold)):>7}"
         line = f"{x:>11}  {candidates:>12}  {missed:>12}{beside_it}"
         parts.append(heading(line) if x == threshold else line)
-    return parts if output is None else [*parts, "", row("written", output)]
+    return parts if shown.output is None else [*parts, "", row("written", shown.output)]
 
 
-def _picture(height_at: Callable[[float], float], threshold: float | None, place: Place) -> list[Any]:
+DECADES = 12
+"""Of a logarithmic scale, from 1 down; on a terminal, a line each."""
+
+
+def _picture(height_at: Callable[[float], float], threshold: float | None, place: Place, log: bool) -> list[Any]:
     """The curve over 0 to 1, drawn with characters, and the step of `exact` at the threshold."""
     from rich.text import Text
 
     rows, columns = 12, min(64, place.width - 8)
     heights = [height_at((i + 0.5) / columns) for i in range(columns)]
+    labels = {rows - 1: "100%", rows // 2 - 1: "50%", 0: "0%"}
+    if log:
+        heights = [1 + log10(height) / DECADES if height else 0.0 for height in heights]
+        labels = {rows - 1: "1", rows * 2 // 3 - 1: "1e-4", rows // 3 - 1: "1e-8", 0: "1e-12"}
     marked = -1 if threshold is None else min(columns - 1, int(threshold * columns))
     blocks, mark, corner, top = (" ▁▂▃▄▅▆▇█", "│", "┌", "─") if place.blocks else ("    #####", "|", "+", "-")
     lines: list[Any] = []
@@ -131,8 +140,7 @@ def _picture(height_at: Callable[[float], float], threshold: float | None, place
         step = " " * marked + corner + top * (columns - marked - 1)
         lines.append(Text.assemble(f"{'exact':>5} ", (step, "yellow")))
     for level in reversed(range(rows)):
-        label = {rows - 1: "100%", rows // 2 - 1: "50%", 0: "0%"}.get(level, "")
-        line = Text(f"{label:>5} ")
+        line = Text(f"{labels.get(level, ''):>5} ")
         for i, height in enumerate(heights):
             cell = blocks[min(8, max(0, round((height * rows - level) * 8)))]
             line.append(mark if i == marked and cell == " " else cell, "yellow" if i == marked else "cyan")
@@ -144,7 +152,7 @@ def _picture(height_at: Callable[[float], float], threshold: float | None, place
     return [*lines, f"{'':5} {''.join(axis)}"]
 
 
-def _draw(output: str, shape: Shape, threshold: float | None, overwrite: bool) -> None:
+def _draw(output: str, shape: Shape, threshold: float | None, overwrite: bool, log: bool) -> None:
     path = Path(output)
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise ParameterError(f"{path}: name a picture that ends in .svg, .png or .pdf")
@@ -165,6 +173,8 @@ def _draw(output: str, shape: Shape, threshold: float | None, overwrite: bool) -
     axes.set(xlabel="resemblance", ylabel="probability", title=name, xlim=(0, 1), ylim=(0, 1.02))
     if threshold is not None:
         axes.plot([0, threshold, threshold, 1], [0, 0, 1, 1], "--", color="grey", label="is listed by exact")
+    if log:
+        axes.set(yscale="log", ylim=(10**-DECADES, 2))
     axes.legend()
     key = "Software" if path.suffix.lower() == ".png" else "Creator"
     with notes(), new_file(output, overwrite, is_ours=_is_drawn) as file:

@@ -35,7 +35,10 @@ class Shingles:
     """Which shingles are compared, and how random constants are drawn."""
 
     shingle_size: int = setting(5, "Words in a shingle.", metavar="W")
-    shingling: str = setting("set", "How shingles are counted: set, bag or circular.", metavar="KIND")
+    shingling: str = setting("set", "How shingles are counted: set, bag, circular or spots.", metavar="KIND")
+    stop_words: str | None = setting(
+        None, "Stop words of spots: a language such as de, or a file.", metavar="LIST", shown="en"
+    )
     seed: int = setting(1, "Random constants are drawn from it.", metavar="N")
 
 

@@ -19,14 +19,16 @@ HOST_POSTINGS = 1 << 30
 BATCH_BYTES = 256 << 20
 """Most text in a batch on a GPU: larger ones cost memory, and kernels have enough to do with this."""
 
-TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36}
+TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36, "spots": 44}
 """GPU memory that a byte of text needs while its batch is computed, at most, by the kind of shingling.
 
 Beside the slots of `Staging` (three of at most twice the batch and its offsets), for up to one token in two bytes:
 
     tokens      1 for a copy, 1/2 for where documents and groups of bytes begin, 4 for fingerprints
     shingles    4 for tokens and 4 for shingles; bags up to 24 more while all are sorted by document and value: 4 a
-                shingle for its row, 12 for its place, copies and the other buffer of the sort 32
+                shingle for its row, 12 for its place, copies and the other buffer of the sort 32; spots up to 36 more:
+                8 to count the tokens that are no stop words, 4 for these and for places of the others, 24 for
+                copies of these places, their rows' ends and where their chains begin and end
     the rest    goes to blocks of memory that do not fit
 
 Text of more tokens than that (ligatures that stand for phrases) may exceed it: then the batch is halved.

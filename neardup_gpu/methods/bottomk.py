@@ -197,6 +197,10 @@ class BottomK:
         salt = np.uint64(draw(checks.seed(seed), "bottom-k", 0))
         return kernel(bottomk, backend)(elements.values, elements.offsets, salt, self.s)
 
+    def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+        """The sketches themselves."""
+        return sketches
+
     def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
         """The leading elements of each sketch.
 

@@ -30,19 +30,22 @@ class Candidates(NamedTuple):
         Pairs inside them that the limit left out, counted table by table.
     crowded : array of bool, shape (documents,)
         Whether each document was in such a bucket of any table. What was left out are pairs of two such documents.
+    accidents : float, default 0.0
+        Pairs that are expected to be candidates by accident of short fingerprints alone.
 
     Examples
     --------
     >>> import numpy as np
     >>> from neardup_gpu import SimHash
-    >>> SimHash().collide(np.array([7, 5], np.uint64))
-    Candidates(pairs=Pairs(1), large_buckets=0, uncompared_pairs=0, crowded=array([False, False]))
+    >>> SimHash().collide(np.array([7, 5], np.uint64)).pairs
+    Pairs(1)
     """
 
     pairs: Pairs
     large_buckets: int
     uncompared_pairs: int
     crowded: Any
+    accidents: float = 0.0
 
 
 def merged(parts: Sequence[Candidates]) -> Candidates:
@@ -58,7 +61,7 @@ def merged(parts: Sequence[Candidates]) -> Candidates:
     pairs = Pairs.from_unsorted(np.concatenate(left), np.concatenate(right))
     crowded = np.logical_or.reduce([to_host(part.crowded) for part in parts])
     counts = sum(part.large_buckets for part in parts), sum(part.uncompared_pairs for part in parts)
-    return Candidates(pairs, *counts, crowded)
+    return Candidates(pairs, *counts, crowded, sum(part.accidents for part in parts))
 
 
 class Estimate(NamedTuple):
@@ -222,6 +225,10 @@ class Method(Protocol):
         """Summarise each row of elements: an array with a row for each."""
         ...
 
+    def stored(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
+        """What a file of sketches keeps of them, and `estimate` takes: an array with a row for each."""
+        ...
+
     def keys(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
         """What collisions compare: uint64, shape (rows,) or (rows, key_columns)."""
         ...
@@ -255,7 +262,7 @@ class Method(Protocol):
         ...
 
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
-        """Estimated resemblance of pairs of sketched rows."""
+        """Estimated resemblance of pairs of rows of what is `stored`."""
         ...
 
     def expected_recall(self, threshold: float | None) -> float | None:
@@ -275,9 +282,9 @@ class Method(Protocol):
         ...
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-        """The arrays of these columns, a row for each document."""
+        """The arrays of these columns, a row for each document, of what is `stored`."""
         ...
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The sketches and keys of which `to_columns` made columns."""
+        """What was `stored`, and the keys, of which `to_columns` made columns."""
         ...

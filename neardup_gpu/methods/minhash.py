@@ -1,4 +1,7 @@
-"""Min-hash: resemblance by linear permutations, supershingles, and pair tables under a filter [k, s, r]."""
+"""Min-hash: resemblance by linear permutations, supershingles, and pair tables under a filter [k, s, r].
+
+Samples may be drawn faster than by permutations (`sampler`), and be stored by a few bits each (`sample_bits`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from ..definitions import draw, polynomial
 from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
+from . import _bbit
 from .contract import Candidates, Estimate
 
 if TYPE_CHECKING:
@@ -24,6 +28,12 @@ if TYPE_CHECKING:
 
 MOST_SAMPLES = 100_000
 """Of a signature: one takes 400 kB then, and more would be a mistake."""
+
+MOST_FAST_SAMPLES = 1 << 16
+"""Of a signature by the sampler "fast", whose values have room for the rounds of so many."""
+
+SAMPLERS = ("permutations", "fast")
+CANDIDATES = ("supershingles", "segments")
 
 MOST_TABLES = 5000
 """Pair tables of a filter: each sorts all documents."""
@@ -82,10 +92,20 @@ class MinHash:
         Supershingles that have to agree; 1 unless given.
     recall : float in (0, 1), default None
         Share of the pairs at the threshold to find, where the filter is chosen; 0.99 unless given.
-    bits : 32 or 64, default 32
-        Length of a min-hash sample.
+    bits : 32 or 64, default None
+        Length of a min-hash sample. Unless given, 32 by permutations and 64 by the sampler "fast", which has no other.
     supershingle_bits : 64 or 16, default None
         Length of a supershingle. Unless given, 16 by the filter "bing" (Manasse 6.1), else 64.
+    sampler : "permutations" or "fast", default "permutations"
+        How samples are drawn. "fast" takes about n + t ln t steps for t samples of n shingles, where permutations take
+        n t: with 140 samples it is faster above some 350 shingles and much slower below (kernels/fast.py). Its
+        estimates err less; what share of pairs a filter passes is measured, not known.
+    sample_bits : 1, 2, 4 or 8, default None
+        Bits that a sketch file keeps of each sample, packed in words, in place of the signature; all, unless given.
+        `theory.bbit_error` is what an estimate costs.
+    candidates : "supershingles" or "segments", default "supershingles"
+        Candidates share r of k supershingles of s samples, or r of k segments of s one-bit samples. These are cut from
+        the packed bits, so that a sketch file has no other keys; more unrelated pairs share them.
     bucket_limit : int, default 64
         In a bucket of a pair table, the first `bucket_limit` documents by priority are compared all with all.
     bucket_probe : int, default 16
@@ -102,6 +122,8 @@ class MinHash:
     Filter(k=20, s=7, r=1)
     >>> round(MinHash(filter="altavista").expected_recall(0.95), 3)
     0.879
+    >>> MinHash(sample_bits=1, candidates="segments").settled(0.8).filter
+    Filter(k=17, s=10, r=2)
     """
 
     filter: Any = setting(
@@ -114,9 +136,18 @@ class MinHash:
     s: int | None = setting(None, "Samples of a supershingle.", flag="")
     r: int | None = setting(None, "Supershingles that have to agree.", flag="")
     recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
-    bits: int = setting(32, "Bits of a min-hash sample: 32 or 64.", metavar="L")
+    bits: int | None = setting(None, "Bits of a min-hash sample: 32 or 64.", metavar="L", shown="32")
     supershingle_bits: int | None = setting(
         None, "Bits of a supershingle: 64 or 16.", metavar="L", shown="64, by bing 16"
+    )
+    sampler: str = setting(
+        "permutations", "How samples are drawn: permutations, or fast for long documents.", metavar="NAME"
+    )
+    sample_bits: int | None = setting(
+        None, "Bits that a sketch file keeps of each sample: 1, 2, 4 or 8.", metavar="B", shown="all"
+    )
+    candidates: str = setting(
+        "supershingles", "What candidates share: supershingles, or segments of one-bit samples.", metavar="KIND"
     )
     bucket_limit: int = setting(64, "The first N documents of a bucket are compared all with all.", metavar="N")
     bucket_probe: int = setting(16, "Later documents of a bucket are compared with its first N.", metavar="N")
@@ -132,20 +163,32 @@ class MinHash:
         if length is None:
             by_bing = isinstance(self.filter, str) and self.filter.strip().lower() == "bing"
             length = 16 if by_bing else 64
+        sampler = checks.one_of("sampler", self.sampler, SAMPLERS)
+        usual_bits = 64 if sampler == "fast" else 32
         plain: dict[str, Any] = {
-            "bits": checks.one_of("bits", self.bits, (32, 64)),
+            "sampler": sampler,
+            "bits": checks.one_of("bits", usual_bits if self.bits is None else self.bits, (32, 64)),
+            "sample_bits": checks.optional(checks.one_of, "sample_bits", self.sample_bits, _bbit.LENGTHS),
+            "candidates": checks.one_of("candidates", self.candidates, CANDIDATES),
             "supershingle_bits": checks.one_of("supershingle_bits", length, (64, 16)),
             "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
             "bucket_probe": checks.integer("bucket_probe", self.bucket_probe, 1, 2**31 - 1),
         }
+        if sampler == "fast" and plain["bits"] != 64:
+            raise ParameterError("bits 32: samples of the sampler 'fast' have 64 bits; leave it out")
+        if plain["candidates"] == "segments" and plain["sample_bits"] != 1:
+            raise ParameterError("candidates 'segments' are of one-bit samples; give sample_bits=1 as well")
         if self.recall is not None:
             plain["recall"] = checks.fraction("recall", self.recall, zero=False, one=False, hint="0.99 is usual")
         chosen = self._given()
         if chosen is not None:
-            if chosen.samples > MOST_SAMPLES:
+            most = MOST_FAST_SAMPLES if sampler == "fast" else MOST_SAMPLES
+            if chosen.samples > most:
                 raise ParameterError(
-                    f"filter {chosen} needs {chosen.samples:,} samples; choose k and s with at most {MOST_SAMPLES:,}"
+                    f"filter {chosen} needs {chosen.samples:,} samples; choose k and s with at most {most:,}"
                 )
+            if plain["candidates"] == "segments" and chosen.s > 64:
+                raise ParameterError(f"filter {chosen}: a segment has at most 64 samples; choose a smaller s")
             if chosen.tables > MOST_TABLES:
                 raise ParameterError(
                     f"filter {chosen} needs {chosen.tables:,} pair tables; choose k and r with at most {MOST_TABLES:,}"
@@ -198,7 +241,8 @@ class MinHash:
     def device_bytes(self) -> int:
         """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
         settled = self._settled()
-        return settled.samples * self.bits // 8 + 8 * settled.k + 16
+        packed = 0 if self.sample_bits is None else 8 * _bbit.num_words(settled.samples, self.sample_bits)
+        return settled.samples * self._bits() // 8 + packed + 8 * settled.k + 16
 
     def settled(self, threshold: float | None) -> Self:
         """The method with a filter chosen for the threshold, unless one was given."""
@@ -207,7 +251,8 @@ class MinHash:
         if self.filter is not None:
             return self
         recall = 0.99 if self.recall is None else self.recall
-        return replace(self, filter=theory.choose_filter(threshold, recall), recall=None)
+        choose = theory.choose_segments if self.candidates == "segments" else theory.choose_filter
+        return replace(self, filter=choose(threshold, recall), recall=None)
 
     def with_(self, **changes: Any) -> Self:
         """A copy with some settings changed; a filter takes the place of k, s and r, and they of it."""
@@ -217,6 +262,8 @@ class MinHash:
             changes["filter"] = None
         elif changes.get("recall") is not None:
             changes |= {"filter": None, "k": None, "s": None, "r": None}
+        if "sampler" in changes:
+            changes.setdefault("bits", None)
         return replace(self, **changes)
 
     def describe(self) -> dict[str, Any]:
@@ -235,7 +282,8 @@ class MinHash:
 
     def sketching(self) -> dict[str, Any]:
         """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
-        return {name: getattr(self, name) for name in ("k", "s", "bits", "supershingle_bits")}
+        names = ("k", "s", "sampler", "bits", "sample_bits", "candidates", "supershingle_bits")
+        return {name: getattr(self, name) for name in names}
 
     def with_statistics(self, given: Any, seed: int) -> tuple[Self, None]:
         """The method itself, which takes no statistics."""
@@ -267,8 +315,8 @@ class MinHash:
         Returns
         -------
         array of uint32 or uint64, shape (documents, samples)
-            Rows of documents without shingles hold the greatest value. Cost: shingles times samples.
-            Source: Broder 2000, section 2.
+            Rows of documents without shingles hold the greatest value. Cost: shingles times samples, by permutations.
+            Source: Broder 2000, section 2; of the sampler "fast" Dahlgaard, Knudsen and Thorup 2017.
 
         Raises
         ------
@@ -286,17 +334,26 @@ class MinHash:
         """
         import numpy as np
 
-        from neardup_gpu.kernels import minhash
+        from neardup_gpu.kernels import fast, minhash
 
         from ..data import as_ragged
         from ..engine.choice import kernel
 
-        elements = as_ragged("elements", elements, np.uint64)
-        drawn = permutations(checks.seed(seed), self._settled().samples, self.bits)
+        elements, samples = as_ragged("elements", elements, np.uint64), self._settled().samples
+        if self.sampler == "fast":
+            salt = np.uint64(draw(checks.seed(seed), "fast", 0))
+            return kernel(fast, backend)(elements.values, elements.offsets, salt, samples)
+        drawn = permutations(checks.seed(seed), samples, self._bits())
         return kernel(minhash, backend)(elements.values, elements.offsets, *drawn)
 
+    def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+        """The signatures themselves, or `sample_bits` bits of each sample, packed: uint64, shape (documents, words)."""
+        if self.sample_bits is None:
+            return sketches
+        return _bbit.packed(self._signatures(sketches), checks.seed(seed), self.sample_bits, backend)
+
     def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
-        """Fingerprint each signature's k groups of s samples: its supershingles.
+        """Fingerprint each signature's k groups of s samples: its supershingles. Or cut its segments.
 
         Parameters
         ----------
@@ -310,7 +367,8 @@ class MinHash:
         Returns
         -------
         array of uint64, shape (documents, k)
-            Two documents of resemblance x share a supershingle with probability x**s. Source: Broder 2000, section 3.
+            Two documents of resemblance x share a supershingle with probability x**s, a segment with probability
+            ((1 + x) / 2)**s. Source: Broder 2000, section 3; Manasse 2.4.
 
         Raises
         ------
@@ -329,9 +387,10 @@ class MinHash:
 
         from ..engine.choice import kernel
 
-        k, s, _ = settled = self._settled()
-        shape, hint = (None, settled.samples), "as MinHash.sketch gives"
-        sketches = checks.array("sketches", sketches, f"uint{self.bits}", shape, hint=hint)
+        k, s, _ = self._settled()
+        sketches = self._signatures(sketches)
+        if self.candidates == "segments":
+            return _bbit.segments(self.stored(sketches, seed=seed, backend=backend), k, s)
         modulus = polynomial(checks.seed(seed), "supershingles")
         return kernel(supershingles, backend)(sketches, k, s, self.supershingle_bits, modulus)
 
@@ -406,7 +465,10 @@ class MinHash:
         some = None if some is None or len(some) == self.filter.tables else some
         run = kernel(pairtables, backend)
         left, right, large, uncompared, crowded = run(keys, present, self.filter.r, modulus, *limits, some)
-        return Candidates(Pairs(left, right), int(large), int(uncompared), crowded)
+        length = self.filter.s if self.candidates == "segments" else self.supershingle_bits
+        bits, tables = min(64, self.filter.r * length), self.filter.tables if some is None else len(some)
+        accidents = tables * theory.accidental_pairs(len(keys), 1, 1, bits)
+        return Candidates(Pairs(left, right), int(large), int(uncompared), crowded, accidents)
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
@@ -421,7 +483,12 @@ class MinHash:
         return {}
 
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
-        """The share of equal samples, and its interval by `theory.mean_interval`."""
+        """The share of equal samples, and its interval by `theory.mean_interval`; of kept bits see `_bbit.estimate`.
+
+        Samples of the sampler "fast" are no less concentrated than independent ones (kernels/fast.py).
+        """
+        if self.sample_bits is not None:
+            return _bbit.estimate(sketches, left, right, self.sample_bits, self.filter.samples)
         import numpy as np
 
         from ..engine.arrays import same_device
@@ -433,38 +500,64 @@ class MinHash:
         return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
 
     def expected_recall(self, threshold: float | None) -> float | None:
-        """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there."""
-        return None if threshold is None else theory.pass_probability(threshold, *self._settled())
+        """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there; None by "fast"."""
+        return None if threshold is None or self.sampler == "fast" else self._passed(threshold)
+
+    def _passed(self, resemblance: float) -> float:
+        """Share of pairs of some resemblance that the filter passes, where samples are independent."""
+        agree = theory.bbit_share(resemblance, 1) if self.candidates == "segments" else resemblance
+        return theory.pass_probability(agree, *self._settled())
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
         """The label and the sentence that describe the candidates in a report."""
         from ..report import percent
 
-        expected = percent(self.expected_recall(threshold) or 0.0)
-        return "filter", f"{self.filter}: {expected} of pairs at resemblance {threshold} pass, by theory"
+        words = f"{self.filter}: {percent(self._passed(threshold or 0.0))} of pairs at resemblance {threshold} pass"
+        words += ", if samples were independent" if self.sampler == "fast" else ", by theory"
+        if self.candidates == "segments":
+            words += f"; so do {percent(self._passed(0.0))} of unrelated pairs"
+        return "filter", words
 
     def schema(self) -> dict[str, pa.DataType]:
         """The method's own columns of a sketch file, by name."""
         import pyarrow as pa
 
-        sample = pa.uint32() if self.bits == 32 else pa.uint64()
-        return {
-            "document_hash": pa.list_(pa.uint64(), 2),
-            "signature": pa.list_(sample, self.filter.samples),
-            "supershingles": pa.list_(pa.uint64(), self.filter.k),
-        }
+        k, _, _ = settled = self._settled()
+        sample, columns = pa.uint32() if self.bits == 32 else pa.uint64(), {"document_hash": pa.list_(pa.uint64(), 2)}
+        if self.sample_bits is None:
+            columns["signature"] = pa.list_(sample, settled.samples)
+        else:
+            columns["packed"] = pa.list_(pa.uint64(), _bbit.num_words(settled.samples, self.sample_bits))
+        feature = pa.uint16() if self.supershingle_bits == 16 else pa.uint64()
+        return columns if self.candidates == "segments" else {**columns, "supershingles": pa.list_(feature, k)}
 
     def column_bits(self) -> dict[str, int]:
         """Number of bits that values use, for the columns that do not use all bits of their type."""
-        return {"supershingles": 16} if self.supershingle_bits == 16 else {}
+        return {}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
         """The arrays of these columns, a row for each document."""
-        return {"signature": sketches, "supershingles": keys}
+        made = {"signature" if self.sample_bits is None else "packed": sketches}
+        if self.candidates == "segments":
+            return made
+        return {**made, "supershingles": keys.astype(f"uint{self.supershingle_bits}", copy=False)}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The sketches and keys of which `to_columns` made columns."""
-        return columns["signature"], columns["supershingles"]
+        kept = columns["signature" if self.sample_bits is None else "packed"]
+        if self.candidates == "segments":
+            return kept, _bbit.segments(kept, *self._settled()[:2])
+        return kept, columns["supershingles"].astype("uint64", copy=False)
+
+    def _signatures(self, sketches: Any) -> Any:
+        """Signatures, checked."""
+        shape, hint = (None, self._settled().samples), "as MinHash.sketch gives"
+        return checks.array("sketches", sketches, f"uint{self.bits}", shape, hint=hint)
+
+    def _bits(self) -> int:
+        """The length of a sample, which is known once the settings are checked."""
+        assert self.bits is not None
+        return self.bits
 
     def _settled(self) -> Filter:
         if self.filter is None:

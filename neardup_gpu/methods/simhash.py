@@ -264,6 +264,10 @@ class SimHash:
             found = counts * frequencies.weigh(distinct.values, backend=backend)
         return kernel(simhash, backend)(distinct.values, distinct.offsets, found, self.bits)
 
+    def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+        """The sketches themselves."""
+        return sketches
+
     def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
         """The simhashes themselves, which collisions compare.
 

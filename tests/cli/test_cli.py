@@ -321,6 +321,8 @@ BAD: dict[str, tuple[Callable[[Path], list[object]], str]] = {
     "filter and recall": (lambda f: [good(f), *MINHASH, "--filter", "bands", "--recall", 0.9], "--filter and --recall"),
     "shingle size": (lambda f: [good(f), "--shingle-size", 0], "shingles have 1 to 64 tokens"),
     "shingling": (lambda f: [good(f), "--shingling", "heap"], "heap.*set, bag, circular"),
+    "stop words": (lambda f: [good(f), "--stop-words", "en"], "--stop-words: only spots .*--shingling spots"),
+    "no stop words": (lambda f: [good(f), "--shingling", "spots", "--stop-words", "xx"], "^neardup: xx: no such file"),
     "bits": (lambda f: [good(f), *MINHASH, "--bits", 16], "bits 16"),
     "seed": (lambda f: [good(f), "--seed", -1], "--seed must be .* got -1"),
     "keep": (lambda f: [good(f), "--keep", "date:desc"], "'date'"),
@@ -603,6 +605,31 @@ def test_diff_of_huge_texts_is_cut_and_says_so() -> None:
     assert notes == []
 
 
+# spots
+
+
+def test_spots(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    text = "At a rally to kick off a campaign for the primary, Obama tried to set the record straight."
+    (folder / "a.txt").write_text(text)
+    (folder / "b.txt").write_text(f"Photo Gallery Reuters. {text} Related Stories")
+    (folder / "c.txt").write_text("lorem ipsum dolor")
+    (folder / "own.list").write_text("the\na\nfor\n")
+    spots = "--shingling", "spots", "--shingle-size", 2
+    status, said, _ = run("dedup", folder, "--glob", "*.txt", *spots, "-o", tmp_path / "out")
+    assert status == 0 and "removed    1 (33.3%): 0 exact, 1 near" in said
+    assert "spots      none in 1 document of too few stop words, compared by shingles instead" in said
+    status, said, _ = run("explain", tmp_path / "out", "b.txt")
+    assert "resemblance  1.0000" in said and "{+Photo Gallery Reuters.+}" in said
+    own = *spots, "--stop-words", folder / "own.list"
+    status, said, _ = run("compare", folder / "a.txt", folder / "b.txt", *own)
+    assert status == 0 and "resemblance  1.0000 (5 of 5 shingles shared)" in said
+    status, said, _ = run("sketch", folder, "--glob", "*.txt", *own, "-o", tmp_path / "s.parquet")
+    assert status == 0 and "without spots 1" in said
+    assert re.search(r"stop_words +own:\w{12}\n +stop_word_list a for the\n", run("info", tmp_path / "s.parquet")[1])
+
+
 # curve
 
 
@@ -631,6 +658,25 @@ def test_curve_beside_exact(run: Run) -> None:
     assert all(len(line) <= 80 for line in said.splitlines())
     found = json.loads(run("curve", "--filter", "6,14,2", "--threshold", "0.77", "--json")[1])
     assert all(point["exact"] == (point["resemblance"] >= 0.77) for point in found["points"])
+
+
+def test_curve_on_a_logarithmic_scale(run: Run, tmp_path: Path) -> None:
+    """Broder 2000, figure 2: a line of the picture is a factor of ten."""
+    status, said, _ = run("curve", "--filter", "altavista", "--log")
+    assert status == 0
+    lines = said.splitlines()[2:14]
+    assert [line[:5].strip() for line in lines] == ["1", "", "", "", "1e-4", "", "", "", "1e-8", "", "", "1e-12"]
+    columns = max(map(len, lines)) - 6
+    for power, line in enumerate(lines):
+        filled = [i for i, cell in enumerate(line[6:]) if cell not in " |"]
+        first = (filled[0] + 0.5) / columns
+        assert 10 ** -(power + 1.01) <= theory.pass_probability(first, 6, 14, 2) < 10**-power, line
+    assert said.splitlines()[15:] == run("curve", "--filter", "altavista")[1].splitlines()[15:]
+    if importlib.util.find_spec("matplotlib") is not None:
+        paths = [tmp_path / "log.svg", tmp_path / "linear.svg"]
+        assert run("curve", "--filter", "altavista", "--threshold", 0.9, "--log", "-o", paths[0])[0] == 0
+        assert run("curve", "--filter", "altavista", "--threshold", 0.9, "-o", paths[1])[0] == 0
+        assert paths[0].read_text() != paths[1].read_text() and "<svg" in paths[0].read_text()
 
 
 def test_curve_chooses_a_filter(run: Run) -> None:

@@ -365,7 +365,7 @@ class TestMemory:
                 refused()
 
     @pytest.mark.parametrize("memory", [10**5, 8 * 10**9, 64 * 10**9])
-    @pytest.mark.parametrize("shingling", ["set", "bag"])
+    @pytest.mark.parametrize("shingling", ["set", "bag", "spots"])
     def test_what_a_job_holds_fits_together(self, memory, shingling):
         runtime = GpuRuntime(memory, None, {})
         shares = runtime.shares

@@ -19,11 +19,16 @@ from neardup_gpu.sketch_jobs import frequencies_path
 pytestmark = pytest.mark.gpu
 
 
+def words_of(seed):
+    """50,000 random words, of which the first are the most frequent in `generated`."""
+    return ["".join(map(chr, w)) for w in np.random.default_rng(seed).integers(97, 123, (50_000, 7))]
+
+
 def generated(num_bytes, seed=1, length=400):
     """Documents of random words, Zipf-distributed, some not ASCII; of every ten, four are edited copies and one is a
     copy."""
     random = np.random.default_rng(seed)
-    words = ["".join(map(chr, w)) for w in random.integers(97, 123, (50_000, 7))]
+    words = words_of(random)
     words[::50] = [f"{word}é漢字ß" for word in words[::50]]
     texts, held = [], 0
     while held < num_bytes:
@@ -84,6 +89,7 @@ def test_batches_change_nothing(table, expected, batch_bytes):
         {"keep": "longest"},
         {"recipe": Recipe(shingles=Shingles(kind="bag"))},
         {"recipe": Recipe(shingles=Shingles(kind="circular"))},
+        {"recipe": Recipe(shingles=Shingles(2, "spots", words_of(seed=2)[1:40]))},
         {"recipe": Recipe(method=MinHash())},
         {"recipe": Recipe(method=MinHash(bits=64))},
         {"max_partners": 1, "threshold": 0.5},

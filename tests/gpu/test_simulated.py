@@ -114,6 +114,7 @@ OPTIONS = {
     "longest": {"keep": "longest"},
     "bag": {"recipe": Recipe(shingles=Shingles(kind="bag"))},
     "circular": {"recipe": Recipe(shingles=Shingles(kind="circular"))},
+    "spots": {"recipe": Recipe(shingles=Shingles(2, "spots"))},
     "64 bits": {"recipe": Recipe(method=MinHash(bits=64, filter="altavista"))},
     "small batches": {"batch_bytes": 1000, "check": 0},
     "little memory": {"memory": "60kB", "check": 0},

@@ -14,7 +14,7 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 
 import hostir
 from cupy_calls import DeviceArray, on_device
-from versions import corpus, decisions, families
+from versions import WORDS, corpus, decisions, families
 
 from neardup_gpu import (
     Engine,
@@ -99,8 +99,11 @@ OPTIONS = {
     "low threshold": {"threshold": 0.3, "method": MinHash(recall=0.9)},
     "bag": {"recipe": Recipe(shingles=Shingles(kind="bag"))},
     "circular": {"recipe": Recipe(shingles=Shingles(3, "circular"))},
+    "spots": {"recipe": Recipe(shingles=Shingles(2, "spots", WORDS[:50]))},
     "64 bits": {"recipe": Recipe(method=MinHash(bits=64))},
     "bing": {"recipe": Recipe(method=MinHash(filter="bing", supershingle_bits=16))},
+    "fast": {"recipe": Recipe(method=MinHash(sampler="fast"))},
+    "segments": {"recipe": Recipe(method=MinHash(sample_bits=1, candidates="segments"))},
     "large buckets": {"recipe": Recipe(method=MinHash(filter=(3, 1, 1), bucket_limit=2, bucket_probe=1))},
     "no check": {"check": 0},
     "min-hash": {"recipe": Recipe(method=MinHash())},
@@ -378,13 +381,22 @@ def test_other_errors_are_not_taken_for_it(gpu):
         dedup(TABLE, id_column="id", engine="gpu")
 
 
+SAMPLED = [
+    MinHash(),
+    MinHash(sampler="fast", sample_bits=4),
+    MinHash(sample_bits=1),
+    MinHash(sample_bits=1, candidates="segments"),
+]
+
+
 @pytest.mark.parametrize("memory", [None, 20_000])
-def test_sketches_and_their_pairs(gpu, memory, tmp_path):
+@pytest.mark.parametrize("method", SAMPLED)
+def test_sketches_and_their_pairs(gpu, memory, method, tmp_path):
     found = {}
     for backend in ("cpu", "gpu"):
         engine = Engine(backend=backend, memory=memory if backend == "gpu" else None)
         path = tmp_path / f"{backend}.parquet"
-        counts = sketch(TABLE, path, id_column="id", engine=engine)
+        counts = sketch(TABLE, path, id_column="id", method=method, engine=engine)
         assert counts["backend"] == backend
         found[backend] = path.read_bytes(), pairs(path, engine=engine)
     assert found["cpu"][0] == found["gpu"][0]

@@ -58,6 +58,7 @@ class TestAgainstTheTheory:
             prefix_filter.least_overlap(total // 2, (total + 1) // 2, threshold) for total in range(1, most + 1)
         ]
         assert found.tolist() == [0, *expected]
+        assert _bounds.least_overlaps_of(np.arange(most + 1), threshold).tolist() == [0, *expected]
 
     @settings(deadline=None, max_examples=60)
     @given(st.integers(0, 800), THRESHOLDS, NEIGHBOURS)
@@ -81,6 +82,7 @@ class TestAgainstTheTheory:
         assert [_bounds.prefix_lengths(size, threshold) for size in range(1, 3001)] == expected[1:]
         needed = _bounds.least_overlaps(6000, threshold)
         assert np.array_equal(sizes[1:] - needed[2:6001:2] + 1, short[1:])
+        assert np.array_equal(_bounds.least_overlaps_of(np.arange(6001), threshold), needed)
 
     def test_every_thousandth_of_every_size_to_3000(self):
         sizes = np.arange(1, 3001)

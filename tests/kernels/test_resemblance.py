@@ -34,17 +34,17 @@ def test_the_roses_of_broder_1997(mode, w, ratio):
     tokens = Ragged.from_rows([[words[word] for word in text.split()] for text in texts], np.uint64)
     values, offsets = shingles.cpu(tokens.values, tokens.offsets, w, mode, POLY, BAG_POLY)
     values, offsets = sets.cpu(values, offsets)
-    sizes = resemblance.cpu(values, offsets, np.array([0]), np.array([1]))
-    assert resemblance.resemblance(*sizes).tolist() == [ratio]
+    common = resemblance.cpu(values, offsets, np.array([0]), np.array([1]), np.array([0]))
+    assert resemblance.resemblance(common, offsets[-1] - common).tolist() == [ratio]
 
 
 @pytest.mark.parametrize("merge", MERGES, ids=IDS)
 def test_sizes_by_eye(merge):
     sets = Ragged.from_rows([[1, 2, 3, 2**64 - 1], [], [2, 3, 4], [2**64 - 1]], np.uint64)
     left, right = np.array([0, 0, 0, 1, 2, 1]), np.array([2, 1, 3, 1, 2, 0])
-    intersection, union = merge(sets.values, sets.offsets, left, right)
-    assert intersection.tolist() == [2, 0, 1, 0, 3, 0]
-    assert union.tolist() == [5, 4, 4, 0, 3, 4]
+    assert merge(sets.values, sets.offsets, left, right, np.zeros(6, int)).tolist() == [2, 0, 1, 0, 3, 0]
+    least = np.array([2, 1, 2, 0, 4, 0])
+    assert merge(sets.values, sets.offsets, left, right, least).tolist() == [2, -1, -1, 0, -1, 0]
 
 
 @pytest.mark.parametrize("merge", MERGES, ids=IDS)
@@ -55,9 +55,8 @@ def test_a_set_of_few_and_one_of_many(merge):
     sets = Ragged.from_rows([many, *few], np.uint64)
     rows = np.arange(1, 7)
     for left, right in ((np.zeros(6, np.int64), rows), (rows, np.zeros(6, np.int64))):
-        intersection, union = merge(sets.values, sets.offsets, left, right)
-        assert intersection.tolist() == [3, 0, 0, 1, 0, 2]
-        assert (intersection + union).tolist() == [2000 + len(each) for each in few]
+        for least, found in (([0] * 6, [3, 0, 0, 1, 0, 2]), ([3, 1, 1, 1, 0, 3], [3, -1, -1, 1, 0, -1])):
+            assert merge(sets.values, sets.offsets, left, right, np.array(least)).tolist() == found
 
 
 def test_ratios():
@@ -108,6 +107,8 @@ def test_merge_agrees_with_numpy_on_long_rows(merge, sizes):
     pool = generator.integers(0, 2**64, max(sizes) // 2, np.uint64)
     sets = Ragged.from_rows([np.unique(generator.choice(pool, n)) for n in sizes], np.uint64)
     left, right = np.triu_indices(len(sizes))
-    intersection, union = merge(sets.values, sets.offsets, left, right)
-    for a, b, i, u in zip(left.tolist(), right.tolist(), intersection, union, strict=True):
-        assert (i, u) == (len(np.intersect1d(sets[a], sets[b])), len(np.union1d(sets[a], sets[b])))
+    common = merge(sets.values, sets.offsets, left, right, np.zeros(len(left), int))
+    expected = [len(np.intersect1d(sets[a], sets[b])) for a, b in zip(left.tolist(), right.tolist(), strict=True)]
+    assert common.tolist() == expected
+    assert merge(sets.values, sets.offsets, left, right, common).tolist() == expected
+    assert merge(sets.values, sets.offsets, left, right, common + 1).tolist() == [-1] * len(left)

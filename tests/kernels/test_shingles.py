@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from witnesses import fingerprint, token_strings
 
-from neardup_gpu import Ragged, Recipe, shingle, tokenize
+from neardup_gpu import Ragged, Recipe, Shingles, resemblance, shingle, tokenize
 from neardup_gpu.kernels import shingles
 
 Q, BAG_Q = (np.uint64(q | 1 << 63) for q in (0x1234_5678_9ABC_DEF1, 0x0FED_CBA9_8765_4321))
@@ -88,3 +88,55 @@ def test_the_stages_shingle_text_as_the_definition_says():
         words = token_strings(text)
         sizes.append(len({tuple(words[i : i + 5]) for i in range(max(1, len(words) - 4))}) if words else 0)
     assert [len(set(found[row].tolist())) for row in range(len(found))] == sizes == [6, 1, 0, 1]
+
+
+class TestPrinted:
+    """Examples of the papers and slides."""
+
+    def test_circular_phrases(self):
+        """Manasse 2.1: eight words have eight phrases of three, the last two of them running on."""
+        text = "Now is the time for all good men"
+        recipe = Recipe(shingles=Shingles(3, "circular"))
+        found = shingle(tokenize([text], recipe), recipe)[0].tolist()
+        words = text.split()
+        phrases = [" ".join((words + words)[i : i + 3]) for i in range(8)]
+        assert phrases[6:] == ["good men Now", "men Now is"]
+        plain = Recipe(shingles=Shingles(3))
+        assert found == [shingle(tokenize([phrase], plain), plain)[0].tolist()[0] for phrase in phrases]
+        assert len(set(found)) == 8
+
+    def test_jack_london(self):
+        """The slides: bigrams of three sentences; 3 of 8 are shared, and none."""
+        first = "Jack London travelled to Oakland"
+        second = "Jack London travelled to the city of Oakland"
+        third = "Jack travelled from Oakland to London"
+        near, far = (resemblance(first, other, shingle_size=2) for other in (second, third))
+        assert (near.num_a, near.num_b, far.num_b) == (4, 7, 5)
+        assert (near.shared, near.resemblance) == (3, 3 / 8)
+        assert (far.shared, far.resemblance) == (0, 0)
+
+    @pytest.mark.parametrize(("kind", "alike"), [("set", True), ("bag", True), ("circular", False)])
+    def test_texts_that_are_not_the_same_may_have_the_same_shingles(self, kind, alike):
+        """Broder 1997, section 2: (a,c,a,b,a) and (a,b,a,c,a), w = 2; circular ones add aa alone, here to both."""
+        found = resemblance("a c a b a", "a b a c a", shingle_size=2, shingling=kind)
+        assert found.resemblance == 1
+        assert found.num_a == (4 if alike else 5)
+
+
+@settings(max_examples=100, deadline=None)
+@given(*[st.lists(st.sampled_from("abc"), min_size=1, max_size=25)] * 2, st.integers(1, 3))
+def test_resemblance_of_bags_is_that_of_counts(one, other, w):
+    """Manasse 5.1: the sum of minima divided by the sum of maxima, over how often each shingle occurs."""
+    counts = []
+    for words in (one, other):
+        found: dict[tuple, int] = {}
+        for i in range(max(1, len(words) - w + 1)):
+            key = tuple(words[i : i + w])
+            found[key] = found.get(key, 0) + 1
+        counts.append(found)
+    a, b = counts
+    least = sum(min(a.get(key, 0), b.get(key, 0)) for key in a | b)
+    most = sum(max(a.get(key, 0), b.get(key, 0)) for key in a | b)
+    found = resemblance(" ".join(one), " ".join(other), shingle_size=w, shingling="bag")
+    assert (found.shared, found.num_a + found.num_b - found.shared) == (least, most)
+    assert found.resemblance == least / most

@@ -1,0 +1,388 @@
+"""What sketches may err by: variances of their estimates, sizes for an error, and accidents of fingerprints.
+
+Sources: Broder 1997, sections 3 to 4.2; Broder 2000, section 2; Li and Koenig 2010 (b bits); Ioffe 2010 and Manasse 5
+(weights); Hoeffding 1963, theorem 1.
+"""
+
+import math
+
+from . import checks
+from .error_bounds import MAX_BITS, MAX_TRIALS
+
+MOST = 2**64
+"""Of documents, shingles and samples."""
+
+
+# ---------------------------------------------------------------------------------------------- variances of estimates
+
+
+def sample_variance(resemblance: float, samples: int) -> float:
+    """Variance of the share of equal samples, where samples are independent: J (1 - J) / t.
+
+    So for min-hash, and for weighted samples, whose J is the weighted one: sum of minima / sum of maxima.
+
+    Parameters
+    ----------
+    resemblance : float from 0 to 1
+        J, of the two documents.
+    samples : int
+        t, 1 or more.
+
+    Returns
+    -------
+    float
+        The square of `standard_error`.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For a resemblance outside [0, 1], or fewer than one sample.
+
+    Notes
+    -----
+    Source: Broder 1997, section 4.2; of weights, Manasse 5.2.
+
+    Examples
+    --------
+    >>> sample_variance(0.5, 100)
+    0.0025
+    """
+    resemblance = checks.fraction("resemblance", resemblance)
+    return resemblance * (1 - resemblance) / checks.integer("samples", samples, 1, MOST)
+
+
+def bottomk_variance(resemblance: float, s: int, union_size: int) -> float:
+    """Variance of the estimate by the s smallest elements of a union: J (1 - J) / s * (U - s) / (U - 1).
+
+    The s elements are drawn from the union without replacement, so that the number of common ones is hypergeometric;
+    Broder 1997, section 4.2, says so and goes on with the binomial, which is larger.
+
+    Parameters
+    ----------
+    resemblance : float from 0 to 1
+        J, of the two documents.
+    s : int
+        Elements of a sketch, 1 or more.
+    union_size : int
+        U, the distinct shingles of both documents together, 1 or more.
+
+    Returns
+    -------
+    float
+        0 for a union of at most s elements: then the estimate is exact.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For a resemblance outside [0, 1], or sizes below 1.
+
+    Examples
+    --------
+    >>> round(bottomk_variance(0.8, 50, 100), 6)
+    0.001616
+    """
+    resemblance = checks.fraction("resemblance", resemblance)
+    s, union = checks.integer("s", s, 1, MOST), checks.integer("union_size", union_size, 1, MOST)
+    if union <= s:
+        return 0.0
+    return resemblance * (1 - resemblance) / s * (union - s) / (union - 1)
+
+
+def modm_variance(share: float, modulus: int, size: int) -> float:
+    """Variance of the estimate of a share by the elements that are 0 modulo m, given that there is one.
+
+    The share is resemblance, among the U elements of a union, or containment, among the |A| of a document. K of its N
+    elements are sampled, K binomial of (N, 1/m); given K, the estimate has the variance p (1 - p) (N - K) / (K (N - 1))
+    of draws without replacement. That is averaged over K > 0.
+
+    Parameters
+    ----------
+    share : float from 0 to 1
+        p, which is estimated.
+    modulus : int
+        m, 1 or more.
+    size : int
+        N, the elements that the share is of, 1 to 10**7.
+
+    Returns
+    -------
+    float
+        0 for the modulus 1, which samples all. The estimate is without bias, given that a sampled element is there;
+        none is with probability (1 - 1/m)**N.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For a share outside [0, 1], or a modulus or size out of range.
+
+    Notes
+    -----
+    Source: Broder 1997, section 3, theorem 1. Cost: a term for each K within 40 standard deviations of N / m.
+
+    Examples
+    --------
+    >>> round(modm_variance(0.8, 16, 1000), 6)
+    0.002443
+    """
+    share = checks.fraction("share", share)
+    modulus, size = checks.integer("modulus", modulus, 1, MOST), checks.integer("size", size, 1, MAX_TRIALS)
+    if modulus == 1 or size == 1:
+        return 0.0
+    mean, log_p, log_q = size / modulus, -math.log(modulus), math.log1p(-1 / modulus)
+    reach = 40 * math.sqrt(mean) + 40
+    top, terms = math.lgamma(size + 1), []
+    for k in range(max(1, math.floor(mean - reach)), min(size, math.ceil(mean + reach)) + 1):
+        ways = top - math.lgamma(k + 1) - math.lgamma(size - k + 1)
+        terms.append(math.exp(ways + k * log_p + (size - k) * log_q) * (size - k) / (k * (size - 1)))
+    return share * (1 - share) * math.fsum(terms) / -math.expm1(size * log_q)
+
+
+def bbit_variance(resemblance: float, samples: int, bits: int) -> float:
+    """Variance of the estimate by samples of k bits: J (1 - J) / t * (1 + 1 / ((2**k - 1) J)).
+
+    A share Q of the samples has all k bits equal; (2**k Q - 1) / (2**k - 1) is the estimate, without bias where unequal
+    samples have equal bits with probability 2**-k.
+
+    Parameters
+    ----------
+    resemblance : float from 0 to 1
+        J, of the two documents.
+    samples : int
+        t, 1 or more.
+    bits : int
+        k, bits of a sample, 1 or more.
+
+    Returns
+    -------
+    float
+        1 / ((2**k - 1) t) at J = 0.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For a resemblance outside [0, 1], or fewer than one sample or bit.
+
+    Notes
+    -----
+    Source: Li and Koenig 2010, theorem 2, with r1 = r2 = 0; Manasse 2.4.
+
+    Examples
+    --------
+    >>> bbit_variance(0.8, 100, 1) / sample_variance(0.8, 100)
+    2.25
+    """
+    resemblance = checks.fraction("resemblance", resemblance)
+    samples, bits = checks.integer("samples", samples, 1, MOST), checks.integer("bits", bits, 1, MAX_BITS)
+    others = 2.0**bits - 1
+    return (1 - resemblance) * (1 / others + resemblance) / samples
+
+
+# ------------------------------------------------------------------------------------------------------------- sizes
+
+
+def samples_for(error: float, failure: float = 0.01, resemblance: float | None = None) -> int:
+    """Independent samples with which an estimate of resemblance is off by `error` at most, but for `failure`.
+
+    Parameters
+    ----------
+    error : float in (0, 1)
+        Greatest error of the estimate.
+    failure : float in (0, 1), default 0.01
+        Probability that the error may be larger.
+    resemblance : float from 0 to 1, default None
+        Of the two documents; whatever it is, unless given.
+
+    Returns
+    -------
+    int
+        By Hoeffding's inequality ln(2 / failure) / (2 error**2); for a given resemblance J the fewest t for which
+        exp(-t KL(J + error, J)) + exp(-t KL(J - error, J)) <= failure, KL being the relative entropy of two coins.
+        Bottom-k sketches need no more. It is a bound: `within_probability` says what is exactly true.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For an error or a failure outside (0, 1), or a resemblance outside [0, 1].
+
+    Notes
+    -----
+    Source: Hoeffding 1963, theorem 1, (2.1) and (2.3).
+
+    Examples
+    --------
+    >>> samples_for(0.1), samples_for(0.1, resemblance=0.9)
+    (265, 135)
+    """
+    error = checks.fraction("error", error, zero=False, one=False, hint="0.05 is usual")
+    failure = checks.fraction("failure", failure, zero=False, one=False, hint="0.01 is usual")
+    resemblance = checks.optional(checks.fraction, "resemblance", resemblance)
+    enough = math.ceil(math.log(2 / failure) / (2 * error) / error)
+    if resemblance is None:
+        return enough
+    rates = [_entropy(side, resemblance) for side in (resemblance + error, resemblance - error) if 0 <= side <= 1]
+
+    def missed(samples: int) -> float:
+        return math.fsum(math.exp(-samples * rate) for rate in rates)
+
+    low, high = 0, enough  # by Pinsker's inequality, KL >= 2 error**2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if missed(middle) <= failure else (middle, high)
+    return high
+
+
+def _entropy(a: float, b: float) -> float:
+    """Relative entropy of two coins, KL(a, b); infinite where b rules out what a allows."""
+    found = 0.0
+    for p, q in ((a, b), (1 - a, 1 - b)):
+        if p > 0:
+            found += p * math.log(p / q) if q > 0 else math.inf
+    return max(0.0, found)
+
+
+def expected_insertions(size: int, s: int) -> float:
+    """Expected number of elements that enter a sketch of the s smallest, while `size` elements come in random order.
+
+    The k-th element is among the s smallest so far with probability s / k, so that it is s + s (H_n - H_s), H_n being
+    the sum of 1 / i up to n.
+
+    Parameters
+    ----------
+    size : int
+        n, the distinct elements, 0 or more.
+    s : int
+        Elements of a sketch, 1 or more.
+
+    Returns
+    -------
+    float
+        `size` where that is at most s.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For a negative size, or s below 1.
+
+    Notes
+    -----
+    Source: Broder 1997, section 4.1 (the cost of the heap).
+
+    Examples
+    --------
+    >>> round(expected_insertions(1000, 100), 2)
+    329.81
+    """
+    size, s = checks.integer("size", size, 0, MOST), checks.integer("s", s, 1, MOST)
+    if size <= s:
+        return float(size)
+    return s + s * (_harmonic(size) - _harmonic(s))
+
+
+def _harmonic(n: int) -> float:
+    """1 + 1/2 + ... + 1/n; from 256 on by Euler and Maclaurin, to the last bits."""
+    if n < 256:
+        return math.fsum(1 / i for i in range(1, n + 1))
+    euler = 0.5772156649015329
+    return math.log(n) + euler + 1 / (2 * n) - 1 / (12 * n**2) + 1 / (120 * n**4)
+
+
+# ------------------------------------------------------------------------------------------ accidents of fingerprints
+
+
+def fingerprint_bits(documents: int) -> float:
+    """Bits of a feature with which accidents among all pairs of documents are about one in a million: 2 log2 m + 20.
+
+    Parameters
+    ----------
+    documents : int
+        m, 1 or more.
+
+    Returns
+    -------
+    float
+        64 bits hold to 2**22 documents; 30 million need 70 bits, 200 million 75.2.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For fewer than one document.
+
+    Notes
+    -----
+    Source: Broder 2000, section 2, who adds that in practice 64 bits suffice: where pairs are verified, or r of k
+    features have to agree, `accidental_pairs` says how many are to be expected.
+
+    Examples
+    --------
+    >>> round(fingerprint_bits(30_000_000), 2)
+    69.68
+    """
+    return 2 * math.log2(checks.integer("documents", documents, 1, MOST)) + 20
+
+
+def accidental_pairs(documents: int, k: int, r: int, bits: int = 64) -> float:
+    """Expected pairs of documents that agree in a key of r of k features by accident alone: C(m, 2) C(k, r) 2**-bits.
+
+    Parameters
+    ----------
+    documents : int
+        m, 0 or more.
+    k : int
+        Features of a document, 1 to 1000.
+    r : int
+        Features of a key, 1 to k.
+    bits : int, default 64
+        Bits of a key, of which there is one for each choice of r features: 64 in a pair table, r times 16 where
+        features of 16 bits make shorter ones.
+
+    Returns
+    -------
+    float
+        Where it is above 1 and nothing is verified, some pairs are expected to be no near-duplicates at all.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For a number that is out of range.
+
+    Examples
+    --------
+    >>> accidental_pairs(2**22, 6, 2) < 1 < accidental_pairs(2**31, 6, 2)
+    True
+    """
+    documents, k = checks.integer("documents", documents, 0, MOST), checks.integer("k", k, 1, 1000)
+    r, bits = checks.integer("r", r, 1, k), checks.integer("bits", bits, 1, MAX_BITS)
+    return math.comb(documents, 2) * math.comb(k, r) / 2**bits
+
+
+def rabin_bound(num_bits: int, bits: int) -> float:
+    """Bound on the probability that two texts, whoever chose them, have one Rabin fingerprint: n / 2**(l - 1).
+
+    Parameters
+    ----------
+    num_bits : int
+        n, the length of the longer text in bits, 0 or more.
+    bits : int
+        l, the degree of the random irreducible polynomial, 1 or more.
+
+    Returns
+    -------
+    float
+        At most 1.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        For a negative length, or fewer than one bit.
+
+    Notes
+    -----
+    Two texts have one fingerprint if the polynomial divides their difference, which has at most n / l factors of that
+    degree, among at least (2**l - 2**(l/2 + 1)) / l polynomials. Source: Broder 1997, section 4.1; Rabin 1981.
+
+    Examples
+    --------
+    >>> rabin_bound(400, 40) < 1e-9
+    True
+    """
+    return min(1.0, checks.integer("num_bits", num_bits, 0, MOST) / 2.0 ** (checks.integer("bits", bits, 1, 1000) - 1))
