@@ -37,13 +37,13 @@ def _jobs(bench: Bench, source: Path, variants: dict[str, tuple[str, float]], ro
     before = os.environ.get("NEARDUP_BEFORE")
     for _ in range(rounds):
         for name, (method, threshold) in variants.items():
-            done.setdefault(name, []).append(_job(source, method, threshold, Path(__file__).parents[1]))
+            done.setdefault(name, []).append(job(source, method, threshold, Path(__file__).parents[1]))
         if before:
-            done.setdefault("before", []).append(_job(source, "minhash", THRESHOLD, Path(before)))
+            done.setdefault("before", []).append(job(source, "minhash", THRESHOLD, Path(before)))
     return done
 
 
-def _job(source: Path, method: str, threshold: float, tree: Path) -> dict[str, Any]:
+def job(source: Path, method: str, threshold: float, tree: Path) -> dict[str, Any]:
     command = ["env", f"PYTHONPATH={tree}", sys.executable, PROGRAMS / "one_job.py", source, method, threshold]
     watched = launch(command)
     return {**json.loads(watched["stdout"]), "peak_mb": watched["peak_mb"]}
@@ -175,7 +175,7 @@ def _peer(bench: Bench) -> list[dict]:
     for name, source in {"django_docs": bench.corpus("django_docs"), "100,000 short documents": short}.items():
         ours, theirs = [], []
         for _ in range(min(bench.repeat, SLOW_ROUNDS)):
-            ours.append(_job(source, "exact", THRESHOLD, Path(__file__).parents[1]))
+            ours.append(job(source, "exact", THRESHOLD, Path(__file__).parents[1]))
             command = [python, PROGRAMS / "set_similarity_search.py", source, THRESHOLD]
             theirs.append(json.loads(launch(command)["stdout"]))
         stages = [sum(run["stages"].get(stage, 0.0) for stage in FROM_SHINGLES) for run in ours]

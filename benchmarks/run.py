@@ -2,10 +2,10 @@
 
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
-Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, giant, losses,
-simhash, hamming, compression, samples; each is a file. A part whose corpus is missing is skipped and says so. What is
-compared is interleaved, A B A B, in the same run; everything runs once before it is timed, so that compilation and cold
-files are left out; recall stands beside time.
+Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, containment, giant,
+losses, simhash, hamming, compression, samples; each is a file. A part whose corpus is missing is skipped and says so.
+What is compared is interleaved, A B A B, in the same run; everything runs once before it is timed, so that compilation
+and cold files are left out; recall stands beside time.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from neardup_gpu.kernels._launch import CARRYLESS_WIDTH
 
 from . import (
     compression,
+    containment,
     exact,
     giant,
     hamming,
@@ -52,6 +53,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "memory": memory.part,
     "verification": verification.part,
     "exact": exact.part,
+    "containment": containment.part,
     "giant": giant.part,
     "losses": losses.part,
     "simhash": simhash.part,

@@ -7,7 +7,7 @@ the two rows, which ends as soon as what is left of either cannot bring them to 
 taken last, in float64, so that a threshold is met or missed exactly as the integers say.
 
 Source: Broder 1997, section 2.
-Cost: at most |A| + |B| steps a pair, or |A| log |B| side by side on a GPU, where A is the smaller.
+Cost: at most |A| + |B| steps a pair, or |A| log |B| where A is far smaller, and side by side on a GPU.
 """
 
 from __future__ import annotations
@@ -81,19 +81,47 @@ def _common(a, b, least):
     return common if common >= least else -1
 
 
+FEW = 32
+"""A set that is so many times as large as the other is searched, not merged."""
+
+
+@jit()
+def _common_of_few(few, many, least):
+    """As `_common`, by bisection of what is left of the larger row for each value of the smaller one."""
+    low = common = 0
+    for i in range(len(few)):
+        if common + len(few) - i < least:
+            return -1
+        high = len(many)
+        while low < high:
+            middle = (low + high) >> 1
+            if many[middle] < few[i]:
+                low = middle + 1
+            else:
+                high = middle
+        common += low < len(many) and many[low] == few[i]
+    return common if common >= least else -1
+
+
 @jit(parallel=True)
 def _merge_pairs(values, offsets, left, right, least, bounds, intersection):
     for p in prange(len(bounds) - 1):
         for pair in range(bounds[p], bounds[p + 1]):
             a = values[offsets[left[pair]] : offsets[left[pair] + 1]]
             b = values[offsets[right[pair]] : offsets[right[pair] + 1]]
-            intersection[pair] = _common(a, b, least[pair])
+            if FEW * len(a) < len(b):
+                intersection[pair] = _common_of_few(a, b, least[pair])
+            elif FEW * len(b) < len(a):
+                intersection[pair] = _common_of_few(b, a, least[pair])
+            else:
+                intersection[pair] = _common(a, b, least[pair])
 
 
 def cpu(values, offsets, left, right, least):
-    """As `reference`: runs of pairs of about equal total size in parallel, each pair one merge."""
+    """As `reference`: runs of pairs of about equal work in parallel, each pair one merge, or one search."""
     sizes = np.diff(offsets)
-    work = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[left] + sizes[right])])
+    smaller, larger = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
+    work = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(larger, FEW * smaller) + smaller)])
     intersection = np.empty(len(left), np.int64)
     _merge_pairs(values, offsets, left, right, least, shares(work), intersection)
     return intersection

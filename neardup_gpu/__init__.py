@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .merging import merge
     from .methods import METHODS
     from .methods.bottomk import BottomK
+    from .methods.containment import Containment
     from .methods.contract import Candidates, Estimate, Method
     from .methods.exact import Exact
     from .methods.frequencies import Frequencies
@@ -77,6 +78,7 @@ __all__ = [
     "Candidates",
     "Clusters",
     "Comparison",
+    "Containment",
     "DamagedError",
     "Documents",
     "Engine",
@@ -161,6 +163,7 @@ _HOMES = {
         "Estimate",
         "Method",
     ),
+    "methods.containment": ("Containment",),
     "methods.exact": ("Exact",),
     "methods.frequencies": ("Frequencies",),
     "methods.minhash": (

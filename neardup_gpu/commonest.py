@@ -54,7 +54,8 @@ def too_many_comparisons(
         if words:
             named.append(f'"{shorten(words, WIDTH)}" (among the rarest of {count(each.num_documents, "document")})')
         numbers.append(f"{each.num_documents:,}")
-    other = ", or use method='minhash'" if not recipe.method.sketches else ""
+    hashed = recipe.method.sketches or recipe.method.measure.directed  # min-hash measures resemblance alone
+    other = "" if hashed else ", or use method='minhash'"
     told = ", ".join(named) if named else f"among the rarest of {', '.join(numbers)} documents"
     commonest = f"; most are for the shingles {told}" if numbers else ""
     return ResourceError(f"{error}{commonest}; allow more with max_comparisons=...{other}")

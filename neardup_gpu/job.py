@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from . import checks
 from .commonest import too_many_comparisons
 from .decisions import (
@@ -94,12 +96,14 @@ def dedup(
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
     against : path, URI, glob, list of them, or a table, default None
-        A reference set: documents that resemble one of its documents are removed, it is left untouched.
-    method : Exact, MinHash, BottomK, ModM, SimHash, or the name of one, default "exact"
-        How candidates are found. The exact method misses no pair at the threshold; the others compare sketches.
+        A reference set: documents that resemble one of its documents, or are contained in it, are removed; it is left
+        untouched.
+    method : Exact, Containment, MinHash, BottomK, ModM, SimHash, or the name of one, default "exact"
+        How candidates are found. The exact method and containment miss no pair at the threshold; the others compare
+        sketches. By containment a document goes when a larger one has its text, see `Containment`.
     threshold : float in (0, 1], default None
-        Least resemblance of a removed document to the kept one. Unless given, 0.8; by simhash nothing is verified then:
-        the distance decides.
+        Least resemblance of a removed document to the kept one, or containment in it. Unless given, 0.8, and 0.9 by
+        containment; by simhash nothing is verified then: the distance decides.
     shingle_size : int from 1 to 64, default 5
         Tokens in a shingle.
     shingling : "set", "bag", "circular" or "spots", default "set"
@@ -114,7 +118,7 @@ def dedup(
         All random constants are drawn from it.
     keep : str, default "first"
         Which document of a group stays: "first" in input order, the "longest", or the first by a column, as "date",
-        "date:asc" or "date:desc".
+        "date:asc" or "date:desc". By containment it decides among documents of as many distinct shingles.
     cluster : "greedy" or "components", default "greedy"
         Whether a document goes exactly when it has a pair with one already kept, or each connected component of pairs
         keeps its first document.
@@ -145,8 +149,8 @@ def dedup(
         End with an error after so many comparisons of two documents that share a shingle; without end unless given. It
         has no effect where nothing is verified.
     check : int, default None
-        Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method, which
-        misses no pair. It has no effect where nothing is verified.
+        Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method and by
+        containment, which miss no pair. It has no effect where nothing is verified.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say
@@ -167,8 +171,9 @@ def dedup(
     -----
     Memory: a few hundred bytes a document and some batches, whatever the length of the text; by the exact method a
     counter of a byte for each word, up to 1.06 GiB, 48 bytes for each posting while they are sorted, in parts beyond 1
-    GiB, 16 afterwards, and 4 for each sum that two sizes of sets may have; and the listed pairs. Time: two passes over
-    the input when `output` is given, else one. On a GPU a batch that does not fit in its memory is halved.
+    GiB, 16 afterwards, and 4 for each sum that two sizes of sets may have; and the listed pairs. By containment another
+    byte for each word, up to 256 MiB. Time: two passes over the input when `output` is given, else one. On a GPU a
+    batch that does not fit in its memory is halved.
 
     Examples
     --------
@@ -241,7 +246,8 @@ def run(
     sketched = sketcher.sketch_all(documents, reference, column=column)
     recipe = sketcher.recipe  # which names its statistics by now
     with clock.stage("collide"):
-        ranked = by_priority(sketched, recipe.keep)
+        sizes = None if spool is None or not recipe.method.measure.directed else np.diff(spool.offsets)
+        ranked = by_priority(sketched, recipe.keep, sizes)
         groups = representatives(ranked, sketched, recipe, runtime)
         sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
         runtime.release()

@@ -22,10 +22,15 @@ class Measure(Protocol):
     """The word for it, by which tables call its column."""
 
     directed: ClassVar[bool]
-    """Whether it says something of the right document alone. Then only a left one can stand for a right one."""
+    """Whether it says something of the right document alone. Then only a left one can stand for a right one, documents
+    of the input are taken by falling number of distinct shingles, and only ties by priority."""
 
-    def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
-        """What is compared of documents, from their shingles with repeats in the order of the text."""
+    def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
+        """What waits of documents in the spool, from their shingles with repeats in the order of the text."""
+        ...
+
+    def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
+        """What is compared of documents, from what waits of them."""
         ...
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
@@ -67,8 +72,11 @@ class Resemblance:
     directed: ClassVar[bool] = False
     larger: ClassVar[int] = 1
 
-    def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
-        return shingle_sets(shingles, backend)
+    def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
+        return shingles
+
+    def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
+        return shingle_sets(waiting, backend)
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         return _possible(self, sizes, left, right, threshold)
@@ -100,8 +108,12 @@ class Containment:
     directed: ClassVar[bool] = True
     larger: ClassVar[int] = 0
 
-    def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
+    def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
+        """Sets, as their sizes say who comes first."""
         return shingle_sets(shingles, backend)
+
+    def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
+        return waiting
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         return _possible(self, sizes, left, right, threshold)

@@ -1,4 +1,4 @@
-"""The prefix filter: why the method `exact` finds every pair at the threshold, and what it costs. Mathematics only.
+"""The prefix filter: why `exact` and `containment` find every pair at the threshold, and what it costs: mathematics.
 
 Shingles are put in one order, the same for all documents: by (documents that have it, fingerprint), the rarest first.
 A set A has a *long prefix*, its first |A| - least(|A|) + 1 shingles, where least(u) is the least whole number c with
@@ -21,6 +21,16 @@ never falls when c grows or u shrinks. As t > 0, o is at least 1, and there is a
 Nothing in it depends on which order it is, so a count that is too high costs time and never a pair. A shingle that one
 document alone has is in no pair and needs no posting; so a count must never be too low, as a shingle wrongly counted
 once would be skipped. In a pair of equal sizes either set may be the smaller.
+
+**The lemma for containment.** Let o / |A| >= t > 0 in float64: B contains A by t. Then in the order, the first shingle
+that both have lies in the first |A| - least(|A|) + 1 shingles of A, which is the long prefix above, and anywhere in B.
+
+Proof. o >= least(|A|) by definition, as quotients never fall when o grows; and o <= |A| - i as in 4. So
+i <= |A| - least(|A|), whichever set is the larger.
+
+So a container needs postings for those of its shingles that are in a prefix of some set: it is marked which are, and of
+a set's shingles beyond its own prefix the others have none. Two sets are looked at where min(|A| - i, |B| - j) is at
+least least(min(|A|, |B|)), which both of these allow.
 
 **When hashing wins.** A min-hash filter keeps k numbers of a document, however long; the prefix filter keeps a posting
 for each shingle of the long prefix that another document has too. Of 1,000 shingles these are at most 51, 201 and 501

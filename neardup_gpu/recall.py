@@ -84,7 +84,9 @@ def check_recall(
     order = mix64_all(run.groups.document_hashes[:, 0])  # a random one, by contents
     sizes = np.diff(spool.offsets)[run.spool_rows]
     sample = _draw(run, spool, sizes, order, num_sampled, runtime)
-    possible = _partners(run, spool, sample, sizes, order, recipe.threshold, clock, runtime)
+    possible = _partners(
+        run, spool, sample, sizes, order, recipe.method.measure.directed, recipe.threshold, clock, runtime
+    )
     there = verify_spooled(
         spool, run.spool_rows, possible, recipe.method.measure, recipe.threshold, clock, runtime
     ).pairs
@@ -143,20 +145,19 @@ def _partners(
     sample: _Sample,
     sizes: np.ndarray,
     order: np.ndarray,
+    directed: bool,
     threshold: float,
     clock: Clock,
     runtime: Runtime,
 ) -> Pairs:
     """For each sampled row, the first `PARTNERS` rows, in random order, that may resemble it enough."""
-    # Resemblance t needs t |A| shared shingles; one fewer makes up for rounding and is sorted out by `verify`.
-    need = np.maximum(1, np.ceil(threshold * sample.sets.sizes).astype(np.int64) - 1)
     in_file = np.argsort(run.spool_rows)
     which = partner = np.empty(0, np.int64)
     latest = np.full(len(sample.rows), np.iinfo(np.uint64).max)  # only partners before it are still wanted
     weights = 8 * (sizes[in_file] + len(sample.rows))  # a document counts its shingles and a row of shared counts
     ends = Span.of_sizes(weights).ends
     for first, last in spans(weights, runtime.shares.sets):
-        near = partial(_near, run, spool, sample, in_file, need, order, latest, runtime)
+        near = partial(_near, run, spool, sample, in_file, directed, threshold, order, latest, runtime)
         for rows, of in runtime.map(near, [Span(ends, first, last, "documents of the check")]):
             which, partner = np.append(which, of), np.append(partner, rows)
         which, partner = _first_partners(which, partner, order)
@@ -171,7 +172,8 @@ def _near(
     spool: Rows,
     sample: _Sample,
     in_file: np.ndarray,
-    need: np.ndarray,
+    directed: bool,
+    threshold: float,
     order: np.ndarray,
     latest: np.ndarray,
     runtime: Runtime,
@@ -181,6 +183,11 @@ def _near(
     rows = in_file[span.rows]
     shingles = spool.gather(run.spool_rows[rows])
     shared = kernel(overlap, runtime.backend)(shingles.values, shingles.offsets, *sample.inverted, len(sample.rows))
+    sizes = np.asarray(sample.sets.sizes)
+    if directed:  # either may be contained; the sizes of the spool's rows are those of sets
+        sizes = np.minimum(sizes, np.diff(spool.offsets)[run.spool_rows[rows]][:, None])
+    # What resembles A by t shares t |A| shingles; one fewer makes up for rounding and is sorted out by `verify`.
+    need = np.maximum(1, np.ceil(threshold * sizes).astype(np.int64) - 1)
     least, place, most, row, self = same_device(shared, need, order[rows], latest, rows, sample.rows)
     wanted = (shared >= least) & (place[:, None] <= most) & (row[:, None] != self)
     near, of = map(runtime.fetch, array_module(shared).nonzero(wanted))

@@ -33,7 +33,9 @@ class Result:
         below the folder that all files share, and row in it, from 1 (in JSON lines the line).
     pairs : pyarrow.Table
         id_a, id_b, resemblance: the verified pairs between representatives, and one pair with resemblance 1 from each
-        exact duplicate to its representative. id_a has the better priority.
+        exact duplicate to its representative. id_a has the better priority. By containment the column is called
+        containment, in both tables: how much of the document `duplicate_of` contains, and of id_b id_a; id_a has more
+        distinct shingles, or as many and the better priority, or is of the reference set.
     report : dict
         Recipe, counts, timings, recall, and what limits left out: the contents of report.json.
     recipe : Recipe
@@ -213,7 +215,9 @@ class Result:
             )
         verified = before.verified
         verified = at_least(threshold, verified.pairs.left, verified.pairs.right, verified.resemblance)
-        listed, deciding = selected(verified, groups.pinned, recipe.cluster, recipe.max_partners)
+        listed, deciding = selected(
+            verified, groups.pinned, recipe.cluster, recipe.max_partners, recipe.method.measure.directed
+        )
         with Engine(backend="cpu").start() as runtime:
             facts = self.facts._replace(decisions=decide(ranked, groups, deciding, listed, recipe, runtime))
         assert self.sources is not None
@@ -227,7 +231,7 @@ class Result:
         return replace(self, **found, facts=facts)
 
     def plot(self) -> Any:
-        """Draw the resemblance of the listed pairs and the sizes of the groups.
+        """Draw the resemblance, or the containment, of the listed pairs and the sizes of the groups.
 
         Returns
         -------

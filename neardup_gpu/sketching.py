@@ -94,7 +94,8 @@ class _Summary(NamedTuple):
     """Results of the first stages for some documents; None for results that are not needed yet or at all."""
 
     measured: Any
-    shingles: Ragged | None
+    num_shingles: int
+    waiting: Ragged | None
     sketch: Any
     keys: Any
     document_hash: Any
@@ -176,7 +177,7 @@ class Sketcher:
                     self._add(kept, part)
                 except DiskFullError as error:
                     done = sum(map(len, kept.num_tokens), len(part.num_tokens))
-                    share = kept.shingles + (0 if part.shingles is None else len(part.shingles.values))
+                    share = kept.shingles + part.num_shingles
                     more = _more_shingles(share, done, before, total())
                     if more is None:
                         raise
@@ -235,10 +236,13 @@ class Sketcher:
         """Run the first stages for a span of documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         tokens, invalid = count_tokens(_rows(text, span.first, span.last), recipe, backend)
-        shingles, elements, without_spots = None, tokens, 0
+        shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
         if self.spool is not None or method.elements == "shingles":
             shingles, without_spots = count_shingles(tokens, recipe, backend)
-            elements = tokens if method.elements == "tokens" else shingles
+            elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
+        waiting = None
+        if self.spool is not None and shingles is not None:
+            waiting = method.measure.waiting(shingles, backend)
         measured = sketch = keys = hashes = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
@@ -252,7 +256,8 @@ class Sketcher:
         num_tokens, set_sizes = self.runtime.fetch(tokens.sizes), None
         if self.stored and method.elements == "shingles":
             set_sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
-        return _Summary(measured, shingles, sketch, keys, hashes, num_tokens, set_sizes, invalid, without_spots)
+        found = measured, num_shingles, waiting, sketch, keys, hashes, num_tokens, set_sizes
+        return _Summary(*found, invalid, without_spots)
 
     def _add(self, kept: Sketches, part: _Summary) -> None:
         """Keep the results for a span."""
@@ -265,10 +270,9 @@ class Sketcher:
             kept.sketches.append(self.runtime.fetch(part.sketch))
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
-        if part.shingles is not None:
-            if self.spool is not None:
-                self.spool.append(part.shingles)
-            kept.shingles += len(part.shingles.values)
+        if self.spool is not None and part.waiting is not None:
+            self.spool.append(part.waiting)
+        kept.shingles += part.num_shingles
         kept.num_tokens.append(part.num_tokens)
         if part.set_sizes is not None:
             kept.num_shingles.append(part.set_sizes)

@@ -228,7 +228,8 @@ def keep(
     -------
     array of int64, shape (documents,)
         For each document itself if it stays, else the kept one that stands for it: under "greedy" the one it
-        resembles most, ties to the better priority. Source: Broder 1997, 4.4; Broder 2000, section 2.
+        resembles most, ties to the better priority; by containment the better one that contains it most. Source: Broder
+        1997, 4.4; Broder 2000, section 2.
 
     Raises
     ------

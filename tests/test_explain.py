@@ -1,10 +1,12 @@
 """Explanations of results in memory, and of outputs that were made from what lay in memory."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import InputError, dedup
-from neardup_gpu.explanation import explain
+from neardup_gpu.explanation import _place, explain, render
 
 TEXT = " ".join(f"word{i}" for i in range(40))
 TABLE = pa.table({"id": ["first", "near", "other"], "text": [TEXT, f"{TEXT} amended", "something else entirely"]})
@@ -52,3 +54,63 @@ def test_an_output_of_a_table_is_explained_when_the_table_is_passed(tmp_path):
     changed = TABLE.set_column(1, "text", pa.array([TEXT, f"{TEXT} another ending", "x"]))
     with pytest.raises(InputError, match="has changed since"):
         explain(tmp_path / "out", "near", source=changed)
+
+
+WORDS = TEXT.split() + [f"word{i}" for i in range(40, 100)]
+PART = " ".join([*WORDS[30:50], "other", *WORDS[51:70]])
+EXCERPT = pa.table({"id": ["part", "whole"], "text": [PART, " ".join(WORDS)]})
+
+
+class TestContainment:
+    """Where the text lies in its container."""
+
+    def test_the_words_of_the_container(self):
+        result = dedup(EXCERPT, id_column="id", method="containment", threshold=0.8)
+        found = result.explain("part")
+        assert (found.measure, found.duplicate_of, found.resemblance) == ("containment", "whole", None)
+        assert (found.shared, found.size, found.united) == (31, 36, 101)
+        assert found.containment == 31 / 36
+        assert (found.first_word, found.last_word, found.kept_words) == (31, 70, 100)
+        assert found.to_dict()["containment"] == 31 / 36
+        said = render(found).plain.splitlines()
+        assert said[2] == "containment  0.8611 (31 of its 36 shingles are in the kept one)"
+        assert said[3] == "where        words 31 to 70 of the kept one's 100 have all that both have"
+
+    def test_a_chain(self):
+        """The first of a component stands for one that it does not contain: what they share is told, unverified."""
+        texts = [" ".join(WORDS[:60]), " ".join(WORDS[50:80]), " ".join(WORDS[54:64])]
+        result = dedup(texts=texts, method="containment", threshold=0.3, shingle_size=1, cluster="components")
+        assert result.documents["containment"].to_pylist() == [None, 10 / 30, 0.6]
+        low = dedup(texts=texts, method="containment", threshold=0.5, shingle_size=1, cluster="components")
+        assert low.removed.select(["id", "duplicate_of", "containment"]).to_pylist() == [
+            {"id": 1, "duplicate_of": 0, "containment": None},
+            {"id": 2, "duplicate_of": 0, "containment": 0.6},
+        ]
+        found = low.explain(1)
+        assert "0.3333 (10 of its 30 shingles are in the kept one), not verified: a chain" in render(found).plain
+        assert "1 removed by a chain of pairs, without a containment" in low._repr_html_()
+
+    def test_a_container_that_changed(self, tmp_path):
+        dedup(EXCERPT, id_column="id", method="containment", threshold=0.8, output=tmp_path / "out")
+        changed = EXCERPT.set_column(1, "text", pa.array([PART, " ".join(WORDS[:60])]))
+        with pytest.raises(InputError, match="has changed since"):
+            explain(tmp_path / "out", "part", source=changed)
+
+    @settings(deadline=None)
+    @given(st.lists(st.integers(0, 6), max_size=25), st.sets(st.integers(0, 6)), st.integers(1, 4))
+    def test_the_shortest_stretch(self, shingles, wanted, width):
+        """Against all stretches."""
+        common = sorted(wanted & set(shingles))
+        number = len(shingles) + width - 1
+        found = _place(np.array(shingles, np.uint64), np.array(common, np.uint64), number, width)
+        stretches = [
+            (last - first, first)
+            for first in range(len(shingles))
+            for last in range(first, len(shingles))
+            if set(common) <= set(shingles[first : last + 1])
+        ]
+        if not common:
+            assert found == {}
+        else:
+            length, first = min(stretches)
+            assert found == {"first_word": first + 1, "last_word": first + length + width, "kept_words": number}

@@ -126,6 +126,22 @@ class TestLemma:
             assert j < theory.prefix_lengths(len(larger), threshold).long
             assert min(len(smaller) - i, len(larger) - j) >= theory.least_overlap(len(a), len(b), threshold)
 
+    @settings(deadline=None, max_examples=500)
+    @given(pairs_of_sets())
+    def test_of_containment(self, drawn: tuple[set[int], set[int], list[int], float]) -> None:
+        """The first common element is in the long prefix of what is contained, and anywhere in its container."""
+        a, b, order, resemblance = drawn
+        for contained, container in ((a, b), (b, a)):
+            share = len(a & b) / len(contained)
+            first = next(x for x in order if x in contained and x in container)
+            i = [x for x in order if x in contained].index(first)
+            j = [x for x in order if x in container].index(first)
+            for threshold in (share, min(share, resemblance)):
+                assert i < theory.prefix_lengths(len(contained), threshold).long
+                smaller = min(len(contained), len(container))
+                least = smaller - theory.prefix_lengths(smaller, threshold).long + 1
+                assert min(len(contained) - i, len(container) - j) >= least
+
     @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 0.9, 1.0])
     def test_no_prefix_is_longer_than_needed(self, threshold: float) -> None:
         """For every size there is a pair whose first common element is the last of the prefix."""

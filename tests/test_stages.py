@@ -51,3 +51,10 @@ def test_tokenize_takes_lists_arrays_and_chunks():
     assert len(neardup_gpu.tokenize([], recipe)) == 0
     with pytest.raises(NeardupError, match="one string given; put it into a list"):
         neardup_gpu.tokenize("one two", recipe)
+
+
+def test_keepers_by_containment_are_better_rows():
+    """1 goes for 0, which contains less of it than it does of 2: but 2 is a part of it, and stands for nobody."""
+    verified = neardup_gpu.Verified(Pairs([0, 1], [1, 2]), np.array([0.9, 1.0]))
+    assert neardup_gpu.keep(3, verified, Recipe()).tolist() == [0, 2, 2]
+    assert neardup_gpu.keep(3, verified, Recipe(method="containment")).tolist() == [0, 0, 2]

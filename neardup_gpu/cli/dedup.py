@@ -68,7 +68,10 @@ class Check:
     """How the recall is estimated."""
 
     check: int | None = setting(
-        None, "Number of documents sampled to estimate the recall.", metavar="N", shown="200, none by exact"
+        None,
+        "Number of documents sampled to estimate the recall.",
+        metavar="N",
+        shown="200, none by exact and containment",
     )
 
 

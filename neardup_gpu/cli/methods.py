@@ -15,7 +15,9 @@ class Choice:
     """How candidates are found, and which are near-duplicates."""
 
     method: str = setting("exact", f"How near-duplicates are found: {', '.join(METHODS)}.", metavar="NAME")
-    threshold: float | None = setting(None, "Least resemblance, above 0 to 1.", metavar="X", shown="0.8")
+    threshold: float | None = setting(
+        None, "Least resemblance, or containment, above 0 to 1.", metavar="X", shown="0.8, 0.9 by containment"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

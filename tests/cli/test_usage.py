@@ -49,7 +49,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
             "dedup x --dry-run --method simhash --recall 0.9",
             "--recall is for --method minhash, bottomk or modm; leave it out",
         ),
-        ("dedup x --dry-run --method x", "--method 'x' is not one of exact, minhash, bottomk, modm, simhash"),
+        (
+            "dedup x --dry-run --method x",
+            "--method 'x' is not one of exact, containment, minhash, bottomk, modm, simhash",
+        ),
         ("sketch x --method exact", "--method exact keeps no sketches; choose minhash, bottomk, modm or simhash"),
         (
             "dedup x --dry-run --bucket-limit 100",

@@ -93,6 +93,9 @@ OPTIONS = {
     "components": {"cluster": "components"},
     "against": {"against": KNOWN},
     "against, components": {"against": KNOWN, "cluster": "components"},
+    "containment": {"method": "containment", "threshold": 0.6},
+    "containment, components": {"method": "containment", "threshold": 0.6, "cluster": "components"},
+    "containment, against": {"method": "containment", "against": KNOWN, "check": 50},
     "longest": {"keep": "longest"},
     "by date": {"keep": "date:desc"},
     "low threshold": {"threshold": 0.3, "method": MinHash(recall=0.9)},
@@ -315,7 +318,7 @@ def test_no_memory_to_stage(gpu):
         check(gpu)
 
 
-@pytest.mark.parametrize(("kernel", "place", "most"), [(rarity, 0, 500), (prefixes, 0, 500), (setjoin, 7, 20)])
+@pytest.mark.parametrize(("kernel", "place", "most"), [(rarity, 0, 500), (prefixes, 0, 500), (setjoin, 8, 20)])
 def test_pieces_of_the_set_join_are_halved(gpu, kernel, place, most):
     run = kernel.gpu
 

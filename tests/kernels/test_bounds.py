@@ -60,6 +60,17 @@ class TestAgainstTheTheory:
         assert found.tolist() == [0, *expected]
         assert _bounds.least_overlaps_of(np.arange(most + 1), threshold).tolist() == [0, *expected]
 
+    @settings(deadline=None, max_examples=60)
+    @given(st.integers(0, 800), THRESHOLDS, NEIGHBOURS)
+    @example(0, 0.9, 0)
+    @example(1, 1.0, 0)
+    def test_a_table_of_shares(self, most, threshold, step):
+        threshold = beside(threshold, step)
+        found = _bounds.least_shares(most, threshold)
+        assert found.dtype == np.int32
+        expected = [size + 1 - prefix_filter.prefix_lengths(size, threshold).long for size in range(1, most + 1)]
+        assert found.tolist() == [0, *expected]
+
     @pytest.mark.parametrize("per_mille", [1, 70, 333, 500, 667, 800, 950, 999, 1000])
     def test_every_size_to_3000(self, per_mille):
         """All three forms of each bound."""
@@ -86,6 +97,7 @@ class TestAgainstTheTheory:
             ).all()
             table = _bounds.least_overlaps(6000, threshold)
             assert np.array_equal(table[2::2], needed)
+            assert np.array_equal(_bounds.least_shares(3000, threshold)[1:], shared)
             odd = np.arange(3, 6000, 2)
             assert (table[3::2] / (odd - table[3::2]) >= threshold).all()
             assert ((table[3::2] - 1) / (odd - table[3::2] + 1) < threshold).all()

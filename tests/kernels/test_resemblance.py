@@ -47,6 +47,18 @@ def test_sizes_by_eye(merge):
     assert merge(sets.values, sets.offsets, left, right, least).tolist() == [2, -1, -1, 0, -1, 0]
 
 
+@pytest.mark.parametrize("merge", MERGES, ids=IDS)
+def test_a_set_of_few_and_one_of_many(merge):
+    """The larger is searched, not merged: at its ends, beyond them, and with nothing in common."""
+    many = list(range(10, 4010, 2))
+    few = [[10, 500, 4008], [1, 11, 5000], [], [4008], [0, 2**64 - 1], [9, 10, 11, 12, 13]]
+    sets = Ragged.from_rows([many, *few], np.uint64)
+    rows = np.arange(1, 7)
+    for left, right in ((np.zeros(6, np.int64), rows), (rows, np.zeros(6, np.int64))):
+        for least, found in (([0] * 6, [3, 0, 0, 1, 0, 2]), ([3, 1, 1, 1, 0, 3], [3, -1, -1, 1, 0, -1])):
+            assert merge(sets.values, sets.offsets, left, right, np.array(least)).tolist() == found
+
+
 def test_ratios():
     intersection, union, size = np.array([3, 0, 4]), np.array([4, 0, 5]), np.array([3, 0, 5])
     assert resemblance.resemblance(intersection, union).tolist() == [0.75, 0.0, 0.8]

@@ -452,7 +452,9 @@ class TestRecipes:
             assert choose_recipe(made, usual=usual, method=usual) is made
         limited = choose_recipe(usual="exact", method="simhash", bucket_limit=9)
         assert limited.method == SimHash(bucket_limit=9)
-        with pytest.raises(ParameterError, match="method 'md5' is not one of exact, minhash, bottomk, modm, simhash"):
+        with pytest.raises(
+            ParameterError, match="method 'md5' is not one of exact, containment, minhash, bottomk, modm, simhash"
+        ):
             choose_recipe(usual="exact", method="md5")
         for other in ({"radius": 3}, {"recall": 0.9}):
             method = "minhash" if "radius" in other else "simhash"
