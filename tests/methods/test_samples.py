@@ -82,7 +82,12 @@ def test_sketch_files(method, tmp_path):
     rows, path = texts(), tmp_path / "s.parquet"
     sketch(texts=rows, output=path, method=method, threshold=0.7)
     table = pq.read_table(path)
-    assert set(table.column_names) == {"id", "num_tokens", *Recipe(method=method, threshold=0.7).method.schema()}
+    assert set(table.column_names) == {
+        "id",
+        "num_tokens",
+        "num_shingles",
+        *Recipe(method=method, threshold=0.7).method.schema(),
+    }
     assert (table["packed" if method.sample_bits else "signature"].null_count) == 1  # without tokens
     found = pairs(path).to_pylist()
     assert {"id_a": 0, "id_b": len(rows) - 1, "estimate": 1, "low": 1, "high": 1} in found
