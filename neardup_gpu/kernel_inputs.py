@@ -401,6 +401,45 @@ def simhash(draw: Draw, size: int) -> tuple:
     return values, offsets, weights, draw.option([64, 128])
 
 
+WEIGHTS = (1, 3, 256, 1 << 12, 1 << 20, 1 << 40)
+"""Greatest weights of features; a row's are at most 2**48 together."""
+
+
+def _weighted(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sets, and a weight of each feature, some of them 0."""
+    most = draw.option(WEIGHTS)
+    values, offsets = _within_more(draw, *sets_kernel.cpu(*_ragged(draw, size)))
+    weights = draw.random.integers(0, min(most, 2**48 // max(1, len(values))), len(values), np.int64, endpoint=True)
+    return values, offsets, weights
+
+
+def _samples_of(draw: Draw, size: int) -> tuple:
+    """Weighted sets, a salt, and a number of samples."""
+    sets, salt = _weighted(draw, size), draw.random.integers(0, 2**64 - 1, (), np.uint64)[()]
+    return *sets, salt, draw.option([3, 1, 20] if size <= FEW else [128])
+
+
+weighted = dart = _samples_of
+
+
+def weighted_resemblance(draw: Draw, size: int) -> tuple:
+    """Weighted sets, each with another of half of its features and of other weights; pairs as for `resemblance`."""
+    random, (values, offsets, weights) = draw.random, _weighted(draw, size)
+    rows = [np.arange(start, stop) for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]
+    halves = [row[random.random(len(row)) < 0.5] for row in rows]
+    changed = random.permutation(weights)
+    words = [np.append(values[row], weights[row].astype(np.uint64)) for row in rows]
+    words += [np.append(values[row], changed[row].astype(np.uint64)) for row in halves]
+    num_rows, ends = len(rows), np.cumsum([0, *map(len, words)], dtype=np.int64)
+    joined = np.concatenate([np.empty(0, np.uint64), *words])
+    left = random.integers(0, max(1, num_rows), size // 50 + 3 if num_rows else 0)
+    right = random.integers(0, max(1, 2 * num_rows), len(left))
+    right[::3], right[1::3] = left[::3], left[1::3] + num_rows
+    swapped = random.random(len(left)) < 0.5
+    left, right = np.where(swapped, right, left), np.where(swapped, left, right)
+    return *_within_more(draw, joined, ends), left, right
+
+
 # --------------------------------------------------------------------------------------------------- clusters of pairs
 
 
@@ -559,6 +598,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "bottomk": bottomk,
     "components": components,
     "counts": counts,
+    "dart": dart,
     "gather": gather,
     "greedy": greedy,
     "hamming": hamming,
@@ -586,5 +626,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "standing": standing,
     "supershingles": supershingles,
     "tokens": tokens,
+    "weighted": weighted,
+    "weighted_resemblance": weighted_resemblance,
 }
 """The inputs of each kernel."""
