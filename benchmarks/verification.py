@@ -15,6 +15,7 @@ from neardup_gpu import Engine, Ragged, Recipe, open_documents, shingle, tokeniz
 from neardup_gpu.decisions import identical
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.contract import Runtime
+from neardup_gpu.measures import RESEMBLANCE
 from neardup_gpu.sketching import Sketched, Sketcher
 from neardup_gpu.stages import Verified
 from neardup_gpu.verification import verify_spooled
@@ -71,7 +72,7 @@ def _by_spool(path: Path, recipe: Recipe) -> tuple[dict[str, float], Verified, d
         with clock.stage("collide"):
             own, pairs = _candidates(sketched, recipe, runtime)
         with clock.stage("gather and verify"):
-            verified = verify_spooled(spool, own, pairs, recipe.threshold, clock, runtime)
+            verified = verify_spooled(spool, own, pairs, RESEMBLANCE, recipe.threshold, clock, runtime)
         share = len(np.unique([pairs.left, pairs.right])) / sketched.counts.documents
         return clock.seconds, verified, {"disk": 8 * spool.num_values, "share": share}
 
@@ -96,7 +97,7 @@ def _by_second_pass(path: Path, recipe: Recipe) -> tuple[dict[str, float], Verif
             with clock.stage("gather and verify"):
                 place = np.zeros(len(own), np.int64)
                 place[wanted] = np.arange(len(wanted))
-                verified = verify_spooled(spool, place, pairs, recipe.threshold, clock, runtime)
+                verified = verify_spooled(spool, place, pairs, RESEMBLANCE, recipe.threshold, clock, runtime)
             return (
                 clock.seconds,
                 verified,

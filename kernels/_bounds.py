@@ -55,6 +55,18 @@ def least_overlaps(most, threshold):
     return needed
 
 
+@jit()
+def least_shares(most, threshold):
+    """`least_shared` of every size up to `most`: int32, shape (most + 1,); 0 for a size of 0."""
+    needed = np.zeros(most + 1, np.int32)
+    c = np.int64(0)
+    for size in range(1, most + 1):
+        while np.float64(c) / np.float64(size) < threshold:
+            c += 1
+        needed[size] = c
+    return needed
+
+
 def prefix_lengths_of(sizes, threshold):
     """`prefix_lengths` of an array of sizes, on its device: two arrays of int64."""
     xp = array_module(sizes)

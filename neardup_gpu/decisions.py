@@ -217,7 +217,8 @@ def decide(
     verified = Verified(
         Pairs(runtime.put(deciding.pairs.left), runtime.put(deciding.pairs.right)), runtime.put(deciding.resemblance)
     )
-    chosen = runtime.run(choose_keepers, number, verified, recipe.cluster, groups.pinned, runtime.backend)
+    how = recipe.cluster, recipe.method.measure, groups.pinned, runtime.backend
+    chosen = runtime.run(choose_keepers, number, verified, *how)
     agreement = runtime.fetch(runtime.run(_resemblance_to, chosen, verified))
     chosen = runtime.fetch(chosen)
     keeper, resemblance = np.arange(len(ranked)), np.ones(len(ranked))

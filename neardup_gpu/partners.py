@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .decisions import Groups
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
+    from .measures import Measure
     from .methods.contract import Candidates
     from .recipe import Recipe
 
@@ -534,7 +535,7 @@ def partners_of(
     """
     method, threshold = recipe.method, recipe.threshold
     assert threshold is not None
-    verify = partial(_verified, spool, spool_rows, threshold, clock, runtime)
+    verify = partial(_verified, spool, spool_rows, method.measure, threshold, clock, runtime)
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if not method.sketches:
@@ -566,10 +567,16 @@ def partners_of(
 
 
 def _verified(
-    spool: Rows, spool_rows: np.ndarray, threshold: float, clock: Clock, runtime: Runtime, pairs: Pairs
+    spool: Rows,
+    spool_rows: np.ndarray,
+    measure: Measure,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
+    pairs: Pairs,
 ) -> Verified:
     """The pairs at the threshold, in host memory."""
-    found = runtime.run(verify_spooled, spool, spool_rows, pairs, threshold, clock, runtime)
+    found = runtime.run(verify_spooled, spool, spool_rows, pairs, measure, threshold, clock, runtime)
     return Verified(
         Pairs(runtime.fetch(found.pairs.left), runtime.fetch(found.pairs.right)), runtime.fetch(found.resemblance)
     )

@@ -16,7 +16,7 @@ from .data import Pairs, Ragged
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .engine.pieces import Span, spans
-from .stages import shingle_sets
+from .measures import shingle_sets
 from .verification import verify_spooled
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def check_recall(
     sizes = np.diff(spool.offsets)[run.spool_rows]
     sample = _draw(run, spool, sizes, order, num_sampled, runtime)
     possible = _partners(run, spool, sample, sizes, order, recipe.threshold, clock, runtime)
-    there = verify_spooled(spool, run.spool_rows, possible, recipe.threshold, clock, runtime).pairs
+    there = verify_spooled(
+        spool, run.spool_rows, possible, recipe.method.measure, recipe.threshold, clock, runtime
+    ).pairs
     true = Pairs(runtime.fetch(there.left), runtime.fetch(there.right))
     removed = run.decisions.removed
     found = _mean_share(true, _found(run, true, recipe, runtime), sample.rows, len(run.spool_rows))

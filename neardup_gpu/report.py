@@ -113,7 +113,12 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(("removed", removed))
     if counts.get("removed_unverified"):
         how = "a chain of pairs" if recipe["threshold"] is not None else f"their {recipe['method']} alone"
-        rows.append(("unverified", f"{counts['removed_unverified']:,} removed by {how}, without a resemblance"))
+        rows.append(
+            (
+                "unverified",
+                f"{counts['removed_unverified']:,} removed by {how}, without a {report.get('measure', 'resemblance')}",
+            )
+        )
     if report["group_sizes"]:
         rows.append(("groups", f"{counts['groups']:,}, the largest of {report['group_sizes'][-1][0]:,}"))
     sampled = report["recall"]["sampled"]

@@ -252,10 +252,11 @@ class Result:
             ) from None
         figure = Figure(figsize=(9, 3.5), layout="constrained")
         left, right = figure.subplots(1, 2)
-        resemblance = pc.drop_null(self.pairs["resemblance"]).to_numpy()
+        measure = self.recipe.method.measure.name
+        worth = pc.drop_null(self.pairs[measure]).to_numpy()
         lowest = self.recipe.threshold or 0.0
-        left.hist(resemblance, bins=np.linspace(lowest, 1, 41))
-        left.set(xlabel="resemblance", ylabel="pairs", title=f"{len(self.pairs):,} pairs")
+        left.hist(worth, bins=np.linspace(lowest, 1, 41))
+        left.set(xlabel=measure, ylabel="pairs", title=f"{len(self.pairs):,} pairs")
         sizes = self.report["group_sizes"]
         right.bar([str(size) for size, _ in sizes[:20]], [count for _, count in sizes[:20]])
         groups = self.report["counts"]["groups"]

@@ -25,8 +25,6 @@ import pyarrow as pa
 from neardup_gpu.kernels import (
     components,
     greedy,
-    resemblance as resemblance_kernel,
-    sets as sets_kernel,
     shingles as shingles_kernel,
     tokens as tokens_kernel,
 )
@@ -38,6 +36,7 @@ from .documents import open_documents
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ArgumentTypeError
+from .measures import RESEMBLANCE, Measure, shingle_sets, worth
 from .recipe import Recipe
 
 
@@ -181,40 +180,11 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
     threshold = checks.fraction("threshold", threshold)
     sets = shingle_sets(shingles, backend)
     left, right = same_device(sets.values, candidates.left, candidates.right)
-    return at_least(threshold, left, right, resemblances(sets, left, right, threshold, backend))
-
-
-def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
-    """Sort each row and drop repeated values."""
-    return Ragged(*kernel(sets_kernel, backend)(shingles.values, shingles.offsets))
-
-
-def resemblances(sets: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
-    """Exact resemblance of pairs of sets; -1 where sizes alone put it below the threshold."""
-    found = array_module(left).full(len(left), -1.0)
-    some = possible(sets.sizes, left, right, threshold)
-    found[some] = compare(sets, left[some], right[some], backend)
-    return found
-
-
-def compare(sets: Ragged, left: Any, right: Any, backend: str | None) -> Any:
-    """Exact resemblance of pairs of sets: float64, shape (pairs,)."""
-    counts = kernel(resemblance_kernel, backend)(sets.values, sets.offsets, left, right)
-    return resemblance_kernel.resemblance(*counts)
-
-
-def possible(sizes: np.ndarray, left: Any, right: Any, threshold: float) -> Any:
-    """Numbers of the pairs whose sizes allow a resemblance of `threshold`.
-
-    |A n B| / |A u B| <= min(|A|, |B|) / max(|A|, |B|), also after rounding, which is monotone.
-    """
-    xp = array_module(left)
-    smaller, larger = xp.minimum(sizes[left], sizes[right]), xp.maximum(sizes[left], sizes[right])
-    return xp.flatnonzero(resemblance_kernel.resemblance(smaller, larger) >= threshold)
+    return at_least(threshold, left, right, worth(RESEMBLANCE, sets, left, right, threshold, backend))
 
 
 def at_least(threshold: float, left: Any, right: Any, found: Any) -> Verified:
-    """The pairs whose resemblance reaches the threshold."""
+    """The pairs of which what was found reaches the threshold."""
     passed = found >= threshold
     return Verified(Pairs(left[passed], right[passed]), found[passed])
 
@@ -273,14 +243,23 @@ def keep(
     if pinned is None:
         pinned = np.zeros(num_documents, bool)
     pinned = checks.array("pinned", pinned, bool, (num_documents,), hint="one for each document")
-    return choose_keepers(num_documents, Verified(pairs, resemblance), recipe.cluster, pinned, backend)
+    return choose_keepers(
+        num_documents, Verified(pairs, resemblance), recipe.cluster, recipe.method.measure, pinned, backend
+    )
 
 
-def choose_keepers(num_rows: int, verified: Verified, cluster: str, pinned: Any, backend: str | None) -> Any:
+def choose_keepers(
+    num_rows: int, verified: Verified, cluster: str, measure: Measure, pinned: Any, backend: str | None
+) -> Any:
     """Like `keep`, for arguments that have been checked."""
-    left, right = verified.pairs.left, verified.pairs.right
+    left, right, values = verified.pairs.left, verified.pairs.right, verified.resemblance
     if cluster == "greedy":
-        return kernel(greedy, backend)(num_rows, left, right, verified.resemblance, pinned)
+        choose = kernel(greedy, backend)
+        keeper = choose(num_rows, left, right, values, pinned)
+        if measure.directed:  # who is kept is decided by these pairs alone, too
+            kept = keeper[left] == same_device(keeper, left)[0]
+            keeper = choose(num_rows, left[kept], right[kept], values[kept], pinned)
+        return keeper
     keeper = kernel(components, backend)(num_rows, left, right)
     xp = array_module(keeper)
     return xp.where(*same_device(keeper, pinned), xp.arange(num_rows), keeper)

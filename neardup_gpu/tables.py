@@ -57,7 +57,7 @@ def _documents_table(facts: Facts, recipe: Recipe, documents: Documents, against
         "id": ids[ranked.num_known :],
         "kept": arrow(kept),
         "duplicate_of": facts.ids_of(keeper, kept),
-        "resemblance": arrow(resemblance, kept | np.isnan(resemblance)),
+        recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
         "group": facts.ids_of(keeper),
         **documents.places(),
     }
@@ -83,7 +83,7 @@ def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
     columns = {
         "id_a": facts.ids_of(a),
         "id_b": facts.ids_of(b),
-        "resemblance": arrow(resemblance, np.isnan(resemblance)),
+        recipe.method.measure.name: arrow(resemblance, np.isnan(resemblance)),
     }
     if groups.all_keys is not None:
         told = recipe.method.pair_columns(groups.all_keys, a, b)
@@ -133,6 +133,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
     return {
         "version": __version__,
         "recipe": job.recipe.describe(),
+        "measure": job.recipe.method.measure.name,
         "input": job.documents.describe(),
         "against": None if reference is None else reference.describe(),
         "backend": job.runtime.backend,

@@ -1,4 +1,4 @@
-"""Exact resemblance of pairs whose shingles wait in a spool, a bounded number of them held at a time."""
+"""The exact measure of pairs whose shingles wait in a spool, a bounded number of them held at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from neardup_gpu.kernels._sort import in_order
 from .data import Pairs, Ragged
 from .engine.choice import kernel
 from .engine.pieces import Numbers, Span, spans
-from .stages import Verified, at_least, compare, possible, resemblances, shingle_sets
+from .measures import Measure, worth
+from .stages import Verified, at_least
 
 if TYPE_CHECKING:
     from .engine.clock import Clock
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 
 
 def verify_spooled(
-    spool: Rows, spool_rows: np.ndarray, candidates: Pairs, threshold: float, clock: Clock, runtime: Runtime
+    spool: Rows,
+    spool_rows: np.ndarray,
+    candidates: Pairs,
+    measure: Measure,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
 ) -> Verified:
     """Like `verify`, for shingles in a spool: row i of the candidates is row spool_rows[i] of the spool.
 
@@ -43,26 +50,29 @@ def verify_spooled(
         sizes = 8 * np.diff(spool.offsets)[spool_rows[rows]]
         weights = Span.of_sizes(sizes)
         parts = (Span(weights.ends, first, last, "sets") for first, last in spans(sizes, runtime.shares.sorted))
-        for made in runtime.map(lambda part: _sets_of(spool, spool_rows[rows[part.rows]], runtime.backend), parts):
+        prepare = partial(_prepared, spool, spool_rows[rows], measure, runtime.backend)
+        for made in runtime.map(prepare, parts):
             sets.append(made)
-        found = _compare_spooled(sets, place[left], place[right], threshold, clock, runtime)
+        found = _compare_spooled(sets, place[left], place[right], measure, threshold, clock, runtime)
     return at_least(threshold, left, right, found)
 
 
-def _sets_of(spool: Rows, rows: np.ndarray, backend: str) -> Ragged:
-    return shingle_sets(spool.gather(rows), backend)
+def _prepared(spool: Rows, spool_rows: np.ndarray, measure: Measure, backend: str, part: Span) -> Ragged:
+    return measure.prepared(spool.gather(spool_rows[part.rows]), backend)
 
 
-def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock: Clock, runtime: Runtime) -> Any:
-    """Like `resemblances`, for sets in a spool."""
+def _compare_spooled(
+    sets: Rows, left: Any, right: Any, measure: Measure, threshold: float, clock: Clock, runtime: Runtime
+) -> Any:
+    """Like `worth`, for what waits in a spool."""
     held_bytes = runtime.shares.sets
     if 8 * sets.num_values <= held_bytes:
         whole = sets.gather(np.arange(len(sets.offsets) - 1))
-        return runtime.run(resemblances, whole, left, right, threshold, runtime.backend)
+        return runtime.run(worth, measure, whole, left, right, threshold, runtime.backend)
     left, right = runtime.fetch(left), runtime.fetch(right)
     found = np.full(len(left), -1.0)
     sizes = np.diff(sets.offsets)
-    pairs = possible(sizes, left, right, threshold)
+    pairs = measure.possible(sizes, left, right, threshold)
     component = runtime.fetch(kernel(components, runtime.backend)(len(sizes), left[pairs], right[pairs]))
     # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
     # read one after another.
@@ -73,7 +83,7 @@ def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock:
     bounds = resemblance.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
     blocks = (Numbers(pairs[first:last], "pairs") for first, last in zip(bounds[:-1], bounds[1:], strict=True))
     done = 0
-    for block, measured in runtime.map(partial(_compare_block, sets, left, right, runtime), blocks):
+    for block, measured in runtime.map(partial(_compare_block, sets, left, right, measure, runtime), blocks):
         found[block] = measured
         done += len(block)
         clock.report("verify", done, len(pairs))
@@ -81,9 +91,9 @@ def _compare_spooled(sets: Rows, left: Any, right: Any, threshold: float, clock:
 
 
 def _compare_block(
-    sets: Rows, left: np.ndarray, right: np.ndarray, runtime: Runtime, block: Numbers
+    sets: Rows, left: np.ndarray, right: np.ndarray, measure: Measure, runtime: Runtime, block: Numbers
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compare the pairs of a block; returns them and their resemblance, in host memory."""
+    """Compare the pairs of a block; returns them and what they are worth, in host memory."""
     pairs = block.numbers
     rows, at = np.unique(np.concatenate([left[pairs], right[pairs]]), return_inverse=True)
-    return pairs, runtime.fetch(compare(sets.gather(rows), at[: len(pairs)], at[len(pairs) :], runtime.backend))
+    return pairs, runtime.fetch(measure.compare(sets.gather(rows), at[: len(pairs)], at[len(pairs) :], runtime.backend))

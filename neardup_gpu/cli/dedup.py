@@ -129,7 +129,7 @@ def dedup(
     elif not shown.quiet:
         from ..report import summary
 
-        example = None if where is None else _telling_example(found.documents)
+        example = None if where is None else _telling_example(found.documents, found.recipe.method.measure.name)
         say(*summary(found.report, stdout().width, output=where, example=example, verbose=shown.verbose))
 
 
@@ -143,16 +143,16 @@ def _number_or_all(word: str) -> int | None:
         raise ParameterError(f"max_partners {word}: give a whole number, or all") from None
 
 
-def _telling_example(documents: pa.Table) -> str | None:
-    """Id of the removed document that resembles its kept one least, so that its diff is worth a look."""
+def _telling_example(documents: pa.Table, measure: str) -> str | None:
+    """Id of the removed document that agrees least with its kept one, so that its diff is worth a look."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    removed = documents.select(["id", "kept", "resemblance"]).filter(pc.invert(documents["kept"]))
+    removed = documents.select(["id", "kept", measure]).filter(pc.invert(documents["kept"]))
     if removed.num_rows == 0:
         return None
-    least = pc.min(removed["resemblance"])
-    row = 0 if not least.is_valid else pc.index(removed["resemblance"], least).as_py()
+    least = pc.min(removed[measure])
+    row = 0 if not least.is_valid else pc.index(removed[measure], least).as_py()
     found = removed["id"][row]
     if pa.types.is_binary(found.type) or pa.types.is_large_binary(found.type):
         return found.as_py().decode("utf-8", "surrogateescape")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from .. import checks, theory
 from ..definitions import draw, polynomial
 from ..errors import ParameterError
+from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
 from .contract import Candidates, Estimate
 
@@ -67,6 +68,7 @@ class BottomK:
     name: ClassVar[str] = "bottomk"
     sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = False
+    measure: ClassVar[Measure] = RESEMBLANCE
     usual_threshold: ClassVar[float | None] = 0.8
 
     def __post_init__(self) -> None:

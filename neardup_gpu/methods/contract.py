@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..data import Pairs, Ragged
+    from ..measures import Measure
 
 
 class Candidates(NamedTuple):
@@ -128,6 +129,11 @@ class Method(Protocol):
     name: ClassVar[str]
     usual_threshold: ClassVar[float | None]
     """Threshold where none is given; None if candidates need not be verified."""
+
+    @property
+    def measure(self) -> Measure:
+        """What verified pairs are worth."""
+        ...
 
     sketches: ClassVar[bool]
     """Whether it summarises documents. A method that does not compares their shingles alone: of this contract it has

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from ..errors import ParameterError
+from ..measures import RESEMBLANCE, Measure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,7 @@ class Exact:
     name: ClassVar[str] = "exact"
     sketches: ClassVar[bool] = False
     tells_pairs: ClassVar[bool] = False
+    measure: ClassVar[Measure] = RESEMBLANCE
     usual_threshold: ClassVar[float | None] = 0.8
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from .. import checks, theory
 from ..definitions import draw, polynomial
 from ..errors import ParameterError
+from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
 from .contract import Candidates, Estimate
 
@@ -123,6 +124,7 @@ class MinHash:
     name: ClassVar[str] = "minhash"
     sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = False
+    measure: ClassVar[Measure] = RESEMBLANCE
     usual_threshold: ClassVar[float | None] = 0.8
 
     def __post_init__(self) -> None:

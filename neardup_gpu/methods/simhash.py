@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks
 from ..errors import ParameterError, RecipeMismatchError
+from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
 from .contract import Candidates, Estimate
 
@@ -67,6 +68,7 @@ class SimHash:
     name: ClassVar[str] = "simhash"
     sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = True
+    measure: ClassVar[Measure] = RESEMBLANCE
     usual_threshold: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:

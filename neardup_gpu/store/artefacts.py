@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from ..data import bools
 from ..definitions import METADATA_KEY
 from ..errors import DamagedError, NeardupError, OutputError
+from ..measures import MEASURES
 from .checksums import checksum, checksum_of_file, verify_footer
 from .parquet import write_table
 
@@ -42,7 +43,8 @@ def is_table(path: Path) -> bool:
         raise
     except (DamagedError, OSError, pa.ArrowException):
         return False
-    return sealed and METADATA_KEY in (schema.metadata or {}) and "resemblance" not in schema.names
+    of_a_result = {measure.name for measure in MEASURES} & set(schema.names)
+    return sealed and METADATA_KEY in (schema.metadata or {}) and not of_a_result
 
 
 def foreign_files(folder: Path) -> list[str] | None:

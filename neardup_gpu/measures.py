@@ -1,0 +1,155 @@
+"""Measures: what a pair of documents is worth, from its least value for a threshold to its name in tables.
+
+A method names its measure; verification, the exact join, decisions, tables, reports and explanations ask it. In a pair,
+the left document is the one of better priority. A new measure is a class here that does what `Measure` says.
+Methods name measures before anything is computed, so kernels are imported where they are used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .data import Ragged
+
+
+class Measure(Protocol):
+    """What a pair of documents is worth: a number from 0 to 1, which pairs at the threshold reach."""
+
+    name: ClassVar[str]
+    """The word for it, by which tables call its column."""
+
+    directed: ClassVar[bool]
+    """Whether it says something of the right document alone. Then only a left one can stand for a right one."""
+
+    def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
+        """What is compared of documents, from their shingles with repeats in the order of the text."""
+        ...
+
+    def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
+        """Numbers of the pairs that may reach the threshold, by the sizes of what is prepared; none is left out."""
+        ...
+
+    def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
+        """What pairs are worth: float64, shape (pairs,)."""
+        ...
+
+    def of(self, common: Any, left: Any, right: Any) -> Any:
+        """What pairs of sets are worth, from the numbers of common elements and of those of either: float64."""
+        ...
+
+
+class JoinMeasure(Measure, Protocol):
+    """A measure by which the exact join finds all pairs; see kernels/setjoin.py."""
+
+    larger: ClassVar[int]
+    """How `needed` is looked up: at the smaller size plus so many times the larger one."""
+
+    def needed(self, most: int, threshold: float) -> np.ndarray:
+        """The least overlaps of pairs of sets at the threshold, where no set has more than `most`: int32."""
+        ...
+
+
+class Resemblance:
+    """r(A, B) = |A n B| / |A u B|."""
+
+    name: ClassVar[str] = "resemblance"
+    directed: ClassVar[bool] = False
+    larger: ClassVar[int] = 1
+
+    def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
+        return shingle_sets(shingles, backend)
+
+    def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
+        return _possible(self, sizes, left, right, threshold)
+
+    def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
+        return _compare(self, prepared, left, right, backend)
+
+    def of(self, common: Any, left: Any, right: Any) -> Any:
+        from neardup_gpu.kernels.resemblance import resemblance
+
+        return resemblance(common, left + right - common)
+
+    def needed(self, most: int, threshold: float) -> np.ndarray:
+        """By the sum of both sizes."""
+        from neardup_gpu.kernels._bounds import least_overlaps
+
+        return least_overlaps(2 * most, threshold)
+
+
+class Containment:
+    """c(B, A) = |A n B| / |B|: how much of the right document B the left one, A, contains."""
+
+    name: ClassVar[str] = "containment"
+    directed: ClassVar[bool] = True
+    larger: ClassVar[int] = 0
+
+    def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
+        return shingle_sets(shingles, backend)
+
+    def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
+        return _possible(self, sizes, left, right, threshold)
+
+    def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
+        return _compare(self, prepared, left, right, backend)
+
+    def of(self, common: Any, left: Any, right: Any) -> Any:
+        from neardup_gpu.kernels.resemblance import containment
+
+        return containment(common, right)
+
+    def needed(self, most: int, threshold: float) -> np.ndarray:
+        """By the smaller size; where the left set is the smaller one, a pair at the threshold has more than that."""
+        from neardup_gpu.kernels._bounds import least_shares
+
+        return least_shares(most, threshold)
+
+
+RESEMBLANCE, CONTAINMENT = Resemblance(), Containment()
+
+MEASURES: tuple[Measure, ...] = (RESEMBLANCE, CONTAINMENT)
+
+
+def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
+    """Sort each row and drop repeated values."""
+    from neardup_gpu.kernels import sets
+
+    from .data import Ragged
+    from .engine.choice import kernel
+
+    return Ragged(*kernel(sets, backend)(shingles.values, shingles.offsets))
+
+
+def _compare(measure: Measure, sets: Ragged, left: Any, right: Any, backend: str | None) -> Any:
+    """What pairs of sets are worth."""
+    from neardup_gpu.kernels import resemblance
+
+    from .engine.choice import kernel
+
+    common, _ = kernel(resemblance, backend)(sets.values, sets.offsets, left, right)
+    return measure.of(common, sets.sizes[left], sets.sizes[right])
+
+
+def _possible(measure: Measure, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
+    """Numbers of the pairs of sets that reach the threshold if the larger has all of the smaller.
+
+    Both measures grow with what is common, also after rounding, which is monotone.
+    """
+    from neardup_gpu.kernels._launch import array_module
+
+    xp = array_module(left)
+    left, right = sizes[left], sizes[right]
+    return xp.flatnonzero(measure.of(xp.minimum(left, right), left, right) >= threshold)
+
+
+def worth(measure: Measure, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
+    """What pairs are worth: float64, shape (pairs,); -1 where sizes alone put it below the threshold."""
+    from neardup_gpu.kernels._launch import array_module
+
+    found = array_module(left).full(len(left), -1.0)
+    some = measure.possible(prepared.sizes, left, right, threshold)
+    found[some] = measure.compare(prepared, left[some], right[some], backend)
+    return found
