@@ -293,9 +293,7 @@ def gpu(features, offsets, weights, salt, samples):
     waiting = totals > np.uint64(0)
     while bool(waiting.any()):
         end = xp.where(waiting, farthest, np.uint64(0))
-        _throw_all.threads(
-            num_features, features, offsets, weights, salt, end, thresholds, ranks, names, np.uint64(0)
-        )
+        _throw_all.threads(num_features, features, offsets, weights, salt, end, thresholds, ranks, names, np.uint64(0))
         waiting &= (ranks == np.uint64(FARTHEST)).any(axis=1) & (farthest < np.uint64(FARTHEST))
         half_more = xp.minimum(farthest + (farthest >> np.uint64(1)), np.uint64(FARTHEST))
         farthest = xp.where(waiting, half_more, farthest)

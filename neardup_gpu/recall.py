@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .decisions import Decisions, Groups
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
+    from .measures import Measure
     from .recipe import Recipe
 
 PARTNERS = 200
@@ -42,11 +43,15 @@ class Run(NamedTuple):
 
     spool_rows : array of int64, shape (rows,)
         Where the shingles of each lie in the spool.
+    crowded : array of bool, shape (rows,)
+        Rows of which pairs may not have been compared, whatever their keys say.
     """
 
     spool_rows: np.ndarray
     groups: Groups
     decisions: Decisions
+    measure: Measure
+    crowded: np.ndarray
 
 
 class _Sample(NamedTuple):
@@ -68,7 +73,8 @@ def check_recall(
 
     For each sampled document that has near-duplicates, the share of them that the method finds: the mean of these
     shares is the recall, whatever is missed counts. A method that sketches finds the pairs that its keys make
-    candidates. Of the exact method a pair counts as found if it is listed, or left out by the rule of `max_partners`.
+    candidates. Of the exact method a pair counts as found if it is listed, or left out by the rule of `max_partners`;
+    so does a pair of two crowded documents where crowds are not joined.
 
     "one_removed" is the mean share of pairs of which one document was removed, so that not both are kept, whether the
     pair was found or not. Each interval holds for the mean of values in [0, 1] sampled without replacement, with the
@@ -85,9 +91,7 @@ def check_recall(
     sizes = np.diff(spool.offsets)[run.spool_rows]
     sample = _draw(run, spool, sizes, order, num_sampled, runtime)
     possible = _partners(run, spool, sample, sizes, order, recipe.threshold, clock, runtime)
-    there = verify_spooled(
-        spool, run.spool_rows, possible, recipe.method.measure, recipe.threshold, clock, runtime
-    ).pairs
+    there = verify_spooled(spool, run.spool_rows, possible, run.measure, recipe.threshold, clock, runtime).pairs
     true = Pairs(runtime.fetch(there.left), runtime.fetch(there.right))
     removed = run.decisions.removed
     found = _mean_share(true, _found(run, true, recipe, runtime), sample.rows, len(run.spool_rows))
@@ -106,9 +110,16 @@ def check_recall(
 
 def _found(run: Run, true: Pairs, recipe: Recipe, runtime: Runtime) -> np.ndarray:
     """Which pairs the method finds: bool, shape (pairs,)."""
-    if recipe.method.sketches:
-        keys = run.groups.keys
-        return runtime.fetch(recipe.method.are_candidates(keys, *same_device(keys, true.left, true.right)))
+    if not recipe.method.sketches:
+        return _listed(run, true, recipe)
+    keys = run.groups.keys
+    found = runtime.fetch(recipe.method.are_candidates(keys, *same_device(keys, true.left, true.right)))
+    left_out = run.crowded[true.left] & run.crowded[true.right]
+    return found & (~left_out | _listed(run, true, recipe)) if left_out.any() else found
+
+
+def _listed(run: Run, true: Pairs, recipe: Recipe) -> np.ndarray:
+    """Which pairs are listed, or left out by the rule of `max_partners`: bool, shape (pairs,)."""
     listed = run.decisions.verified.pairs
     most = len(run.spool_rows) if recipe.max_partners is None else recipe.max_partners
     by_right = np.sort(listed.right << 32 | listed.left)
@@ -148,8 +159,8 @@ def _partners(
     runtime: Runtime,
 ) -> Pairs:
     """For each sampled row, the first `PARTNERS` rows, in random order, that may resemble it enough."""
-    # Resemblance t needs t |A| shared shingles; one fewer makes up for rounding and is sorted out by `verify`.
-    need = np.maximum(1, np.ceil(threshold * sample.sets.sizes).astype(np.int64) - 1)
+    own = spool.gather(run.spool_rows[sample.rows])
+    need = runtime.run(run.measure.least_shared, own, threshold, runtime.backend)
     in_file = np.argsort(run.spool_rows)
     which = partner = np.empty(0, np.int64)
     latest = np.full(len(sample.rows), np.iinfo(np.uint64).max)  # only partners before it are still wanted

@@ -110,9 +110,9 @@ def sketch(
     recipe : Recipe, default None
         A complete recipe; excludes method, threshold, shingle_size, shingling, bucket_limit and seed.
     frequencies : Frequencies or path of such a file, default None
-        Document frequencies for simhashes weighted by "tfidf"; unless given, they are counted in the documents.
+        Document frequencies for the weighting "tfidf"; unless given, they are counted in the documents.
     temp_dir : path, default None
-        Where tokens wait until document frequencies are known; beside `output` unless given.
+        Where tokens or shingles wait until document frequencies are known; beside `output` unless given.
     overwrite : bool, default False
         Replace the file or folder that is at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
