@@ -10,13 +10,14 @@ Darts are found where they are wanted: the quadrant is divided into regions (n, 
 
     weights from 256 (2**n - 1) to 256 (2**(n + 1) - 1), ranks from 2**32 (2**m - 1) to 2**32 (2**(m + 1) - 1)
 
-and each region into 2**(n + m) cells of 2**40 squares, in 2**a columns of weights and 2**(n + m - a) rows of ranks, where
-a = min(n + 8, m + max(0, n - 32)). With h = mix64(feature ^ salt), g = mix64(h + (64 n + m + 1) G) is of the region, and
-z = mix64(g ^ (column << (n + m - a) | row)) of the cell. It holds as many darts as entries of a table do not exceed z,
-floor(2**64 P(N <= q)) for q from 0 to 20, N a Poisson variable of mean 1. Of dart q, counted from 0, e = mix64(z +
-(q + 1) G): its place in the column is the lowest n + 8 - a bits of e, its rank in the row the bits after them up to bit
-39, its sample floor(samples (e >> 40) / 2**24), its name mix64(e), which is stored. Ranks end at 2**63 - 1: a sample has
-no dart below that with a probability under exp(-2**23 / samples), and holds `EMPTY` then, as rows without weight do.
+and each region into 2**(n + m) cells of 2**40 squares, in 2**a columns of weights and 2**(n + m - a) rows of ranks,
+where a = min(n + 8, m + max(0, n - 32)). With h = mix64(feature ^ salt), g = mix64(h + (64 n + m + 1) G) is of the
+region, and z = mix64(g ^ (column << (n + m - a) | row)) of the cell. It holds as many darts as entries of a table do
+not exceed z, floor(2**64 P(N <= q)) for q from 0 to 20, N a Poisson variable of mean 1. Of dart q, counted from 0, e =
+mix64(z + (q + 1) G): its place in the column is the lowest n + 8 - a bits of e, its rank in the row the bits after them
+up to bit 39, its sample floor(samples (e >> 40) / 2**24), its name mix64(e), which is stored. Ranks end at 2**63 - 1: a
+sample has no dart below that with a probability under exp(-2**23 / samples), and holds `EMPTY` then, as rows without
+weight do.
 
 How far ranks are looked at changes nothing, once each sample has a dart: first to where k ln k + 2 k darts of k samples
 are expected, then by half as much again.

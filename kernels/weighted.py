@@ -16,8 +16,8 @@ sample is stored as mix64(h + t G). Ties of the key fall to the smaller feature.
 weight hold `EMPTY`.
 
 Source: Ioffe 2010 (Improved consistent sampling, weighted minhash and L1 sketching), as in Manasse 5.2. The code of
-Manasse's page 57 is followed, which writes q for r. His text on page 56 takes the ceiling for the floor, and q = 1 / vv'
-for r = vv' (erratum E9): neither is a sample by which sets meet with J_W.
+Manasse's page 57 is followed, which calls vv' q. His text on page 56 takes the ceiling for the floor, and the base q
+where r is meant (erratum E9): neither gives samples by which sets meet with J_W.
 
 Cost: for each feature and sample four mixings, five logarithms and a division. `dart` is for use, this is its oracle.
 """

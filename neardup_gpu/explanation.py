@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +25,8 @@ from .store.parquet import read_table
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from .measures import Measure
 
 MEMBERS = 20
 """Members of a group that are listed."""
@@ -59,9 +60,11 @@ class Explanation:
     num_members : int, default 0
         Number of the others of its group.
     shared : int, default 0
-        Shingles that both texts have.
+        Shingles that both texts have; by a weighting the sum of the smaller weights, in 256ths.
     united : int, default 0
-        Shingles that at least one of the texts has.
+        Shingles that at least one of the texts has; by a weighting the sum of the larger weights.
+    weighting : str, default None
+        By min-hash with weights, what shingles were weighed by.
     words : list of (op, text), default []
         From the kept text to this one: "equal", "removed" (only in the kept one), "added" (only in this one), "cut" (a
         note in place of words that are left out). Empty if the texts are the same.
@@ -88,6 +91,7 @@ class Explanation:
     num_members: int = 0
     shared: int = 0
     united: int = 0
+    weighting: str | None = None
     words: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -141,9 +145,16 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
     with using_report(folder):
         report = read_report(folder)
         table = read_table(Path(folder) / "documents.parquet")
+        recipe = Recipe.of(table.schema, f"{folder}/documents.parquet")
+        measure = recipe.method.measure
+        if measure.weighted and recipe.method.needs_statistics:
+            from .methods.frequencies import Frequencies
+
+            measure = measure.knowing(Frequencies.load(Path(folder) / "frequencies.parquet"))
         return explained(
             table,
-            Recipe.of(table.schema, f"{folder}/documents.parquet"),
+            recipe,
+            measure,
             id,
             partial(_opened, report["input"], source, "source", folder),
             partial(_opened, report["against"], against, "against", folder),
@@ -167,6 +178,7 @@ def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str
 def explained(
     table: pa.Table,
     recipe: Recipe,
+    measure: Measure,
     id: Any,
     documents: Callable[[], Documents],
     reference: Callable[[], Documents],
@@ -193,9 +205,7 @@ def explained(
     text = text_of(documents(), table["id"][row], row)
     tokens = tokenize([kept_text, text], recipe, backend="cpu")
     ours = shingle(tokens, recipe, backend="cpu")
-    a, b = np.unique(ours[0]), np.unique(ours[1])
-    shared = len(np.intersect1d(a, b, assume_unique=True))
-    united = len(a) + len(b) - shared
+    shared, united = measure.sums(ours)
     if found["resemblance"] is not None and shared != round(found["resemblance"] * united):
         raise InputError(f"{_source(documents())}: has changed since {name} was made from it; run neardup dedup again")
     words, notes = diff.differences(kept_text, text, full=full)
@@ -210,6 +220,7 @@ def explained(
         group=found["group"],
         shared=shared,
         united=united,
+        weighting=recipe.method.weighting if measure.weighted else None,
         words=words,
         notes=notes,
     )
@@ -296,6 +307,8 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
     if found.distance is not None:
         lines.append(_line("distance", f"{found.distance} of {found.bits} bits"))
     shingles = f"{found.shared:,} of {count(found.united, 'shingle')} shared"
+    if found.weighting is not None:
+        shingles = f"{found.shared / 256:,.1f} of {found.united / 256:,.1f} by {found.weighting} weights shared"
     if found.resemblance is None:
         now = found.shared / found.united if found.united else 0.0
         why = "a chain of pairs joins them" if found.distance is None else "by their distance"

@@ -49,6 +49,10 @@ class Measure(Protocol):
         """What pairs are worth: float64, shape (pairs,)."""
         ...
 
+    def sums(self, shingles: Ragged) -> tuple[int, int]:
+        """Of two documents in host memory: what both have, and what either has."""
+        ...
+
     def of(self, common: Any, left: Any, right: Any) -> Any:
         """What pairs of sets are worth, from the numbers of common elements and of those of either: float64."""
         ...
@@ -88,6 +92,9 @@ class Resemblance:
     def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
         return _compare(self, prepared, left, right, backend)
 
+    def sums(self, shingles: Ragged) -> tuple[int, int]:
+        return _sums(shingles)
+
     def of(self, common: Any, left: Any, right: Any) -> Any:
         from neardup_gpu.kernels.resemblance import resemblance
 
@@ -122,6 +129,9 @@ class Containment:
 
     def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
         return _compare(self, prepared, left, right, backend)
+
+    def sums(self, shingles: Ragged) -> tuple[int, int]:
+        return _sums(shingles)
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
         from neardup_gpu.kernels.resemblance import containment
@@ -189,6 +199,15 @@ class Weighted:
 
         return resemblance(*kernel(weighted_resemblance, backend)(prepared.values, prepared.offsets, left, right))
 
+    def sums(self, shingles: Ragged) -> tuple[int, int]:
+        import numpy as np
+
+        from neardup_gpu.kernels import weighted_resemblance
+
+        sets = self.prepared(shingles, "cpu")
+        minima, maxima = weighted_resemblance.cpu(sets.values, sets.offsets, np.array([0]), np.array([1]))
+        return int(minima[0]), int(maxima[0])
+
     def of(self, common: Any, left: Any, right: Any) -> Any:
         """From weights: of what is common, and of all elements of either."""
         from neardup_gpu.kernels.resemblance import resemblance
@@ -219,6 +238,15 @@ def _least_shared(shingles: Ragged, threshold: float, backend: str | None) -> np
 
     sizes = to_host(shingle_sets(shingles, backend).sizes)
     return np.maximum(1, np.ceil(threshold * sizes).astype(np.int64) - 1)
+
+
+def _sums(shingles: Ragged) -> tuple[int, int]:
+    """Of two sets: the sizes of their intersection and of their union."""
+    import numpy as np
+
+    a, b = np.unique(shingles[0]), np.unique(shingles[1])
+    shared = len(np.intersect1d(a, b, assume_unique=True))
+    return shared, len(a) + len(b) - shared
 
 
 def _compare(measure: Measure, sets: Ragged, left: Any, right: Any, backend: str | None) -> Any:

@@ -111,6 +111,7 @@ class Result:
         return explained(
             self.documents,
             self.recipe,
+            self.recipe.method.measure.knowing(self.frequencies),
             id,
             lambda: documents,
             lambda: reference or documents,

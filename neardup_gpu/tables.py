@@ -148,8 +148,8 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
 
 
 def _limits(job: Job) -> dict[str, Any]:
-    """What was left out, and why: pairs that were not listed or, where nothing is verified or crowds are not joined, not
-    compared.
+    """What was left out, and why: pairs that were not listed; where nothing is verified, or crowds are not joined,
+    pairs that were not compared.
 
     Of verified pairs, `unlisted_pairs` is the number that are known and not listed: all there are if `all_counted`,
     else some, as others were not looked for.

@@ -66,9 +66,9 @@ def weights_of(weighting: str, distinct: Ragged, counts: Any, frequencies: Frequ
 
 def weighted_sets(weighting: str, elements: Ragged, frequencies: Frequencies | None, backend: str | None) -> Ragged:
     """Documents as weighted sets: a row has its distinct elements, ascending, and then the weight of each."""
-    from neardup_gpu.kernels._launch import array_module
-
     import numpy as np
+
+    from neardup_gpu.kernels._launch import array_module
 
     distinct, counts = counted(elements, backend)
     weights = weights_of(weighting, distinct, counts, frequencies, backend)
