@@ -54,7 +54,7 @@ def exponent(x):
 
 def _log2(x, y):
     """L of a uint64 that is not 0; `y` is the table."""
-    e = exponent(x)
+    e = np.uint64(exponent(x))
     x <<= np.uint64(63) - e
     i = (x >> np.uint64(51)) & np.uint64(4095)
     f = (x >> np.uint64(19)) & np.uint64(0xFFFFFFFF)

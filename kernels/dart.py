@@ -150,6 +150,11 @@ def _shape(n, m, weight, farthest):
 
 
 @jit()
+def _of_region(h, n, m):
+    return mix64(h + (np.uint64(64) * n + m + np.uint64(1)) * _STEP)
+
+
+@jit()
 def _dart(z, q, n, m, column, row, wide):
     """(word, place, rank) of a cell's dart q."""
     one = np.uint64(1)
@@ -168,7 +173,7 @@ def _throw(h, weight, farthest, thresholds, ranks, names):
         m = np.uint64(0)
         while (((one << m) - one) << np.uint64(32)) < farthest:
             wide, below, columns, rows = _shape(n, m, weight, farthest)
-            g = mix64(h + (np.uint64(64) * n + m + one) * _STEP)
+            g = _of_region(h, n, m)
             column = np.uint64(0)
             while column < columns:
                 row = np.uint64(0)
@@ -247,27 +252,29 @@ def _throw_all(features, offsets, weights, salt, farthest, thresholds, ranks, na
         return
     d = row_of(offsets, at)
     one, samples, end, weight = np.uint64(1), np.uint64(ranks.shape[1]), farthest[d], np.uint64(weights[at])
-    h = mix64(features[at] ^ salt)
+    h = np.uint64(mix64(features[at] ^ salt))
     n = np.uint64(0)
     while (((one << n) - one) << np.uint64(8)) < weight:
         m = np.uint64(0)
         while (((one << m) - one) << np.uint64(32)) < end:
             wide, below, columns, rows = _shape(n, m, weight, end)
-            g = mix64(h + (np.uint64(64) * n + m + one) * _STEP)
+            wide, below, columns, rows = np.uint64(wide), np.uint64(below), np.uint64(columns), np.uint64(rows)
+            g = np.uint64(_of_region(h, n, m))
             column = np.uint64(0)
             while column < columns:
                 row = np.uint64(0)
                 while row < rows:
-                    z = mix64(g ^ ((column << below) | row))
+                    z = np.uint64(mix64(g ^ ((column << below) | row)))
                     q = np.uint64(0)
                     while q < np.uint64(21) and z >= thresholds[q]:
                         e, place, rank = _dart(z, q, n, m, column, row, wide)
-                        if place < weight and rank < end:
+                        if np.uint64(place) < weight and np.uint64(rank) < end:
+                            e, rank = np.uint64(e), np.uint64(rank)
                             j = (samples * (e >> np.uint64(40))) >> np.uint64(24)
                             if naming == np.uint64(0):
                                 cuda.atomic.min(ranks, (d, j), rank)
                             elif rank == ranks[d, j]:
-                                cuda.atomic.min(names, (d, j), mix64(e))
+                                cuda.atomic.min(names, (d, j), np.uint64(mix64(e)))
                         q += one
                     row += one
                 column += one

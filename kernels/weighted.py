@@ -104,6 +104,12 @@ def _uniforms(h, j):
 
 
 @jit()
+def _name(h, t):
+    """What stands for a feature's sample t."""
+    return mix64(h + t * _STEP)
+
+
+@jit()
 def _chosen(log_weight, r, b, log_c):
     """(key, t). All but the key stays below 2**63: log_weight < 2**38, 0 < r <= 2**38, b < 2**24."""
     t = log_weight // r
@@ -137,7 +143,7 @@ def _sample_rows(features, offsets, bounds, weights, salt, y, sketches):
                         least[j], which[j], ticks[j] = key, i, t
             for j in range(samples):
                 at = which[j]
-                sketches[d, j] = EMPTY if at < 0 else mix64(mix64(features[at] ^ salt) + ticks[j] * _STEP)
+                sketches[d, j] = EMPTY if at < 0 else _name(mix64(features[at] ^ salt), ticks[j])
 
 
 def cpu(features, offsets, weights, salt, samples):
@@ -159,17 +165,18 @@ def _sample(features, offsets, weights, salt, y, sketches):
     i, stop = offsets[d], offsets[d + 1]
     while i < stop:
         if weights[i] > 0:
-            h = mix64(features[i] ^ salt)
+            h = np.uint64(mix64(features[i] ^ salt))
             v, v2, u, u2, b = _uniforms(h, np.uint64(j))
-            r = both - log2_on_device(v, y) - log2_on_device(v2, y)
-            c = both - log2_on_device(u, y) - log2_on_device(u2, y)
-            key, t = _chosen(log2_on_device(np.uint64(weights[i]), y), r, b, log2_on_device(c, y))
+            r = both - log2_on_device(np.uint64(v), y) - log2_on_device(np.uint64(v2), y)
+            c = both - log2_on_device(np.uint64(u), y) - log2_on_device(np.uint64(u2), y)
+            log_weight = log2_on_device(np.uint64(weights[i]), y)
+            key, t = _chosen(log_weight, r, np.uint64(b), log2_on_device(c, y))
             if which < 0 or key < least or (key == least and features[i] < features[which]):
-                least, which, tick = key, i, t
+                least, which, tick = np.int64(key), i, np.uint64(t)
         i += np.int64(1)
     found = EMPTY
     if which >= 0:
-        found = mix64(mix64(features[which] ^ salt) + tick * _STEP)
+        found = np.uint64(_name(np.uint64(mix64(features[which] ^ salt)), tick))
     sketches[d, j] = found
 
 
