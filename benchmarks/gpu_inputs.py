@@ -162,7 +162,7 @@ class Inputs:
         """Arguments of `setjoin`: each document is asked for better ones."""
         sizes, rows = self.postings[2], np.arange(len(self.text))
         needed = least_overlaps(2 * int(sizes.max(initial=0)), THRESHOLD)
-        return *self.runs, sizes, needed, rows, np.zeros(len(rows), np.int64), rows, ASKED
+        return *self.runs, sizes, needed, 1, rows, np.zeros(len(rows), np.int64), rows, ASKED
 
     @cached_property
     def counts(self) -> tuple:

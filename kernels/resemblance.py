@@ -6,7 +6,7 @@ A set is a row of distinct uint64 in ascending order, as `sets` makes it. Sizes 
 rows; ratios are taken last, in float64, so that a threshold is met or missed exactly as the two integers say.
 
 Source: Broder 1997, section 2.
-Cost: |A| + |B| steps a pair, or |A| log |B| side by side on a GPU, where A is the smaller.
+Cost: |A| + |B| steps a pair, or |A| log |B| where one is far smaller, and side by side on a GPU; A is the smaller.
 """
 
 from __future__ import annotations
@@ -67,21 +67,47 @@ def _common(a, b):
     return common
 
 
+FEW = 32
+"""A set that is so many times as large as the other is searched, not merged."""
+
+
+@jit()
+def _common_of_few(few, many):
+    """As `_common`, by bisection of what is left of the larger row for each value of the smaller one."""
+    low = common = 0
+    for x in few:
+        high = len(many)
+        while low < high:
+            middle = (low + high) >> 1
+            if many[middle] < x:
+                low = middle + 1
+            else:
+                high = middle
+        common += low < len(many) and many[low] == x
+    return common
+
+
 @jit(parallel=True)
 def _merge_pairs(values, offsets, left, right, bounds, intersection, union):
     for p in prange(len(bounds) - 1):
         for pair in range(bounds[p], bounds[p + 1]):
             a = values[offsets[left[pair]] : offsets[left[pair] + 1]]
             b = values[offsets[right[pair]] : offsets[right[pair] + 1]]
-            common = _common(a, b)
+            if FEW * len(a) < len(b):
+                common = _common_of_few(a, b)
+            elif FEW * len(b) < len(a):
+                common = _common_of_few(b, a)
+            else:
+                common = _common(a, b)
             intersection[pair] = common
             union[pair] = len(a) + len(b) - common
 
 
 def cpu(values, offsets, left, right):
-    """As `reference`: runs of pairs of about equal total size in parallel, each pair one merge."""
+    """As `reference`: runs of pairs of about equal work in parallel, each pair one merge, or one search."""
     sizes = np.diff(offsets)
-    work = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[left] + sizes[right])])
+    smaller, larger = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
+    work = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(larger, FEW * smaller) + smaller)])
     intersection, union = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
     _merge_pairs(values, offsets, left, right, shares(work), intersection, union)
     return intersection, union

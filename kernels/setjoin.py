@@ -2,9 +2,12 @@
 
 Rows are numbered by priority. Two rows are candidates at a run that holds both, the shingle of one of them in its short
 prefix, if the sizes of their sets and the places of the shingle leave room for enough common elements: with i, j the
-places and a, b the sizes,
+places and a <= b the sizes,
 
-    min(a - i, b - j) >= least_overlap(a + b)
+    min(a - i, b - j) >= least(a, b)
+
+where `least` is least_overlap(a + b) for resemblance, and least_shared(a) for the containment of the smaller set in the
+larger one (`_bounds`).
 
 At the first element that two sets have in common, in the order of all elements, every pair at the threshold is
 candidates (`prefixes`). A pair that fails there fails at every later element too, where fewer elements are left.
@@ -26,7 +29,7 @@ _PLACE = np.uint64((1 << PLACE_BITS) - 1)
 _ROW = np.uint64((1 << 32) - 1)
 
 
-def reference(entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, most):
+def reference(entries, starts, splits, places, offsets, sizes, needed, larger, rows, first, stop, most):
     """The first candidates of some rows, by looking at one entry after the other.
 
     Parameters
@@ -36,7 +39,10 @@ def reference(entries, starts, splits, places, offsets, sizes, needed, rows, fir
     sizes : array of int32, shape (all rows,)
         Size of each row's set.
     needed : array of int32
-        `least_overlap` of each total of two sizes.
+        The least number of common elements of two sets, by the smaller size plus `larger` times the larger one. Of a
+        set's elements, those of places up to its size less what two sets of that size need are in its short prefix.
+    larger : int
+        1 for resemblance, 0 for containment.
     rows : array of int64, shape (asked,)
         The rows whose candidates are looked for.
     first, stop : arrays of int64, shape (asked,)
@@ -59,14 +65,14 @@ def reference(entries, starts, splits, places, offsets, sizes, needed, rows, fir
         looks = 0
         for word in places[offsets[row] : offsets[row + 1]].tolist():
             run, place = word // 2**31, word % 2**31
-            short = place < sizes[row] - needed[2 * sizes[row]] + 1
+            short = place < sizes[row] - needed[(1 + larger) * sizes[row]] + 1
             parts = [entries[starts[run] : splits[run]], entries[splits[run] : starts[run + 1]] if short else []]
             for entry in (int(entry) for part in parts for entry in part):
                 other, at = entry % 2**63 // 2**31, entry % 2**31
                 if not low <= other < high or (len(best) == most and other >= best[-1]):
                     continue
                 looks += 1
-                least = needed[sizes[row] + sizes[other]]
+                least = needed[min(sizes[row], sizes[other]) + larger * max(sizes[row], sizes[other])]
                 if other != row and other not in best and min(sizes[row] - place, sizes[other] - at) >= least:
                     best = sorted([*best, other])[:most]
         found.append(best)
@@ -115,7 +121,7 @@ def _insert(best, number, row):
 
 
 @jit()
-def _look(entries, start, stop, sizes, needed, row, place, low, high, seen, best, number):
+def _look(entries, start, stop, sizes, needed, larger, row, place, low, high, seen, best, number):
     """Look at a part of a run, whose entries ascend; returns (candidates in `best`, entries looked at).
 
     `seen` remembers candidates, each by some bits of its number: most repeats need no search in the list.
@@ -133,7 +139,7 @@ def _look(entries, start, stop, sizes, needed, row, place, low, high, seen, best
         if other == row or seen[other & 255] == other:
             continue
         theirs = np.int64(sizes[other])
-        least = needed[size + theirs]
+        least = needed[min(size, theirs) + larger * max(size, theirs)]
         if size - place >= least and theirs - np.int64(entries[i] & _PLACE) >= least:
             seen[other & 255] = other
             number = _insert(best, number, other)
@@ -141,25 +147,25 @@ def _look(entries, start, stop, sizes, needed, row, place, low, high, seen, best
 
 
 @jit()
-def _probe(entries, starts, splits, places, offsets, sizes, needed, row, low, high, seen, best):
+def _probe(entries, starts, splits, places, offsets, sizes, needed, larger, row, low, high, seen, best):
     """The first candidates of a row: (how many are in `best`, entries looked at)."""
     number = looks = 0
     size = np.int64(sizes[row])
-    short = size - needed[2 * size] + 1
+    short = size - needed[(1 + larger) * size] + 1
     for word in places[offsets[row] : offsets[row + 1]]:
         run, place = np.int64(word >> np.uint64(PLACE_BITS)), np.int64(word & _PLACE)
         start, split, stop = starts[run], splits[run], starts[run + 1]
-        number, some = _look(entries, start, split, sizes, needed, row, place, low, high, seen, best, number)
+        number, some = _look(entries, start, split, sizes, needed, larger, row, place, low, high, seen, best, number)
         looks += some
         if split < stop and place < short:
-            number, some = _look(entries, split, stop, sizes, needed, row, place, low, high, seen, best, number)
+            number, some = _look(entries, split, stop, sizes, needed, larger, row, place, low, high, seen, best, number)
             looks += some
     return number, looks
 
 
 @jit(parallel=True)
 def _probe_rows(
-    entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, bounds, best, number, looks
+    entries, starts, splits, places, offsets, sizes, needed, larger, rows, first, stop, bounds, best, number, looks
 ):
     for part in prange(len(bounds) - 1):
         seen = np.empty(256, np.int64)
@@ -167,7 +173,19 @@ def _probe_rows(
             if offsets[rows[i]] < offsets[rows[i] + 1]:
                 seen[:] = -1
                 number[i + 1], looks[i] = _probe(
-                    entries, starts, splits, places, offsets, sizes, needed, rows[i], first[i], stop[i], seen, best[i]
+                    entries,
+                    starts,
+                    splits,
+                    places,
+                    offsets,
+                    sizes,
+                    needed,
+                    larger,
+                    rows[i],
+                    first[i],
+                    stop[i],
+                    seen,
+                    best[i],
                 )
 
 
@@ -178,13 +196,27 @@ def _gather_lists(best, ends, found):
             found[ends[i] + k] = best[i, k]
 
 
-def cpu(entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, most):
+def cpu(entries, starts, splits, places, offsets, sizes, needed, larger, rows, first, stop, most):
     """As `reference`; rows in parallel."""
     best, ends = np.empty((len(rows), most), np.int64), np.zeros(len(rows) + 1, np.int64)
     looks = np.zeros(len(rows), np.int64)
     work = np.concatenate([np.zeros(1, np.int64), np.cumsum(offsets[rows + 1] - offsets[rows] + 1)])
     _probe_rows(
-        entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, shares(work, 64), best, ends, looks
+        entries,
+        starts,
+        splits,
+        places,
+        offsets,
+        sizes,
+        needed,
+        larger,
+        rows,
+        first,
+        stop,
+        shares(work, 64),
+        best,
+        ends,
+        looks,
     )
     np.cumsum(ends, out=ends)
     found = np.empty(ends[-1], np.int64)
@@ -198,9 +230,9 @@ _insert_on_device = Device(_insert.py_func)
 
 @kernel(
     "void(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int32[::1], "
-    "int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1])"
+    "int64, int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1])"
 )
-def _probe_all(entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, best, number, looks):
+def _probe_all(entries, starts, splits, places, offsets, sizes, needed, larger, rows, first, stop, best, number, looks):
     """One thread a row: its candidates into its list in `best`, how many they are, and the entries looked at."""
     at = cuda.grid(1)
     if at >= len(rows):
@@ -211,7 +243,7 @@ def _probe_all(entries, starts, splits, places, offsets, sizes, needed, rows, fi
     while word_at < behind:
         run, place = np.int64(places[word_at] >> np.uint64(PLACE_BITS)), np.int64(places[word_at] & _PLACE)
         i, until, last = starts[run], splits[run], splits[run]
-        if place < size - np.int64(needed[np.int64(2) * size]) + np.int64(1):
+        if place < size - np.int64(needed[(np.int64(1) + larger) * size]) + np.int64(1):
             last = starts[run + np.int64(1)]
         while i < last:  # once for each part of the run: short entries, then those that are long alone
             if i == until:
@@ -225,7 +257,7 @@ def _probe_all(entries, starts, splits, places, offsets, sizes, needed, rows, fi
                 looked += np.int64(1)
                 if other != row:
                     theirs = np.int64(sizes[other])
-                    least = np.int64(needed[size + theirs])
+                    least = np.int64(needed[min(size, theirs) + larger * max(size, theirs)])
                     if size - place >= least and theirs - np.int64(entries[i] & _PLACE) >= least:
                         held = _insert_on_device(mine, held, other)
                 i += np.int64(1)
@@ -234,13 +266,14 @@ def _probe_all(entries, starts, splits, places, offsets, sizes, needed, rows, fi
     number[at], looks[at] = held, looked
 
 
-def gpu(entries, starts, splits, places, offsets, sizes, needed, rows, first, stop, most):
+def gpu(entries, starts, splits, places, offsets, sizes, needed, larger, rows, first, stop, most):
     """As `reference`; a thread a row, its list in global memory. Repeats are searched for in the list alone."""
     xp = namespace()
     best = xp.empty((len(rows), most), np.int64)
     number, looks = xp.empty(len(rows), np.int64), xp.empty(len(rows), np.int64)
-    arrays = entries, starts, splits, places, offsets, sizes, needed, rows, first, stop
-    _probe_all.threads(len(rows), *map(xp.ascontiguousarray, arrays), best, number, looks)
+    index = map(xp.ascontiguousarray, (entries, starts, splits, places, offsets, sizes, needed))
+    asked = map(xp.ascontiguousarray, (rows, first, stop))
+    _probe_all.threads(len(rows), *index, larger, *asked, best, number, looks)
     ends = xp.zeros(len(rows) + 1, np.int64)
     ends[1:] = xp.cumsum(number)
     return best[xp.arange(most) < number[:, None]], ends, looks

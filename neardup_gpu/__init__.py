@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .job import dedup
     from .methods import METHODS
     from .methods.bottomk import BottomK
+    from .methods.containment import Containment
     from .methods.contract import Candidates, Estimate, Method
     from .methods.exact import Exact
     from .methods.frequencies import Frequencies
@@ -72,6 +73,7 @@ __all__ = [
     "BottomK",
     "Candidates",
     "Comparison",
+    "Containment",
     "DamagedError",
     "Documents",
     "Engine",
@@ -149,6 +151,7 @@ _HOMES = {
         "Estimate",
         "Method",
     ),
+    "methods.containment": ("Containment",),
     "methods.exact": ("Exact",),
     "methods.frequencies": ("Frequencies",),
     "methods.minhash": (

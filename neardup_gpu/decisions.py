@@ -94,8 +94,10 @@ class Ranked:
         return self.ranks[self.num_known :]
 
 
-def by_priority(sketched: Sketched, rule: str) -> Ranked:
+def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) -> Ranked:
     """Rank the documents of a reference set and of the input, from the best priority to the worst.
+
+    Where sizes are given, of all rows, the input's are ranked by falling size, and by priority among equals.
 
     Raises
     ------
@@ -104,6 +106,8 @@ def by_priority(sketched: Sketched, rule: str) -> Ranked:
     """
     known = sketched.num_known
     order = known + rows_by_priority(rule, sketched.num_tokens[known:], sketched.column)
+    if sizes is not None:
+        order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])
     return Ranked(known, rows, sketched.num_tokens[rows])
 

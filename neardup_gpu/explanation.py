@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,8 +26,6 @@ from .store.parquet import read_table
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-    from .measures import Measure
 
 MEMBERS = 20
 """Members of a group that are listed."""
@@ -46,9 +45,16 @@ class Explanation:
         The kept document that stands for it; None if it stays itself.
     in_reference : bool, default False
         Whether the kept document belongs to the reference set.
+    measure : "resemblance" or "containment", default "resemblance"
+        What decided.
     resemblance : float, default None
         Exact resemblance to the kept document, as verified; None for a kept document, and where it was not verified: a
         chain of pairs led to it, or the distance alone decided.
+    containment : float, default None
+        By containment, the share of this document's shingles that the kept one has, as verified; None as above.
+    first_word, last_word, kept_words : int, default None
+        By containment, where the text lies in the kept one: the shortest stretch of it that has all shingles that both
+        have, from one word to another, numbered from 1, and how many words the kept one has.
     distance : int, default None
         By simhash, the number of bits in which the two differ.
     bits : int, default None
@@ -63,6 +69,8 @@ class Explanation:
         Shingles that both texts have; by a weighting the sum of the smaller weights, in 256ths.
     united : int, default 0
         Shingles that at least one of the texts has; by a weighting the sum of the larger weights.
+    size : int, default 0
+        Shingles that this text has, or all their weights.
     weighting : str, default None
         By min-hash with weights, what shingles were weighed by.
     words : list of (op, text), default []
@@ -83,7 +91,12 @@ class Explanation:
     kept: bool
     duplicate_of: Any = None
     in_reference: bool = False
+    measure: str = "resemblance"
     resemblance: float | None = None
+    containment: float | None = None
+    first_word: int | None = None
+    last_word: int | None = None
+    kept_words: int | None = None
     distance: int | None = None
     bits: int | None = None
     group: Any = None
@@ -91,6 +104,7 @@ class Explanation:
     num_members: int = 0
     shared: int = 0
     united: int = 0
+    size: int = 0
     weighting: str | None = None
     words: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -146,7 +160,7 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
         report = read_report(folder)
         table = read_table(Path(folder) / "documents.parquet")
         recipe = Recipe.of(table.schema, f"{folder}/documents.parquet")
-        measure = recipe.method.measure
+        measure: Any = recipe.method.measure
         if measure.weighted and recipe.method.needs_statistics:
             from .methods.frequencies import Frequencies
 
@@ -178,7 +192,7 @@ def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str
 def explained(
     table: pa.Table,
     recipe: Recipe,
-    measure: Measure,
+    measure: Any,
     id: Any,
     documents: Callable[[], Documents],
     reference: Callable[[], Documents],
@@ -205,25 +219,67 @@ def explained(
     text = text_of(documents(), table["id"][row], row)
     tokens = tokenize([kept_text, text], recipe, backend="cpu")
     ours = shingle(tokens, recipe, backend="cpu")
-    shared, united = measure.sums(ours)
-    if found["resemblance"] is not None and shared != round(found["resemblance"] * united):
+    a, b = np.unique(ours[0]), np.unique(ours[1])
+    common, told = np.intersect1d(a, b, assume_unique=True), found[measure.name]
+    shared, left, right = measure.sums(ours) if measure.weighted else (len(common), len(a), len(b))
+    if told is not None and told != measure.of(shared, left, right):
         raise InputError(f"{_source(documents())}: has changed since {name} was made from it; run neardup dedup again")
+    told_of: dict[str, Any] = {measure.name: told}
+    if measure.directed:
+        told_of |= _place(ours[0], common, tokens.sizes[0], recipe.shingles.size)
     words, notes = diff.differences(kept_text, text, full=full)
     return Explanation(
         found["id"],
         False,
         duplicate_of=found["duplicate_of"],
         in_reference=in_reference,
-        resemblance=found["resemblance"],
+        measure=measure.name,
+        **told_of,
         distance=found.get("distance"),
         bits=recipe.method.bits if "distance" in found else None,
         group=found["group"],
         shared=shared,
-        united=united,
+        united=left + right - shared,
+        size=right,
         weighting=recipe.method.weighting if measure.weighted else None,
         words=words,
         notes=notes,
     )
+
+
+def _place(shingles: np.ndarray, common: np.ndarray, num_words: Any, width: int) -> dict[str, int]:
+    """Where a text lies in a container: the shortest stretch of it, the first one, that has all common shingles.
+
+    Parameters
+    ----------
+    shingles : array of uint64
+        Of the container, in the order of its words.
+    common : array of uint64
+        Ascending.
+    num_words : int
+        Of the container.
+    width : int
+        Words of a shingle.
+    """
+    if len(common) == 0:
+        return {}
+    places = np.flatnonzero(np.isin(shingles, common))
+    which = np.searchsorted(common, shingles[places])
+    before = np.full(len(places), -1)  # the last earlier place of each one's shingle
+    order = np.argsort(which, kind="stable")
+    again = which[order[1:]] == which[order[:-1]]
+    before[order[1:][again]] = order[:-1][again]
+    num_found = np.cumsum(before < 0)
+    first, best = 0, (0, len(places) - 1)
+    after = np.full(len(places), len(places))
+    after[before[before >= 0]] = np.flatnonzero(before >= 0)
+    for last in range(int(np.searchsorted(num_found, len(common))), len(places)):
+        while after[first] <= last:  # it comes again
+            first += 1
+        if places[last] - places[first] < places[best[1]] - places[best[0]]:
+            best = first, last
+    begin, end = int(places[best[0]]), min(int(places[best[1]]) + width, int(num_words))
+    return {"first_word": begin + 1, "last_word": end, "kept_words": int(num_words)}
 
 
 def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
@@ -309,12 +365,19 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
     shingles = f"{found.shared:,} of {count(found.united, 'shingle')} shared"
     if found.weighting is not None:
         shingles = f"{found.shared / 256:,.1f} of {found.united / 256:,.1f} by {found.weighting} weights shared"
-    if found.resemblance is None:
-        now = found.shared / found.united if found.united else 0.0
-        why = "a chain of pairs joins them" if found.distance is None else "by their distance"
-        lines.append(_line("resemblance", f"{resemblance(now)} ({shingles}), not verified: {why}"))
-    else:
-        lines.append(_line("resemblance", f"{resemblance(found.resemblance)} ({shingles})"))
+    told, of = found.resemblance, found.united
+    if found.measure == "containment":
+        told, of = found.containment, found.size
+        shingles = f"{found.shared:,} of its {count(of, 'shingle')} are in the kept one"
+    why = ""
+    if told is None:
+        told = found.shared / of if of else 0.0
+        chain = "a chain of pairs joins them" if found.distance is None else "by their distance"
+        why = f", not verified: {chain}"
+    lines.append(_line(found.measure, f"{resemblance(told)} ({shingles}){why}"))
+    if found.kept_words is not None:
+        stretch = f"words {found.first_word:,} to {found.last_word:,} of the kept one's {found.kept_words:,}"
+        lines.append(_line("where", f"{stretch} have all that both have"))
     if found.words:
         legend = diff.legend("only in the kept one", "only in this one", colour)
         lines += [_line("words", "") + legend, Text(), *diff.wrapped(found.words, width, colour)]

@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from . import checks
 from .commonest import too_many_comparisons
 from .decisions import (
@@ -94,11 +96,12 @@ def dedup(
         A longer document counts as one that cannot be read.
     against : path, URI, glob, list of them, or a table, default None
         A reference set: documents that resemble one of its documents are removed, it is left untouched.
-    method : Exact, MinHash, BottomK, SimHash, or the name of one, default "exact"
-        How candidates are found. The exact method misses no pair at the threshold; the others compare sketches.
+    method : Exact, Containment, MinHash, BottomK, SimHash, or the name of one, default "exact"
+        How candidates are found. The exact method and containment miss no pair at the threshold; the others compare
+        sketches. By containment a document goes when a larger one has its text, see `Containment`.
     threshold : float in (0, 1], default None
-        Least resemblance of a removed document to the kept one. Unless given, 0.8; by simhash nothing is verified then:
-        the distance decides.
+        Least resemblance of a removed document to the kept one, or containment in it. Unless given, 0.8, and 0.9 by
+        containment; by simhash nothing is verified then: the distance decides.
     shingle_size : int from 1 to 64, default 5
         Tokens in a shingle.
     shingling : "set", "bag" or "circular", default "set"
@@ -237,7 +240,8 @@ def run(
     recipe = sketcher.recipe  # which names its statistics by now
     measure = recipe.method.measure.knowing(sketcher.statistics)
     with clock.stage("collide"):
-        ranked = by_priority(sketched, recipe.keep)
+        sizes = None if spool is None or not recipe.method.measure.directed else np.diff(spool.offsets)
+        ranked = by_priority(sketched, recipe.keep, sizes)
         groups = representatives(ranked, sketched, recipe, runtime)
         sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
         runtime.release()

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import prefixes, rarity, runs as runs_kernel, setjoin
-from neardup_gpu.kernels._bounds import least_overlaps
+from neardup_gpu.kernels import containers, prefixes, rarity, runs as runs_kernel, setjoin
 from neardup_gpu.kernels._launch import array_module
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 
@@ -27,9 +26,13 @@ from .store.postings import Postings, mapped
 if TYPE_CHECKING:
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
+    from .measures import JoinMeasure
 
 MOST_TABLE_BITS = 30
 """A table of counters takes at most 1.06 GiB."""
+
+MOST_MARK_BITS = 28
+"""A table of marks, of a byte for each counter, takes at most 256 MiB."""
 
 
 class Index(NamedTuple):
@@ -45,12 +48,29 @@ class Index(NamedTuple):
     offsets: Any
     sizes: Any
     needed: Any
+    larger: int
 
     @classmethod
-    def of(cls, made: Sequence[Any], sizes: Any, needed: Any) -> Index:
+    def of(cls, made: Sequence[Any], sizes: Any, needed: Any, larger: int) -> Index:
         """The index of what `runs` made."""
         entries, starts, splits, places, offsets = made
-        return cls(entries, starts, splits, places, offsets, sizes, needed)
+        return cls(entries, starts, splits, places, offsets, sizes, needed, larger)
+
+    def put(self, runtime: Runtime) -> Index:
+        """The same where the backend wants its arrays."""
+        arrays = [runtime.put(array) for array in self[:-1]]
+        return Index.of(arrays[:5], arrays[5], arrays[6], self.larger)
+
+    def of_short_prefixes(self) -> Index:
+        """The same without the places of elements that are in no short prefix: rows meet all entries as the smaller."""
+        xp = array_module(self.entries)
+        short = self.sizes - self.needed[(1 + self.larger) * self.sizes] + 1
+        kept = (self.places & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64) < xp.repeat(
+            short, xp.diff(self.offsets)
+        )
+        before = xp.zeros(len(kept) + 1, np.int64)
+        before[1:] = xp.cumsum(kept)
+        return self._replace(places=self.places[kept], offsets=before[self.offsets])
 
     def only(self, rows: Any) -> Index:
         """The same with the entries of some rows alone, given as a bool for each; places stay as they are."""
@@ -63,18 +83,28 @@ class Index(NamedTuple):
 
 
 def build_index(
-    spool: Rows, spool_rows: np.ndarray, members: np.ndarray, threshold: float, clock: Clock, runtime: Runtime
+    spool: Rows,
+    spool_rows: np.ndarray,
+    members: np.ndarray,
+    measure: JoinMeasure,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
 ) -> list[Index]:
     """Index the prefixes of some documents.
+
+    By a directed measure each row is asked for better ones alone, of which its own short prefix meets all; the others
+    need their further elements that are in some short prefix, and no places for them.
 
     Parameters
     ----------
     spool : Rows
-        Shingles of all documents.
+        Shingles of all documents; by a directed measure as sets.
     spool_rows : array of int64, shape (rows,)
         The row of the spool that holds each row's.
     members : array of int64
         Rows to index; the others have no places.
+    measure : JoinMeasure
 
     Returns
     -------
@@ -83,10 +113,12 @@ def build_index(
     """
     in_file = members[np.argsort(spool_rows[members], kind="stable")]
     with Postings(spool.folder, runtime.shares.postings) as postings:
-        distinct = _add_postings(postings, spool, spool_rows, in_file, threshold, clock, runtime)
-        needed = least_overlaps(2 * int(distinct.max(initial=0)), threshold)
-        ends = runtime.put(distinct), runtime.put(needed)
+        distinct = _add_postings(postings, spool, spool_rows, in_file, measure, threshold, clock, runtime)
+        needed = measure.needed(int(distinct.max(initial=0)), threshold)
+        ends = runtime.put(distinct), runtime.put(needed), measure.larger
         made = (Index.of(runtime.run(_runs, *part, len(spool_rows), runtime), *ends) for part in postings.parts())
+        if measure.directed:
+            made = (runtime.run(part.of_short_prefixes) for part in made)
         return stored(made, 2 if postings.divided else 1, spool.folder, runtime)
 
 
@@ -102,6 +134,7 @@ def _add_postings(
     spool: Rows,
     spool_rows: np.ndarray,
     in_file: np.ndarray,
+    measure: JoinMeasure,
     threshold: float,
     clock: Clock,
     runtime: Runtime,
@@ -109,14 +142,52 @@ def _add_postings(
     """Add the postings of all members, in the order of the spool; returns the size of each row's set, 0 without."""
     parts = _parts(spool, spool_rows[in_file], runtime)
     table = _counted(spool, spool_rows[in_file], parts, runtime)
-    take = partial(_taken, spool, spool_rows, in_file, table, threshold, runtime)
+    take = partial(_taken, spool, spool_rows, in_file, table, measure, threshold, runtime)
+    marks = _no_marks(table[0]) if measure.directed else None
+    passes = 1 if marks is None else 2
     done, distinct = 0, np.zeros(len(spool_rows), np.int32)
     for rows, shingles, entries, size in runtime.map(take, parts):
         postings.add(shingles, entries)
         distinct[rows] = runtime.fetch(size)
+        if marks is not None:
+            runtime.run(_mark, marks, shingles)
         done += len(rows)
-        clock.report("index", done, len(in_file))
+        clock.report("index", done // passes, len(in_file))
+    if marks is None:
+        return distinct
+    contain = partial(_containing, spool, spool_rows, in_file, table, marks, threshold, runtime)
+    for rows, shingles, entries in runtime.map(contain, parts):
+        postings.add(shingles, entries)
+        done += len(rows)
+        clock.report("index", done // passes, len(in_file))
+    distinct[in_file] = np.diff(spool.offsets)[spool_rows[in_file]]
     return distinct
+
+
+def _no_marks(counters: Any) -> Any:
+    """A table of marks for as many shingles as there are counters, none of which is marked yet."""
+    return array_module(counters).zeros(min(len(counters), 1 << MOST_MARK_BITS), np.uint8)
+
+
+def _mark(marks: Any, shingles: Any) -> None:
+    marks[(shingles >> rarity.shift_of(marks)).astype(np.int64)] = 1
+
+
+def _containing(
+    spool: Rows,
+    spool_rows: np.ndarray,
+    in_file: np.ndarray,
+    table: Any,
+    marks: Any,
+    threshold: float,
+    runtime: Runtime,
+    part: Span,
+) -> tuple[np.ndarray, Any, Any]:
+    """(rows, and the postings beyond their prefixes: shingles and entries) of some documents, whose sets wait."""
+    rows = in_file[part.rows]
+    sets = spool.gather(spool_rows[rows])
+    contain = kernel(containers, runtime.backend)
+    return rows, *contain(sets.values, sets.offsets, runtime.put(rows), *table, marks, threshold)
 
 
 def _parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[Span]:
@@ -142,13 +213,23 @@ def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Ru
 
 
 def _taken(
-    spool: Rows, spool_rows: np.ndarray, in_file: np.ndarray, table: Any, threshold: float, runtime: Runtime, part: Span
+    spool: Rows,
+    spool_rows: np.ndarray,
+    in_file: np.ndarray,
+    table: Any,
+    measure: JoinMeasure,
+    threshold: float,
+    runtime: Runtime,
+    part: Span,
 ) -> tuple[np.ndarray, Any, Any, Any]:
     """(rows, and their postings: shingles, entries and the sizes of sets) of some documents."""
     rows = in_file[part.rows]
     shingles = spool.gather(spool_rows[rows])
     take = kernel(prefixes, runtime.backend)
-    return rows, *take(shingles.values, shingles.offsets, runtime.put(rows), *table, threshold)
+    found, entries, sizes = take(shingles.values, shingles.offsets, runtime.put(rows), *table, threshold)
+    if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
+        entries &= ~LONG
+    return rows, found, entries, sizes
 
 
 def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runtime) -> Any:
@@ -198,7 +279,7 @@ def meet(
     def probe(span: Span) -> Met:
         asked = rows[span.rows]
         given = [runtime.put(array) for array in (asked, first[span.rows], stop[span.rows])]
-        found = [kernel(setjoin, runtime.backend)(*map(runtime.put, part), *given, most) for part in parts]
+        found = [kernel(setjoin, runtime.backend)(*part.put(runtime), *given, most) for part in parts]
         fetched = [tuple(map(runtime.fetch, each)) for each in found]
         looks = sum(int(each[2].sum()) for each in fetched)
         candidates, counts = _first_of([(each[0], np.diff(each[1])) for each in fetched], most)
@@ -265,6 +346,7 @@ def commonest(
     spool: Rows,
     spool_rows: np.ndarray,
     members: np.ndarray,
+    measure: JoinMeasure,
     threshold: float,
     most: int,
     runtime: Runtime,
@@ -291,7 +373,7 @@ def commonest(
         word = runtime.fetch(index[number].entries[begin : begin + 1])[0] & ~LONG
         row = np.array([word >> np.uint64(PLACE_BITS)], np.int64)
         (part,) = _parts(spool, spool_rows[row], runtime)
-        _, shingles, theirs, _ = _taken(spool, spool_rows, row, table, threshold, runtime, part)
+        _, shingles, theirs, _ = _taken(spool, spool_rows, row, table, measure, threshold, runtime, part)
         there = (runtime.fetch(theirs) & ~LONG) == word
         found += [Common(shingle, end - begin, int(row[0])) for shingle in runtime.fetch(shingles)[there].tolist()]
     return found

@@ -31,7 +31,7 @@ from neardup_gpu.kernels import (
     runs as runs_kernel,
     sets as sets_kernel,
 )
-from neardup_gpu.kernels._bounds import least_overlaps
+from neardup_gpu.kernels._bounds import least_overlaps, least_shares
 
 T = TypeVar("T")
 
@@ -317,6 +317,19 @@ def prefixes(draw: Draw, size: int) -> tuple:
     return values, offsets, rows, *_table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
 
 
+def containers(draw: Draw, size: int) -> tuple:
+    """Sets, by any numbers, the table in which they are counted, and marks of some of their shingles."""
+    values, offsets = _alike(draw, size)
+    table = _table(draw, values)
+    sets, ends = sets_kernel.cpu(values, offsets)
+    marks = np.zeros(1 << draw.integer(8, 13), np.uint8)
+    share = draw.option([0.1, 0.9]) if size <= FEW else 0.1
+    marks[(sets[draw.random.random(len(sets)) < share] >> rarity_kernel.shift_of(marks)).astype(np.int64)] = 1
+    num_rows = len(ends) - 1
+    rows = draw.random.permutation(num_rows) + draw.option([0, 2**32 - num_rows])
+    return *_within_more(draw, sets, ends), rows, *table, marks, draw.option(THRESHOLDS)
+
+
 def _postings(draw: Draw, size: int, threshold: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(shingles, entries) in any order, of rows some of which have none, and the size of each row's set."""
     values, offsets = _alike(draw, size)
@@ -344,8 +357,9 @@ def setjoin(draw: Draw, size: int) -> tuple:
 
     threshold, random = draw.option(THRESHOLDS), draw.random
     shingles, entries, sizes = _postings(draw, size, threshold)
-    needed = least_overlaps(2 * int(sizes.max(initial=0)), threshold)
-    index = Index.of(runs_kernel.cpu(shingles, entries, len(sizes)), sizes, needed)
+    largest, larger = int(sizes.max(initial=0)), draw.option([1, 0])
+    needed = least_overlaps(2 * largest, threshold) if larger else least_shares(largest, threshold)
+    index = Index.of(runs_kernel.cpu(shingles, entries, len(sizes)), sizes, needed, larger)
     if size <= FEW and draw.chance():
         index = index.only(random.random(len(sizes)) < 0.7)
     rows = np.flatnonzero(random.random(len(sizes)) < draw.option([1.0, 0.5]))
@@ -597,6 +611,7 @@ def huffman_probe(draw: Draw, size: int) -> tuple:
 INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "bottomk": bottomk,
     "components": components,
+    "containers": containers,
     "counts": counts,
     "dart": dart,
     "gather": gather,

@@ -24,7 +24,8 @@ class Measure(Protocol):
     """The word for it, by which tables call its column."""
 
     directed: ClassVar[bool]
-    """Whether it says something of the right document alone. Then only a left one can stand for a right one."""
+    """Whether it says something of the right document alone. Then only a left one can stand for a right one, documents
+    of the input are taken by falling number of distinct shingles, and only ties by priority."""
 
     weighted: ClassVar[bool]
     """Whether it weighs elements. Then numbers of them bound nothing: crowds are not joined, nor are bags counted."""
@@ -33,12 +34,12 @@ class Measure(Protocol):
         """The measure that weighs by these statistics, where it needs any."""
         ...
 
-    def least_shared(self, shingles: Ragged, threshold: float, backend: str | None) -> np.ndarray:
-        """How many elements any document at the threshold shares with each, at least; in host memory."""
+    def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
+        """What waits of documents in the spool, from their shingles with repeats in the order of the text."""
         ...
 
-    def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
-        """What is compared of documents, from their shingles with repeats in the order of the text."""
+    def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
+        """What is compared of documents, from what waits of them."""
         ...
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
@@ -47,10 +48,6 @@ class Measure(Protocol):
 
     def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
         """What pairs are worth: float64, shape (pairs,)."""
-        ...
-
-    def sums(self, shingles: Ragged) -> tuple[int, int]:
-        """Of two documents in host memory: what both have, and what either has."""
         ...
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
@@ -80,20 +77,17 @@ class Resemblance:
     def knowing(self, statistics: Any) -> Measure:
         return self
 
-    def least_shared(self, shingles: Ragged, threshold: float, backend: str | None) -> np.ndarray:
-        return _least_shared(shingles, threshold, backend)
+    def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
+        return shingles
 
-    def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
-        return shingle_sets(shingles, backend)
+    def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
+        return shingle_sets(waiting, backend)
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         return _possible(self, sizes, left, right, threshold)
 
     def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
         return _compare(self, prepared, left, right, backend)
-
-    def sums(self, shingles: Ragged) -> tuple[int, int]:
-        return _sums(shingles)
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
         from neardup_gpu.kernels.resemblance import resemblance
@@ -118,20 +112,18 @@ class Containment:
     def knowing(self, statistics: Any) -> Measure:
         return self
 
-    def least_shared(self, shingles: Ragged, threshold: float, backend: str | None) -> np.ndarray:
-        return _least_shared(shingles, threshold, backend)
-
-    def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
+    def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
+        """Sets, as their sizes say who comes first."""
         return shingle_sets(shingles, backend)
+
+    def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
+        return waiting
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         return _possible(self, sizes, left, right, threshold)
 
     def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
         return _compare(self, prepared, left, right, backend)
-
-    def sums(self, shingles: Ragged) -> tuple[int, int]:
-        return _sums(shingles)
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
         from neardup_gpu.kernels.resemblance import containment
@@ -163,9 +155,10 @@ class Weighted:
         return replace(self, frequencies=statistics)
 
     def least_shared(self, shingles: Ragged, threshold: float, backend: str | None) -> np.ndarray:
-        """So many that the heaviest so many of a document weigh t times all: what is shared weighs as much.
+        """How many elements any document at the threshold shares with each, at least; in host memory.
 
-        One fewer makes up for rounding.
+        So many that the heaviest so many of a document weigh t times all, as what is shared weighs as much. One fewer
+        makes up for rounding.
         """
         import numpy as np
 
@@ -180,10 +173,13 @@ class Weighted:
                 least[number] = max(1, int(np.searchsorted(heaviest, threshold * heaviest[-1])))
         return least
 
-    def prepared(self, shingles: Ragged, backend: str | None) -> Ragged:
+    def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
+        return shingles
+
+    def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
         from .methods.weighting import weighted_sets
 
-        return weighted_sets(self.weighting, shingles, self.frequencies, backend)
+        return weighted_sets(self.weighting, waiting, self.frequencies, backend)
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         """All: sizes say nothing of weights."""
@@ -199,14 +195,16 @@ class Weighted:
 
         return resemblance(*kernel(weighted_resemblance, backend)(prepared.values, prepared.offsets, left, right))
 
-    def sums(self, shingles: Ragged) -> tuple[int, int]:
+    def sums(self, shingles: Ragged) -> tuple[int, int, int]:
+        """Of two documents in host memory: the weight of what is common, and the weights of both."""
         import numpy as np
 
         from neardup_gpu.kernels import weighted_resemblance
 
         sets = self.prepared(shingles, "cpu")
-        minima, maxima = weighted_resemblance.cpu(sets.values, sets.offsets, np.array([0]), np.array([1]))
-        return int(minima[0]), int(maxima[0])
+        left, right = np.array([0, 0, 1]), np.array([1, 0, 1])
+        common, one, other = weighted_resemblance.cpu(sets.values, sets.offsets, left, right)[0].tolist()
+        return common, one, other
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
         """From weights: of what is common, and of all elements of either."""
@@ -228,25 +226,6 @@ def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
     from .engine.choice import kernel
 
     return Ragged(*kernel(sets, backend)(shingles.values, shingles.offsets))
-
-
-def _least_shared(shingles: Ragged, threshold: float, backend: str | None) -> np.ndarray:
-    """Of sets: t |A| elements; one fewer makes up for rounding."""
-    import numpy as np
-
-    from .engine.choice import to_host
-
-    sizes = to_host(shingle_sets(shingles, backend).sizes)
-    return np.maximum(1, np.ceil(threshold * sizes).astype(np.int64) - 1)
-
-
-def _sums(shingles: Ragged) -> tuple[int, int]:
-    """Of two sets: the sizes of their intersection and of their union."""
-    import numpy as np
-
-    a, b = np.unique(shingles[0]), np.unique(shingles[1])
-    shared = len(np.intersect1d(a, b, assume_unique=True))
-    return shared, len(a) + len(b) - shared
 
 
 def _compare(measure: Measure, sets: Ragged, left: Any, right: Any, backend: str | None) -> Any:

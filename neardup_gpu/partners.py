@@ -160,6 +160,8 @@ class Search:
         Which of some pairs (left, right) the method finds: an array of bool.
     verify : callable
         The pairs at the threshold among some `Pairs`, as `Verified` in host memory.
+    directed : bool
+        Whether a row can stand for worse ones alone: the kept partners of a removed row are better ones then.
     most : int or None
         `max_partners`.
     max_comparisons : int or None
@@ -172,6 +174,7 @@ class Search:
     pinned: np.ndarray
     accepts: Accepts
     verify: Callable[[Pairs], Verified]
+    directed: bool
     most: int | None
     max_comparisons: int | None
     folder: Path
@@ -198,7 +201,7 @@ class Search:
         """The index, or another one, with the entries of some rows alone, given as a bool for each."""
 
         def of_rows(part: Index) -> Index:
-            return Index(*map(self.runtime.put, part)).only(self.runtime.put(rows))
+            return part.put(self.runtime).only(self.runtime.put(rows))
 
         chosen = self.index if index is None else index
         return stored((self.runtime.run(of_rows, part) for part in chosen), len(chosen), self.folder, self.runtime)
@@ -326,7 +329,7 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
         _kept_partners(search, first, was_open, is_open, kept)
     with search.clock.stage("verify"):
         known = search.known.all()
-        listed, deciding = selected(known, search.pinned, cluster, search.most)
+        listed, deciding = selected(known, search.pinned, cluster, search.most, search.directed)
     unlisted = len(known.pairs) - len(listed.pairs)
     return Partners(listed, deciding, search.num_candidates, unlisted, not truncated, search.looks)
 
@@ -339,22 +342,28 @@ def kept_rows(pairs: Pairs, pinned: np.ndarray, cluster: str) -> np.ndarray:
     return pinned | (label == np.arange(len(pinned)))
 
 
-def selected(known: Verified, pinned: np.ndarray, cluster: str, most: int | None) -> tuple[Verified, Verified]:
+def selected(
+    known: Verified, pinned: np.ndarray, cluster: str, most: int | None, directed: bool
+) -> tuple[Verified, Verified]:
     """(listed, deciding) of pairs in V that suffice to decide and to list; see the head of this file."""
     kept = kept_rows(known.pairs, pinned, cluster)
     if most is None:
         most = len(pinned)
     listed = _rank_within(known.pairs.right) < most  # as pairs ascend by left, so do the better partners of each row
-    some, removed, _ = _with_kept_partners(known.pairs, kept)
+    some, removed, _ = _with_kept_partners(known.pairs, kept, directed)
     decides = np.zeros(len(listed), bool)
     decides[some] = _rank_within(removed) < most
     listed |= decides
     return _where(known, listed), known if cluster == "components" else _where(known, decides)
 
 
-def _with_kept_partners(pairs: Pairs, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(number, removed row, kept row) of the pairs of a removed and a kept row, in the order of these rows."""
-    some = np.flatnonzero(kept[pairs.left] != kept[pairs.right])
+def _with_kept_partners(pairs: Pairs, kept: np.ndarray, directed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(number, removed row, kept row) of the pairs of a removed and a kept row, in the order of these rows.
+
+    By a directed measure only those of which the better row is kept.
+    """
+    some = kept[pairs.left] != kept[pairs.right]
+    some = np.flatnonzero(some & kept[pairs.left] if directed else some)
     left, right = pairs.left[some], pairs.right[some]
     removed = np.where(kept[left], right, left)
     keeper = left + right - removed
@@ -412,13 +421,14 @@ def _kept_partners(
     """
     assert search.most is not None
     everyone = np.arange(search.num_rows)
-    _, removed, keeper = _with_kept_partners(search.known.all().pairs, kept)
+    _, removed, keeper = _with_kept_partners(search.known.all().pairs, kept, search.directed)
     last = _rank_within(removed) == search.most - 1
     end = np.full(search.num_rows, search.num_rows)
     end[removed[last]] = keeper[last]
     late = kept & was_open
     _ask_all(search, kept, is_open & ~kept, first.copy(), np.minimum(everyone, end))
-    _ask_all(search, late, ~kept, everyone + 1, end)
+    if not search.directed:
+        _ask_all(search, late, ~kept, everyone + 1, end)
 
 
 def _ask_all(search: Search, others: np.ndarray, rows: np.ndarray, first: np.ndarray, stop: np.ndarray) -> None:
@@ -501,7 +511,7 @@ def _renumbered(index: Index, number: np.ndarray, label: np.ndarray, runtime: Ru
     made = kernel(runs_kernel, runtime.backend)(put(names[some]), put(renamed[some]), len(number))
     sizes = np.empty_like(fetch(index.sizes))
     sizes[number] = fetch(index.sizes)
-    return Index.of(made, put(sizes), index.needed)
+    return Index.of(made, put(sizes), index.needed, index.larger)
 
 
 def _rank_within(values: np.ndarray) -> np.ndarray:
@@ -548,10 +558,19 @@ def partners_of(
     index: list[Index] = []
     if len(members):
         with clock.stage("index"):
-            index = build_index(spool, spool_rows, members, threshold, clock, runtime)
+            index = build_index(spool, spool_rows, members, method.measure, threshold, clock, runtime)
     explicit = Verified(NO_PAIRS, np.empty(0))
     search = Search(
-        index, groups.pinned, accepts, verify, recipe.max_partners, max_comparisons, spool.folder, clock, runtime
+        index,
+        groups.pinned,
+        accepts,
+        verify,
+        method.measure.directed,
+        recipe.max_partners,
+        max_comparisons,
+        spool.folder,
+        clock,
+        runtime,
     )
     search.expected = expected_comparisons(index, runtime)
     if search.expected:
@@ -563,7 +582,9 @@ def partners_of(
         try:
             found = find_partners(search, explicit, recipe.cluster)
         except TooManyComparisonsError as error:
-            error.common = tuple(commonest(index, spool, spool_rows, members, threshold, NAMED, runtime))
+            error.common = tuple(
+                commonest(index, spool, spool_rows, members, method.measure, threshold, NAMED, runtime)
+            )
             raise
     return found._replace(num_candidates=found.num_candidates + len(candidates.pairs))
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .decisions import Decisions, Groups
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
-    from .measures import Measure
     from .recipe import Recipe
 
 PARTNERS = 200
@@ -50,7 +49,7 @@ class Run(NamedTuple):
     spool_rows: np.ndarray
     groups: Groups
     decisions: Decisions
-    measure: Measure
+    measure: Any
     crowded: np.ndarray
 
 
@@ -159,15 +158,17 @@ def _partners(
     runtime: Runtime,
 ) -> Pairs:
     """For each sampled row, the first `PARTNERS` rows, in random order, that may resemble it enough."""
-    own = spool.gather(run.spool_rows[sample.rows])
-    need = runtime.run(run.measure.least_shared, own, threshold, runtime.backend)
+    need = None
+    if run.measure.weighted:
+        own = spool.gather(run.spool_rows[sample.rows])
+        need = runtime.run(run.measure.least_shared, own, threshold, runtime.backend)
     in_file = np.argsort(run.spool_rows)
     which = partner = np.empty(0, np.int64)
     latest = np.full(len(sample.rows), np.iinfo(np.uint64).max)  # only partners before it are still wanted
     weights = 8 * (sizes[in_file] + len(sample.rows))  # a document counts its shingles and a row of shared counts
     ends = Span.of_sizes(weights).ends
     for first, last in spans(weights, runtime.shares.sets):
-        near = partial(_near, run, spool, sample, in_file, need, order, latest, runtime)
+        near = partial(_near, run, spool, sample, in_file, need, threshold, order, latest, runtime)
         for rows, of in runtime.map(near, [Span(ends, first, last, "documents of the check")]):
             which, partner = np.append(which, of), np.append(partner, rows)
         which, partner = _first_partners(which, partner, order)
@@ -182,7 +183,8 @@ def _near(
     spool: Rows,
     sample: _Sample,
     in_file: np.ndarray,
-    need: np.ndarray,
+    need: np.ndarray | None,
+    threshold: float,
     order: np.ndarray,
     latest: np.ndarray,
     runtime: Runtime,
@@ -192,6 +194,12 @@ def _near(
     rows = in_file[span.rows]
     shingles = spool.gather(run.spool_rows[rows])
     shared = kernel(overlap, runtime.backend)(shingles.values, shingles.offsets, *sample.inverted, len(sample.rows))
+    sizes = np.asarray(sample.sets.sizes)
+    if run.measure.directed:  # either may be contained; the sizes of the spool's rows are those of sets
+        sizes = np.minimum(sizes, np.diff(spool.offsets)[run.spool_rows[rows]][:, None])
+    # What resembles A by t shares t |A| shingles; one fewer makes up for rounding and is sorted out by `verify`.
+    if need is None:
+        need = np.maximum(1, np.ceil(threshold * sizes).astype(np.int64) - 1)
     least, place, most, row, self = same_device(shared, need, order[rows], latest, rows, sample.rows)
     wanted = (shared >= least) & (place[:, None] <= most) & (row[:, None] != self)
     near, of = map(runtime.fetch, array_module(shared).nonzero(wanted))

@@ -76,11 +76,11 @@ class Recipe:
     ----------
     shingles : Shingles, default Shingles(5, "set")
         They decide resemblance, and are sketched by methods that take shingles.
-    method : Exact, MinHash, BottomK, SimHash, or the name of one, default "exact"
+    method : Exact, Containment, MinHash, BottomK, SimHash, or the name of one, default "exact"
         How candidates are found. A filter that is not given is chosen for the threshold.
     threshold : float in (0, 1], default None
-        Least resemblance for which a document is removed. Unless given, 0.8; by simhash nothing is verified then, and
-        the distance decides.
+        Least resemblance, or containment, for which a document is removed. Unless given, 0.8, and 0.9 by containment;
+        by simhash nothing is verified then, and the distance decides.
     keep : str, default "first"
         Priority: "first" (input order), "longest" (most tokens), or a column, as "date", "date:asc" or "date:desc".
     cluster : "greedy" or "components", default "greedy"

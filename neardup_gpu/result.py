@@ -214,7 +214,9 @@ class Result:
             )
         verified = before.verified
         verified = at_least(threshold, verified.pairs.left, verified.pairs.right, verified.resemblance)
-        listed, deciding = selected(verified, groups.pinned, recipe.cluster, recipe.max_partners)
+        listed, deciding = selected(
+            verified, groups.pinned, recipe.cluster, recipe.max_partners, recipe.method.measure.directed
+        )
         with Engine(backend="cpu").start() as runtime:
             facts = self.facts._replace(decisions=decide(ranked, groups, deciding, listed, recipe, runtime))
         assert self.sources is not None

@@ -89,7 +89,8 @@ class _Summary(NamedTuple):
     """Results of the first stages for some documents; None for results that are not needed yet or at all."""
 
     measured: Any
-    shingles: Ragged | None
+    num_shingles: int
+    waiting: Ragged | None
     sketch: Any
     keys: Any
     document_hash: Any
@@ -169,7 +170,7 @@ class Sketcher:
                     self._add(kept, part)
                 except DiskFullError as error:
                     done = sum(map(len, kept.num_tokens), len(part.num_tokens))
-                    share = kept.shingles + (0 if part.shingles is None else len(part.shingles.values))
+                    share = kept.shingles + part.num_shingles
                     more = _more_shingles(share, done, before, total())
                     if more is None:
                         raise
@@ -229,10 +230,11 @@ class Sketcher:
         """Run the first stages for a span of documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         tokens, invalid = count_tokens(_rows(text, span.first, span.last), recipe, backend)
-        shingles, elements = None, tokens
+        shingles, elements, num_shingles = None, tokens, 0
         if self.spool is not None or method.elements == "shingles":
             shingles = shingle(tokens, recipe, backend=backend)
-            elements = tokens if method.elements == "tokens" else shingles
+            elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
+        waiting = None if self.spool is None else method.measure.waiting(shingles, backend)
         measured = sketch = keys = hashes = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
@@ -241,7 +243,9 @@ class Sketcher:
             keys = method.keys(sketch, seed=recipe.seed, backend=backend)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
-        return _Summary(measured, shingles, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid)
+        return _Summary(
+            measured, num_shingles, waiting, sketch, keys, hashes, self.runtime.fetch(tokens.sizes), invalid
+        )
 
     def _add(self, kept: Sketches, part: _Summary) -> None:
         """Keep the results for a span."""
@@ -254,10 +258,9 @@ class Sketcher:
             kept.sketches.append(self.runtime.fetch(part.sketch))
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
-        if part.shingles is not None:
-            if self.spool is not None:
-                self.spool.append(part.shingles)
-            kept.shingles += len(part.shingles.values)
+        if self.spool is not None:
+            self.spool.append(part.waiting)
+        kept.shingles += part.num_shingles
         kept.num_tokens.append(part.num_tokens)
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.invalid

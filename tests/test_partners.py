@@ -320,14 +320,15 @@ class TestParts:
         every = {pair: data.draw(st.sampled_from([0.5, 0.75, 1.0])) for pair in pairs}
         cluster = data.draw(st.sampled_from(["greedy", "components"]))
         most = data.draw(st.sampled_from([1, 2, 64, None]))
+        directed = data.draw(st.booleans())
         left, right = np.array(pairs, np.int64).reshape(-1, 2).T
         known = partners.Known()
         order = data.draw(st.permutations(range(len(pairs))))
         for part in (order[::2], order[1::2], order[:3]):  # in any order, some twice
             part = np.array(sorted(part), np.int64)
             known.add(Verified(Pairs(left[part], right[part]), np.array([every[pairs[i]] for i in part], np.float64)))
-        listed, deciding = partners.selected(known.all(), np.array(pinned, bool), cluster, most)
-        rule = decided(pinned, every, cluster, most)
+        listed, deciding = partners.selected(known.all(), np.array(pinned, bool), cluster, most, directed)
+        rule = decided(pinned, every, cluster, most, directed)
         as_pairs = list(zip(listed.pairs.left.tolist(), listed.pairs.right.tolist(), strict=True))
         assert as_pairs == sorted(rule.listed)
         assert listed.resemblance.tolist() == [every[pair] for pair in as_pairs]

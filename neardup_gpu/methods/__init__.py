@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..checks import instance, one_of
 from ..errors import ParameterError
 from .bottomk import BottomK
+from .containment import Containment
 from .exact import Exact
 from .minhash import MinHash
 from .simhash import SimHash
@@ -14,7 +15,13 @@ from .simhash import SimHash
 if TYPE_CHECKING:
     from .contract import Method
 
-METHODS: dict[str, Any] = {"exact": Exact, "minhash": MinHash, "bottomk": BottomK, "simhash": SimHash}
+METHODS: dict[str, Any] = {
+    "exact": Exact,
+    "containment": Containment,
+    "minhash": MinHash,
+    "bottomk": BottomK,
+    "simhash": SimHash,
+}
 """All methods, by name."""
 
 SKETCHING = tuple(name for name, kind in METHODS.items() if kind.sketches)

@@ -45,13 +45,18 @@ def shingles_of(tokens: list[str], size: int = 5, kind: str = "set") -> set:
     return elements
 
 
-def all_pairs(sets: list[set], pinned: list[bool], threshold: float) -> dict[Pair, float]:
+def contained(a: set, b: set) -> float:
+    """The share of the worse of two rows, b, that is in the better one."""
+    return len(a & b) / len(b)
+
+
+def all_pairs(sets: list[set], pinned: list[bool], threshold: float, worth=jaccard) -> dict[Pair, float]:
     """V: every pair (better row, row) at the threshold, but those of two pinned rows."""
     found = {}
     for j, b in enumerate(sets):
         for i, a in enumerate(sets[:j]):
-            if not (pinned[i] and pinned[j]) and jaccard(a, b) >= threshold:
-                found[i, j] = jaccard(a, b)
+            if not (pinned[i] and pinned[j]) and worth(a, b) >= threshold:
+                found[i, j] = worth(a, b)
     return found
 
 
@@ -73,8 +78,10 @@ def _first_of_components(num_rows: int, pairs: Iterable[Pair]) -> list[int]:
     return first
 
 
-def decided(pinned: list[bool], every: dict[Pair, float], cluster: str, most: int | None) -> Decided:
-    """Who stays and what is listed, from all of V."""
+def decided(
+    pinned: list[bool], every: dict[Pair, float], cluster: str, most: int | None, directed: bool = False
+) -> Decided:
+    """Who stays and what is listed, from all of V; `directed`: a row can stand for worse ones alone."""
     num_rows = len(pinned)
     most = num_rows if most is None else most
     partners: list[list[int]] = [[] for _ in range(num_rows)]
@@ -93,7 +100,7 @@ def decided(pinned: list[bool], every: dict[Pair, float], cluster: str, most: in
     for j in range(num_rows):
         listed |= {(i, j) for i in [i for i in partners[j] if i < j][:most]}
         if not kept[j]:
-            stay = [i for i in partners[j] if kept[i]][:most]
+            stay = [i for i in partners[j] if kept[i] and (i < j or not directed)][:most]
             listed |= {(min(i, j), max(i, j)) for i in stay}
             if cluster == "components":
                 keeper[j] = first[j]
@@ -104,15 +111,24 @@ def decided(pinned: list[bool], every: dict[Pair, float], cluster: str, most: in
 
 def expected(documents: list[tuple], recipe, known: Iterable[tuple] = ()) -> Expected:
     """What `dedup` gives for (id, text) by priority, and for those of a reference set, by brute force."""
-    known = list(known)
+    known, directed = list(known), recipe.method.name == "containment"
+    if directed:
+        documents = sorted(documents, key=lambda each: -_size(each[1], recipe))
     ids = [id_ for id_, _ in (*known, *documents)]
     tokens = [tuple(token_strings(text)) for _, text in (*known, *documents)]
 
     def find(ranks: list[int]) -> dict[Pair, float]:
         sets = [shingles_of(list(tokens[rank]), recipe.shingles.size, recipe.shingles.kind) for rank in ranks]
-        return all_pairs(sets, [rank < len(known) for rank in ranks], recipe.threshold)
+        return all_pairs(
+            sets, [rank < len(known) for rank in ranks], recipe.threshold, contained if directed else jaccard
+        )
 
     return stated(ids, tokens, len(known), recipe, find)
+
+
+def _size(text: str, recipe) -> int:
+    tokens = token_strings(text)
+    return len(shingles_of(tokens, recipe.shingles.size, recipe.shingles.kind)) if tokens else 0
 
 
 def stated(ids: list, tokens: list, num_known: int, recipe, find: Callable[[list[int]], dict[Pair, float]]) -> Expected:
@@ -127,7 +143,13 @@ def stated(ids: list, tokens: list, num_known: int, recipe, find: Callable[[list
             first.setdefault(mine, rank)
     ranks = sorted(first.values())
     every = find(ranks)
-    rule = decided([rank < num_known for rank in ranks], every, recipe.cluster, recipe.max_partners)
+    rule = decided(
+        [rank < num_known for rank in ranks],
+        every,
+        recipe.cluster,
+        recipe.max_partners,
+        recipe.method.name == "containment",
+    )
     row_of = {rank: row for row, rank in enumerate(ranks)}
     pairs = {(ids[ranks[i]], ids[ranks[j]]): every[i, j] for i, j in rule.listed}
     told = {}
@@ -151,10 +173,9 @@ def stated(ids: list, tokens: list, num_known: int, recipe, find: Callable[[list
 def told(result) -> tuple[dict, dict]:
     """(documents, pairs) of a result in the form of `Expected`; no id or pair comes twice."""
     rows, listed = result.documents.to_pylist(), result.pairs.to_pylist()
-    documents = {
-        row["id"]: tuple(row[name] for name in ("kept", "duplicate_of", "resemblance", "group")) for row in rows
-    }
-    pairs = {(row["id_a"], row["id_b"]): row["resemblance"] for row in listed}
+    measure = result.recipe.method.measure.name
+    documents = {row["id"]: tuple(row[name] for name in ("kept", "duplicate_of", measure, "group")) for row in rows}
+    pairs = {(row["id_a"], row["id_b"]): row[measure] for row in listed}
     assert (len(documents), len(pairs)) == (len(rows), len(listed))
     return documents, pairs
 
