@@ -155,7 +155,8 @@ def dedup(
     Returns
     -------
     Result
-        The decisions, the pairs and the report.
+        The decisions, the pairs and the report. By min-hash with weights `resemblance` is the weighted one, by which
+        pairs were verified: see `MinHash`.
 
     Raises
     ------

@@ -281,9 +281,10 @@ def pairs(
     Returns
     -------
     pyarrow.Table
-        id_a, id_b, estimate, low, high, and by simhash distance: what the method estimates (by min-hash resemblance, by
-        simhash the cosine of weights), and the 99% interval, a pair's own. Documents with the same token sequence are
-        one representative and pairs of 1 to it; by simhash, documents with the same simhash are.
+        id_a, id_b, estimate, low, high, and by simhash distance: what the method estimates (by min-hash resemblance,
+        with weights if it has any, by simhash the cosine of weights), and the 99% interval, a pair's own. Documents
+        with the same token sequence are one representative and pairs of 1 to it; by simhash, documents with the same
+        simhash are.
 
     Raises
     ------
