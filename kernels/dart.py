@@ -197,8 +197,8 @@ def _throw(h, weight, farthest, thresholds, ranks, names):
 
 @jit()
 def _farther(farthest):
-    """Half as far again, at most `FARTHEST`."""
-    return min(farthest + (farthest >> np.uint64(1)), np.uint64(FARTHEST))
+    """Half as far again and more, at most `FARTHEST`."""
+    return min(farthest + (farthest >> np.uint64(1)) + np.uint64(1), np.uint64(FARTHEST))
 
 
 @jit(parallel=True)
@@ -303,7 +303,7 @@ def gpu(features, offsets, weights, salt, samples):
         end = xp.where(waiting, farthest, np.uint64(0))
         _throw_all.threads(num_features, features, offsets, weights, salt, end, thresholds, ranks, names, np.uint64(0))
         waiting &= (ranks == np.uint64(FARTHEST)).any(axis=1) & (farthest < np.uint64(FARTHEST))
-        half_more = xp.minimum(farthest + (farthest >> np.uint64(1)), np.uint64(FARTHEST))
+        half_more = xp.minimum(farthest + (farthest >> np.uint64(1)) + np.uint64(1), np.uint64(FARTHEST))
         farthest = xp.where(waiting, half_more, farthest)
     _throw_all.threads(num_features, features, offsets, weights, salt, farthest, thresholds, ranks, names, np.uint64(1))
     return names

@@ -427,31 +427,41 @@ def _weighted(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return values, offsets, weights
 
 
-def _samples_of(draw: Draw, size: int) -> tuple:
+def weighted(draw: Draw, size: int) -> tuple:
     """Weighted sets, a salt, and a number of samples."""
     sets, salt = _weighted(draw, size), draw.random.integers(0, 2**64 - 1, (), np.uint64)[()]
-    return *sets, salt, draw.option([3, 1, 20] if size <= FEW else [128])
+    return *sets, salt, draw.option([3, 1, 20] if size <= FEW else [3])
 
 
-weighted = dart = _samples_of
+def dart(draw: Draw, size: int) -> tuple:
+    """Weighted sets, a salt, and a number of samples."""
+    return *weighted(draw, size)[:-1], draw.option([3, 1, 20] if size <= FEW else [20])
 
 
 def weighted_resemblance(draw: Draw, size: int) -> tuple:
     """Weighted sets, each with another of half of its features and of other weights; pairs as for `resemblance`."""
     random, (values, offsets, weights) = draw.random, _weighted(draw, size)
-    rows = [np.arange(start, stop) for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]
-    halves = [row[random.random(len(row)) < 0.5] for row in rows]
-    changed = random.permutation(weights)
-    words = [np.append(values[row], weights[row].astype(np.uint64)) for row in rows]
-    words += [np.append(values[row], changed[row].astype(np.uint64)) for row in halves]
-    num_rows, ends = len(rows), np.cumsum([0, *map(len, words)], dtype=np.int64)
-    joined = np.concatenate([np.empty(0, np.uint64), *words])
+    values, weights, offsets = values[offsets[0] : offsets[-1]], weights[offsets[0] : offsets[-1]], offsets - offsets[0]
+    kept = random.random(len(values)) < 0.5
+    halves = np.append(np.zeros(1, np.int64), np.cumsum(kept))[offsets]
+    words, ends = _features_and_weights(values, offsets, weights)
+    more, more_ends = _features_and_weights(values[kept], halves, random.permutation(weights)[kept])
+    num_rows = len(offsets) - 1
     left = random.integers(0, max(1, num_rows), size // 50 + 3 if num_rows else 0)
     right = random.integers(0, max(1, 2 * num_rows), len(left))
     right[::3], right[1::3] = left[::3], left[1::3] + num_rows
     swapped = random.random(len(left)) < 0.5
     left, right = np.where(swapped, right, left), np.where(swapped, left, right)
-    return *_within_more(draw, joined, ends), left, right
+    joined = np.append(words, more), np.append(ends, len(words) + more_ends[1:])
+    return *_within_more(draw, *joined), left, right
+
+
+def _features_and_weights(values: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> tuple:
+    """Rows of features, each followed by the weights of the same row."""
+    words, places = np.empty(2 * len(values), np.uint64), np.arange(len(values))
+    words[places + np.repeat(offsets[:-1], np.diff(offsets))] = values
+    words[places + np.repeat(offsets[1:], np.diff(offsets))] = weights.view(np.uint64)
+    return words, 2 * offsets
 
 
 # --------------------------------------------------------------------------------------------------- clusters of pairs
