@@ -114,8 +114,8 @@ class TestDarts:
 
     def test_where_ranks_are_coarse(self):
         """Of the heaviest documents a few darts have each rank; some samples get none at the least ones."""
-        heavy = {f: 2**48 // 50 for f in range(50)}
-        found = sketches(dart, heavy, {f: 2**45 // 50 for f in range(50)}, samples=3000)
+        heavy = dict.fromkeys(range(50), 2**48 // 50)
+        found = sketches(dart, heavy, dict.fromkeys(range(50), 2**45 // 50), samples=3000)
         assert (found != dart.EMPTY).all()
         for samples in range(1, 40):
             assert (sketches(dart, heavy, samples=samples) != dart.EMPTY).all()
