@@ -70,11 +70,13 @@ class Explanation:
     num_members : int, default 0
         Number of the others of its group.
     shared : int, default 0
-        Shingles that both texts have.
+        Shingles that both texts have; by a weighting the sum of the smaller weights, in 256ths.
     united : int, default 0
-        Shingles that at least one of the texts has.
+        Shingles that at least one of the texts has; by a weighting the sum of the larger weights.
     size : int, default 0
-        Shingles that this text has.
+        Shingles that this text has, or all their weights.
+    weighting : str, default None
+        By min-hash with weights, what shingles were weighed by.
     words : list of (op, text), default []
         From the kept text to this one: "equal", "removed" (only in the kept one), "added" (only in this one), "cut" (a
         note in place of words that are left out). Empty if the texts are the same.
@@ -107,6 +109,7 @@ class Explanation:
     shared: int = 0
     united: int = 0
     size: int = 0
+    weighting: str | None = None
     words: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -160,9 +163,16 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
     with using_report(folder):
         report = read_report(folder)
         table = read_table(Path(folder) / "documents.parquet")
+        recipe = Recipe.of(table.schema, f"{folder}/documents.parquet")
+        measure: Any = recipe.method.measure
+        if measure.weighted and recipe.method.needs_statistics:
+            from .methods.frequencies import Frequencies
+
+            measure = measure.knowing(Frequencies.load(Path(folder) / "frequencies.parquet"))
         return explained(
             table,
-            Recipe.of(table.schema, f"{folder}/documents.parquet"),
+            recipe,
+            measure,
             id,
             partial(_opened, report["input"], source, "source", folder),
             partial(_opened, report["against"], against, "against", folder),
@@ -186,6 +196,7 @@ def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str
 def explained(
     table: pa.Table,
     recipe: Recipe,
+    measure: Any,
     id: Any,
     documents: Callable[[], Documents],
     reference: Callable[[], Documents],
@@ -213,9 +224,9 @@ def explained(
     tokens = tokenize([kept_text, text], recipe, backend="cpu")
     ours = shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
-    common, measure = np.intersect1d(a, b, assume_unique=True), recipe.method.measure
-    shared, told = len(common), found[measure.name]
-    if told is not None and told != measure.of(shared, len(a), len(b)):
+    common, told = np.intersect1d(a, b, assume_unique=True), found[measure.name]
+    shared, left, right = measure.sums(ours) if measure.weighted else (len(common), len(a), len(b))
+    if told is not None and told != measure.of(shared, left, right):
         raise InputError(f"{_source(documents())}: has changed since {name} was made from it; run neardup dedup again")
     told_of: dict[str, Any] = {measure.name: told}
     if measure.directed and recipe.shingles.kind != "spots":  # a spot does not say which word it begins with
@@ -232,8 +243,9 @@ def explained(
         bits=recipe.method.bits if "distance" in found else None,
         group=found["group"],
         shared=shared,
-        united=len(a) + len(b) - shared,
-        size=len(b),
+        united=left + right - shared,
+        size=right,
+        weighting=recipe.method.weighting if measure.weighted else None,
         words=words,
         notes=notes,
     )
@@ -355,6 +367,8 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
     if found.distance is not None:
         lines.append(_line("distance", f"{found.distance} of {found.bits} bits"))
     shingles = f"{found.shared:,} of {count(found.united, 'shingle')} shared"
+    if found.weighting is not None:
+        shingles = f"{found.shared / 256:,.1f} of {found.united / 256:,.1f} by {found.weighting} weights shared"
     told, of = found.resemblance, found.united
     if found.measure == "containment":
         told, of = found.containment, found.size

@@ -131,7 +131,7 @@ def dedup(
         A complete recipe; excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit, seed, keep,
         cluster and max_partners.
     frequencies : Frequencies or path of such a file, default None
-        Document frequencies for simhashes weighted by "tfidf"; unless given, they are counted in the documents and in
+        Document frequencies for the weighting "tfidf"; unless given, they are counted in the documents and in
         those of `against`.
     output : path, default None
         A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears whole or not at all.
@@ -160,7 +160,8 @@ def dedup(
     Returns
     -------
     Result
-        The decisions, the pairs and the report.
+        The decisions, the pairs and the report. By min-hash with weights `resemblance` is the weighted one, by which
+        pairs were verified: see `MinHash`.
 
     Raises
     ------
@@ -245,6 +246,7 @@ def run(
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(documents, reference, column=column)
     recipe = sketcher.recipe  # which names its statistics by now
+    measure = recipe.method.measure.knowing(sketcher.statistics)
     with clock.stage("collide"):
         sizes = None if spool is None or not recipe.method.measure.directed else np.diff(spool.offsets)
         ranked = by_priority(sketched, recipe.keep, sizes)
@@ -256,7 +258,7 @@ def run(
     rows = ranked.rows[groups.ranks]
     if spool is not None:
         try:
-            found = partners_of(groups, rows, spool, candidates, recipe, max_comparisons, clock, runtime)
+            found = partners_of(groups, rows, spool, candidates, recipe, measure, max_comparisons, clock, runtime)
         except TooManyComparisonsError as error:
             raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
         listed, deciding = found.listed, found.deciding
@@ -267,7 +269,8 @@ def run(
     sampled = None
     if check and recipe.verifies:
         with clock.stage("check"):
-            seen = Run(rows, groups, decisions)
+            crowded = runtime.fetch(candidates.crowded) & measure.weighted  # others were joined
+            seen = Run(rows, groups, decisions, measure, crowded)
             sampled = runtime.run(check_recall, seen, spool, recipe, check, clock, runtime)
     with clock.stage("decide"):
         facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)

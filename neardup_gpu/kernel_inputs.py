@@ -529,6 +529,55 @@ def simhash(draw: Draw, size: int) -> tuple:
     return values, offsets, weights, draw.option([64, 128])
 
 
+WEIGHTS = (1, 3, 256, 1 << 12, 1 << 20, 1 << 40)
+"""Greatest weights of features; a row's are at most 2**48 together."""
+
+
+def _weighted(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sets, and a weight of each feature, some of them 0."""
+    most = draw.option(WEIGHTS)
+    values, offsets = _within_more(draw, *sets_kernel.cpu(*_ragged(draw, size)))
+    weights = draw.random.integers(0, min(most, 2**48 // max(1, len(values))), len(values), np.int64, endpoint=True)
+    return values, offsets, weights
+
+
+def weighted(draw: Draw, size: int) -> tuple:
+    """Weighted sets, a salt, and a number of samples."""
+    sets, salt = _weighted(draw, size), draw.random.integers(0, 2**64 - 1, (), np.uint64)[()]
+    return *sets, salt, draw.option([3, 1, 20] if size <= FEW else [3])
+
+
+def dart(draw: Draw, size: int) -> tuple:
+    """Weighted sets, a salt, and a number of samples."""
+    return *weighted(draw, size)[:-1], draw.option([3, 1, 20] if size <= FEW else [20])
+
+
+def weighted_resemblance(draw: Draw, size: int) -> tuple:
+    """Weighted sets, each with another of half of its features and of other weights; pairs as for `resemblance`."""
+    random, (values, offsets, weights) = draw.random, _weighted(draw, size)
+    values, weights, offsets = values[offsets[0] : offsets[-1]], weights[offsets[0] : offsets[-1]], offsets - offsets[0]
+    kept = random.random(len(values)) < 0.5
+    halves = np.append(np.zeros(1, np.int64), np.cumsum(kept))[offsets]
+    words, ends = _features_and_weights(values, offsets, weights)
+    more, more_ends = _features_and_weights(values[kept], halves, random.permutation(weights)[kept])
+    num_rows = len(offsets) - 1
+    left = random.integers(0, max(1, num_rows), size // 50 + 3 if num_rows else 0)
+    right = random.integers(0, max(1, 2 * num_rows), len(left))
+    right[::3], right[1::3] = left[::3], left[1::3] + num_rows
+    swapped = random.random(len(left)) < 0.5
+    left, right = np.where(swapped, right, left), np.where(swapped, left, right)
+    joined = np.append(words, more), np.append(ends, len(words) + more_ends[1:])
+    return *_within_more(draw, *joined), left, right
+
+
+def _features_and_weights(values: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> tuple:
+    """Rows of features, each followed by the weights of the same row."""
+    words, places = np.empty(2 * len(values), np.uint64), np.arange(len(values))
+    words[places + np.repeat(offsets[:-1], np.diff(offsets))] = values
+    words[places + np.repeat(offsets[1:], np.diff(offsets))] = weights.view(np.uint64)
+    return words, 2 * offsets
+
+
 # --------------------------------------------------------------------------------------------------- clusters of pairs
 
 
@@ -692,6 +741,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "components": components,
     "containers": containers,
     "counts": counts,
+    "dart": dart,
     "distinct": distinct,
     "fast": fast,
     "gather": gather,
@@ -726,5 +776,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "suppress": suppress,
     "tokens": tokens,
     "unions": unions,
+    "weighted": weighted,
+    "weighted_resemblance": weighted_resemblance,
 }
 """The inputs of each kernel."""

@@ -7,12 +7,14 @@ Methods name measures before anything is computed, so kernels are imported where
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
 
     from .data import Ragged
+    from .methods.frequencies import Frequencies
 
 
 class Measure(Protocol):
@@ -24,6 +26,13 @@ class Measure(Protocol):
     directed: ClassVar[bool]
     """Whether it says something of the right document alone. Then only a left one can stand for a right one, documents
     of the input are taken by falling number of distinct shingles, and only ties by priority."""
+
+    weighted: ClassVar[bool]
+    """Whether it weighs elements. Then numbers of them bound nothing: crowds are not joined, nor are bags counted."""
+
+    def knowing(self, statistics: Any) -> Measure:
+        """The measure that weighs by these statistics, where it needs any."""
+        ...
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         """What waits of documents in the spool, from their shingles with repeats in the order of the text."""
@@ -70,7 +79,11 @@ class Resemblance:
 
     name: ClassVar[str] = "resemblance"
     directed: ClassVar[bool] = False
+    weighted: ClassVar[bool] = False
     larger: ClassVar[int] = 1
+
+    def knowing(self, statistics: Any) -> Measure:
+        return self
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         return shingles
@@ -106,7 +119,11 @@ class Containment:
 
     name: ClassVar[str] = "containment"
     directed: ClassVar[bool] = True
+    weighted: ClassVar[bool] = False
     larger: ClassVar[int] = 0
+
+    def knowing(self, statistics: Any) -> Measure:
+        return self
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         """Sets, as their sizes say who comes first."""
@@ -136,6 +153,82 @@ class Containment:
         from neardup_gpu.kernels._bounds import least_shares
 
         return least_shares(most, threshold)
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """J_W(A, B), the sum of the smaller weights of each element over the sum of the larger ones.
+
+    What is compared of a document is a row of `kernels/weighted_resemblance.py`.
+    """
+
+    weighting: str
+    frequencies: Frequencies | None = None
+
+    name: ClassVar[str] = "resemblance"
+    directed: ClassVar[bool] = False
+    weighted: ClassVar[bool] = True
+
+    def knowing(self, statistics: Any) -> Measure:
+        return replace(self, frequencies=statistics)
+
+    def least_shared(self, shingles: Ragged, threshold: float, backend: str | None) -> np.ndarray:
+        """How many elements any document at the threshold shares with each, at least; in host memory.
+
+        So many that the heaviest so many of a document weigh t times all, as what is shared weighs as much. One fewer
+        makes up for rounding.
+        """
+        import numpy as np
+
+        from .engine.choice import to_host
+
+        sets = self.prepared(shingles, backend)
+        rows = np.split(to_host(sets.values), to_host(sets.offsets)[1:-1])
+        least = np.ones(len(sets), np.int64)
+        for number, row in enumerate(rows[: len(least)]):
+            heaviest = np.cumsum(np.sort(row[len(row) // 2 :])[::-1].astype(np.int64))
+            if len(heaviest):
+                least[number] = max(1, int(np.searchsorted(heaviest, threshold * heaviest[-1])))
+        return least
+
+    def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
+        return shingles
+
+    def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
+        from .methods.weighting import weighted_sets
+
+        return weighted_sets(self.weighting, waiting, self.frequencies, backend)
+
+    def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
+        """All: sizes say nothing of weights."""
+        from neardup_gpu.kernels._launch import array_module
+
+        return array_module(left).arange(len(left))
+
+    def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
+        from neardup_gpu.kernels import weighted_resemblance
+        from neardup_gpu.kernels.resemblance import resemblance
+
+        from .engine.choice import kernel
+
+        return resemblance(*kernel(weighted_resemblance, backend)(prepared.values, prepared.offsets, left, right))
+
+    def sums(self, shingles: Ragged) -> tuple[int, int, int]:
+        """Of two documents in host memory: the weight of what is common, and the weights of both."""
+        import numpy as np
+
+        from neardup_gpu.kernels import weighted_resemblance
+
+        sets = self.prepared(shingles, "cpu")
+        left, right = np.array([0, 0, 1]), np.array([1, 0, 1])
+        common, one, other = weighted_resemblance.cpu(sets.values, sets.offsets, left, right)[0].tolist()
+        return common, one, other
+
+    def of(self, common: Any, left: Any, right: Any) -> Any:
+        """From weights: of what is common, and of all elements of either."""
+        from neardup_gpu.kernels.resemblance import resemblance
+
+        return resemblance(common, left + right - common)
 
 
 RESEMBLANCE, CONTAINMENT = Resemblance(), Containment()

@@ -537,6 +537,7 @@ def partners_of(
     spool: Rows,
     candidates: Candidates,
     recipe: Recipe,
+    measure: Measure,
     max_comparisons: int | None,
     clock: Clock,
     runtime: Runtime,
@@ -544,18 +545,19 @@ def partners_of(
     """Find the pairs of representatives at the threshold, for a method that verifies its candidates.
 
     A method that sketches proposes pairs; the rows of its large buckets are joined by their shingles, of which those
-    pairs count that it would have proposed if no bucket had been too large.
+    pairs count that it would have proposed if no bucket had been too large. By a measure that weighs shingles they are
+    not joined, and the report says how many pairs were not compared.
     """
     method, threshold = recipe.method, recipe.threshold
     assert threshold is not None
-    verify = partial(_verified, spool, spool_rows, method.measure, threshold, clock, runtime)
+    verify = partial(_verified, spool, spool_rows, measure, threshold, clock, runtime)
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if not method.sketches:
             return np.ones(len(left), bool)
         return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
 
-    members = np.flatnonzero(runtime.fetch(candidates.crowded))
+    members = np.flatnonzero(runtime.fetch(candidates.crowded) & (not measure.weighted))
     index: list[Index] = []
     if len(members):
         with clock.stage("index"):

@@ -42,11 +42,15 @@ class Run(NamedTuple):
 
     spool_rows : array of int64, shape (rows,)
         Where the shingles of each lie in the spool.
+    crowded : array of bool, shape (rows,)
+        Rows of which pairs may not have been compared, whatever their keys say.
     """
 
     spool_rows: np.ndarray
     groups: Groups
     decisions: Decisions
+    measure: Any
+    crowded: np.ndarray
 
 
 class _Sample(NamedTuple):
@@ -68,7 +72,8 @@ def check_recall(
 
     For each sampled document that has near-duplicates, the share of them that the method finds: the mean of these
     shares is the recall, whatever is missed counts. A method that sketches finds the pairs that its keys make
-    candidates. Of the exact method a pair counts as found if it is listed, or left out by the rule of `max_partners`.
+    candidates. Of the exact method a pair counts as found if it is listed, or left out by the rule of `max_partners`;
+    so does a pair of two crowded documents where crowds are not joined.
 
     "one_removed" is the mean share of pairs of which one document was removed, so that not both are kept, whether the
     pair was found or not. Each interval holds for the mean of values in [0, 1] sampled without replacement, with the
@@ -84,12 +89,8 @@ def check_recall(
     order = mix64_all(run.groups.document_hashes[:, 0])  # a random one, by contents
     sizes = np.diff(spool.offsets)[run.spool_rows]
     sample = _draw(run, spool, sizes, order, num_sampled, runtime)
-    possible = _partners(
-        run, spool, sample, sizes, order, recipe.method.measure.directed, recipe.threshold, clock, runtime
-    )
-    there = verify_spooled(
-        spool, run.spool_rows, possible, recipe.method.measure, recipe.threshold, clock, runtime
-    ).pairs
+    possible = _partners(run, spool, sample, sizes, order, recipe.threshold, clock, runtime)
+    there = verify_spooled(spool, run.spool_rows, possible, run.measure, recipe.threshold, clock, runtime).pairs
     true = Pairs(runtime.fetch(there.left), runtime.fetch(there.right))
     removed = run.decisions.removed
     found = _mean_share(true, _found(run, true, recipe, runtime), sample.rows, len(run.spool_rows))
@@ -108,9 +109,16 @@ def check_recall(
 
 def _found(run: Run, true: Pairs, recipe: Recipe, runtime: Runtime) -> np.ndarray:
     """Which pairs the method finds: bool, shape (pairs,)."""
-    if recipe.method.sketches:
-        keys = run.groups.keys
-        return runtime.fetch(recipe.method.are_candidates(keys, *same_device(keys, true.left, true.right)))
+    if not recipe.method.sketches:
+        return _listed(run, true, recipe)
+    keys = run.groups.keys
+    found = runtime.fetch(recipe.method.are_candidates(keys, *same_device(keys, true.left, true.right)))
+    left_out = run.crowded[true.left] & run.crowded[true.right]
+    return found & (~left_out | _listed(run, true, recipe)) if left_out.any() else found
+
+
+def _listed(run: Run, true: Pairs, recipe: Recipe) -> np.ndarray:
+    """Which pairs are listed, or left out by the rule of `max_partners`: bool, shape (pairs,)."""
     listed = run.decisions.verified.pairs
     most = len(run.spool_rows) if recipe.max_partners is None else recipe.max_partners
     by_right = np.sort(listed.right << 32 | listed.left)
@@ -145,19 +153,22 @@ def _partners(
     sample: _Sample,
     sizes: np.ndarray,
     order: np.ndarray,
-    directed: bool,
     threshold: float,
     clock: Clock,
     runtime: Runtime,
 ) -> Pairs:
     """For each sampled row, the first `PARTNERS` rows, in random order, that may resemble it enough."""
+    need = None
+    if run.measure.weighted:
+        own = spool.gather(run.spool_rows[sample.rows])
+        need = runtime.run(run.measure.least_shared, own, threshold, runtime.backend)
     in_file = np.argsort(run.spool_rows)
     which = partner = np.empty(0, np.int64)
     latest = np.full(len(sample.rows), np.iinfo(np.uint64).max)  # only partners before it are still wanted
     weights = 8 * (sizes[in_file] + len(sample.rows))  # a document counts its shingles and a row of shared counts
     ends = Span.of_sizes(weights).ends
     for first, last in spans(weights, runtime.shares.sets):
-        near = partial(_near, run, spool, sample, in_file, directed, threshold, order, latest, runtime)
+        near = partial(_near, run, spool, sample, in_file, need, threshold, order, latest, runtime)
         for rows, of in runtime.map(near, [Span(ends, first, last, "documents of the check")]):
             which, partner = np.append(which, of), np.append(partner, rows)
         which, partner = _first_partners(which, partner, order)
@@ -172,7 +183,7 @@ def _near(
     spool: Rows,
     sample: _Sample,
     in_file: np.ndarray,
-    directed: bool,
+    need: np.ndarray | None,
     threshold: float,
     order: np.ndarray,
     latest: np.ndarray,
@@ -184,10 +195,11 @@ def _near(
     shingles = spool.gather(run.spool_rows[rows])
     shared = kernel(overlap, runtime.backend)(shingles.values, shingles.offsets, *sample.inverted, len(sample.rows))
     sizes = np.asarray(sample.sets.sizes)
-    if directed:  # either may be contained; the sizes of the spool's rows are those of sets
+    if run.measure.directed:  # either may be contained; the sizes of the spool's rows are those of sets
         sizes = np.minimum(sizes, np.diff(spool.offsets)[run.spool_rows[rows]][:, None])
     # What resembles A by t shares t |A| shingles; one fewer makes up for rounding and is sorted out by `verify`.
-    need = np.maximum(1, np.ceil(threshold * sizes).astype(np.int64) - 1)
+    if need is None:
+        need = np.maximum(1, np.ceil(threshold * sizes).astype(np.int64) - 1)
     least, place, most, row, self = same_device(shared, need, order[rows], latest, rows, sample.rows)
     wanted = (shared >= least) & (place[:, None] <= most) & (row[:, None] != self)
     near, of = map(runtime.fetch, array_module(shared).nonzero(wanted))

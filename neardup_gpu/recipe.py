@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from . import checks, stop_words as lists
@@ -144,11 +145,20 @@ class Recipe:
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+        if self.shingles.kind == "bag" and self.method.measure.weighted:
+            raise ParameterError("shingling 'bag' and weighting: a bag numbers repeats already; leave one of them out")
 
     @property
     def verifies(self) -> bool:
         """Whether candidates are verified: whether there is a threshold."""
         return self.threshold is not None
+
+    @property
+    def elements(self) -> str:
+        """What the method sketches, in words: frequencies of other elements do not fit."""
+        if self.method.elements == "tokens":
+            return "tokens"
+        return f"{self.shingles.kind} shingles of {self.shingles.size} tokens"
 
     @property
     def expected_recall(self) -> float | None:
@@ -300,6 +310,11 @@ class Recipe:
         True
         """
         method, statistics = self.method.with_statistics(given, self.seed)
+        if statistics is not None and statistics.elements != self.elements:
+            name = given if isinstance(given, (str, Path)) else "frequencies"
+            raise RecipeMismatchError(
+                f"{name}: made of {statistics.elements}, asked for {self.elements}; make it again"
+            )
         return replace(self, method=method), statistics
 
     def sketching(self) -> dict[str, Any]:
@@ -348,11 +363,11 @@ class Recipe:
         >>> Recipe(method="bottomk").check_sketches(Recipe(method="bottomk", keep="longest"), "sketches.parquet")
         """
         checks.instance("other", other, Recipe)
-        theirs = other.sketching()
-        for key, value in self.sketching().items():
-            if theirs.get(key) != value:
+        mine, theirs = self.sketching(), other.sketching()
+        for key in {**mine, **theirs}:
+            if theirs.get(key) != mine.get(key):
                 raise RecipeMismatchError(
-                    f"{name}: made with {key} = {theirs.get(key)}, asked for {value}; sketch it again"
+                    f"{name}: made with {key} = {theirs.get(key)}, asked for {mine.get(key)}; sketch it again"
                 )
 
     def with_(self, **changes: Any) -> Self:

@@ -41,7 +41,7 @@ class Result:
     recipe : Recipe
         Everything that changed the results.
     frequencies : Frequencies, default None
-        The document frequencies that tokens were weighed by.
+        The document frequencies that tokens or shingles were weighed by.
     skipped : pyarrow.Table, default None
         file, row, rows, reason: the rows that could not be read, with `on_error="skip"`; see `Documents.skipped`.
     sources : tuple of (Documents, Documents or None), default None
@@ -113,6 +113,7 @@ class Result:
         return explained(
             self.documents,
             self.recipe,
+            self.recipe.method.measure.knowing(self.frequencies),
             id,
             lambda: documents,
             lambda: reference or documents,

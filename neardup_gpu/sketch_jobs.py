@@ -127,9 +127,9 @@ def sketch(
     recipe : Recipe, default None
         A complete recipe; excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit and seed.
     frequencies : Frequencies or path of such a file, default None
-        Document frequencies for simhashes weighted by "tfidf"; unless given, they are counted in the documents.
+        Document frequencies for the weighting "tfidf"; unless given, they are counted in the documents.
     temp_dir : path, default None
-        Where tokens wait until document frequencies are known; beside `output` unless given.
+        Where tokens or shingles wait until document frequencies are known; beside `output` unless given.
     overwrite : bool, default False
         Replace the file or folder that is at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
@@ -310,9 +310,10 @@ def pairs(
     Returns
     -------
     pyarrow.Table
-        id_a, id_b, estimate, low, high, and by simhash distance: what the method estimates (by min-hash resemblance, by
-        simhash the cosine of weights), and the 99% interval, a pair's own. Documents with the same token sequence are
-        one representative and pairs of 1 to it; by simhash, documents with the same simhash are.
+        id_a, id_b, estimate, low, high, and by simhash distance: what the method estimates (by min-hash resemblance,
+        with weights if it has any, by simhash the cosine of weights), and the 99% interval, a pair's own. Documents
+        with the same token sequence are one representative and pairs of 1 to it; by simhash, documents with the same
+        simhash are.
 
         With `containment`: id_a, the contained document; id_b, its container; containment, the estimate; low and high;
         num_shingles_a and num_shingles_b. All pairs stay that share an element of their sketches, so that there is an

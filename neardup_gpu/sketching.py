@@ -215,13 +215,15 @@ class Sketcher:
         """Sketch the documents that waited for statistics of all documents."""
         assert self.first_pass is not None
         report = partial(self.clock.report, "weigh")
-        self.statistics, found = self.first_pass.finish(self.recipe.method, self.recipe.seed, report)
+        self.statistics, parts = self.first_pass.finish(self.recipe, report)
         self.recipe, _ = self.recipe.with_statistics(self.statistics)
+        method, seed = self.recipe.method, self.recipe.seed
+        for found in parts:
+            sketches.keys.append(method.keys(found, seed=seed, backend=self.runtime.backend))
+            if self.stored:
+                kept = method.stored(found, seed=seed, backend=self.runtime.backend)
+                sketches.sketches.append(self.runtime.fetch(kept))
         self.first_pass.close()
-        sketches.keys.append(self.recipe.method.keys(found, seed=self.recipe.seed, backend=self.runtime.backend))
-        if self.stored:
-            found = self.recipe.method.stored(found, seed=self.recipe.seed, backend=self.runtime.backend)
-            sketches.sketches.append(self.runtime.fetch(found))
 
     def _batches(self, documents: Documents, column: str | None) -> Iterator[Batch]:
         """Batches of a size that the runtime can hold."""

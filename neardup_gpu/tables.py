@@ -149,23 +149,28 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
 
 
 def _limits(job: Job) -> dict[str, Any]:
-    """What was left out, and why: pairs that were not listed or, where nothing is verified, not compared.
+    """What was left out, and why: pairs that were not listed; where nothing is verified, or crowds are not joined,
+    pairs that were not compared.
 
     Of verified pairs, `unlisted_pairs` is the number that are known and not listed: all there are if `all_counted`,
     else some, as others were not looked for.
     """
-    if job.found is not None:
-        return {
+    found, method = job.found, job.recipe.method
+    limits: dict[str, Any] = {}
+    if found is not None:
+        limits |= {
             "max_partners": job.recipe.max_partners,
-            "unlisted_pairs": job.found.num_unlisted,
-            "all_counted": job.found.counted,
+            "unlisted_pairs": found.num_unlisted,
+            "all_counted": found.counted,
         }
-    return {
-        "bucket_limit": job.recipe.method.bucket_limit,
-        "bucket_probe": job.recipe.method.bucket_probe,
-        "large_buckets": job.candidates.large_buckets,
-        "uncompared_pairs": job.candidates.uncompared_pairs,
-    }
+    if found is None or method.measure.weighted:
+        limits |= {
+            "bucket_limit": method.bucket_limit,
+            "bucket_probe": method.bucket_probe,
+            "large_buckets": job.candidates.large_buckets,
+            "uncompared_pairs": job.candidates.uncompared_pairs,
+        }
+    return limits
 
 
 _COUNTED = ("null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")

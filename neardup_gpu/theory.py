@@ -111,6 +111,41 @@ def check_filter(k: int, s: int, r: int) -> tuple[int, int, int]:
     return k, s, r
 
 
+def l1(resemblance: float, a: float, b: float) -> float:
+    """The l1 distance of two weighted sets: (1 - J) / (1 + J) (a + b).
+
+    The sums of the smaller and of the larger weights are a + b together, and J is their ratio; so the identity is
+    exact. Of sets, a and b are their sizes and the distance is the number of elements that only one of them has.
+
+    Parameters
+    ----------
+    resemblance : float from 0 to 1
+        J.
+    a : float
+        Weight of the one set, at least 0; its number of elements, if it has no weights.
+    b : float
+        Weight of the other.
+
+    Returns
+    -------
+    float
+        In the unit of a and b.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If `resemblance` is outside [0, 1], or a weight outside [0, 2**62].
+
+    Examples
+    --------
+    >>> l1(0.5, 7, 8)  # such as 5 in common, 2 and 3 of their own
+    5.0
+    """
+    resemblance = checks.fraction("resemblance", resemblance)
+    a, b = (checks.number(name, value, 0, 2**62, "a weight") for name, value in (("a", a), ("b", b)))
+    return (1 - resemblance) / (1 + resemblance) * (a + b)
+
+
 def parse_filter(text: str) -> tuple[int, int, int]:
     """Read a filter from "k,s,r" or from the name of a preset.
 

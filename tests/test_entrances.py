@@ -196,6 +196,13 @@ class World:
             {"elements": self.shingles},
             "elements:own seed:count statistics:any backend:choice?",
         )
+        weighted = {"features": Ragged.from_rows([[1, 2]], np.uint64), "weights": [1, 2]}
+        yield (
+            "MinHash.sketch_weights",
+            self.minhash.sketch_weights,
+            weighted,
+            "features:own weights:array seed:count backend:choice?",
+        )
         yield (
             "MinHash.keys",
             self.minhash.keys,
@@ -276,7 +283,8 @@ class World:
             nd.MinHash,
             {},
             "filter:filter? k:any s:any r:any recall:fraction? bits:count? supershingle_bits:count? "
-            f"sampler:choice sample_bits:count? candidates:choice {limits}",
+            "sampler:choice sample_bits:count? candidates:choice weighting:choice frequencies:choice? "
+            f"{limits}",
         )
         yield (
             "SimHash",
@@ -289,13 +297,13 @@ class World:
             "Frequencies",
             nd.Frequencies,
             {"tokens": [1, 7], "counts": [1, 2], "num_documents": 5, "seed": 1},
-            "tokens:words counts:rows num_documents:count seed:count",
+            "tokens:words counts:rows num_documents:count seed:count elements:name",
         )
         yield (
             "Frequencies.of",
             nd.Frequencies.of,
             {"tokens": self.tokens},
-            "tokens:own seed:count backend:choice?",
+            "tokens:own seed:count elements:name backend:choice?",
         )
         yield "Frequencies.weigh", self.frequencies.weigh, {"tokens": [1]}, "tokens:words backend:choice?"
         yield "Frequencies.save", self.frequencies.save, {"path": "f", "overwrite": True}, "path:path overwrite:flag"
@@ -346,6 +354,8 @@ class World:
 
     def of_theory(self, ksr):
         at = {"threshold": 0.8, **ksr}
+        of_weights = {"resemblance": 0.5, "a": 7, "b": 8}
+        yield "l1", theory.l1, of_weights, "resemblance:fraction a:number b:number"
         yield "parse_filter", theory.parse_filter, {"text": "6,14,2"}, "text:filter"
         yield "check_filter", theory.check_filter, ksr, KSR
         yield "pass_probability", theory.pass_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR} bits:count?"

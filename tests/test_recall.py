@@ -9,6 +9,7 @@ from versions import corpus, decisions
 from witnesses import jaccard, shingle_set, token_strings
 
 from neardup_gpu import MinHash, Pairs, Verified, dedup, recall, report
+from neardup_gpu.measures import RESEMBLANCE
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,7 @@ class TestCheckOfRecall:
         missing = Pairs(short.left[1:], short.right[1:])  # of document 1, the pair with 0
         there = Pairs(np.array([0, 0, 0]), np.array([1, 2, 39]))
         decisions = run.facts.decisions._replace(verified=Verified(missing, np.ones(len(missing))))
-        seen = recall.Run(np.arange(40), run.facts.groups, decisions)
+        seen = recall.Run(np.arange(40), run.facts.groups, decisions, RESEMBLANCE, np.zeros(40, bool))
         assert recall._found(seen, there, run.recipe, None).tolist() == [False, True, True]
 
     def test_the_exact_method_is_not_checked_unless_asked(self, table):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..methods import METHODS, SKETCHING as SKETCHING_METHODS
@@ -44,7 +44,7 @@ class Shingles:
 
 @dataclass(frozen=True, kw_only=True)
 class Weighed:
-    """Document frequencies for simhashes."""
+    """Document frequencies for weights."""
 
     frequencies: str | None = setting(
         None, "Document frequencies for tfidf, from an earlier run.", metavar="FILE", shown="counted"
@@ -60,7 +60,14 @@ class Verified:
     )
 
 
-DECIDING = {name: (kind, *((Weighed, Verified) if name == "simhash" else ())) for name, kind in METHODS.items()}
+DECIDING = {
+    name: (
+        kind,
+        *((Weighed,) if any(field.name == "frequencies" for field in fields(kind)) else ()),
+        *((Verified,) if kind.usual_threshold is None else ()),
+    )
+    for name, kind in METHODS.items()
+}
 """The settings that `neardup dedup` takes, by the method; the first one is usual."""
 
 SKETCHING = {name: tuple(kind for kind in DECIDING[name] if kind is not Verified) for name in SKETCHING_METHODS}

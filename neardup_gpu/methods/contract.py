@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -97,6 +97,11 @@ class Statistics(Protocol):
         """A name for the statistics in a recipe."""
         ...
 
+    @property
+    def elements(self) -> str:
+        """What they are of, as `Recipe.elements` says."""
+        ...
+
     def write(self, file: Any) -> None:
         """Write the statistics to a new file."""
         ...
@@ -113,8 +118,8 @@ class FirstPass(Protocol):
         """Keep the result of `measure`."""
         ...
 
-    def finish(self, method: Any, seed: int, report: Any) -> tuple[Statistics, np.ndarray]:
-        """The statistics of all documents, and the sketch of each, in host memory."""
+    def finish(self, recipe: Any, report: Any) -> tuple[Statistics, Iterable[np.ndarray]]:
+        """The statistics of all documents, and their sketches, some at a time, in host memory."""
         ...
 
     def close(self) -> None:

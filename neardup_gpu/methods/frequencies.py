@@ -1,4 +1,4 @@
-"""Document frequencies: in how many of some documents each token occurs, which TF-IDF weighs tokens by."""
+"""Document frequencies: in how many of some documents each token or shingle occurs, which TF-IDF weighs them by."""
 
 from __future__ import annotations
 
@@ -26,25 +26,30 @@ from ..store.outputs import new_file
 from ..store.parquet import read_table, write_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..engine.contract import Runtime
+    from ..recipe import Recipe
 
 _DOCUMENTS_KEY = b"neardup_gpu_documents"
 
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
-    """In how many of some documents each token occurs.
+    """In how many of some documents each token, or each shingle, occurs.
 
     Parameters
     ----------
     tokens : array of uint64, shape (m,)
-        Fingerprints, ascending, each once.
+        Fingerprints of tokens or of shingles, ascending, each once.
     counts : array of int64, shape (m,)
         Number of documents that hold each.
     num_documents : int
         Number of documents with tokens.
     seed : int
         Seed of the recipe that the tokens were fingerprinted by.
+    elements : str, default "tokens"
+        What was counted; of shingles what `Recipe.elements` says.
 
     Raises
     ------
@@ -61,6 +66,7 @@ class Frequencies:
     counts: np.ndarray
     num_documents: int
     seed: int
+    elements: str = "tokens"
 
     def __post_init__(self) -> None:
         tokens = checks.array("tokens", self.tokens, np.uint64)
@@ -72,19 +78,22 @@ class Frequencies:
         checks.within("counts", counts, 1, num_documents, "a token counts the documents that hold it")
         for name, value in (("tokens", to_host(tokens)), ("counts", to_host(counts))):
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "elements", checks.text("elements", self.elements))
         object.__setattr__(self, "num_documents", num_documents)
         object.__setattr__(self, "seed", seed)
 
     @classmethod
-    def of(cls, tokens: Ragged, *, seed: int = 1, backend: str | None = None) -> Frequencies:
+    def of(cls, tokens: Ragged, *, seed: int = 1, elements: str = "tokens", backend: str | None = None) -> Frequencies:
         """Count the documents that hold each token.
 
         Parameters
         ----------
         tokens : Ragged of uint64
-            Tokens of each document.
+            Tokens or shingles of each document.
         seed : int in [0, 2**64), default 1
             Seed of the recipe that made the tokens.
+        elements : str, default "tokens"
+            What they are; of shingles what `Recipe.elements` says.
         backend : "reference", "cpu" or "gpu", default None
             Where to run; on a GPU if there is one, unless given.
 
@@ -107,7 +116,7 @@ class Frequencies:
         """
         tokens = as_ragged("tokens", tokens, np.uint64)
         held, counts = map(to_host, occurrences(counted(tokens, backend)[0], backend))
-        return cls(held, counts, int((tokens.sizes > 0).sum()), checks.seed(seed))
+        return cls(held, counts, int((tokens.sizes > 0).sum()), checks.seed(seed), elements)
 
     @property
     def digest(self) -> str:
@@ -116,7 +125,8 @@ class Frequencies:
 
     @cached_property
     def _digest(self) -> str:
-        found = hashlib.blake2b(f"{self.num_documents} {self.seed} ".encode(), digest_size=16)
+        of = "" if self.elements == "tokens" else f"{self.elements} "
+        found = hashlib.blake2b(f"{of}{self.num_documents} {self.seed} ".encode(), digest_size=16)
         for array, dtype in ((self.tokens, "<u8"), (self.counts, "<i8")):
             found.update(np.ascontiguousarray(array, dtype).tobytes())
         return found.hexdigest()
@@ -163,7 +173,7 @@ class Frequencies:
         return len(self.tokens)
 
     def __repr__(self) -> str:
-        return f"Frequencies({len(self):,} tokens of {self.num_documents:,} documents, {self.digest})"
+        return f"Frequencies({len(self):,} {self.elements} of {self.num_documents:,} documents, {self.digest})"
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a Parquet file of two columns, token and documents; 16 bytes a token before compression.
@@ -211,6 +221,8 @@ class Frequencies:
         2
         """
         made_by = {"method": "simhash", "weighting": "tfidf", "frequencies": self.digest, "seed": self.seed}
+        if self.elements != "tokens":
+            made_by |= {"method": "minhash", "elements": self.elements}
         stored = json.dumps({**made_by, **versions()}).encode()
         metadata = {METADATA_KEY: stored, _DOCUMENTS_KEY: str(self.num_documents).encode()}
         table = pa.table({"token": arrow(self.tokens), "documents": arrow(self.counts)})
@@ -254,14 +266,18 @@ class Frequencies:
         made_by = checked_settings(settings_of(table.schema, str(path)), str(path))
         stored = (table.schema.metadata or {}).get(_DOCUMENTS_KEY)
         kinds = [("token", pa.uint64()), ("documents", pa.int64())]
-        if stored is None or made_by.get("method") != "simhash" or not table.schema.equals(pa.schema(kinds)):
-            way = "`neardup sketch --method simhash --weighting tfidf` writes them"
+        if (
+            stored is None
+            or made_by.get("method") not in ("simhash", "minhash")
+            or not table.schema.equals(pa.schema(kinds))
+        ):
+            way = "`neardup sketch --weighting tfidf` writes them"
             raise InputError(f"{path}: holds no document frequencies; {way}")
         if not re.fullmatch(rb"\d{1,18}", stored) or any(column.null_count for column in table.columns):
             raise changed(path)
         tokens, counts = (table[name].combine_chunks().to_numpy() for name in table.column_names)
         try:
-            found = cls(tokens, counts, int(stored), made_by["seed"])
+            found = cls(tokens, counts, int(stored), made_by["seed"], made_by.get("elements", "tokens"))
         except (KeyError, NeardupError, ValueError) as error:
             raise DamagedError(f"{path}: has changed since it was written ({error}); make it again") from None
         if found.digest != made_by.get("frequencies"):
@@ -285,11 +301,11 @@ class Counter:
         if sum(len(table[0]) for table in self._tables[1:]) > len(self._tables[0][0]):
             self._tables = [occurrences_kernel.merge(self._tables)]
 
-    def result(self, seed: int) -> Frequencies:
+    def result(self, seed: int, elements: str) -> Frequencies:
         """The frequencies of all documents that were counted."""
         none = np.empty(0, np.uint64), np.empty(0, np.int64)
         tokens, counts = occurrences_kernel.merge([none, *self._tables])
-        return Frequencies(tokens, counts, self._num_documents, seed)
+        return Frequencies(tokens, counts, self._num_documents, seed, elements)
 
 
 def counted(elements: Ragged, backend: str | None) -> tuple[Ragged, Any]:
@@ -304,9 +320,9 @@ def occurrences(distinct: Ragged, backend: str | None) -> tuple[Any, Any]:
 
 
 class FrequencyPass:
-    """Buffer for TF-IDF: distinct tokens and counts of each document, kept until document frequencies are known.
+    """Buffer for TF-IDF: distinct tokens or shingles and their counts, kept until document frequencies are known.
 
-    It takes 16 bytes for each token that is distinct in its document.
+    It takes 16 bytes for each that is distinct in its document.
     """
 
     def __init__(self, folder: Any, runtime: Runtime) -> None:
@@ -328,19 +344,20 @@ class FrequencyPass:
         self._tokens.append(distinct)
         self._counts.append(Ragged(counts.view(np.uint64), distinct.offsets))
 
-    def finish(self, method: Any, seed: int, report: Any) -> tuple[Frequencies, np.ndarray]:
-        """The document frequencies, and the sketch of each document, in host memory."""
-        frequencies = self._counter.result(seed)
-        offsets = self._tokens.offsets
-        width = method.key_columns
-        found = [np.empty((0, width) if width else 0, np.uint64)]
-        weigh = partial(method.sketch_counted, frequencies=frequencies, backend=self._runtime.backend)
-        for first, last in spans(8 * np.diff(offsets), self._runtime.shares.sorted):
+    def finish(self, recipe: Recipe, report: Any) -> tuple[Frequencies, Iterator[np.ndarray]]:
+        """The document frequencies, and the sketches of the documents, some at a time, in host memory."""
+        frequencies = self._counter.result(recipe.seed, recipe.elements)
+        return frequencies, self._sketches(recipe, frequencies, report)
+
+    def _sketches(self, recipe: Recipe, frequencies: Frequencies, report: Any) -> Iterator[np.ndarray]:
+        offsets, backend = self._tokens.offsets, self._runtime.backend
+        weigh = partial(recipe.method.sketch_counted, frequencies=frequencies, seed=recipe.seed, backend=backend)
+        bounds = list(spans(8 * np.diff(offsets), self._runtime.shares.sorted)) or [(0, 0)]
+        for first, last in bounds:
             rows = np.arange(first, last)
             tokens, counts = self._tokens.gather(rows), self._counts.gather(rows)
-            found.append(to_host(self._runtime.run(weigh, tokens, counts.values.view(np.int64))))
+            yield to_host(self._runtime.run(weigh, tokens, counts.values.view(np.int64)))
             report(last, len(offsets) - 1)
-        return frequencies, np.concatenate(found)
 
     def close(self) -> None:
         """Forget the tokens."""

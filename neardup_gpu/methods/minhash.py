@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from .. import checks, theory
 from ..definitions import draw, polynomial
 from ..errors import ParameterError
-from ..measures import RESEMBLANCE, Measure
+from ..measures import RESEMBLANCE, Measure, Weighted
 from ..settings import setting
 from . import _bbit
 from .contract import Candidates, Estimate
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..data import Ragged
+    from .frequencies import Frequencies, FrequencyPass
+
+WEIGHTINGS = ("none", "tf", "log", "tfidf")
 
 MOST_SAMPLES = 100_000
 """Of a signature: one takes 400 kB then, and more would be a mistake."""
@@ -106,6 +109,13 @@ class MinHash:
     candidates : "supershingles" or "segments", default "supershingles"
         Candidates share r of k supershingles of s samples, or r of k segments of s one-bit samples. These are cut from
         the packed bits, so that a sketch file has no other keys; more unrelated pairs share them.
+    weighting : "none", "tf", "log" or "tfidf", default "none"
+        What a shingle weighs in a document. "none": documents are sets. "tf": as often as the document has it. "log": 1
+        and the logarithm of that. "tfidf": "log" times the inverse document frequency. With weights the resemblance of
+        two documents is the sum of the smaller weights of each shingle over the sum of the larger ones; samples have
+        it, and pairs are verified by it.
+    frequencies : str, default None
+        Digest of the document frequencies that "tfidf" weighs by; None until they are counted.
     bucket_limit : int, default 64
         In a bucket of a pair table, the first `bucket_limit` documents by priority are compared all with all.
     bucket_probe : int, default 16
@@ -149,13 +159,14 @@ class MinHash:
     candidates: str = setting(
         "supershingles", "What candidates share: supershingles, or segments of one-bit samples.", metavar="KIND"
     )
+    weighting: str = setting("none", "How elements are weighted: tf, log or tfidf; shingles also none.", metavar="HOW")
+    frequencies: str | None = setting(None, "Digest of the document frequencies.", flag="")
     bucket_limit: int = setting(64, "The first N documents of a bucket are compared all with all.", metavar="N")
     bucket_probe: int = setting(16, "Later documents of a bucket are compared with its first N.", metavar="N")
 
     name: ClassVar[str] = "minhash"
     sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = False
-    measure: ClassVar[Measure] = RESEMBLANCE
     usual_threshold: ClassVar[float | None] = 0.8
 
     def __post_init__(self) -> None:
@@ -171,6 +182,8 @@ class MinHash:
             "sample_bits": checks.optional(checks.one_of, "sample_bits", self.sample_bits, _bbit.LENGTHS),
             "candidates": checks.one_of("candidates", self.candidates, CANDIDATES),
             "supershingle_bits": checks.one_of("supershingle_bits", length, (64, 16)),
+            "weighting": checks.one_of("weighting", self.weighting, WEIGHTINGS),
+            "frequencies": checks.optional(checks.text, "frequencies", self.frequencies, "give the digest of a table"),
             "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
             "bucket_probe": checks.integer("bucket_probe", self.bucket_probe, 1, 2**31 - 1),
         }
@@ -196,6 +209,12 @@ class MinHash:
             plain |= {"filter": chosen, **chosen._asdict()}
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+        if sampler == "fast" and self.weighting != "none":
+            raise ParameterError(
+                f"sampler 'fast' and weighting {self.weighting!r}: weights have a sampler of their own"
+            )
+        if self.weighting != "tfidf" and self.frequencies is not None:
+            raise ParameterError(f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does")
 
     def _given(self) -> Filter | None:
         """The filter given by name, as numbers, or as k, s and r; None if none is given."""
@@ -223,14 +242,19 @@ class MinHash:
         return "shingles"
 
     @property
+    def measure(self) -> Measure:
+        """What verified pairs are worth: their resemblance, as sets or with weights."""
+        return RESEMBLANCE if self.weighting == "none" else Weighted(self.weighting)
+
+    @property
     def sorts_elements(self) -> bool:
         """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
-        return False
+        return self.weighting != "none"
 
     @property
     def needs_statistics(self) -> bool:
         """Whether it has to know something of all documents before it can sketch one."""
-        return False
+        return self.weighting == "tfidf"
 
     @property
     def key_columns(self) -> int:
@@ -242,7 +266,8 @@ class MinHash:
         """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
         settled = self._settled()
         packed = 0 if self.sample_bits is None else 8 * _bbit.num_words(settled.samples, self.sample_bits)
-        return settled.samples * self._bits() // 8 + packed + 8 * settled.k + 16
+        sample = self._bits() // 8 + (0 if self.weighting == "none" else 16)  # a dart's rank and name
+        return settled.samples * sample + packed + 8 * settled.k + 16
 
     def settled(self, threshold: float | None) -> Self:
         """The method with a filter chosen for the threshold, unless one was given."""
@@ -269,7 +294,8 @@ class MinHash:
     def describe(self) -> dict[str, Any]:
         """All settings, as plain values."""
         described = asdict(self)
-        for name in ("k", "s", "r", "recall"):
+        unsaid = ("weighting", "frequencies") if self.weighting == "none" else ()  # as before there were weights
+        for name in ("k", "s", "r", "recall", *unsaid):
             del described[name]
         return {**described, "filter": str(self.filter)}
 
@@ -282,21 +308,31 @@ class MinHash:
 
     def sketching(self) -> dict[str, Any]:
         """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
-        names = ("k", "s", "sampler", "bits", "sample_bits", "candidates", "supershingle_bits")
-        return {name: getattr(self, name) for name in names}
+        names = ("k", "s", "sampler", "bits", "sample_bits", "candidates", "supershingle_bits", "weighting")
+        weights = () if self.weighting == "none" else ("frequencies",)
+        return {name: getattr(self, name) for name in (*names, *weights)}
 
-    def with_statistics(self, given: Any, seed: int) -> tuple[Self, None]:
-        """The method itself, which takes no statistics."""
-        if given is not None:
-            raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
-        return self, None
+    def with_statistics(self, given: Any, seed: int) -> tuple[Self, Frequencies | None]:
+        """The method that uses these document frequencies (an object or a path), and the frequencies."""
+        from .weighting import with_frequencies
 
-    def first_pass(self, runtime: Any, folder: Any) -> Any:
-        """Nothing: it needs no statistics."""
-        raise NotImplementedError("min-hash needs no statistics")
+        return with_frequencies(self, given, seed)
 
-    def sketch(self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: str | None = None) -> Any:
-        """Summarise each shingle set by k s minima: its signature.
+    def first_pass(self, runtime: Any, folder: Any) -> FrequencyPass:
+        """The buffer for a first pass over all documents, which counts document frequencies."""
+        from .frequencies import FrequencyPass
+
+        return FrequencyPass(folder, runtime)
+
+    def sketch(
+        self,
+        elements: Ragged,
+        *,
+        seed: int = 1,
+        statistics: Frequencies | None = None,
+        backend: str | None = None,
+    ) -> Any:
+        """Summarise each shingle set by k s minima: its signature; with weights, by k s consistent samples.
 
         The share of equal positions in two rows estimates the resemblance r with standard error
         sqrt(r (1 - r) / samples).
@@ -307,21 +343,23 @@ class MinHash:
             Shingles of each document.
         seed : int in [0, 2**64), default 1
             The recipe's.
-        statistics : None, default None
-            Min-hash takes no statistics.
+        statistics : Frequencies, default None
+            For the weighting "tfidf".
         backend : "reference", "cpu" or "gpu", default None
             Where to run; on a GPU if there is one, unless given.
 
         Returns
         -------
         array of uint32 or uint64, shape (documents, samples)
-            Rows of documents without shingles hold the greatest value. Cost: shingles times samples, by permutations.
-            Source: Broder 2000, section 2; of the sampler "fast" Dahlgaard, Knudsen and Thorup 2017.
+            Rows of documents without shingles hold the greatest value. Cost: shingles times samples, by permutations;
+            with weights about 1,000 darts for 140 samples, and one for each shingle. Source: Broder 2000, section 2; of
+            the sampler "fast" Dahlgaard, Knudsen and Thorup 2017; of weights Christiani 2020 (`kernels/dart.py`).
 
         Raises
         ------
-        ParameterError, ArgumentTypeError
-            If an argument is not as described above.
+        ParameterError, ArgumentTypeError, RecipeMismatchError
+            If an argument is not as described above, if the weighting needs frequencies that are not given, the recipe
+            names others, or the weighting takes none.
 
         Examples
         --------
@@ -339,12 +377,116 @@ class MinHash:
         from ..data import as_ragged
         from ..engine.choice import kernel
 
-        elements, samples = as_ragged("elements", elements, np.uint64), self._settled().samples
+        elements, seed = as_ragged("elements", elements, np.uint64), checks.seed(seed)
+        _, found = self.with_statistics(statistics, seed)
+        samples = self._settled().samples
         if self.sampler == "fast":
-            salt = np.uint64(draw(checks.seed(seed), "fast", 0))
-            return kernel(fast, backend)(elements.values, elements.offsets, salt, samples)
-        drawn = permutations(checks.seed(seed), samples, self._bits())
-        return kernel(minhash, backend)(elements.values, elements.offsets, *drawn)
+            return kernel(fast, backend)(elements.values, elements.offsets, np.uint64(draw(seed, "fast", 0)), samples)
+        if self.weighting == "none":
+            drawn = permutations(seed, samples, self._bits())
+            return kernel(minhash, backend)(elements.values, elements.offsets, *drawn)
+        from .frequencies import counted
+
+        return self.sketch_counted(*counted(elements, backend), found, seed=seed, backend=backend)
+
+    def sketch_counted(
+        self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, seed: int = 1, backend: str | None
+    ) -> Any:
+        """Sketch documents of which each distinct shingle is given once, with its count.
+
+        Parameters
+        ----------
+        distinct : Ragged of uint64
+            Distinct shingles of each document.
+        counts : array of int64, shape (shingles,)
+            How often the document has each.
+        frequencies : Frequencies or None
+            For the weighting "tfidf".
+        seed : int in [0, 2**64), default 1
+            The recipe's.
+        backend : "reference", "cpu", "gpu" or None
+            Where to run; on a GPU if there is one, if None.
+
+        Returns
+        -------
+        array of uint32 or uint64, shape (documents, samples)
+            What `sketch` gives.
+
+        Raises
+        ------
+        ParameterError
+            If the weighting needs frequencies that are not given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu import Ragged
+        >>> method = MinHash(k=2, s=3, weighting="log")
+        >>> found = method.sketch_counted(Ragged.from_rows([[7]], np.uint64), np.array([2]), None, backend="cpu")
+        >>> bool((found == method.sketch(Ragged.from_rows([[7, 7]], np.uint64))).all())
+        True
+        """
+        from .weighting import weights_of
+
+        weights = weights_of(self.weighting, distinct, counts, frequencies, backend)
+        return self._weighted(distinct, weights, seed, backend)
+
+    def sketch_weights(self, features: Ragged, weights: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+        """Sketch documents whose features have weights of any origin; the method's own weighting has no part in it.
+
+        The share of equal positions in two rows estimates the sum of the smaller weights over that of the larger ones.
+
+        Parameters
+        ----------
+        features : Ragged of uint64
+            Features of each document, each once.
+        weights : array of int64, shape (features,)
+            The weight of each, at least 0, which is absence; of a document at most 2**48 together. Darts take least
+            time where most weights are near 256.
+        seed : int in [0, 2**64), default 1
+            All random constants are drawn from it.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        array of uint32 or uint64, shape (documents, samples)
+            Rows of documents without weight hold the greatest value.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu import Ragged
+        >>> features = Ragged.from_rows([[1, 2], [1, 2]], np.uint64)
+        >>> method = MinHash(k=1000, s=10, weighting="tf")
+        >>> sketches = method.sketch_weights(features, [300, 100, 100, 100])  # (100 + 100) / (300 + 100)
+        >>> round(float((sketches[0] == sketches[1]).mean()), 1)
+        0.5
+        """
+        import numpy as np
+
+        from ..data import as_ragged
+        from .weighting import checked_weights
+
+        features = as_ragged("features", features, np.uint64)
+        return self._weighted(features, checked_weights(weights, features), checks.seed(seed), backend)
+
+    def _weighted(self, features: Ragged, weights: Any, seed: int, backend: str | None) -> Any:
+        """Samples of documents by weights that are right."""
+        import numpy as np
+
+        from neardup_gpu.kernels import dart
+
+        from ..engine.choice import kernel
+
+        salt = np.uint64(draw(seed, "darts", 0))
+        found = kernel(dart, backend)(features.values, features.offsets, weights, salt, self._settled().samples)
+        return found if self.bits == 64 else (found >> np.uint64(32)).astype(np.uint32)
 
     def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
         """The signatures themselves, or `sample_bits` bits of each sample, packed: uint64, shape (documents, words)."""
@@ -516,6 +658,8 @@ class MinHash:
 
         from ..engine.choice import to_host
 
+        if self.weighting != "none":
+            raise ParameterError(f"weighting {self.weighting!r}: weighted samples do not tell those of unions")
         return np.minimum.reduce([to_host(self._signatures(each)) for each in sketches])
 
     def expected_recall(self, threshold: float | None) -> float | None:
@@ -531,7 +675,8 @@ class MinHash:
         """The label and the sentence that describe the candidates in a report."""
         from ..report import percent
 
-        words = f"{self.filter}: {percent(self._passed(threshold or 0.0))} of pairs at resemblance {threshold} pass"
+        worth = "resemblance" if self.weighting == "none" else f"resemblance by {self.weighting} weights"
+        words = f"{self.filter}: {percent(self._passed(threshold or 0.0))} of pairs at {worth} {threshold} pass"
         words += ", if samples were independent" if self.sampler == "fast" else ", by theory"
         if self.candidates == "segments":
             words += f"; so do {percent(self._passed(0.0))} of unrelated pairs"

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks
-from ..errors import ParameterError, RecipeMismatchError
+from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
 from .contract import Candidates, Estimate
@@ -127,26 +127,9 @@ class SimHash:
 
     def with_statistics(self, given: Frequencies | str | Any | None, seed: int) -> tuple[Self, Frequencies | None]:
         """The method that uses these document frequencies (an object or a path), and the frequencies."""
-        if given is None:
-            if self.frequencies is not None:
-                raise ParameterError(
-                    f"frequencies: this recipe was made with the document frequencies {self.frequencies}; "
-                    "pass frequencies=..."
-                )
-            return self, None
-        from .frequencies import Frequencies
+        from .weighting import with_frequencies
 
-        name = "frequencies" if isinstance(given, Frequencies) else checks.path("frequencies", given)
-        if self.weighting != "tfidf":
-            raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
-        found = given if isinstance(given, Frequencies) else Frequencies.load(name)
-        if found.seed != seed:
-            raise RecipeMismatchError(f"{name}: made with seed = {found.seed}, asked for {seed}; make it again")
-        if self.frequencies not in (None, found.digest):
-            raise RecipeMismatchError(
-                f"{name}: these frequencies have digest {found.digest}, the recipe was made with {self.frequencies}"
-            )
-        return replace(self, frequencies=found.digest), found
+        return with_frequencies(self, given, seed)
 
     @property
     def needs_statistics(self) -> bool:
@@ -218,7 +201,7 @@ class SimHash:
         return self.sketch_counted(*counted(elements, backend), found, backend=backend)
 
     def sketch_counted(
-        self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, backend: str | None
+        self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, seed: int = 1, backend: str | None
     ) -> Any:
         """Sketch documents of which each distinct element is given once, with its count.
 
@@ -230,6 +213,8 @@ class SimHash:
             How often the document has each.
         frequencies : Frequencies or None
             For the weighting "tfidf".
+        seed : int in [0, 2**64), default 1
+            The recipe's. Nothing here depends on it.
         backend : "reference", "cpu", "gpu" or None
             Where to run; on a GPU if there is one, if None.
 

@@ -110,6 +110,8 @@ OPTIONS = {
     "few partners": {"max_partners": 1, "threshold": 0.4},
     "components": {"cluster": "components"},
     "min-hash": {"recipe": Recipe(method=MinHash())},
+    "min-hash, log": {"recipe": Recipe(method=MinHash(weighting="log"))},
+    "min-hash, tfidf": {"recipe": Recipe(method=MinHash(weighting="tfidf"))},
     "against": {"against": documents(700, passage=25)},
     "longest": {"keep": "longest"},
     "bag": {"recipe": Recipe(shingles=Shingles(kind="bag"))},

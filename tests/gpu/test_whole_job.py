@@ -109,6 +109,8 @@ OPTIONS = {
     "large buckets": {"recipe": Recipe(method=MinHash(filter=(3, 1, 1), bucket_limit=2, bucket_probe=1))},
     "no check": {"check": 0},
     "min-hash": {"recipe": Recipe(method=MinHash())},
+    "min-hash, tf": {"recipe": Recipe(method=MinHash(weighting="tf"))},
+    "min-hash, tfidf": {"recipe": Recipe(method=MinHash(weighting="tfidf")), "against": KNOWN},
     "simhash": {"recipe": Recipe(method=SimHash(weighting="tf"))},
     "simhash, large buckets": {
         "recipe": Recipe(method=SimHash(radius=9, bucket_limit=2, bucket_probe=1)),

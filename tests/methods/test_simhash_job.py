@@ -320,14 +320,14 @@ class TestFrequencies:
             run(table, recipe.with_(frequencies="0" * 32), frequencies=frequencies)
         with pytest.raises(ParameterError, match="made with the document frequencies 00"):
             run(table, recipe.with_(frequencies="0" * 32))
-        with pytest.raises(ParameterError, match="only simhashes weighted by 'tfidf'"):
+        with pytest.raises(ParameterError, match="only the weighting 'tfidf'"):
             run(table, Recipe(method=SimHash()), frequencies=frequencies)
-        with pytest.raises(ParameterError, match="only simhashes"):
+        with pytest.raises(ParameterError, match="only the weighting"):
             dedup(table, id_column="id", frequencies=frequencies)
         one = Ragged.from_rows([[1]], np.uint64)
         with pytest.raises(ParameterError, match="needs them"):
             recipe.method.sketch(one, seed=recipe.seed)
-        with pytest.raises(ParameterError, match="only simhashes weighted"):
+        with pytest.raises(ParameterError, match="only the weighting"):
             Recipe(method=SimHash()).method.sketch(one, seed=1, statistics=frequencies)
         with pytest.raises(RecipeMismatchError, match="digest"):
             recipe.with_(frequencies="0" * 32).method.sketch(one, seed=1, statistics=frequencies)
@@ -556,7 +556,7 @@ class TestCommand:
         [
             (["--radius", 3], "--radius is for --method simhash"),
             (["--verify"], "--verify is for --method simhash"),
-            (["--weighting", "log"], "--weighting is for --method simhash"),
+            (["--weighting", "log"], "--weighting is for --method minhash or simhash"),
             (["--method", "simhash", "--recall", 0.9], "--recall is for --method minhash, bottomk or modm"),
             (["--method", "simhash", "--supershingle-bits", 16], "--supershingle-bits is for --method minhash"),
             (["--method", "simhash", "--bits", 32], "--bits 32"),
