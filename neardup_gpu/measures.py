@@ -205,7 +205,7 @@ class Weighted:
 
         return array_module(left).arange(len(left))
 
-    def compare(self, prepared: Ragged, left: Any, right: Any, backend: str | None) -> Any:
+    def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
         from neardup_gpu.kernels import weighted_resemblance
         from neardup_gpu.kernels.resemblance import resemblance
 
