@@ -2,6 +2,8 @@
 
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -22,10 +24,10 @@ PYTHON = [
 
 
 def test_every_python_block_has_its_output() -> None:
-    assert len(PYTHON) == sum(language == "python" for language, _ in BLOCKS) == 4
+    assert len(PYTHON) == sum(language == "python" for language, _ in BLOCKS) == 5
 
 
-@pytest.mark.parametrize(("code", "output"), PYTHON, ids=["dedup", "simhash", "result", "stages"])
+@pytest.mark.parametrize(("code", "output"), PYTHON, ids=["dedup", "others", "simhash", "result", "stages"])
 def test_python(code: str, output: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
@@ -72,7 +74,7 @@ def test_main_command(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_every_option_exists() -> None:
     hamming = ("hamming build", "hamming query", "hamming join", "hamming pairs")
-    commands = ("dedup", "sketch", "pairs", *hamming, "explain", "compare", "curve", "info")
+    commands = ("dedup", "sketch", "pairs", "clusters", *hamming, "explain", "compare", "curve", "info")
     known = set()
     for command in commands:
         done = subprocess.run(
@@ -84,6 +86,30 @@ def test_every_option_exists() -> None:
         )
         known |= set(re.findall(r"--[a-z][a-z-]*", done.stdout))
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", README)) <= known
+
+
+@pytest.mark.thorough
+@pytest.mark.corpus
+def test_commands_on_bills(corpora: Path, tmp_path: Path) -> None:
+    """The commands about bills.parquet, one after the other, each with its output in nobody's way."""
+    (tmp_path / "bills.parquet").symlink_to(corpora / "bills_116_small.parquet")
+    commands = [line.strip() for line in README.splitlines() if line.startswith("    neardup ")]
+    assert len(commands) > 12
+    for line in commands:
+        words = shlex.split(line)[1:]
+        if words[0] == "selftest":
+            continue
+        outputs = [tmp_path / words[at + 1] for at, word in enumerate(words) if word in ("-o", "--output")]
+        for output in outputs:
+            shutil.rmtree(output) if output.is_dir() else output.unlink(missing_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "neardup_gpu", *words], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        )
+        assert (done.returncode, all(output.exists() for output in outputs)) == (0, True), f"{line}\n{done.stderr}"
+        if "simhashes.parquet" in line and words[0] == "sketch":  # also what is asked, and what is joined with it
+            (tmp_path / "new.parquet").symlink_to(outputs[0])
+            (tmp_path / "crawl").mkdir()
+            (tmp_path / "crawl" / "a.parquet").symlink_to(outputs[0])
 
 
 def test_links_lead_somewhere() -> None:
