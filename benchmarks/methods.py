@@ -39,9 +39,14 @@ class Row(NamedTuple):
 
 METHODS = {
     "exact": Row(("--method", "exact"), sketches=False),
+    "containment": Row(("--method", "containment"), sketches=False, by_gold=False),
     "min-hash": Row(("--method", "minhash")),
     "min-hash, one bit a sample": Row(("--method", "minhash", "--sample-bits", "1")),
+    "min-hash, segments of one-bit samples": Row(
+        ("--method", "minhash", "--sample-bits", "1", "--candidates", "segments")
+    ),
     "min-hash, fast sampler": Row(("--method", "minhash", "--sampler", "fast")),
+    "min-hash, log weights": Row(("--method", "minhash", "--weighting", "log"), by_gold=False),
     "bottom-k": Row(("--method", "bottomk")),
     "mod-m": Row(("--method", "modm")),
     "simhash": Row(("--method", "simhash")),

@@ -300,7 +300,7 @@ def groups(draw: Draw, size: int) -> tuple:
 
 def unions(draw: Draw, size: int) -> tuple:
     """Sets and their halves, in pairs as of `resemblance`; bounds, and sizes of sketches that cut some or none."""
-    *sets_of, left, right = resemblance(draw, size)
+    *sets_of, left, right, _ = resemblance(draw, size)
     bounds = np.append(draw.words(5), np.array([0, 2**63, 2**64 - 1], np.uint64))
     return *sets_of, left, right, draw.random.choice(bounds, len(left)), draw.option([5, 1, 2**62])
 

@@ -308,8 +308,8 @@ class MinHash:
 
     def sketching(self) -> dict[str, Any]:
         """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
-        names = ("k", "s", "sampler", "bits", "sample_bits", "candidates", "supershingle_bits", "weighting")
-        weights = () if self.weighting == "none" else ("frequencies",)
+        names = ("k", "s", "sampler", "bits", "sample_bits", "candidates", "supershingle_bits")
+        weights = () if self.weighting == "none" else ("weighting", "frequencies")
         return {name: getattr(self, name) for name in (*names, *weights)}
 
     def with_statistics(self, given: Any, seed: int) -> tuple[Self, Frequencies | None]:
