@@ -250,8 +250,10 @@ def _compare(measure: SetMeasure, sets: Ragged, left: Any, right: Any, threshold
     """What pairs of sets are worth, or less than 0 where that is below the threshold."""
     from neardup_gpu.kernels import resemblance
 
+    from .engine.arrays import same_device
     from .engine.choice import kernel
 
+    left, right = same_device(sets.values, left, right)
     sizes = sets.sizes[left], sets.sizes[right]
     common = kernel(resemblance, backend)(sets.values, sets.offsets, left, right, measure.least(*sizes, threshold))
     return measure.of(common, *sizes)
