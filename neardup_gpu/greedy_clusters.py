@@ -73,7 +73,7 @@ class Clusters:
     representative : "first" or "commonest", default "first"
         A cluster's first sketch; or the s elements that most of its sketches have, of equally many the smaller, which
         change with each member. The first is never left behind; the commonest follow what a cluster has become, may
-        drift, and take ten to twenty times as long.
+        drift, and take longer.
 
     Raises
     ------

@@ -136,7 +136,9 @@ class Recipe:
         threshold = method.usual_threshold if self.threshold is None else self.threshold
         plain: dict[str, Any] = {
             "shingles": checks.instance("shingles", self.shingles, Shingles),
-            "threshold": None if threshold is None else checks.fraction("threshold", threshold, zero=False),
+            "threshold": None
+            if threshold is None
+            else checks.fraction("threshold", threshold, zero=False, hint=f"{method.usual_threshold or 0.8} is usual"),
             "keep": checks.text("keep", self.keep),
             "cluster": checks.one_of("cluster", self.cluster, CLUSTERINGS),
             "max_partners": checks.optional(checks.integer, "max_partners", self.max_partners, 1, 2**31 - 1),

@@ -102,7 +102,7 @@ RECIPE = (
     "bucket_limit:count? seed:count"
 )
 HOW = "design:own? bucket_limit:count bucket_probe:count backend:choice?"
-GROUPS = "shared_groups:count bucket_limit:count bucket_probe:count"
+GROUPS = "shared_groups:count? bucket_limit:count bucket_probe:count"
 ANY_TASKS = "seed:count present:array? tasks:any backend:choice?"
 KSR = "k:count s:count r:count"
 

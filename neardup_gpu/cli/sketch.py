@@ -34,7 +34,7 @@ def sketch(
     engine: EngineFlags = None,
     temporary: TemporaryFlags = None,
 ) -> None:
-    """Summarise documents by fixed-size sketches, to be compared by `neardup pairs`."""
+    """Summarise documents by small sketches, to be compared by `neardup pairs`."""
     shown = Sketches(**given(written))
     how = chosen(SKETCHING, choice, shingles, settings)
     place = Engine(**given(engine))

@@ -16,11 +16,6 @@ LENGTHS = (1, 2, 4, 8)
 """Bits that may be kept of each sample."""
 
 
-def num_words(samples: int, bits: int) -> int:
-    """Words of a packed row."""
-    return -(-samples * bits // 64)
-
-
 @cache
 def salts(seed: int, samples: int) -> np.ndarray:
     """What each sample is mixed with: uint64, shape (samples,)."""

@@ -50,7 +50,7 @@ class BottomK:
         Share of the pairs at the threshold to find, where `leading` is chosen; 0.99 unless given.
     candidates : "leading" or "groups", default "leading"
         Whether candidates share a leading element or groups of elements.
-    shared_groups : int, default 2
+    shared_groups : int, default None
         Groups that candidates share; those of a document of fewer groups share all of them.
     bucket_limit : int, default 64
         Of the documents that share an element, the first `bucket_limit` by priority are compared all with all.
@@ -73,8 +73,10 @@ class BottomK:
         None, "Candidates share one of their B smallest elements.", metavar="B", shown="by recall"
     )
     recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
-    candidates: str = setting("leading", "What candidates share: leading elements or groups.", metavar="WHAT")
-    shared_groups: int = setting(2, "Groups of elements that candidates share.", metavar="N")
+    candidates: str = setting(
+        "leading", "By bottomk, what candidates share: leading elements or groups of elements.", metavar="WHAT"
+    )
+    shared_groups: int | None = setting(None, "Groups of elements that candidates share.", metavar="N", shown="2")
     bucket_limit: int = setting(64, "The first N documents of a bucket are compared all with all.", metavar="N")
     bucket_probe: int = setting(16, "Later documents of a bucket are compared with its first N.", metavar="N")
 
@@ -89,8 +91,16 @@ class BottomK:
         plain: dict[str, Any] = {
             "s": checks.integer("s", self.s, 1, 1 << 16, "200 is usual"),
             "candidates": checks.one_of("candidates", self.candidates, ("leading", "groups")),
-            "shared_groups": checks.integer("shared_groups", self.shared_groups, 1, 1 << 16, "2 is usual"),
+            "shared_groups": checks.optional(
+                checks.integer, "shared_groups", self.shared_groups, 1, 1 << 16, hint="2 is usual"
+            ),
         }
+        if plain["candidates"] == "groups" and self.shared_groups is None:
+            plain["shared_groups"] = 2
+        if plain["candidates"] == "leading" and self.shared_groups is not None:
+            raise ParameterError(
+                "shared_groups: only candidates by groups share some; give candidates='groups' as well"
+            )
         plain |= of_elements.checked_leading(self, plain["s"])
         if plain["candidates"] == "groups":
             for name in ("leading", "recall"):
@@ -134,20 +144,24 @@ class BottomK:
             return self
         leading = of_elements.fewest_leading(threshold, self.recall)
         if leading > self.s:
-            raise ParameterError(f"s must be >= {leading} to find that share at threshold {threshold}, got {self.s}")
+            raise ParameterError(
+                f"s must be >= {leading} to find the share of `recall` at threshold {threshold}, got {self.s}"
+            )
         return replace(self, leading=leading, recall=None)
 
     def with_(self, **changes: Any) -> Self:
         """A copy with some settings changed."""
         if changes.get("recall") is not None or changes.get("candidates") == "groups":
             changes.setdefault("leading", None)
+        if changes.get("candidates") == "leading":
+            changes.setdefault("shared_groups", None)
         return replace(self, **changes)
 
     def describe(self) -> dict[str, Any]:
         """All settings, as plain values; those of groups where they count, as recipes were stored without them."""
         described = asdict(self)
         del described["recall"]
-        if self.candidates == "leading" and self.shared_groups == 2:
+        if self.candidates == "leading":
             del described["candidates"], described["shared_groups"]
         return described
 
@@ -430,7 +444,8 @@ class BottomK:
         from ..report import percent
 
         if self.candidates == "groups":
-            return "sketch", f"{self.shared_groups} shared groups of {self.s} elements, cut by content"
+            groups = "a group" if self.shared_groups == 1 else f"{self.shared_groups} groups"
+            return "sketch", f"{self.s} elements: pairs share {groups} of them, cut by content"
         expected = percent(self.expected_recall(threshold) or 0.0)
         found = f"{self.leading} of {self.s} elements"
         return "sketch", f"{found}: {expected} of pairs at resemblance {threshold} share one, by theory"
@@ -453,7 +468,7 @@ class BottomK:
         return sketches, self.keys(sketches)
 
     def _least(self) -> int:
-        return 1 if self.candidates == "leading" else self.shared_groups
+        return self.shared_groups or 1
 
     def _leading(self) -> int:
         if self.leading is None:

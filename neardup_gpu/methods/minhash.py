@@ -108,7 +108,8 @@ class MinHash:
         `theory.bbit_error` is what an estimate costs.
     candidates : "supershingles" or "segments", default "supershingles"
         Candidates share r of k supershingles of s samples, or r of k segments of s one-bit samples. These are cut from
-        the packed bits, so that a sketch file has no other keys; more unrelated pairs share them.
+        the packed bits, so that a sketch file has no other keys; more unrelated pairs share them. The bits that made a
+        pair a candidate count in its estimate too: pairs that share segments by accident read higher than they are.
     weighting : "none", "tf", "log" or "tfidf", default "none"
         What a shingle weighs in a document. "none": documents are sets. "tf": as often as the document has it. "log": 1
         and the logarithm of that. "tfidf": "log" times the inverse document frequency. With weights the resemblance of
@@ -157,7 +158,9 @@ class MinHash:
         None, "Bits that a sketch file keeps of each sample: 1, 2, 4 or 8.", metavar="B", shown="all"
     )
     candidates: str = setting(
-        "supershingles", "What candidates share: supershingles, or segments of one-bit samples.", metavar="KIND"
+        "supershingles",
+        "By minhash, what candidates share: supershingles, or segments of one-bit samples.",
+        metavar="KIND",
     )
     weighting: str = setting("none", "How elements are weighted: tf, log or tfidf; shingles also none.", metavar="HOW")
     frequencies: str | None = setting(None, "Digest of the document frequencies.", flag="")
@@ -173,7 +176,7 @@ class MinHash:
         length = self.supershingle_bits
         if length is None:
             by_bing = isinstance(self.filter, str) and self.filter.strip().lower() == "bing"
-            length = 16 if by_bing else 64
+            length = 16 if by_bing and self.candidates == "supershingles" else 64
         sampler = checks.one_of("sampler", self.sampler, SAMPLERS)
         usual_bits = 64 if sampler == "fast" else 32
         plain: dict[str, Any] = {
@@ -191,6 +194,8 @@ class MinHash:
             raise ParameterError("bits 32: samples of the sampler 'fast' have 64 bits; leave it out")
         if plain["candidates"] == "segments" and plain["sample_bits"] != 1:
             raise ParameterError("candidates 'segments' are of one-bit samples; give sample_bits=1 as well")
+        if plain["candidates"] == "segments" and length != 64:
+            raise ParameterError("supershingle_bits: candidates by segments have no supershingles; leave it out")
         if self.recall is not None:
             plain["recall"] = checks.fraction("recall", self.recall, zero=False, one=False, hint="0.99 is usual")
         chosen = self._given()
@@ -264,8 +269,10 @@ class MinHash:
     @property
     def device_bytes(self) -> int:
         """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
+        from neardup_gpu.kernels.bbit import num_words
+
         settled = self._settled()
-        packed = 0 if self.sample_bits is None else 8 * _bbit.num_words(settled.samples, self.sample_bits)
+        packed = 0 if self.sample_bits is None else 8 * num_words(settled.samples, self.sample_bits)
         sample = self._bits() // 8 + (0 if self.weighting == "none" else 16)  # a dart's rank and name
         return settled.samples * sample + packed + 8 * settled.k + 16
 
@@ -283,6 +290,8 @@ class MinHash:
         """A copy with some settings changed; a filter takes the place of k, s and r, and they of it."""
         if "filter" in changes:
             changes |= {"k": None, "s": None, "r": None}
+            if isinstance(changes["filter"], str):
+                changes.setdefault("supershingle_bits", None)
         elif {"k", "s", "r"} & set(changes):
             changes["filter"] = None
         elif changes.get("recall") is not None:
@@ -686,12 +695,14 @@ class MinHash:
         """The method's own columns of a sketch file, by name."""
         import pyarrow as pa
 
+        from neardup_gpu.kernels.bbit import num_words
+
         k, _, _ = settled = self._settled()
         sample, columns = pa.uint32() if self.bits == 32 else pa.uint64(), {"document_hash": pa.list_(pa.uint64(), 2)}
         if self.sample_bits is None:
             columns["signature"] = pa.list_(sample, settled.samples)
         else:
-            columns["packed"] = pa.list_(pa.uint64(), _bbit.num_words(settled.samples, self.sample_bits))
+            columns["packed"] = pa.list_(pa.uint64(), num_words(settled.samples, self.sample_bits))
         feature = pa.uint16() if self.supershingle_bits == 16 else pa.uint64()
         return columns if self.candidates == "segments" else {**columns, "supershingles": pa.list_(feature, k)}
 

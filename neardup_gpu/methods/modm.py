@@ -151,7 +151,9 @@ class ModM:
             return self
         leading = of_elements.fewest_leading(threshold, self.recall)
         if self.s is not None and leading > self.s:
-            raise ParameterError(f"s must be >= {leading} to find that share at threshold {threshold}, got {self.s}")
+            raise ParameterError(
+                f"s must be >= {leading} to find the share of `recall` at threshold {threshold}, got {self.s}"
+            )
         return replace(self, leading=leading, recall=None)
 
     def with_(self, **changes: Any) -> Self:
@@ -430,8 +432,8 @@ class ModM:
         """The label and the sentence that describe the candidates in a report."""
         from ..report import percent
 
-        which = "50 to 100 elements" if self.adaptive else f"one in {self.m} elements"
-        found = f"{self.leading} smallest of {which}"
+        kept = "50 to 100 elements" if self.adaptive else "all elements" if self.m == 1 else f"one element in {self.m}"
+        found = f"the {self.leading} smallest of {kept}"
         expected = self.expected_recall(threshold)
         if expected is None:
             return "sketch", f"{found}: pairs share one; of short documents theory promises nothing"

@@ -347,6 +347,9 @@ class TestGroups:
                 BottomK(candidates="groups", **{name: value})
         with pytest.raises(ParameterError, match="candidates 'x' is not one of leading, groups"):
             BottomK(candidates="x")
+        with pytest.raises(ParameterError, match="shared_groups: only candidates by groups share some"):
+            BottomK(shared_groups=3)
+        assert BottomK(candidates="groups").with_(candidates="leading").shared_groups is None
         recipe = Recipe(method=BottomK(candidates="groups", shared_groups=3))
         assert Recipe.from_json(recipe.to_json()) == recipe
         assert (

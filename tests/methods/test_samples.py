@@ -207,3 +207,13 @@ def test_the_sampler_brings_its_bits():
     recipe = Recipe(method="minhash")
     assert (recipe.method.bits, recipe.with_(sampler="fast").method.bits) == (32, 64)
     assert recipe.with_(sampler="fast").with_(sampler="permutations").method.bits == 32
+
+
+def test_what_segments_and_named_filters_say_of_supershingles():
+    """Segments have none; a filter that is given by its name brings its length along."""
+    with pytest.raises(ParameterError, match="candidates by segments have no supershingles"):
+        MinHash(sample_bits=1, candidates="segments", supershingle_bits=16)
+    assert MinHash(sample_bits=1, candidates="segments", filter="bing").supershingle_bits == 64
+    named = MinHash(filter="20,7,1").with_(filter="bing")
+    assert (named.supershingle_bits, named.with_(filter="20,7,1").supershingle_bits) == (16, 64)
+    assert named.with_(bucket_limit=100).supershingle_bits == 16
