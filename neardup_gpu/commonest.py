@@ -44,7 +44,8 @@ def too_many_comparisons(
     sketched : Sketched
         Of all these documents.
     """
-    named, numbers = [], []
+    named, numbers, directed = [], [], recipe.method.measure.directed  # then an index has also documents that contain
+    has = "in" if directed else "among the rarest of"
     for each in error.common:
         row = int(rows[each.row])
         if reference is not None and row < sketched.num_known:
@@ -52,11 +53,11 @@ def too_many_comparisons(
         else:
             words = _words_of(each, documents, sketched.ids[row], row - sketched.num_known, recipe)
         if words:
-            named.append(f'"{shorten(words, WIDTH)}" (among the rarest of {count(each.num_documents, "document")})')
+            named.append(f'"{shorten(words, WIDTH)}" ({has} {count(each.num_documents, "document")})')
         numbers.append(f"{each.num_documents:,}")
-    hashed = recipe.method.sketches or recipe.method.measure.directed  # min-hash measures resemblance alone
-    other = "" if hashed else ", or use method='minhash'"
-    told = ", ".join(named) if named else f"among the rarest of {', '.join(numbers)} documents"
+    # Min-hash measures resemblance alone.
+    other = "" if recipe.method.sketches or directed else ", or use method='minhash'"
+    told = ", ".join(named) if named else f"{has} {', '.join(numbers)} documents"
     commonest = f"; most are for the shingles {told}" if numbers else ""
     return ResourceError(f"{error}{commonest}; allow more with max_comparisons=...{other}")
 

@@ -53,8 +53,8 @@ class Explanation:
     containment : float, default None
         By containment, the share of this document's shingles that the kept one has, as verified; None as above.
     first_word : int, default None
-        By containment, unless of spots, where the text lies in the kept one: the shortest stretch of it that has all
-        shingles that both have begins with this word, numbered from 1.
+        By containment, unless of spots or circular shingles, where the text lies in the kept one: the shortest stretch
+        of it that has all shingles that both have begins with this word, numbered from 1.
     last_word : int, default None
         The last word of that stretch.
     kept_words : int, default None
@@ -229,7 +229,8 @@ def explained(
     if told is not None and told != measure.of(shared, left, right):
         raise InputError(f"{_source(documents())}: has changed since {name} was made from it; run neardup dedup again")
     told_of: dict[str, Any] = {measure.name: told}
-    if measure.directed and recipe.shingles.kind != "spots":  # a spot does not say which word it begins with
+    # A spot does not say which word it begins with, and circular shingles may lie at both ends.
+    if measure.directed and recipe.shingles.kind not in ("spots", "circular"):
         told_of |= _place(ours[0], common, tokens.sizes[0], recipe.shingles.size)
     words, notes = diff.differences(kept_text, text, full=full)
     return Explanation(

@@ -113,7 +113,8 @@ def dedup(
         Of spots alone: a language such as "en", which is usual, a file of words, or the words.
     bucket_limit : int, default None
         How many documents of a bucket, the first by priority, are all compared with one another; the method's own
-        unless given. Where pairs are verified, larger ones are joined by their shingles; the exact method has none.
+        unless given. Where pairs are verified, larger ones are joined by their shingles, unless these have weights:
+        then the report counts what is not compared. The exact method has no buckets.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
     keep : str, default "first"
@@ -147,7 +148,7 @@ def dedup(
         memory, up to 256 MiB.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents that share a shingle; without end unless given. It
-        has no effect where nothing is verified.
+        has no effect where nothing is verified, nor on weighted shingles, which are not joined.
     check : int, default None
         Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method and by
         containment, which miss no pair. It has no effect where nothing is verified.

@@ -327,7 +327,7 @@ def _comparisons(part: Index, runtime: Runtime) -> np.ndarray:
 
 
 class Common(NamedTuple):
-    """A shingle that many documents have among their rarest.
+    """A shingle that many documents have among their rarest, or, by a directed measure, that many documents have.
 
     shingle : int
     num_documents : int

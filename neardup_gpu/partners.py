@@ -557,7 +557,8 @@ def partners_of(
             return np.ones(len(left), bool)
         return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
 
-    members = np.flatnonzero(runtime.fetch(candidates.crowded) & (not measure.weighted))
+    crowded = runtime.fetch(candidates.crowded)
+    members = np.flatnonzero(np.zeros_like(crowded) if measure.weighted else crowded)
     index: list[Index] = []
     if len(members):
         with clock.stage("index"):

@@ -80,6 +80,12 @@ def test_the_number_is_that_of_documents_that_have_the_shingle():
         assert int(number) <= sum(words.strip(".") in text for text in dict.fromkeys(texts()))
 
 
+def test_by_containment_the_number_is_that_of_all_documents_that_have_it():
+    table = pa.table({"text": [*(" ".join([f"a{i} b{i} c{i}"] * 20 + ["x y"]) for i in range(50)), "x y"]})
+    with pytest.raises(NeardupError, match=r'most are for the shingles "x y" \(in 51 documents\); allow more'):
+        dedup(table, method="containment", shingle_size=2, max_comparisons=1)
+
+
 def test_enough_comparisons_change_nothing():
     free, bounded = (dedup(texts=texts(), threshold=0.5, max_comparisons=most) for most in (None, 10**9))
     assert free.documents.equals(bounded.documents)

@@ -76,6 +76,12 @@ class TestContainment:
         assert said[2] == "containment  0.8611 (31 of its 36 shingles are in the kept one)"
         assert said[3] == "where        words 31 to 70 of the kept one's 100 have all that both have"
 
+    def test_no_place_of_circular_shingles(self):
+        """What both have may lie at both ends of the container."""
+        options = {"method": "containment", "threshold": 0.5, "shingling": "circular", "shingle_size": 2}
+        found = dedup(texts=["a b c d e f g h", "h a"], **options).explain(1)
+        assert (found.containment, found.first_word, found.last_word) == (0.5, None, None)
+
     def test_a_chain(self):
         """The first of a component stands for one that it does not contain: what they share is told, unverified."""
         texts = [" ".join(WORDS[:60]), " ".join(WORDS[50:80]), " ".join(WORDS[54:64])]

@@ -89,7 +89,7 @@ class Containment:
     def with_statistics(self, given: Any, seed: int) -> tuple[Self, None]:
         """The method itself, which takes no statistics."""
         if given is not None:
-            raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
+            raise ParameterError("frequencies: only the weighting 'tfidf' takes them; leave them out")
         return self, None
 
     def expected_recall(self, threshold: float | None) -> float | None:

@@ -184,7 +184,7 @@ class ModM:
     def with_statistics(self, given: Any, seed: int) -> tuple[Self, None]:
         """The method itself, which takes no statistics."""
         if given is not None:
-            raise ParameterError("frequencies: only simhashes weighted by 'tfidf' take them; leave them out")
+            raise ParameterError("frequencies: only the weighting 'tfidf' takes them; leave them out")
         return self, None
 
     def first_pass(self, runtime: Any, folder: Any) -> Any:
