@@ -160,7 +160,9 @@ class Recipe:
         """What the method sketches, in words: frequencies of other elements do not fit."""
         if self.method.elements == "tokens":
             return "tokens"
-        return f"{self.shingles.kind} shingles of {self.shingles.size} tokens"
+        stop_words = self.shingles.stop_words
+        by = "" if stop_words is None else f" by stop words {lists.described(stop_words)['stop_words']}"
+        return f"{self.shingles.kind} shingles of {self.shingles.size} tokens{by}"
 
     @property
     def expected_recall(self) -> float | None:
