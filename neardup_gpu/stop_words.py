@@ -79,10 +79,13 @@ def chosen(value: Any) -> str | tuple[str, ...]:
     if isinstance(value, bytes) or not isinstance(value, (list, tuple, set, frozenset)):
         raise ArgumentTypeError(f"stop_words: {checks.shown(value)}; give {_ways()}")
     words = [checks.text("stop_words", word, f"give {_ways()}") for word in value]
+    for word in words:
+        if not _is_unicode(word):
+            raise ParameterError(f"stop_words: {checks.shown(word)} is not Unicode text; give {_ways()}")
     if not words or not all(_is_word(word) for word in words):
         wrong = next((word for word in words if not _is_word(word)), "")
         raise ParameterError(f"stop_words: {checks.shown(wrong)} is no word; give {_ways()}")
-    if sum(len(word.encode("utf-8", "replace")) + 1 for word in words) > MOST_BYTES:
+    if sum(len(word.encode()) + 1 for word in words) > MOST_BYTES:
         raise ParameterError(f"stop_words: more than {MOST_BYTES:,} bytes of words; give fewer")
     return _in_order(words)
 
@@ -95,6 +98,8 @@ def _read(path: str) -> tuple[str, ...]:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path}: not UTF-8; stop words are read from a text in UTF-8") from None
+    except UnicodeEncodeError:
+        raise InputError(f"stop_words: {checks.shown(path)} cannot name a file, nor a list; give {_ways()}") from None
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         why = f"no such file, nor a list of stop words; give {_ways()}" if missing else error.strerror or str(error)
@@ -114,6 +119,11 @@ def _ways() -> str:
 def _is_word(word: str) -> bool:
     """Whether a text has a letter or number and no white space, so that it has tokens and can stand in a list."""
     return len(word.split()) == 1 and any(character.isalnum() or character == "_" for character in word)
+
+
+def _is_unicode(word: str) -> bool:
+    """Whether a text has no halves of characters, surrogates, which UTF-8 does not have."""
+    return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def _in_order(words: Iterable[str]) -> tuple[str, ...]:
@@ -139,7 +149,7 @@ def described(stop_words: str | tuple[str, ...]) -> dict[str, str]:
     {'stop_words': 'own:e07f9903f0f0', 'stop_word_list': 'a the'}
     """
     words = " ".join(words_of(stop_words))
-    digest = hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    digest = hashlib.sha256(words.encode()).hexdigest()[:12]
     if isinstance(stop_words, str):
         return {"stop_words": f"{stop_words}:{digest}"}
     return {"stop_words": f"{OWN}:{digest}", "stop_word_list": words}
@@ -179,5 +189,5 @@ def fingerprints(stop_words: str | tuple[str, ...], poly: int) -> np.ndarray:
 
     from neardup_gpu.kernels import tokens
 
-    text = np.frombuffer(" ".join(words_of(stop_words)).encode("utf-8", "replace"), np.uint8)
+    text = np.frombuffer(" ".join(words_of(stop_words)).encode(), np.uint8)
     return np.unique(tokens.cpu(text, np.array([0, len(text)], np.int64), np.uint64(poly))[0])

@@ -10,6 +10,7 @@ from witnesses import jaccard, token_strings
 
 from neardup_gpu import (
     InputError,
+    MinHash,
     ParameterError,
     Recipe,
     RecipeMismatchError,
@@ -125,6 +126,9 @@ class TestLists:
             ([], ParameterError, "stop_words: '' is no word"),
             (["two words"], ParameterError, "stop_words: 'two words' is no word"),
             (["..."], ParameterError, r"stop_words: '\.\.\.' is no word"),
+            (["\ud800x"], ParameterError, r"stop_words: '\\ud800x' is not Unicode text; give da, de"),
+            (["the", "x\udcff"], ParameterError, r"stop_words: 'x\\udcff' is not Unicode text"),
+            ("\ud800x", InputError, r"stop_words: '\\ud800x' cannot name a file, nor a list"),
             (["a" * (1 << 20)], ParameterError, "more than 1,048,576 bytes"),
         ],
     )
@@ -211,6 +215,18 @@ class TestRecipes:
         assert found.select(["id_a", "id_b"]).to_pylist() == [{"id_a": "en0", "id_b": "en1"}]
         with pytest.raises(RecipeMismatchError, match="made with stop_words = "):
             pairs([tmp_path / "en", tmp_path / "own"])
+
+    def test_frequencies_of_other_lists_are_refused(self, tmp_path):
+        tfidf = MinHash(weighting="tfidf")
+        english, german = (Recipe(shingles=Shingles(2, "spots", words), method=tfidf) for words in ("en", "de"))
+        counted = dedup(texts=[OBAMA, f"Photo: {OBAMA}"], recipe=english).frequencies
+        assert counted.elements.startswith("spots shingles of 2 tokens by stop words en:")
+        for given in (counted, tmp_path / "f.parquet"):
+            counted.write(tmp_path / "f.parquet")
+            with pytest.raises(RecipeMismatchError, match=r"made of spots .* en:.*, asked for spots .* de:.*") as error:
+                sketch(texts=[OBAMA], output=tmp_path / "s", recipe=german, frequencies=given)
+            assert "\n" not in str(error.value)
+            assert sketch(texts=[OBAMA], output=tmp_path / "s", recipe=english, frequencies=given, overwrite=True)
 
 
 class TestJobs:
