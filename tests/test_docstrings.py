@@ -14,7 +14,7 @@ import pytest
 import neardup_gpu
 
 MODULES = [*neardup_gpu._HOMES, "theory", *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs"))]
-MATHEMATICS = ["theory", "error_bounds", "prefix_filter", "set_sizes"]
+MATHEMATICS = ["theory", "error_bounds", "prefix_filter", "set_sizes", "sketch_errors"]
 MODULES += [*MATHEMATICS[1:], "documents.source", "documents.stream", "lazy_sampling"]
 
 METHOD_CLASSES = set(neardup_gpu.METHODS.values())

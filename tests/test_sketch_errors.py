@@ -230,6 +230,14 @@ def product(a, b):
     return found
 
 
+def test_numbers_that_a_float_does_not_hold():
+    """C(2**64, 2) C(1000, 500) / 2**64 is above 2**1057; and 2 / failure is infinite."""
+    assert theory.accidental_pairs(2**64, 1000, 500) == math.inf
+    failure = 5e-324  # 2**-1074
+    assert theory.samples_for(0.1, failure) == math.ceil(1075 * math.log(2) / 0.02)
+    assert theory.samples_for(1e-6) == math.ceil(math.log(200) / 2e-12)
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -241,6 +249,8 @@ def product(a, b):
         lambda: theory.modm_variance(0.5, 2, 10**7 + 1),
         lambda: theory.bbit_variance(0.5, 5, 0),
         lambda: theory.samples_for(0),
+        lambda: theory.samples_for(1e-300),
+        lambda: theory.samples_for(9.9e-7, 0.1, 0.5),
         lambda: theory.samples_for(0.1, 1),
         lambda: theory.samples_for(0.1, 0.1, math.nan),
         lambda: theory.expected_insertions(-1, 5),
