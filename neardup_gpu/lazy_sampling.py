@@ -33,6 +33,7 @@ from itertools import accumulate
 
 from . import checks
 from .definitions import draw, mix64
+from .errors import ArgumentTypeError
 
 BUFFER = 16
 """Elements that a sample keeps while they tie; the book's BUFLEN."""
@@ -125,6 +126,16 @@ def lowest_one(word: int) -> int:
     return sum(1 << place for place, mask in enumerate(MASKS) if power & mask)
 
 
+def _checked(elements: Iterable[int], num_samples: int, bits: Bits) -> tuple[list[int], int]:
+    """(the elements, each once, the number of samples)"""
+    checks.instance("bits", bits, Bits)
+    num_samples = checks.integer("num_samples", num_samples)
+    if not isinstance(elements, Iterable):
+        raise ArgumentTypeError(f"elements: {checks.shown(elements)}; give integers from 0 to 2**64 - 1")
+    found = (checks.integer(f"elements[{place}]", each, 0, 2**64 - 1) for place, each in enumerate(elements))
+    return list(dict.fromkeys(found)), num_samples
+
+
 def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]:
     """Samples by 64 bits of each element for each: the element of the least (section 3.2).
 
@@ -133,7 +144,7 @@ def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int
     elements : iterable of int in [0, 2**64)
         A set; repeats do not matter.
     num_samples : int
-        Samples to draw, with replacement.
+        Samples to draw, with replacement, 0 or more.
     bits : Bits
         Where random bits come from and are counted.
 
@@ -142,13 +153,18 @@ def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int
     int
         An element for each sample; nothing for an empty set.
 
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        With the first sample, if an argument is not as described above.
+
     Examples
     --------
     >>> bits = Bits()
     >>> len(list(naive([1, 2, 3], 5, bits))), bits.used.total()
     (5, 960)
     """
-    every = dict.fromkeys(elements)
+    every, num_samples = _checked(elements, num_samples, bits)
     for number in range(num_samples if every else 0):
         yield min(every, key=lambda element: bits.of(element, number + 1, "whole").take(64))
 
@@ -171,12 +187,19 @@ def prefixes(elements: Iterable[int], num_samples: int, bits: Bits, buffer: int 
     int
         An element for each sample; nothing for an empty set.
 
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        With the first sample, if an argument is not as described above.
+
     Examples
     --------
     >>> bits = Bits()
     >>> len(list(prefixes(range(1000), 128, bits))), 8 < bits.used.total() / 128_000 < 8.5
     (128, True)
     """
+    every, num_samples = _checked(elements, num_samples, bits)
+    buffer = checks.integer("buffer", buffer, 2)
     waiting: list[list[int]] = [[] for _ in range(num_samples)]
     least, tails = [256] * num_samples, [{} for _ in range(num_samples)]  # type: list[int], list[dict[int, int]]
 
@@ -188,7 +211,7 @@ def prefixes(elements: Iterable[int], num_samples: int, bits: Bits, buffer: int 
         waiting[number] = [min(waiting[number], key=lambda element: known[element])]
         tails[number] = {element: known[element] for element in waiting[number]}
 
-    for element in dict.fromkeys(elements):
+    for element in every:
         stream = bits.of(element, 0, "leading")
         for number in range(num_samples):
             byte = stream.take(8)
@@ -217,15 +240,21 @@ def runs(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]
     int
         An element for each sample; nothing for an empty set.
 
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        With the first sample, if an argument is not as described above.
+
     Examples
     --------
     >>> bits = Bits()
     >>> len(list(runs(range(1000), 128, bits))), 1.9 < bits.used.total() / 128_000 < 2.1
     (128, True)
     """
+    every, num_samples = _checked(elements, num_samples, bits)
     waiting: list[list[int]] = [[] for _ in range(num_samples)]
     longest = [-1] * num_samples
-    for element in dict.fromkeys(elements):
+    for element in every:
         stream = bits.of(element, 0, "leading")
         for number in range(num_samples):
             _keep_longest(element, stream.run(), number, longest, waiting)
@@ -252,13 +281,18 @@ def blocks(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[in
     int
         An element for each sample; nothing for an empty set.
 
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        With the first sample, if an argument is not as described above.
+
     Examples
     --------
     >>> bits = Bits()
     >>> len(list(blocks(range(2000), 128, bits))), bits.used["leading"] / 256_000 < 18 / 128
     (128, True)
     """
-    every = dict.fromkeys(elements)
+    every, num_samples = _checked(elements, num_samples, bits)
     waiting: list[list[int]] = [[] for _ in range(-(-num_samples // BLOCK) * BLOCK)]
     longest = [-1] * len(waiting)
     for element in every:
@@ -270,7 +304,7 @@ def blocks(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[in
         if waiting[number]:
             yield _least(waiting[number], number, bits, "ties")
         else:
-            yield _least(list(every), number, bits, "without winners")
+            yield _least(every, number, bits, "without winners")
 
 
 SAMPLERS: dict[str, Callable[[Iterable[int], int, Bits], Iterator[int]]] = {

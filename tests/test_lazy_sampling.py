@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from neardup_gpu import lazy_sampling as lazy
+from neardup_gpu.errors import ArgumentTypeError, ParameterError
 from neardup_gpu.lazy_sampling import SAMPLERS, Bits, prefixes, runs
 from neardup_gpu.theory import hoeffding
 
@@ -210,6 +211,40 @@ class TestBits:
                 stream.run()
         assert bits.used["leading"] == pytest.approx(trials * mean, rel=0.01)
         assert all(abs(wins[place] / trials - 1 / 128) < hoeffding(trials) for place in range(128))
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("elements", "number", "says"),
+        [
+            ([1, -1], 3, r"elements\[1\] must be between 0 and 2\*\*64 - 1, got -1"),
+            ([2**64], 3, r"elements\[0\] must be between 0 and 2\*\*64 - 1"),
+            ([0.5], 3, r"elements\[0\] must be a whole number, got 0.5"),
+            (["a"], 3, r"elements\[0\] must be a whole number, got 'a'"),
+            (5, 3, "elements: 5; give integers from 0"),
+            ([1], -1, "num_samples must be >= 0, got -1"),
+            ([1], 1.5, "num_samples must be a whole number, got 1.5"),
+        ],
+    )
+    def test_elements_and_numbers(self, name, elements, number, says):
+        with pytest.raises((ArgumentTypeError, ParameterError), match=says) as error:
+            samples(name, elements, number)
+        assert "\n" not in str(error.value)
+
+    def test_bits(self, name):
+        with pytest.raises((ArgumentTypeError, ParameterError), match="bits: 1; give a Bits"):
+            list(SAMPLERS[name]([1], 1, 1))
+
+    def test_integers_of_numpy_are_those_of_python(self, name):
+        elements = some(30)
+        assert samples(name, np.array(elements, np.uint64), np.int64(9)) == samples(name, elements, 9)
+
+
+@pytest.mark.parametrize("buffer", [1, 0, -5, 2.5])
+def test_a_buffer_that_is_none(buffer):
+    with pytest.raises((ArgumentTypeError, ParameterError), match="buffer must be"):
+        list(prefixes([1, 2], 3, Bits(), buffer))
 
 
 class TestPieces:
