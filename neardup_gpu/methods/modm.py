@@ -406,6 +406,9 @@ class ModM:
                 "sketch with a fixed m"
             )
         rows = [to_host(as_ragged("sketches", each, np.uint64, "as ModM.sketch gives")) for each in sketches]
+        for place, each in enumerate(rows):
+            if not self._are_sketches(each):
+                raise ParameterError(f"sketches[{place}]: holds no mod-m sketches of its recipe; give ModM.sketch's")
         number = np.concatenate([np.repeat(np.arange(len(each)), each.sizes) for each in rows])
         values = np.concatenate([each.values[each.offsets[0] : each.offsets[-1]] for each in rows])
         ends = np.cumsum(np.bincount(number, minlength=len(rows[0])))
@@ -451,20 +454,26 @@ class ModM:
 
     def from_columns(self, columns: Mapping[str, Any]) -> tuple[Ragged, np.ndarray]:
         """The sketches and keys of which `to_columns` made columns."""
+        sketches = columns["elements"]
+        if not self._are_sketches(sketches):
+            raise DamagedError("column 'elements' holds no mod-m sketches of its recipe; sketch it again")
+        return sketches, self.keys(sketches)
+
+    def _are_sketches(self, sketches: Ragged) -> bool:
+        """Whether each row ascends without repeats, has no more elements than s, and none beyond its modulus."""
         import numpy as np
 
-        sketches = columns["elements"]
-        wrong = DamagedError("column 'elements' holds no mod-m sketches of its recipe; sketch it again")
         if self.adaptive and not (sketches.sizes > 0).all():
-            raise wrong
+            return False
         values, offsets, moduli = self._split(sketches)
+        values, offsets = values[offsets[0] : offsets[-1]], offsets - offsets[0]
         rises = np.ones(len(values), bool)
         rises[1:] = values[1:] > values[:-1]
         rises[offsets[:-1][offsets[:-1] < len(values)]] = True
+        if not rises.all() or (self.s is not None and (np.diff(offsets) > self.s).any()):
+            return False
         moduli = np.repeat(moduli, np.diff(offsets))
-        if not (rises.all() and (moduli > 0).all() and (values <= np.uint64(2**64 - 1) // np.maximum(moduli, 1)).all()):
-            raise wrong
-        return sketches, self.keys(sketches)
+        return bool((moduli > 0).all() and (values <= np.uint64(2**64 - 1) // np.maximum(moduli, 1)).all())
 
     def _split(self, sketches: Ragged) -> tuple[Any, Any, Any]:
         """(elements, offsets, modulus of each row)"""

@@ -265,6 +265,13 @@ class TestMerge:
         else:
             assert found.dtype == whole.dtype and np.array_equal(found, whole)
 
+    def test_of_some_rows_of_a_ragged(self):
+        """Values before the first row and after the last are none of its own."""
+        whole = Ragged.from_rows([[9], [1, 2], [3], [0]], np.uint64)
+        some = Ragged(whole.values, whole.offsets[1:-1])
+        found = merge([some, Ragged.from_rows([[2], [5]], np.uint64)], Recipe(method=ModM(m=4)))
+        assert [row.tolist() for row in (found[0], found[1])] == [[1, 2], [3, 5]]
+
     def test_what_cannot_be_merged(self):
         for method, message in ((SimHash(), "simhashes of parts"), (ModM(adaptive=True), "adaptive modulus")):
             with pytest.raises(ParameterError, match=message) as error:
@@ -272,6 +279,15 @@ class TestMerge:
             assert "\n" not in str(error.value)
         with pytest.raises(ParameterError, match="exact keeps no sketches"):
             merge([np.zeros(3, np.uint64)], Recipe())
+        for method, wrong in (
+            (ModM(m=4), [2, 1]),
+            (ModM(m=4), [1, 1]),
+            (ModM(m=4), [2**62]),
+            (ModM(m=1, s=2), [1, 2, 3]),
+        ):
+            parts = [Ragged.from_rows([[0], row], np.uint64) for row in ([1], wrong)]
+            with pytest.raises(ParameterError, match=r"sketches\[1\]: holds no mod-m sketches of its recipe"):
+                merge(parts, Recipe(method=method, threshold=0.99))
         rows = [np.zeros((n, 200), np.uint64) for n in (2, 3)]
         with pytest.raises(ParameterError, match="of 2 and of 3 rows"):
             merge(rows, Recipe(method="bottomk"))
