@@ -21,7 +21,7 @@ from .engine.clock import Clock, Progress, with_bars
 from .errors import ParameterError
 from .methods.bottomk import BottomK
 from .recipe import Recipe
-from .sketch_files import read_sketches
+from .sketch_files import arrays_of, read_sketches
 from .store.outputs import new_file
 from .store.parquet import write_table
 
@@ -235,9 +235,14 @@ def clusters(
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
         with clock.stage("read"):
-            table, recipe = read_sketches(paths)
+            table, recipe = read_sketches(paths, settings=("threshold",) if threshold is None else ())
+            if not isinstance(recipe.method, BottomK):
+                name = recipe.method.name
+                raise ParameterError(f"{paths[0]}: its method is {name}; clusters are made of bottom-k sketches")
             found = Clusters(recipe, threshold=threshold, representative=representative)
-            rows = _smallest(table["smallest"])
+            there, sketches, *_ = arrays_of(table, recipe, paths)
+            rows = np.full((len(table), recipe.method.s), EMPTY)
+            rows[there] = sketches
         with clock.stage("cluster"):
             parts = []
             for first in range(0, len(rows), AT_ONCE):
@@ -257,12 +262,3 @@ def clusters(
             with clock.stage("write"):
                 write_table(made, file)
     return made
-
-
-def _smallest(column: pa.ChunkedArray) -> np.ndarray:
-    """The sketches of a column, those that are null as sketches of no elements."""
-    joined = column.combine_chunks()
-    there = joined.is_valid().to_numpy(zero_copy_only=False)
-    rows = np.full((len(joined), joined.type.list_size), EMPTY)
-    rows[there] = joined.flatten().to_numpy().reshape(-1, rows.shape[1])
-    return rows

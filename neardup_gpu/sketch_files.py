@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup_gpu.kernels._launch import check_rows
 
+from .data import Ragged
+from .engine.arrays import take_rows
 from .errors import DamagedError, InputError, RecipeMismatchError
 from .recipe import Recipe
 from .report import shorten
@@ -66,7 +70,9 @@ def check_columns(schema: pa.Schema, recipe: Recipe, path: str | Path) -> None:
                 raise DamagedError(f"{path}: column {name!r} is {kind}, its recipe makes {wanted}; sketch it again")
 
 
-def read_sketches(paths: Sequence[str | Path], r: int | None = None, *, sized: bool = False) -> tuple[pa.Table, Recipe]:
+def read_sketches(
+    paths: Sequence[str | Path], r: int | None = None, *, sized: bool = False, settings: Sequence[str] | None = None
+) -> tuple[pa.Table, Recipe]:
     """Read the sketches of several files as one table, with their common recipe.
 
     The column `num_shingles` is null for files of earlier versions, which lack it.
@@ -79,6 +85,9 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None, *, sized: b
         Supershingles that must agree, as in `pairs`. If it is given, the files' filters may differ in r.
     sized : bool, default False
         Whether the number of shingles is needed.
+    settings : list of str, default None
+        What the files' recipes have to agree in, beside all that sketches depend on: the method's settings, unless
+        given. The others are those of the first file.
 
     Raises
     ------
@@ -102,13 +111,7 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None, *, sized: b
             raise InputError(f"{path}: no column {NUM_SHINGLES!r}, which containment needs; sketch it again")
         if recipe is None or id_type is None:
             recipe, id_type = stored, ids
-        recipe.check_sketches(stored, str(path))
-        here, there = recipe.method.describe(), stored.method.describe()
-        for name, value in here.items():
-            if there[name] != value and (name != "filter" or r is None):
-                raise RecipeMismatchError(
-                    f"{path}: made with {name} = {there[name]}, {files[0]} with {value}; sketch them alike"
-                )
+        check_alike(recipe, files[0], stored, path, settings, {"filter"} if r is not None else set())
         if ids != id_type:
             raise InputError(f"{path}: ids are {ids}, ids of {files[0]} {id_type}; make them one type")
     assert recipe is not None and id_type is not None
@@ -127,6 +130,67 @@ def read_sketches(paths: Sequence[str | Path], r: int | None = None, *, sized: b
             "sketch with id_column=..., a column of ids that are unique over all files"
         )
     return joined, recipe
+
+
+def check_alike(
+    one: Recipe, path: Path, other: Recipe, other_path: Path, settings: Sequence[str] | None, left_out: set[str]
+) -> None:
+    """Compare the recipes of two files, in what sketches depend on and in some settings or all of the method."""
+    first, second = one.sketching(), other.sketching()
+    names = [*first, *second]  # of other methods or elements, too
+    names += [*one.method.describe(), *other.method.describe()] if settings is None else settings
+    here, there = {**one.describe(), **first}, {**other.describe(), **second}
+    differ = [name for name in names if here.get(name) != there.get(name) and name not in left_out]
+    if differ:
+        name = min(differ, key=lambda name: here.get(name) is None or there.get(name) is None)
+        way = "give a threshold" if name == "threshold" and settings is not None else "sketch them alike"
+        raise RecipeMismatchError(
+            f"{other_path}: made with {name} = {there.get(name)}, {path} with {here.get(name)}; {way}"
+        )
+
+
+def arrays_of(table: pa.Table, recipe: Recipe, paths: Sequence[str | Path]) -> tuple[np.ndarray, Any, Any, Any]:
+    """Take the arrays out of the table that `read_sketches` read.
+
+    Returns
+    -------
+    rows, sketches, keys, columns
+        Rows with tokens; of these the sketches, the keys, and the arrays of all of the method's columns.
+
+    Raises
+    ------
+    DamagedError
+        If a file holds no sketches of its recipe; it names the first such file.
+    """
+    rows = np.flatnonzero(table["num_tokens"].to_numpy() > 0)
+    # Nulls of a fixed-size list are in its values too, so rows without tokens stay in place until here.
+    columns = {name: take_rows(array_of(table[name]), rows) for name in recipe.method.schema()}
+    try:
+        return rows, *recipe.method.from_columns(columns), columns
+    except DamagedError as error:
+        files = distinct_files(paths)
+        if len(files) > 1:
+            for path in files:
+                arrays_of(read_sketches([path])[0], recipe, [path])
+        raise DamagedError(f"{files[0]}: {error}") from None
+
+
+def array_of(column: pa.ChunkedArray) -> Any:
+    """A column of numbers, of lists of them of one length as a two-dimensional array, or of any length as a Ragged.
+
+    Nulls become zeros, or empty lists.
+    """
+    joined, width = column.combine_chunks(), None
+    if pa.types.is_large_list(joined.type):
+        offsets = np.append(np.zeros(1, np.int64), np.cumsum(pc.fill_null(pc.list_value_length(joined), 0).to_numpy()))
+        return Ragged(np.array(pc.list_flatten(joined).to_numpy()), offsets)
+    if pa.types.is_fixed_size_list(joined.type):
+        width = joined.type.list_size
+        joined = joined.values.slice(joined.offset * width, len(joined) * width)
+    if joined.null_count:  # Parquet gives a null list null values, which NumPy would turn into floats
+        joined = pc.fill_null(joined, 0)
+    values = joined.to_numpy(zero_copy_only=False)
+    return values if width is None else values.reshape(-1, width)
 
 
 def _inspect(schema: pa.Schema, path: Path) -> tuple[Recipe, pa.DataType]:

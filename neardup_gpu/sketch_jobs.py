@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup_gpu.kernels import shared
 
@@ -34,7 +33,7 @@ from .methods import check_sketches
 from .methods.elements import may_reach, shares
 from .recipe import Recipe, choose_recipe
 from .report import count
-from .sketch_files import NUM_SHINGLES, read_sketches
+from .sketch_files import NUM_SHINGLES, array_of, arrays_of, read_sketches
 from .sketching import Sketched, Sketcher, num_skipped
 from .store.outputs import new_file, new_files
 from .store.parquet import write_table
@@ -349,9 +348,12 @@ def pairs(
         runtime = stack.enter_context(engine.start())
         file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
         with clock.stage("read"):
-            table, recipe = read_sketches(paths, r, sized=containment is not None)
+            if containment is None:
+                table, recipe = read_sketches(paths, r)
+            else:
+                table, recipe = read_sketches(paths, sized=True, settings=("bucket_limit", "bucket_probe"))
             recipe = recipe if r is None else _with_r(recipe, r)
-            stored = _stored(table, recipe)
+            stored = _stored(table, recipe, paths)
         if containment is None:
             columns = _like(stored, recipe, threshold, clock, runtime)
         else:
@@ -402,7 +404,7 @@ def _containing(stored: _Stored, recipe: Recipe, least: float, clock: Clock, run
         left, right, _, large, uncompared, _ = runtime.run(run, method.bucket_limit, method.bucket_probe)
         if large:
             log.warning(
-                "%s in more than %s: %s of these %s not compared there; see bucket_limit",
+                "%s in more than %s: %s of these %s not compared there; sketch them with a larger bucket limit",
                 count(large, "element"),
                 count(method.bucket_limit, "document"),
                 count(uncompared, "pair"),
@@ -439,15 +441,12 @@ def _with_r(recipe: Recipe, r: int) -> Recipe:
     return recipe.with_(filter=(*recipe.method.filter[:2], r))
 
 
-def _stored(table: pa.Table, recipe: Recipe) -> _Stored:
+def _stored(table: pa.Table, recipe: Recipe, paths: list[str]) -> _Stored:
     """Take the arrays out of a table of sketches."""
-    rows = np.flatnonzero(table["num_tokens"].to_numpy() > 0)
-    # Nulls of a fixed-size list are in its values too, so rows without tokens stay in place until here.
-    columns = {name: take_rows(_array(table[name]), rows) for name in recipe.method.schema()}
-    sketches, keys = recipe.method.from_columns(columns)
+    rows, sketches, keys, columns = arrays_of(table, recipe, paths)
     sizes = np.zeros(len(table), np.int64)
     if NUM_SHINGLES in table.column_names:
-        sizes = _array(table[NUM_SHINGLES])
+        sizes = array_of(table[NUM_SHINGLES])
     return _Stored(rows, sketches, keys, columns.get("document_hash", keys), sizes[rows])
 
 
@@ -470,21 +469,3 @@ def _in_blocks(function: Callable[..., N], sketches: Any, left: np.ndarray, righ
     parts = list(runtime.map(told, blocks))
     empty = function(take_rows(sketches, left[:0]), left[:0], right[:0])
     return type(empty)(*(np.concatenate(each) for each in zip(empty, *parts, strict=True)))
-
-
-def _array(column: pa.ChunkedArray) -> Any:
-    """A column of numbers, of lists of them of one length as a two-dimensional array, or of any length as a Ragged.
-
-    Nulls become zeros, or empty lists.
-    """
-    joined, width = column.combine_chunks(), None
-    if pa.types.is_large_list(joined.type):
-        offsets = np.append(np.zeros(1, np.int64), np.cumsum(pc.fill_null(pc.list_value_length(joined), 0).to_numpy()))
-        return Ragged(np.array(pc.list_flatten(joined).to_numpy()), offsets)
-    if pa.types.is_fixed_size_list(joined.type):
-        width = joined.type.list_size
-        joined = joined.values.slice(joined.offset * width, len(joined) * width)
-    if joined.null_count:  # Parquet gives a null list null values, which NumPy would turn into floats
-        joined = pc.fill_null(joined, 0)
-    values = joined.to_numpy(zero_copy_only=False)
-    return values if width is None else values.reshape(-1, width)

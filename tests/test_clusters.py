@@ -7,6 +7,7 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -216,6 +217,35 @@ def test_files(tmp_path):
     assert nd.clusters(files, tmp_path / "c.parquet", overwrite=True).num_rows == 6
     with pytest.raises(nd.InputError, match="holds clusters, not text"):
         nd.dedup(tmp_path / "c.parquet")
+
+
+def test_files_may_differ_in_what_clusters_do_not_use(tmp_path):
+    methods = [nd.BottomK(recall=0.9), nd.BottomK(recall=0.99, bucket_limit=3), nd.BottomK(candidates="groups")]
+    files = [tmp_path / f"{i}.parquet" for i in range(3)]
+    for i, (file, method) in enumerate(zip(files, methods, strict=True)):
+        table = pa.table({"id": [3 * i, 3 * i + 1], "text": TEXTS[2 * i : 2 * i + 2]})
+        nd.sketch(table, file, id_column="id", method=method)
+    nd.sketch(texts=TEXTS, output=tmp_path / "all.parquet", method="bottomk")
+    whole = nd.clusters(tmp_path / "all.parquet").select(["cluster", "estimate"])
+    assert nd.clusters(files).select(["cluster", "estimate"]).equals(whole)
+
+
+def test_files_of_two_thresholds_need_one(tmp_path):
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for first, file, threshold in ((0, files[0], 0.8), (9, files[1], 0.5)):
+        table = pa.table({"id": range(first, first + 2), "text": TEXTS[:2]})
+        nd.sketch(table, file, id_column="id", method=nd.BottomK(leading=3), threshold=threshold)
+    with pytest.raises(nd.RecipeMismatchError) as error:
+        nd.clusters(files)
+    assert str(error.value) == f"{files[1]}: made with threshold = 0.5, {files[0]} with 0.8; give a threshold"
+    assert nd.clusters(files, threshold=0.5).num_rows == 4
+
+
+def test_sketches_that_are_not_bottom_k(tmp_path):
+    nd.sketch(texts=TEXTS, output=tmp_path / "m.parquet", method="modm")
+    with pytest.raises(nd.ParameterError) as error:
+        nd.clusters(tmp_path / "m.parquet")
+    assert str(error.value) == f"{tmp_path}/m.parquet: its method is modm; clusters are made of bottom-k sketches"
 
 
 def test_no_documents(tmp_path):

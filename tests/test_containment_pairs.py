@@ -13,7 +13,14 @@ from witnesses import shingle_set
 
 import neardup_gpu as nd
 from neardup_gpu import BottomK, MinHash, ModM, SimHash, cli
-from neardup_gpu.errors import ArgumentTypeError, DamagedError, InputError, ParameterError, RecipeMismatchError
+from neardup_gpu.errors import (
+    ArgumentTypeError,
+    DamagedError,
+    InputError,
+    OutputError,
+    ParameterError,
+    RecipeMismatchError,
+)
 from neardup_gpu.kernels import resemblance
 from neardup_gpu.methods.elements import may_reach, shares
 from neardup_gpu.stages import shingle_sets
@@ -110,7 +117,8 @@ def test_large_buckets_are_counted(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "neardup_gpu"):
         found = listed(nd.pairs(tmp_path / "s.parquet", containment=0.5))
     # 7 shingles are in all of the 30 texts, whose pairs but C(5, 2) + 25 * 2 are left out.
-    assert re.search(r"7 elements in more than 5 documents: 2,625 pairs of these were not compared there", caplog.text)
+    says = "7 elements in more than 5 documents: 2,625 pairs of these were not compared there"
+    assert f"{says}; sketch them with a larger bucket limit" in caplog.text
     assert len(found) == 2 * 60
 
 
@@ -159,6 +167,51 @@ def rewrite(source, target, **columns):
             table = table.add_column(place, name, pa.array(values, kind))
     pq.write_table(table, target)
     return target
+
+
+def test_pairs_are_replaced_where_that_is_asked_for(sketched, tmp_path):
+    """Also those with a column that a result's table has too; that one is left alone."""
+    file, out = sketched(ModM(m=4)), tmp_path / "q.parquet"
+    found = nd.pairs(file, out, containment=0.9)
+    assert nd.pairs(file, out, containment=0.9, overwrite=True).equals(found)
+    nd.dedup(texts=TEXTS, output=tmp_path / "result", method="containment")
+    with pytest.raises(OutputError, match=r"pairs\.parquet: was not written by neardup"):
+        nd.pairs(file, tmp_path / "result" / "pairs.parquet", containment=0.9, overwrite=True)
+
+
+def halves(folder, one, other):
+    """The same texts, in two files that were made by two recipes."""
+    table = pa.table({"id": pa.array(range(len(TEXTS))), "text": TEXTS})
+    for name, recipe, part in (("a", one, table[:35]), ("b", other, table[35:])):
+        nd.sketch(part, folder / f"{name}.parquet", id_column="id", recipe=recipe)
+    return [folder / "a.parquet", folder / "b.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("method", "one", "other"),
+    [
+        (ModM, {"threshold": 0.8}, {"threshold": 0.5}),
+        (BottomK, {"recall": 0.9}, {"recall": 0.99}),
+        (BottomK, {}, {"candidates": "groups"}),
+    ],
+)
+def test_files_may_differ_in_what_containment_does_not_use(tmp_path, sketched, method, one, other):
+    recipes = [
+        nd.Recipe(
+            threshold=given.get("threshold"), method=method(**{k: v for k, v in given.items() if k != "threshold"})
+        )
+        for given in (one, other)
+    ]
+    files = halves(tmp_path, *recipes)
+    assert nd.pairs(files, containment=0.9).equals(nd.pairs(sketched(method()), containment=0.9))
+    with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with (leading|candidates) = "):
+        nd.pairs(files)
+
+
+def test_files_of_other_bucket_limits_do_not_meet(tmp_path):
+    files = halves(tmp_path, *(nd.Recipe(method=ModM(bucket_limit=limit)) for limit in (64, 65)))
+    with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with bucket_limit = 65, .*a\.parquet with 64"):
+        nd.pairs(files, containment=0.9)
 
 
 class TestBadInput:
@@ -214,9 +267,34 @@ class TestBadInput:
         for wrong in ([], [0, *elements[0][1:]], [2**60, *elements[0][1:]]):
             with pytest.raises(DamagedError, match="column 'elements' holds no mod-m sketches"):
                 nd.pairs(rewrite(adaptive, tmp_path / "x.parquet", elements=[wrong, *elements[1:]]))
+        short = sketched(ModM(m=4, s=60))
+        elements = pq.read_table(short)["elements"].to_pylist()
+        assert len(elements[0]) == 60
+        longer = [[0, *elements[0]], *elements[1:]]
+        with pytest.raises(DamagedError, match="column 'elements' holds no mod-m sketches"):
+            nd.pairs(rewrite(short, tmp_path / "x.parquet", elements=longer))
         smallest = pq.read_table(sketched("bottomk"))["smallest"].to_pylist()
-        with pytest.raises(DamagedError, match="column 'smallest' holds no bottom-k sketches"):
-            nd.pairs(rewrite(sketched("bottomk"), tmp_path / "x.parquet", smallest=[smallest[0][::-1], *smallest[1:]]))
+        for wrong in (smallest[0][::-1], [smallest[0][0], *smallest[0][:-1]]):
+            file = rewrite(sketched("bottomk"), tmp_path / "x.parquet", smallest=[wrong, *smallest[1:]])
+            for find in (nd.pairs, nd.clusters):
+                with pytest.raises(DamagedError, match=r"x\.parquet: column 'smallest' holds no bottom-k sketches"):
+                    find(file)
+
+    def test_the_damaged_one_of_several_files_is_named(self, tmp_path):
+        files = halves(tmp_path, *[nd.Recipe(method="bottomk")] * 2)
+        smallest = pq.read_table(files[1])["smallest"].to_pylist()
+        rewrite(files[1], files[1], smallest=[smallest[0][::-1], *smallest[1:]])
+        for find in (nd.pairs, nd.clusters):
+            with pytest.raises(DamagedError, match=r"b\.parquet: column 'smallest' holds no bottom-k sketches"):
+                find(files)
+
+    def test_a_modulus_and_an_adaptive_one(self, tmp_path):
+        files = halves(tmp_path, nd.Recipe(method="modm"), nd.Recipe(method=ModM(adaptive=True)))
+        for options in ({}, {"containment": 0.9}):
+            with pytest.raises(RecipeMismatchError) as error:
+                nd.pairs(files, **options)
+            says = f"{files[1]}: made with adaptive = True, {files[0]} with False; sketch them alike"
+            assert str(error.value) == says
 
     def test_another_recipe(self, sketched):
         with pytest.raises(RecipeMismatchError, match="made with m = "):

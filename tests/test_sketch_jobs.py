@@ -70,7 +70,7 @@ class TestSketches:
         recipe = Recipe(method="minhash", threshold=0.8)
         sketch(table.slice(0, 20), tmp_path / "a.parquet", id_column="id", recipe=recipe)
         sketch(table.slice(20, 20), tmp_path / "b.parquet", id_column="id", recipe=recipe.with_(**change))
-        with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with .*; sketch it again"):
+        with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with .*a\.parquet with .*; sketch them alike"):
             pairs([tmp_path / "a.parquet", tmp_path / "b.parquet"])
 
     def test_repeated_ids(self, table, tmp_path):

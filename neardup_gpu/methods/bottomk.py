@@ -462,8 +462,10 @@ class BottomK:
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The sketches and keys of which `to_columns` made columns."""
+        from neardup_gpu.kernels.bottomk import EMPTY
+
         sketches = columns["smallest"]
-        if (sketches[:, 1:] < sketches[:, :-1]).any():
+        if ((sketches[:, 1:] <= sketches[:, :-1]) & (sketches[:, 1:] != EMPTY)).any():
             raise DamagedError("column 'smallest' holds no bottom-k sketches of its recipe; sketch it again")
         return sketches, self.keys(sketches)
 

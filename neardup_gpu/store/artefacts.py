@@ -43,7 +43,8 @@ def is_table(path: Path) -> bool:
         raise
     except (DamagedError, OSError, pa.ArrowException):
         return False
-    of_a_result = {measure.name for measure in MEASURES} & set(schema.names)
+    names = set(schema.names)
+    of_a_result = {measure.name for measure in MEASURES} & names and "low" not in names  # pairs of sketches have bounds
     return sealed and METADATA_KEY in (schema.metadata or {}) and not of_a_result
 
 

@@ -620,7 +620,7 @@ def clusters_of_other_sketches(box):
     return ["clusters", "s.parquet", "-o", "c.parquet"]
 
 
-@case(says="sketches[0]: not ascending without repeats")
+@case(says="s.parquet: column 'smallest' holds no bottom-k sketches")
 def clusters_of_sketches_that_are_out_of_order(box):
     box.sketches("s.parquet", "--method", "bottomk", "--sketch-size", "4")
     backwards = with_column("smallest", lambda t: pa.array([[4, 3, 2, 1]] * len(t), t["smallest"].type))
