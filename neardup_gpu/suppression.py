@@ -8,6 +8,7 @@ import numpy as np
 
 from . import checks
 from .engine.choice import kernel
+from .errors import ParameterError
 from .methods.minhash import MinHash
 from .recipe import Recipe
 
@@ -17,9 +18,10 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None, backend: str
 
     Parameters
     ----------
-    features : array of uint16 or uint64, shape (rows, k)
+    features : array of uint16 or uint64, shape (rows, k), or Arrow array of lists of k of them
         Supershingles in rank order, the best first, as `MinHash.keys` and the column `supershingles` of a sketch file
-        have them. Of a recipe whose features have 16 bits they may be of either type: 12 bytes a row by "bing".
+        have them; null lists are rows without shingles. Of a recipe whose features have 16 bits they may be of either
+        type: 12 bytes a row by "bing".
     recipe : Recipe
         By min-hash. Its filter [k, s, r] says how many features have to agree, place by place.
     present : array of bool, shape (rows,), default None
@@ -57,8 +59,26 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None, backend: str
     method = checks.instance("recipe.method", recipe.method, MinHash, "other methods have no features")
     short = method.supershingle_bits == 16
     shape, hint = (None, method.filter.k), "as MinHash.keys gives"
+    features, there = _of_arrow(features)
     features = checks.array("features", features, np.uint16 if short else np.uint64, shape, convert=short, hint=hint)
     if present is None:
         present = np.ones(len(features), bool)
     present = checks.array("present", present, bool, (len(features),), hint="one for each row")
+    if there is not None:
+        present = present & there
     return kernel(suppress_kernel, backend)(features, present, method.filter.r)
+
+
+def _of_arrow(features: Any) -> tuple[Any, np.ndarray | None]:
+    """(a column of lists of one length as an array, which of them are not null); anything else as it is, and None."""
+    import pyarrow as pa
+
+    from .sketch_files import array_of
+
+    if isinstance(features, pa.Array):
+        features = pa.chunked_array([features])
+    if not isinstance(features, pa.ChunkedArray) or not pa.types.is_fixed_size_list(features.type):
+        return features, None
+    if any(chunk.flatten().null_count for chunk in features.chunks):
+        raise ParameterError("features: lists with a null in them; give what MinHash.keys gives")
+    return array_of(features), features.is_valid().to_numpy()

@@ -89,6 +89,25 @@ def test_features_of_16_bits_take_12_bytes_a_document(tmp_path):
     assert suppress(features, Recipe.of(table.schema, "s"), present=present).tolist() == [0, 0, 2, 3]
 
 
+@pytest.mark.parametrize("bits", [16, 64])
+def test_the_column_of_a_sketch_file_as_it_is(bits, tmp_path):
+    """Null lists are of rows without shingles, which show and hide none, also where slices begin at any row."""
+    recipe = Recipe(method=MinHash(filter="bing", supershingle_bits=bits), threshold=0.9)
+    sketch(texts=["", "a b c d e f", "a b c d e f", "", "x y z"], output=tmp_path / "s.parquet", recipe=recipe)
+    column = pq.read_table(tmp_path / "s.parquet")["supershingles"]
+    halves = pa.chunked_array([column.combine_chunks()[:2], column.combine_chunks()[2:]])
+    for each in (column, column.combine_chunks(), halves):
+        assert suppress(each, recipe).tolist() == [0, 1, 1, 3, 4]
+        assert suppress(each, recipe, present=[True, False, True, True, True]).tolist() == [0, 1, 2, 3, 4]
+        assert suppress(each[2:], recipe).tolist() == [0, 1, 2] and suppress(each[:0], recipe).tolist() == []
+    kind = pa.list_(column.type.value_type, 6)
+    with pytest.raises(NeardupError, match="features: lists with a null in them"):
+        suppress(pa.array([[1, 2, 3, 4, 5, None]], kind), recipe)
+    for wrong in (pa.array([[1] * 5], pa.list_(pa.uint16(), 5)), pa.array([["x"] * 6], pa.list_(pa.string(), 6))):
+        with pytest.raises(NeardupError, match=r"^features: .* is needed"):
+            suppress(wrong, recipe)
+
+
 class TestTheory:
     """Numbers of Manasse 6.1, recomputed; misprints by their numbers are in test_errata.py."""
 
