@@ -196,7 +196,7 @@ class World:
             {"elements": self.shingles},
             "elements:own seed:count statistics:any backend:choice?",
         )
-        weighted = {"features": Ragged.from_rows([[1, 2]], np.uint64), "weights": [1, 2]}
+        weighted = {"features": Ragged.from_rows([[1, 2, 3]], np.uint64), "weights": [1, 2, 3]}
         yield (
             "MinHash.sketch_weights",
             self.minhash.sketch_weights,

@@ -168,7 +168,11 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
         licences = [name for name in archive.namelist() if name.endswith("LICENSE")]
     sources = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "neardup_gpu").rglob("*.py")}
     kernels = {f"neardup_gpu/kernels/{path.name}" for path in (REPOSITORY / "kernels").glob("*.py")}
-    assert names == sources | kernels | {"neardup_gpu/py.typed", "neardup_gpu/kernels/_unicode_table.npz"}
+    assert names == sources | kernels | {
+        "neardup_gpu/py.typed",
+        "neardup_gpu/stop_words.txt",
+        "neardup_gpu/kernels/_unicode_table.npz",
+    }
     assert len(licences) == 1
 
 

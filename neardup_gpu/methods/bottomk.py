@@ -83,7 +83,6 @@ class BottomK:
     name: ClassVar[str] = "bottomk"
     sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = False
-    measure: ClassVar[Measure] = RESEMBLANCE
     usual_threshold: ClassVar[float | None] = 0.8
     refused: ClassVar[Mapping[str, str]] = {"filter": of_elements.NO_FILTER}
 
@@ -110,6 +109,11 @@ class BottomK:
                     )
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def measure(self) -> Measure:
+        """What verified pairs are worth: their resemblance."""
+        return RESEMBLANCE
 
     @property
     def elements(self) -> str:

@@ -39,8 +39,12 @@ class Containment:
     name: ClassVar[str] = "containment"
     sketches: ClassVar[bool] = False
     tells_pairs: ClassVar[bool] = False
-    measure: ClassVar[Measure] = CONTAINMENT
     usual_threshold: ClassVar[float | None] = 0.9
+
+    @property
+    def measure(self) -> Measure:
+        """What verified pairs are worth: how much of the right one the left one contains."""
+        return CONTAINMENT
 
     @property
     def elements(self) -> str:

@@ -31,8 +31,12 @@ class Exact:
     name: ClassVar[str] = "exact"
     sketches: ClassVar[bool] = False
     tells_pairs: ClassVar[bool] = False
-    measure: ClassVar[Measure] = RESEMBLANCE
     usual_threshold: ClassVar[float | None] = 0.8
+
+    @property
+    def measure(self) -> Measure:
+        """What verified pairs are worth: their resemblance."""
+        return RESEMBLANCE
 
     @property
     def elements(self) -> str:

@@ -98,7 +98,6 @@ class ModM:
     name: ClassVar[str] = "modm"
     sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = False
-    measure: ClassVar[Measure] = RESEMBLANCE
     usual_threshold: ClassVar[float | None] = 0.8
     refused: ClassVar[Mapping[str, str]] = {"filter": of_elements.NO_FILTER}
 
@@ -117,6 +116,11 @@ class ModM:
         most = (1 << 16) if plain["s"] is None else plain["s"]
         for name, value in (plain | of_elements.checked_leading(self, most)).items():
             object.__setattr__(self, name, value)
+
+    @property
+    def measure(self) -> Measure:
+        """What verified pairs are worth: their resemblance."""
+        return RESEMBLANCE
 
     @property
     def elements(self) -> str:

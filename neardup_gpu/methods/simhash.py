@@ -68,7 +68,6 @@ class SimHash:
     name: ClassVar[str] = "simhash"
     sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = True
-    measure: ClassVar[Measure] = RESEMBLANCE
     usual_threshold: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
@@ -88,6 +87,11 @@ class SimHash:
             raise ParameterError("weighting 'tfidf' is for tokens; of shingles take 'tf' or 'log'")
         if self.weighting != "tfidf" and self.frequencies is not None:
             raise ParameterError(f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does")
+
+    @property
+    def measure(self) -> Measure:
+        """What verified pairs are worth: their resemblance."""
+        return RESEMBLANCE
 
     @property
     def key_columns(self) -> int:
