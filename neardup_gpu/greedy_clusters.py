@@ -240,9 +240,9 @@ def clusters(
                 name = recipe.method.name
                 raise ParameterError(f"{paths[0]}: its method is {name}; clusters are made of bottom-k sketches")
             found = Clusters(recipe, threshold=threshold, representative=representative)
-            there, sketches, *_ = arrays_of(table, recipe, paths)
+            there, held, *_ = arrays_of(table, recipe, paths)
             rows = np.full((len(table), recipe.method.s), EMPTY)
-            rows[there] = sketches
+            rows[there] = held
         with clock.stage("cluster"):
             parts = []
             for first in range(0, len(rows), AT_ONCE):
