@@ -110,7 +110,7 @@ def _count(values, shift, runs, scattered, counters, beyond):
 def cpu(values, bits, table=None):
     """As `reference`: a part of the table is one thread's, so no update is lost."""
     counters, beyond = new_table(np, bits) if table is None else table
-    # NumPy asks for huge pages where Numba does not, which costs as much as all counting.
+    # NumPy asks the system for huge pages, compiled code does not.
     scattered = np.empty(len(values), np.uint64)
     _count(values, np.uint64(64 - bits), numba.get_num_threads(), scattered, counters, beyond)
     return counters, beyond
