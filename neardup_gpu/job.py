@@ -259,7 +259,9 @@ def run(
     rows = ranked.rows[groups.ranks]
     if spool is not None:
         try:
-            found = partners_of(groups, rows, spool, candidates, recipe, measure, max_comparisons, clock, runtime)
+            found = partners_of(
+                groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, max_comparisons, clock, runtime
+            )
         except TooManyComparisonsError as error:
             raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
         listed, deciding = found.listed, found.deciding

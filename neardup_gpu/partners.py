@@ -37,10 +37,9 @@ from .errors import ResourceError
 from .joining import Common, Index, build_index, commonest, expected_comparisons, meet, stored
 from .report import count
 from .stages import Verified
-from .verification import verify_spooled
+from .verification import in_host_memory, verify_spooled
 
 if TYPE_CHECKING:
-    from .decisions import Groups
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
     from .measures import Measure
@@ -532,7 +531,8 @@ def _where(verified: Verified, chosen: np.ndarray) -> Verified:
 
 
 def partners_of(
-    groups: Groups,
+    keys: Any,
+    pinned: np.ndarray,
     spool_rows: np.ndarray,
     spool: Rows,
     candidates: Candidates,
@@ -541,8 +541,11 @@ def partners_of(
     max_comparisons: int | None,
     clock: Clock,
     runtime: Runtime,
+    known: Verified | None = None,
 ) -> Partners:
     """Find the pairs of representatives at the threshold, for a method that verifies its candidates.
+
+    `keys`, of a method that sketches, and `pinned` have a row for each; `known` are pairs that are verified already.
 
     A method that sketches proposes pairs; the rows of its large buckets are joined by their shingles, of which those
     pairs count that it would have proposed if no bucket had been too large. By a measure that weighs shingles they are
@@ -555,7 +558,7 @@ def partners_of(
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if not method.sketches:
             return np.ones(len(left), bool)
-        return runtime.fetch(method.are_candidates(groups.keys, *same_device(groups.keys, left, right)))
+        return runtime.fetch(method.are_candidates(keys, *same_device(keys, left, right)))
 
     crowded = runtime.fetch(candidates.crowded)
     members = np.flatnonzero(np.zeros_like(crowded) if measure.weighted else crowded)
@@ -566,7 +569,7 @@ def partners_of(
     explicit = Verified(NO_PAIRS, np.empty(0))
     search = Search(
         index,
-        groups.pinned,
+        pinned,
         accepts,
         verify,
         method.measure.directed,
@@ -576,6 +579,8 @@ def partners_of(
         clock,
         runtime,
     )
+    if known is not None:
+        search.known.add(known)
     search.expected = expected_comparisons(index, runtime)
     if search.expected:
         clock.say(f"joining: about {count(search.expected, 'comparison')}")
@@ -604,6 +609,4 @@ def _verified(
 ) -> Verified:
     """The pairs at the threshold, in host memory."""
     found = runtime.run(verify_spooled, spool, spool_rows, pairs, measure, threshold, clock, runtime)
-    return Verified(
-        Pairs(runtime.fetch(found.pairs.left), runtime.fetch(found.pairs.right)), runtime.fetch(found.resemblance)
-    )
+    return in_host_memory(found, runtime)

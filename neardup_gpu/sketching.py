@@ -165,6 +165,12 @@ class Sketcher:
                 self._weigh(sketches)  # of the reference set too, whose keys come first
         return _joined(known, sketches, ids, self.recipe.method.key_columns)
 
+    def sketch_part(self, documents: Documents, *, column: str | None = None) -> Sketched:
+        """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
+        sketches = self._sketch(documents, column, 0, partial(_num_rows, [documents]))
+        ids = _ids_of(sketches)
+        return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns)
+
     def _sketch(self, documents: Documents, column: str | None, before: int, total: Any) -> Sketches:
         """Sketch the documents of a source, after `before` earlier ones; `total()` is the expected number of all."""
         kept = Sketches()
@@ -331,30 +337,24 @@ def _joined_ids(known: Sketches, sketches: Sketches, documents: Documents, refer
     InputError
         If two documents of either have one id, or the ids are of different types.
     """
-    ids = _ids_of(sketches, documents, "input")
+    ids = _ids_of(sketches)
+    documents.check_unique(ids, "input")
     if reference is None:
         return ids
-    known_ids = _ids_of(known, reference, "reference set")
+    known_ids = _ids_of(known)
+    reference.check_unique(known_ids, "reference set")
     ids, known_ids = _one_type(ids, known_ids, rows_only=reference.id_column is None)
     return pa.concat_arrays([known_ids, ids]) if known.documents else ids
 
 
-def _ids_of(sketches: Sketches, documents: Documents, what: str) -> pa.Array:
-    """Join the ids of all batches into one array.
-
-    Raises
-    ------
-    InputError
-        If two documents have the same id.
-    """
+def _ids_of(sketches: Sketches) -> pa.Array:
+    """Join the ids of all batches into one array."""
     if not sketches.ids:
         return pa.nulls(0, pa.int64())
     chunks = pa.chunked_array(one_integer_type(sketches.ids))
     if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
         chunks = chunks.cast(pa.large_string())
-    ids = chunks.combine_chunks()
-    documents.check_unique(ids, what)
-    return ids
+    return chunks.combine_chunks()
 
 
 def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:

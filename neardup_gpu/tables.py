@@ -66,7 +66,7 @@ def _documents_table(facts: Facts, recipe: Recipe, documents: Documents, against
         columns |= {name: arrow(values, kept) for name, values in told.items()}
     if against:
         columns["in_reference"] = arrow(keeper < ranked.num_known)
-    return _with_recipe(columns, recipe)
+    return with_recipe(columns, recipe)
 
 
 def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
@@ -90,10 +90,10 @@ def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
         columns |= {name: arrow(values) for name, values in told.items()}
     if against:
         columns["a_in_reference"] = arrow(a < ranked.num_known)
-    return _with_recipe(columns, recipe)
+    return with_recipe(columns, recipe)
 
 
-def _with_recipe(columns: dict[str, Any], recipe: Recipe) -> pa.Table:
+def with_recipe(columns: dict[str, Any], recipe: Recipe) -> pa.Table:
     return pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
 
 
@@ -198,7 +198,7 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
     }
     return counts, {
         "group_sizes": [[int(size), int(count)] for size, count in zip(each, how_many, strict=True)],
-        "largest_groups": [{"id": _as_json(ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],
+        "largest_groups": [{"id": as_json(ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],
     }
 
 
@@ -209,7 +209,7 @@ def all_skipped(documents: Documents, reference: Documents | None) -> pa.Table |
     return pa.concat_tables([documents.skipped, reference.skipped])
 
 
-def _as_json(id: pa.Scalar) -> int | str:
+def as_json(id: pa.Scalar) -> int | str:
     """Convert an id to a value that JSON can hold."""
     value = id.as_py()
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -57,6 +57,12 @@ def verify_spooled(
     return at_least(threshold, left, right, found)
 
 
+def in_host_memory(verified: Verified, runtime: Runtime) -> Verified:
+    """The same pairs, wherever they were."""
+    pairs = Pairs(runtime.fetch(verified.pairs.left), runtime.fetch(verified.pairs.right))
+    return Verified(pairs, runtime.fetch(verified.resemblance))
+
+
 def _prepared(spool: Rows, spool_rows: np.ndarray, measure: Measure, backend: str, part: Span) -> Ragged:
     return measure.prepared(spool.gather(spool_rows[part.rows]), backend)
 

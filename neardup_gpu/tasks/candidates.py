@@ -1,0 +1,276 @@
+"""The stages that find candidates: of a method that sketches, by its keys; of one that does not, by rare shingles.
+
+    keys         of a slice: what the tables of the method hold of its representatives
+    count        of some slices: how often there is each shingle; `merge` adds a range of the counters
+    postings     of a slice: the prefixes of its representatives, and which shingles they mark; `merge_marks`
+    containers   of a slice, by a directed measure: the further shingles that are marked
+    collide      of some parts of the tables, or of a range of shingles: candidates, and crowded documents
+
+Whatever finds them, candidates are pairs of ranks by the range of the right one, in files called "found", and the ranks
+of crowded documents are in files called "crowded".
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup_gpu.kernels import gather
+
+from ..data import Ragged
+from ..joining import table_bits
+from ..store.exchange import read_arrays, read_partition
+from . import colliding, joining
+from .columns import load, partition_of, save, schema_of
+from .copies import stand_alone
+from .layout import Layout
+from .pairs import load_keys
+from .sketching import ROWS, shingles_of
+from .work import Files, file_name
+
+if TYPE_CHECKING:
+    from ..documents.slices import Slice
+    from ..engine.contract import Runtime
+
+FOUND = pa.schema([("left", pa.int64()), ("right", pa.int64()), ("needed", pa.uint16())])
+CROWDED = pa.schema([("rank", pa.int64())])
+POSTED = pa.schema([("shingle", pa.uint64()), ("rank", pa.int64()), ("place", pa.uint32()), ("size", pa.int32())])
+COUNTERS = pa.schema([("counters", pa.uint8())])
+BEYOND = pa.schema([("beyond", pa.uint32())])
+MARKS = pa.schema([("marks", pa.uint8())])
+
+
+def representatives(files: Files, number: int, layout: Layout, copies: list[str]) -> np.ndarray:
+    """Rows of a slice that have tokens and that no other document stands for: int64."""
+    num_tokens = load(files.place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
+    return np.flatnonzero(stand_alone(files, number, len(num_tokens), copies) & (num_tokens > 0))
+
+
+# ------------------------------------------------------------------------------------------------------- by their keys
+
+
+def keys(files: Files, copies: list[str], layout: Layout, num_representatives: int, per_table: int) -> None:
+    """Write what the tables of the method hold of the representatives of a slice."""
+    recipe = files.shared.recipe
+    rows = representatives(files, files.number, layout, copies)
+    ranks, found = layout.ranks_of(files, files.number)[rows], load_keys(files, files.number)[rows]
+    given = colliding.exchanged(recipe.method, found, ranks, num_representatives, per_table, recipe.seed)
+    number = per_table * len(recipe.method.buckets(num_representatives).masks)
+    schema = schema_of(colliding.to_columns(_nothing(recipe, found, num_representatives), ranks[:0]))
+    with files.exchange("entries", schema, number) as writer:
+        for partition, columns in given:
+            writer.add(partition, columns)
+
+
+def _nothing(recipe: Any, keys: np.ndarray, num_representatives: int) -> Any:
+    """Entries of no rows, which have the columns of all."""
+    return next(iter(recipe.method.entries(keys[:0], num_representatives, seed=recipe.seed)))
+
+
+def collide_keys(
+    files: Files, names: list[str], parts: range, layout: Layout, num_representatives: int, per_table: int
+) -> dict[str, Any]:
+    """Find the candidates in some parts of the tables; `parts` are their numbers."""
+    shared = files.shared
+    recipe = shared.recipe
+    buckets = recipe.method.buckets(num_representatives)
+    empty = load_keys(files, 0)[:0]
+    schema = schema_of(colliding.to_columns(_nothing(recipe, empty, num_representatives), np.empty(0, np.int64)))
+    with _Candidates(files, layout) as candidates, shared.engine.start() as runtime:
+        for part in range(*parts):
+            columns = read_arrays(files.place, names, part, schema)
+            if len(columns["rank_low"]) < 2:
+                continue
+            values, ranks, needed = colliding.from_columns(columns)
+            for found in colliding.collide_range(
+                buckets,
+                part // per_table,
+                values,
+                ranks,
+                needed,
+                num_known=layout.num_known,
+                most_bytes=shared.task_memory // 8,
+                backend=runtime.backend,
+            ):
+                candidates.add(found.left, found.right, found.needed, found.crowded)
+                candidates.count(large_buckets=found.large_buckets, uncompared_pairs=found.uncompared_pairs)
+    return candidates.facts
+
+
+# --------------------------------------------------------------------------------------------------- by rare shingles
+
+
+def counters_of(files: Files, num_shingles: int) -> int:
+    """Bits of the table of counters: as many as there are shingles, in at most a quarter of a task's memory."""
+    return table_bits(num_shingles, files.shared.task_memory // 4)
+
+
+def _waiting(
+    files: Files, number: int, slice: Slice, layout: Layout, copies: list[str], runtime: Runtime
+) -> Iterator[tuple[Ragged, np.ndarray]]:
+    """(what waits of them, rows) of the representatives of a slice, some at a time."""
+    rows, first = representatives(files, number, layout, copies), 0
+    for shingles in shingles_of(files, number, slice, runtime):
+        begin, end = np.searchsorted(rows, [first, first + len(shingles)])
+        mine = rows[begin:end] - first
+        if len(mine):
+            values, offsets = runtime.fetch(shingles.values), runtime.fetch(shingles.offsets)
+            found = Ragged(*gather.cpu(values, offsets, mine))
+            yield Ragged(runtime.put(found.values), runtime.put(found.offsets)), rows[begin:end]
+        first += len(shingles)
+
+
+def count(files: Files, slices: list[tuple[int, Slice]], copies: list[str], layout: Layout, bits: int) -> None:
+    """Count the shingles of the representatives of some slices; the table goes to files by ranges."""
+    with files.shared.engine.start() as runtime:
+        parts = (
+            shingles
+            for number, slice in slices
+            for shingles, _ in _waiting(files, number, slice, layout, copies, runtime)
+        )
+        counters, beyond = joining.count(parts, bits, runtime)
+    _save_by_ranges(files, "counters", counters)
+    _save_by_ranges(files, "beyond", beyond)
+
+
+def merge(files: Files, counters: list[str], beyond: list[str]) -> None:
+    """Add a range of the tables of all."""
+    part = files.number
+    tables = (
+        (
+            read_arrays(files.place, [one], part, COUNTERS)["counters"],
+            read_arrays(files.place, [other], part, BEYOND)["beyond"],
+        )
+        for one, other in zip(counters, beyond, strict=True)
+    )
+    found, over = joining.merged(tables)
+    save(files, "counters", {"counters": found})
+    save(files, "beyond", {"beyond": over})
+
+
+def merge_marks(files: Files, marks: list[str]) -> None:
+    """Join a range of the marks of all."""
+    parts = (read_arrays(files.place, [name], files.number, MARKS)["marks"] for name in marks)
+    save(files, "marks", {"marks": joining.merged_marks(parts)})
+
+
+def _save_by_ranges(files: Files, what: str, table: np.ndarray) -> None:
+    """Write an array whose length is a power of two by ranges, of which there are as many as `ranges_of` says."""
+    number = ranges_of(files.shared.partitions)
+    width = len(table) // number
+    with files.exchange(what, schema_of({what: table}), number) as writer:
+        for part in range(number):
+            some = table[part * width : (part + 1) * width]
+            writer.add(np.full(len(some), part), {what: some})
+
+
+def ranges_of(partitions: int) -> int:
+    """Ranges of a table of counters: a power of two, of which the smallest table has several words each."""
+    return 1 << min(6, max(0, (partitions - 1).bit_length()))
+
+
+def _table(files: Files) -> joining.Table:
+    """The table of all counters."""
+    names = [[file_name("merge", part, what) for part in range(ranges_of(files.shared.partitions))] for what in _TABLE]
+    counters, beyond = (
+        read_arrays(files.place, of, 0, schema)[what]
+        for of, what, schema in zip(names, _TABLE, (COUNTERS, BEYOND), strict=True)
+    )
+    return counters, beyond
+
+
+_TABLE = ("counters", "beyond")
+
+
+def postings(files: Files, slice: Slice, copies: list[str], layout: Layout) -> dict[str, Any]:
+    """Write the postings of the representatives of a slice, by ranges of shingles; and what they mark, if that counts.
+
+    Memory: the table of counters, and a batch of documents.
+    """
+    shared = files.shared
+    measure, threshold = shared.recipe.method.measure, shared.recipe.threshold
+    ranks, table, number = layout.ranks_of(files, files.number), _table(files), 0
+    with (
+        files.exchange("postings", POSTED, shared.partitions) as writer,
+        shared.engine.start() as runtime,
+    ):
+
+        def written() -> Iterator[joining.Posted]:
+            nonlocal number
+            for shingles, rows in _waiting(files, files.number, slice, layout, copies, runtime):
+                posted = joining.postings(shingles, ranks[rows], table, measure, threshold, runtime)
+                writer.add(partition_of(posted.shingle, shared.partitions), posted._asdict())
+                number += len(posted.shingle)
+                yield posted
+
+        if measure.directed:
+            _save_by_ranges(files, "marks", joining.mark(written(), table, runtime))
+        else:
+            collections.deque(written(), maxlen=0)
+    return {"postings": number}
+
+
+def containers(files: Files, slice: Slice, copies: list[str], layout: Layout) -> dict[str, Any]:
+    """Write the further postings of the representatives of a slice, by a directed measure."""
+    shared = files.shared
+    ranks, table, number = layout.ranks_of(files, files.number), _table(files), 0
+    names = [file_name("marks", part, "marks") for part in range(ranges_of(shared.partitions))]
+    marks = read_arrays(files.place, names, 0, MARKS)["marks"]
+    with (
+        files.exchange("postings", POSTED, shared.partitions) as writer,
+        shared.engine.start() as runtime,
+    ):
+        for sets, rows in _waiting(files, files.number, slice, layout, copies, runtime):
+            posted = joining.containing(sets, ranks[rows], table, marks, shared.recipe.threshold, runtime)
+            writer.add(partition_of(posted.shingle, shared.partitions), posted._asdict())
+            number += len(posted.shingle)
+    return {"postings": number}
+
+
+def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
+    """Find the candidates of a range of shingles."""
+    shared = files.shared
+    method, threshold = shared.recipe.method, shared.recipe.threshold
+
+    def read() -> Iterator[joining.Posted]:
+        for batch in read_partition(files.place, names, files.number):
+            yield joining.Posted(*(batch.column(field).to_numpy() for field in joining.Posted._fields))
+
+    with _Candidates(files, layout) as candidates, shared.engine.start() as runtime:
+        most = shared.task_memory // 4
+        for found in joining.collide_range(read, method.measure, threshold, layout.num_known, runtime, most):
+            candidates.add(found.left, found.right, None, found.crowded)
+            candidates.count(looks=found.looks)
+    return candidates.facts
+
+
+class _Candidates:
+    """The files of candidates and of crowded documents."""
+
+    def __init__(self, files: Files, layout: Layout) -> None:
+        self._layout, self._stack, self._files = layout, contextlib.ExitStack(), files
+        self.facts = {"found": 0, "looks": 0, "large_buckets": 0, "uncompared_pairs": 0}
+
+    def __enter__(self) -> _Candidates:
+        self._found = self._stack.enter_context(self._files.exchange("found", FOUND, self._layout.partitions))
+        self._crowded = self._stack.enter_context(self._files.exchange("crowded", CROWDED, 1))
+        return self
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._stack.__exit__(*error)
+
+    def add(self, left: np.ndarray, right: np.ndarray, needed: np.ndarray | None, crowded: np.ndarray) -> None:
+        needed = np.ones(len(left), np.uint16) if needed is None else needed
+        self._found.add(self._layout.range_of(right), {"left": left, "right": right, "needed": needed})
+        crowded = np.unique(crowded)
+        self._crowded.add(np.zeros(len(crowded), np.int64), {"rank": crowded})
+        self.facts["found"] += len(left)
+
+    def count(self, **counts: int) -> None:
+        for name, number in counts.items():
+            self.facts[name] += number

@@ -1,0 +1,115 @@
+"""Small pieces of files of tasks: columns saved and loaded whole, ragged rows, partitions of words."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup_gpu.kernels._gf2 import mix64_all
+
+from ..data import Ragged, arrow
+from ..store.exchange import read_arrays, read_partition
+
+if TYPE_CHECKING:
+    from ..store.places import Place
+    from .work import Files
+
+AT_ONCE = 1 << 20
+"""Rows that are written at once, so that a file of many rows takes little memory beside them."""
+
+
+def schema_of(columns: dict[str, Any]) -> pa.Schema:
+    """The schema of some arrays: NumPy's of one or two dimensions, or Arrow's."""
+    return pa.schema([(name, type_of(column)) for name, column in columns.items()])
+
+
+def type_of(column: Any) -> pa.DataType:
+    """The Arrow type of an array; rows of a matrix are lists of one length."""
+    if not isinstance(column, np.ndarray):
+        return column.type
+    kind = pa.from_numpy_dtype(column.dtype)
+    return kind if column.ndim == 1 else pa.list_(kind, column.shape[1])
+
+
+def save(files: Files, what: str, columns: dict[str, Any]) -> None:
+    """Write some columns as a file of one partition."""
+    (number,) = {len(column) for column in columns.values()}
+    with files.exchange(what, schema_of(columns), 1) as writer:
+        for first in range(0, number, AT_ONCE):
+            some = {name: column[first : first + AT_ONCE] for name, column in columns.items()}
+            writer.add(np.zeros(len(next(iter(some.values()))), np.int64), some)
+
+
+def load(place: Place, name: str, schema: pa.Schema) -> dict[str, np.ndarray]:
+    """Read the columns of a file that `save` wrote, as NumPy arrays."""
+    return read_arrays(place, [name], 0, schema)
+
+
+def load_column(place: Place, names: list[str], partition: int, column: str, kind: pa.DataType) -> pa.Array:
+    """Read a column of some files, as one Arrow array of a type."""
+    chunks = [batch.column(column).cast(kind) for batch in read_partition(place, names, partition, [column])]
+    return pa.concat_arrays(chunks) if chunks else pa.nulls(0, kind)
+
+
+def name_of(kind: pa.DataType) -> str:
+    """An Arrow type as a word, which tasks can be called with."""
+    return base64.b64encode(pa.schema([("", kind)]).serialize()).decode()
+
+
+def type_named(name: str) -> pa.DataType:
+    """The Arrow type that `name_of` named; null of an empty name."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(name))).field(0).type if name else pa.null()
+
+
+def plain_strings(column: pa.Array) -> pa.Array:
+    """A column of which dictionaries and views became strings."""
+    return column.cast(pa.large_string()) if pa.types.is_dictionary(column.type) else column
+
+
+def add_ragged(writer: Any, partition: np.ndarray, rows: Ragged, **columns: np.ndarray) -> None:
+    """Add rows of values to an exchange file, as lists in the column "shingles", beside other columns."""
+    offsets, values = rows.offsets - rows.offsets[0], rows.values[rows.offsets[0] : rows.offsets[-1]]
+    first = 0
+    while first < len(rows):  # an array of lists has 32-bit offsets
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + 2**31 - 1, side="right")) - 1)
+        lists = pa.ListArray.from_arrays(
+            arrow((offsets[first : last + 1] - offsets[first]).astype(np.int32)),
+            arrow(values[offsets[first] : offsets[last]]),
+        )
+        some = {name: column[first:last] for name, column in columns.items()}
+        writer.add(partition[first:last], {**some, "shingles": lists})
+        first = last
+
+
+def ragged_of(batch: pa.RecordBatch) -> Ragged:
+    """The rows of values of a batch."""
+    lists = batch.column("shingles")
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return Ragged(lists.values.to_numpy()[: offsets[-1]], offsets)
+
+
+def partition_of(words: np.ndarray, partitions: int) -> np.ndarray:
+    """The partition of each word by its upper bits, which are uniform: int64."""
+    upper = words >> np.uint64(32)
+    return ((upper * np.uint64(partitions)) >> np.uint64(32)).astype(np.int64)
+
+
+def mixed(words: np.ndarray) -> np.ndarray:
+    """Words with uniform upper bits: equal ones stay equal."""
+    return mix64_all(words)
+
+
+def joined(batches: Iterator[pa.RecordBatch], name: str, kind: Any) -> np.ndarray:
+    """One column of several batches."""
+    return np.concatenate([np.empty(0, kind), *(batch.column(name).to_numpy() for batch in batches)])
+
+
+def values_of(column: pa.Array) -> np.ndarray:
+    """The numbers of an Arrow array; lists of one length become a matrix."""
+    if pa.types.is_fixed_size_list(column.type):
+        return column.flatten().to_numpy().reshape(len(column), column.type.list_size)
+    return column.to_numpy()

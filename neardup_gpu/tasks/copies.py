@@ -1,0 +1,100 @@
+"""The stage "copies": the first document by priority of each group that counts as one.
+
+    NUMBER-slices    row and representative's rank of each copy, by the slice of the copy
+    NUMBER-ranges    rank and representative's rank of each copy, by the range of the representative
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup_gpu.kernels import identical
+
+from ..engine.choice import kernel
+from ..store.exchange import num_rows, read_partition
+from .columns import mixed
+from .layout import Layout
+from .work import Files
+
+BY_SLICE = pa.schema([("row", pa.int64()), ("representative", pa.int64())])
+BY_RANGE = pa.schema([("rank", pa.int64()), ("representative", pa.int64())])
+
+ROW_BYTES = 96
+"""What a row takes while it is compared: words, ranks, and copies of them."""
+
+
+def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
+    """Find the representatives of a range of hashes, and name them to all others.
+
+    Parameters
+    ----------
+    names : list of str
+        The file of each slice with words and rows, see `sketching`.
+    layout : Layout
+
+    Returns
+    -------
+    dict
+        `copies`, their number.
+
+    Notes
+    -----
+    Memory: 96 bytes for each distinct hash, in parts that fit; repeats pass by.
+    """
+    most = max(1, files.shared.task_memory // (4 * ROW_BYTES))
+    parts = -(-num_rows(files.place, names, files.number) // most)
+    found = 0
+    with (
+        files.exchange("slices", BY_SLICE, layout.num_slices) as by_slice,
+        files.exchange("ranges", BY_RANGE, layout.partitions) as by_range,
+    ):
+        for part in range(parts):
+            words, ranks = np.empty((0, 2), np.uint64), np.empty(0, np.int64)
+            for some, theirs, _, _ in _chunks(files, names, layout, part, parts):
+                first = _first(np.concatenate([words, some]), files)
+                np.minimum.at(ranks, first[: len(words)], ranks)
+                both = np.concatenate([ranks, theirs])
+                np.minimum.at(both, first, both)
+                new = len(words) + np.flatnonzero(first[len(words) :] == np.arange(len(words), len(first)))
+                words = np.concatenate([words, some[new - len(words)]])
+                ranks = np.concatenate([both[: len(ranks)], both[new]])
+            for some, theirs, slice, rows in _chunks(files, names, layout, part, parts):
+                representative = ranks[_first(np.concatenate([words, some]), files)[len(words) :]]
+                copied = np.flatnonzero(representative != theirs)
+                found += len(copied)
+                of = {"representative": representative[copied]}
+                by_slice.add(np.full(len(copied), slice), {"row": rows[copied], **of})
+                by_range.add(layout.range_of(of["representative"]), {"rank": theirs[copied], **of})
+    return {"copies": found}
+
+
+def _first(words: np.ndarray, files: Files) -> np.ndarray:
+    backend = files.shared.engine.resolve()
+    return kernel(identical, "cpu" if backend == "gpu" else backend)(words)
+
+
+def _chunks(
+    files: Files, names: list[str], layout: Layout, part: int, parts: int
+) -> Iterator[tuple[np.ndarray, np.ndarray, int, np.ndarray]]:
+    """(words, ranks, slice, rows) of the rows of a part, some at a time."""
+    for slice, name in enumerate(names):
+        ranks = layout.ranks_of(files, slice)
+        for batch in read_partition(files.place, [name], files.number):
+            high, low, rows = (batch.column(column).to_numpy() for column in ("high", "low", "row"))
+            words = np.stack([high, low], axis=1)
+            if parts > 1:  # by bits that the partition did not take
+                mine = mixed(high) % np.uint64(parts) == part
+                words, rows = words[mine], rows[mine]
+            yield words, ranks[rows], slice, rows
+
+
+def stand_alone(files: Files, number: int, num_documents: int, names: list[str]) -> np.ndarray:
+    """Which rows of a slice no other stands for: bool; `names` are the files of copies by slices."""
+    alone = np.ones(num_documents, bool)
+    for batch in read_partition(files.place, names, number, ["row"]):
+        alone[batch.column("row").to_numpy()] = False
+    return alone

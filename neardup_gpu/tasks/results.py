@@ -1,0 +1,293 @@
+"""The stages that make the result: tables with the users' ids, kept rows, and what the report adds up.
+
+    listed    of a range: its pairs in order, groups by size; ids are asked for
+    fates     of a slice: what became of its documents; ids are asked for
+    ids       of a slice: answers
+    tables    of a range: its part of pairs/
+    write     of a slice: its part of documents/ and of kept/
+
+Files of the result appear whole or not at all, in a folder that becomes the output when all are there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..data import arrow
+from ..store.artefacts import KEPT
+from ..store.disk import sync
+from ..store.exchange import read_arrays, read_partition
+from ..store.parquet import write_table
+from ..tables import as_json, with_recipe
+from .columns import load, load_column, save, schema_of, type_named, values_of
+from .copies import BY_RANGE
+from .layout import Layout
+from .naming import FATES, GROUPED
+from .pairs import VERIFIED, ask, asked, keys_schema, load_keys
+from .sketching import ROWS
+from .work import Files, file_name
+
+if TYPE_CHECKING:
+    from ..documents.slices import Slice
+
+LARGEST = 5
+"""Groups that a report names."""
+
+EXACT = pa.schema([("exact", pa.bool_())])
+HASHES = pa.schema([("hash", pa.list_(pa.uint64(), 2))])
+
+
+def listed(files: Files, names: list[str], copies: list[str], grouped: list[str], layout: Layout) -> dict[str, Any]:
+    """Save the listed pairs of a range of left ranks, with those of exact duplicates, and ask for their ids."""
+    part = files.number
+    found = read_arrays(files.place, names, part, VERIFIED)
+    exact = read_arrays(files.place, copies, part, BY_RANGE)
+    mine = exact["rank"] >= layout.num_known
+    left = np.concatenate([found["left"], exact["representative"][mine]])
+    right = np.concatenate([found["right"], exact["rank"][mine]])
+    resemblance = np.concatenate([found["resemblance"], np.ones(int(mine.sum()))])
+    order = np.lexsort((right, left))
+    left, right, resemblance = left[order], right[order], resemblance[order]
+    new = np.ones(len(left), bool)
+    new[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
+    left, right = left[new], right[new]
+    save(files, "pairs", {"left": left, "right": right, "resemblance": resemblance[new]})
+    keepers = read_arrays(files.place, grouped, part, GROUPED)["keeper"]
+    each, sizes = np.unique(keepers, return_counts=True)
+    sizes += 1  # the kept document
+    largest = np.lexsort((each, -sizes))[:LARGEST]
+    kinds, counts = np.unique(sizes, return_counts=True)
+    ask(files, np.unique(np.concatenate([left, right, each[largest]])), layout)
+    return {
+        "listed": len(left) - int(mine.sum()),
+        "groups": len(each),
+        "group_sizes": [kinds.tolist(), counts.tolist()],
+        "largest": [each[largest].tolist(), sizes[largest].tolist()],
+    }
+
+
+def fates(files: Files, names: list[str], layout: Layout) -> None:
+    """Ask for the ids of the documents that stand for others of a slice."""
+    found = read_arrays(files.place, names, files.number, FATES)
+    ask(files, np.unique(found["keeper"]), layout)
+
+
+def ids(files: Files, names: list[str], kind: str, first_row: int | None) -> None:
+    """Answer who asked for ids of a slice; with them go keys and hashes of tokens, where tables tell something of them.
+
+    Parameters
+    ----------
+    names : list of str
+        The files in which they asked.
+    kind : str
+        The type of ids, see `columns.name_of`.
+    first_row : int, optional
+        Where ids are row numbers: that of the slice's first row.
+    """
+    rows, ranks, who = asked(files, names)
+    columns = {"rank": ranks, "id": ids_of(files, files.number, kind, first_row).take(arrow(rows))}
+    for name, values in told_of(files, files.number).items():
+        columns[name] = values[rows]
+    with files.exchange("ids", schema_of(columns), len(names)) as writer:
+        writer.add(who, columns)
+
+
+def ids_of(files: Files, number: int, kind: str, first_row: int | None) -> pa.Array:
+    """The ids of all documents of a slice."""
+    found = load_column(files.place, [file_name("sketch", number, "ids")], 0, "id", type_named(kind))
+    return found if first_row is None else arrow(found.to_numpy() + first_row)
+
+
+def told_of(files: Files, number: int) -> dict[str, np.ndarray]:
+    """What tables tell of the documents of a slice beside their ids: arrays with a row for each."""
+    recipe, told = files.shared.recipe, {}
+    if recipe.method.tells_pairs or not recipe.verifies:
+        told["keys"] = load_keys(files, number)
+    if not recipe.verifies:
+        told["hash"] = load(files.place, file_name("sketch", number, "tokens"), HASHES)["hash"]
+    return told
+
+
+class _Answers:
+    """What was answered of some ranks, to be looked up."""
+
+    def __init__(self, files: Files, names: Sequence[str], asker: int) -> None:
+        batches = list(read_partition(files.place, names, asker))
+        table = pa.Table.from_batches(batches) if batches else None
+        self.ranks = np.empty(0, np.int64) if table is None else table["rank"].to_numpy()
+        self._table, self._order = table, np.argsort(self.ranks)
+        self.ranks = self.ranks[self._order]
+
+    def ids(self, ranks: np.ndarray, kind: pa.DataType, null: np.ndarray | None = None) -> pa.Array:
+        """The ids of some ranks; null where `null`."""
+        if self._table is None:
+            return pa.nulls(len(ranks), kind)
+        return pa.concat_arrays(self._table["id"].chunks).take(arrow(self._places(ranks, null), null))
+
+    def told(self, name: str, ranks: np.ndarray) -> np.ndarray:
+        """A column of numbers, of some ranks."""
+        assert self._table is not None
+        return values_of(pa.concat_arrays(self._table[name].chunks))[self._places(ranks, None)]
+
+    def _places(self, ranks: np.ndarray, null: np.ndarray | None) -> np.ndarray:
+        places = np.searchsorted(self.ranks, ranks)
+        if null is not None:
+            places[null] = 0
+        return self._order[places]
+
+
+def tables(files: Files, names: list[str], kind: str, against: bool, layout: Layout) -> dict[str, Any]:
+    """Write a range's part of pairs/; `names` are the files of what was answered.
+
+    Returns
+    -------
+    dict
+        `files`, their sizes by name; `largest`, the ids of the range's largest groups.
+    """
+    recipe, part = files.shared.recipe, files.number
+    found = load(files.place, file_name("listed", part, "pairs"), VERIFIED)
+    a, b, resemblance = found["left"], found["right"], found["resemblance"]
+    answers = _Answers(files, names, part)
+    if not recipe.verifies:
+        resemblance = np.where(_same(answers, a, b), 1.0, np.nan)
+    columns = {
+        "id_a": answers.ids(a, type_named(kind)),
+        "id_b": answers.ids(b, type_named(kind)),
+        recipe.method.measure.name: arrow(resemblance, np.isnan(resemblance)),
+    }
+    columns |= {name: arrow(values) for name, values in _pair_columns(answers, recipe, a, b).items()}
+    if against:
+        columns["a_in_reference"] = arrow(a < layout.num_known)
+    with _placed(files, f"pairs/part-{part:05}.parquet") as path:
+        write_table(with_recipe(columns, recipe), path)
+    return {"files": [f"pairs/part-{part:05}.parquet"]}
+
+
+def write(
+    files: Files, number: int, slice: Slice, names: list[str], kind: str, first_row: int | None, first_place: int,
+    against: bool, layout: Layout,
+) -> dict[str, Any]:
+    """Write a slice's part of documents/ and its kept rows.
+
+    Parameters
+    ----------
+    number : int
+        The slice's, among those of the input.
+    names : list of str
+        The files of what was answered.
+    first_place : int
+        How many rows or lines of the first file are before the slice, unless it says so itself.
+    """
+    recipe, place = files.shared.recipe, files.place
+    ranks = layout.ranks_of(files, files.number)
+    fate = read_arrays(place, [file_name("name", part, "fates") for part in range(layout.partitions)], files.number, FATES)
+    keeper, resemblance = ranks.copy(), np.ones(len(ranks))
+    keeper[fate["row"]], resemblance[fate["row"]] = fate["keeper"], fate["resemblance"]
+    kept = keeper == ranks
+    answers = _Answers(files, names, layout.partitions + files.number)
+    own = ids_of(files, files.number, kind, first_row)
+    told = told_of(files, files.number)
+    removed = np.flatnonzero(~kept)
+    if not recipe.verifies:
+        same = (told["hash"][removed] == answers.told("hash", keeper[removed])).all(axis=1) if len(removed) else []
+        resemblance[removed] = np.where(same, 1.0, np.nan)
+    columns = {
+        "id": own,
+        "kept": arrow(kept),
+        "duplicate_of": answers.ids(keeper, own.type, kept),
+        recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
+        "group": _either(own, answers.ids(keeper, own.type, kept), kept),
+        **_places(files, first_place),
+    }
+    if recipe.method.tells_pairs or not recipe.verifies:
+        both = np.concatenate([told["keys"], answers.told("keys", keeper[removed]) if len(removed) else told["keys"][:0]])
+        other = np.arange(len(ranks))
+        other[removed] = len(ranks) + np.arange(len(removed))
+        found = recipe.method.pair_columns(both, np.arange(len(ranks)), other)
+        columns |= {name: arrow(values, kept) for name, values in found.items()}
+    if against:
+        columns["in_reference"] = arrow(keeper < layout.num_known)
+    written = [f"documents/part-{number:05}.parquet"]
+    with _placed(files, written[0]) as path:
+        write_table(with_recipe(columns, recipe), path)
+    written += _write_kept(files, slice, kept)
+    num_tokens = load(place, file_name("sketch", files.number, "rows"), ROWS)["num_tokens"]
+    return {
+        "files": written,
+        "kept": int(kept.sum()),
+        "empty": int((num_tokens == 0).sum()),
+        "unverified": int(np.isnan(resemblance[removed]).sum()),
+    }
+
+
+def _pair_columns(answers: _Answers, recipe: Any, a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
+    """The method's own columns for pairs of ranks."""
+    if not (recipe.method.tells_pairs or not recipe.verifies):
+        return {}
+    if len(a) == 0:
+        columns = recipe.method.key_columns
+        none = np.empty((0, columns) if columns else 0, np.uint64)
+        return recipe.method.pair_columns(none, a, b)
+    keys = np.concatenate([answers.told("keys", a), answers.told("keys", b)])
+    return recipe.method.pair_columns(keys, np.arange(len(a)), len(a) + np.arange(len(b)))
+
+
+def _same(answers: _Answers, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Whether the documents of pairs of ranks have the same tokens."""
+    if len(a) == 0:
+        return np.empty(0, bool)
+    return (answers.told("hash", a) == answers.told("hash", b)).all(axis=1)
+
+
+def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:
+    """Its own id of each document that is kept, and another of the others."""
+    places = np.where(kept, np.arange(len(own)), len(own) + np.arange(len(own)))
+    return pa.concat_arrays([own, others]).take(arrow(places))
+
+
+def _places(files: Files, first_place: int) -> dict[str, pa.Array]:
+    """Where the documents of a slice lie, as a result has it."""
+    name = file_name("sketch", files.number, "ids")
+    batches = list(read_partition(files.place, [name], 0))
+    table = pa.Table.from_batches(batches) if batches else None
+    if table is None or "file" not in table.column_names:
+        return {}
+    file = table["file"].combine_chunks().dictionary_encode()
+    rows = table["row"].to_numpy()
+    first = np.asarray(file.indices) == file.indices[0].as_py()
+    return {"file": file, "row": arrow(rows + np.where(first, first_place, 0))}
+
+
+def _write_kept(files: Files, slice: Slice, kept: np.ndarray) -> list[str]:
+    """Write the kept rows of a slice; returns the names of the files."""
+    target = Path(files.shared.result)
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target, prefix=".kept-") as folder:
+        documents = slice.open()
+        documents.write_kept(Path(folder, KEPT), kept)
+        sync(Path(folder))
+        found = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
+        names = [path.relative_to(folder).as_posix() for path in found]
+        for path, name in zip(found, names, strict=True):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target / name)
+    return names
+
+
+@contextlib.contextmanager
+def _placed(files: Files, name: str) -> Iterator[Path]:
+    """A file of the result, which appears whole or not at all."""
+    target = Path(files.shared.result, name)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".part-") as folder:
+        yield Path(folder, "part")
+        sync(Path(folder))
+        os.replace(Path(folder, "part"), target)

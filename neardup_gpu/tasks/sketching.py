@@ -1,0 +1,143 @@
+"""The stage "sketch": a slice of the input through the first stages, and what is kept of it in files.
+
+    NUMBER-rows      num_tokens, and size: how many shingles wait of each document
+    NUMBER-ids       id, and where the document lies, if it is of files: file and row
+    NUMBER-skipped   rows that could not be read, if they are to be skipped
+    NUMBER-column    the column that says which document of a group stays, if one does
+    NUMBER-keys      keys, if the method sketches
+    NUMBER-shingles  what waits for verification, if it waits in files
+    NUMBER-tokens    the hash of each document's tokens, where nothing is verified
+    NUMBER-hashes    of documents with tokens: the hash of these and the row, by the upper bits of the hash
+    NUMBER-same      the same of keys, where nothing is verified
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..data import Ragged
+from ..decisions import keep_column
+from ..documents.skipped import SCHEMA
+from ..engine.clock import Clock
+from ..engine.pieces import Span
+from ..sketching import Sketcher
+from ..stages import count_shingles, count_tokens
+from ..store.exchange import read_partition
+from ..store.spool import host
+from .columns import add_ragged, mixed, name_of, partition_of, plain_strings, ragged_of, save
+from .work import Files, file_name
+
+if TYPE_CHECKING:
+    from ..documents.slices import Slice
+    from ..engine.contract import Runtime
+
+ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
+HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
+SHINGLES = pa.schema([("shingles", pa.list_(pa.uint64()))])
+
+COUNTED = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")
+"""Counts of a slice that a report adds up."""
+
+
+class _Waiting:
+    """What waits of the documents of one pass: the sizes of rows, and their values in a file, if there is one."""
+
+    def __init__(self, folder: Path, writer: Any) -> None:
+        self.folder, self._writer = folder, writer
+        self._sizes: list[np.ndarray] = [np.empty(0, np.int64)]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.concatenate(self._sizes)
+
+    def append(self, rows: Ragged) -> None:
+        rows = Ragged(host(rows.values), host(rows.offsets))
+        self._sizes.append(np.diff(rows.offsets))
+        if self._writer is not None:
+            add_ragged(self._writer, np.zeros(len(rows), np.int64), rows)
+
+
+def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
+    """Sketch the documents of a slice. Memory: a batch, the keys and ids of the slice, and rows that wait to be written.
+
+    Parameters
+    ----------
+    slice : Slice
+    of_input : bool
+        Whether it is of the input, and not of a reference set.
+
+    Returns
+    -------
+    dict
+        Counts of the slice; what `Slice` says of its reading; `id_type` and `column_type`, unless it is empty; `waiting`, the
+        number of shingles that wait.
+    """
+    shared = files.shared
+    recipe, statistics = shared.settled()
+    column, _ = keep_column(recipe.keep)
+    documents = slice.open()
+    with contextlib.ExitStack() as stack:
+        runtime = stack.enter_context(shared.engine.start())
+        waiting = None
+        if recipe.verifies:
+            writer = stack.enter_context(files.exchange("shingles", SHINGLES, 1)) if shared.spool else None
+            waiting = _Waiting(shared.temporary, writer)
+        sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
+        sketched = sketcher.sketch_part(documents, column=column if of_input else None)
+        keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
+    sizes = np.zeros(len(hashes), np.int64) if waiting is None else waiting.sizes
+    save(files, "rows", {"num_tokens": sketched.num_tokens, "size": sizes})
+    places = {name: plain_strings(column) for name, column in documents.places().items()}
+    save(files, "ids", {"id": sketched.ids, **places})
+    if documents.skipped is not None:
+        save(files, "skipped", {name: documents.skipped[name].combine_chunks() for name in SCHEMA.names})
+    types = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    if sketched.column is not None:
+        save(files, "column", {"column": sketched.column.combine_chunks()})
+        types["column_type"] = name_of(sketched.column.type)
+    if recipe.method.sketches:
+        save(files, "keys", {"keys": keys})
+    present = np.flatnonzero(sketched.num_tokens > 0)
+    _save_hashes(files, "hashes", hashes[present], present)
+    if not recipe.verifies:
+        save(files, "tokens", {"hash": hashes})
+        _save_hashes(files, "same", keys.reshape(len(keys), -1)[present], present)
+    counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
+    return {**counts, **slice.facts(documents), **types, "waiting": int(sizes.sum())}
+
+
+def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:
+    """Write one or two words of each row, by the upper bits of the mixed first."""
+    low = words[:, 1] if words.shape[1] > 1 else np.zeros(len(words), np.uint64)
+    with files.exchange(what, HASHES, files.shared.partitions) as writer:
+        partition = partition_of(mixed(words[:, 0]), files.shared.partitions)
+        writer.add(partition, {"high": words[:, 0], "low": low, "row": rows})
+
+
+def shingles_of(files: Files, number: int, slice: Slice, runtime: Runtime) -> Iterator[Ragged]:
+    """What waits of the documents of a slice, some rows at a time, in order: from its file, or again from the text."""
+    shared = files.shared
+    if shared.spool:
+        for batch in read_partition(files.place, [file_name("sketch", number, "shingles")], 0):
+            rows = ragged_of(batch)
+            yield Ragged(runtime.put(rows.values), runtime.put(rows.offsets))
+        return
+    recipe, backend = shared.recipe, runtime.backend
+
+    def made(text: Ragged, span: Span) -> Ragged:
+        part = Ragged(text.values, text.offsets[span.first : span.last + 1])
+        tokens, _ = count_tokens(part, recipe, backend)
+        shingles, _ = count_shingles(tokens, recipe, backend)
+        return recipe.method.measure.waiting(shingles, backend)
+
+    most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
+    batches = slice.open().batches(**({} if most is None else {"max_bytes": most}))
+    for batch, text in runtime.staged(batches):
+        span = Span.of_documents(batch.text.offsets, batch.ids)
+        yield from runtime.map(lambda part, text=text: made(text, part), [span])

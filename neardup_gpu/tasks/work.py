@@ -1,0 +1,307 @@
+"""The work folder: what tasks wrote, with a record for each, by which a job goes on where it was interrupted.
+
+    WORK/job.json           what the job is: recipe, input, version, how it is divided
+    WORK/lock               locked by the driver as long as it lives
+    WORK/STAGE/NUMBER-WHAT  files of a task
+    WORK/STAGE/NUMBER.json  its record, which appears after its files: the task is done
+
+A record holds a digest of all that its task depends on: the job, the stage, the task's arguments, and the digests of the
+stages before. A task is done if its record has the digest that is expected and its files have the sizes recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DamagedError, OutputError, ResourceError
+from ..log import log
+from ..store.exchange import DamagedExchangeError, ExchangeWriter
+from ..store.places import Place
+from .contract import ATTEMPTS, Task, TaskFailedError, Workers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..engine.clock import Clock
+    from ..engine.settings import Engine
+    from ..recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all tasks of a job share.
+
+    Parameters
+    ----------
+    work : str
+        The work folder: a path or a URI.
+    result : str
+        The folder for files of the result, which all workers see.
+    recipe : Recipe
+    engine : Engine
+        What a task computes with.
+    task_memory : int
+        Bytes that a task may hold, beside the interpreter and its libraries.
+    partitions : int
+        Parts into which keys and ranks are divided.
+    temp_dir : str, optional
+        Where a task's own temporary files go; the system's folder unless given.
+    spool : bool
+        Whether shingles wait in files, 8 bytes each; else they are made again from the text.
+    frequencies : str, optional
+        A file of document frequencies.
+    """
+
+    work: str
+    result: str
+    recipe: Recipe
+    engine: Engine
+    task_memory: int
+    partitions: int
+    temp_dir: str | None = None
+    spool: bool = False
+    frequencies: str | None = None
+
+    def files(self, stage: str, number: int) -> Files:
+        """The files of a task."""
+        return Files(self, stage, number)
+
+    def settled(self) -> tuple[Recipe, Any]:
+        """The recipe and what its method weighs by, if it weighs."""
+        return self.recipe.with_statistics(self.frequencies)
+
+    @property
+    def temporary(self) -> Path:
+        """Where a task's own temporary files go."""
+        return Path(self.temp_dir or tempfile.gettempdir())
+
+
+@dataclass
+class Files:
+    """Where a task writes, and where it finds what others wrote."""
+
+    shared: Shared
+    stage: str
+    number: int
+    written: list[str] = field(default_factory=list)
+
+    @cached_property
+    def place(self) -> Place:
+        """The work folder."""
+        return Place.of(self.shared.work)
+
+    def name(self, what: str) -> str:
+        """The name of a file that this task writes; `what` is one word."""
+        found = file_name(self.stage, self.number, what)
+        self.written.append(found)
+        return found
+
+    @contextlib.contextmanager
+    def write(self, what: str) -> Iterator[Any]:
+        """A file to write, which appears whole or not at all."""
+        with self.place.write(self.name(what)) as file:
+            yield file
+
+    def exchange(self, what: str, schema: pa.Schema, num_partitions: int) -> ExchangeWriter:
+        """A file of rows by partition; a quarter of the task's memory is for rows that wait."""
+        return ExchangeWriter(self.place, self.name(what), schema, num_partitions, self.shared.task_memory // 4)
+
+
+def file_name(stage: str, number: int, what: str) -> str:
+    """The name of a task's file, below the work folder."""
+    return f"{stage}/{number:06}-{what}"
+
+
+def producer_of(name: str) -> tuple[str, int]:
+    """The stage and the number of the task that wrote a file."""
+    stage, _, rest = name.rpartition("/")
+    return stage, int(rest.partition("-")[0].partition(".")[0])
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a task did.
+
+    Parameters
+    ----------
+    digest : str
+        Of all that it depends on.
+    files : dict of str to int
+        Its files, by name, and their sizes.
+    facts : dict
+        What it found out: plain values.
+    """
+
+    digest: str
+    files: dict[str, int]
+    facts: dict[str, Any]
+
+    def to_json(self) -> str:
+        return json.dumps({each.name: getattr(self, each.name) for each in fields(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Record:
+        return cls(**json.loads(text))
+
+
+def perform(
+    shared: Shared, stage: str, number: int, digest: str, function: Callable[..., Any], arguments: Any
+) -> Record:
+    """Do a task: call the function with its files and arguments, then write the record of it."""
+    files = shared.files(stage, number)
+    facts = function(files, *arguments) or {}
+    sizes = {name: files.place.size(name) for name in files.written}
+    record = Record(digest, sizes, facts)
+    files.place.write_text(f"{stage}/{number:06}.json", record.to_json())
+    return record
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage that is done: the records of its tasks, in order."""
+
+    name: str
+    records: list[Record]
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that its files depend on."""
+        return _digest([self.name, *(record.digest for record in self.records)])
+
+    @property
+    def facts(self) -> list[dict[str, Any]]:
+        """What each task found out."""
+        return [record.facts for record in self.records]
+
+    def total(self, fact: str) -> int:
+        """The sum of a number that each task found out."""
+        return sum(each[fact] for each in self.facts)
+
+    def names(self, what: str) -> list[str]:
+        """The file of that kind that each task wrote."""
+        return [file_name(self.name, number, what) for number in range(len(self.records))]
+
+
+class Work:
+    """The driver's side of a work folder.
+
+    Parameters
+    ----------
+    shared : Shared
+    workers : Workers
+    clock : Clock
+    identity : str
+        A digest of what the job is.
+    """
+
+    def __init__(self, shared: Shared, workers: Workers, clock: Clock, identity: str) -> None:
+        self.shared, self.workers, self.clock, self.identity = shared, workers, clock, identity
+        self.place = Place.of(shared.work)
+        self.resumed = 0
+        self._tasks: dict[tuple[str, int], Task] = {}
+
+    def stage(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+        *,
+        after: Sequence[Stage] = (),
+        covers: Sequence[str] | None = None,
+        on_device: bool = False,
+        label: str | None = None,
+    ) -> Stage:
+        """Do a stage: `function(files, *arguments[i])` for each i, by the workers, but what is done already.
+
+        Parameters
+        ----------
+        name : str
+        function : callable
+            Of a module; takes `Files` and the arguments, returns facts.
+        arguments : list of tuples
+            For each task; plain values, or dataclasses of them.
+        after : list of Stage
+            The stages of which it reads files.
+        covers : list of str, optional
+            What each task is of, for messages.
+        on_device : bool
+            Whether tasks should run where a GPU is.
+        label : str, optional
+            The stage that times and progress are told of; `name` unless given.
+        """
+        before = [stage.digest for stage in after]
+        digests = [_digest([self.identity, name, number, plain(each), before]) for number, each in enumerate(arguments)]
+        for number, each in enumerate(arguments):
+            call = self.shared, name, number, digests[number], function, each
+            covered = "" if covers is None else covers[number]
+            self._tasks[name, number] = Task(name, number, perform, call, covered, on_device)
+        with self.clock.stage(label or name):
+            records = [self._found(name, number, digest) for number, digest in enumerate(digests)]
+            self.resumed += sum(record is not None for record in records)
+            self._do(label or name, [self._tasks[name, i] for i, found in enumerate(records) if found is None], records)
+        return Stage(name, [record for record in records if record is not None])
+
+    def _do(self, label: str, tasks: list[Task], records: list[Record | None]) -> None:
+        """Run tasks; where one finds a file damaged, that file is made again first."""
+        repairs: dict[str, int] = {}
+        total = len(records)
+        while tasks:
+            done = set()
+            try:
+                for task, record in self.workers.run(tasks):
+                    records[task.number] = record
+                    done.add(task.number)
+                    self.clock.report(label, sum(each is not None for each in records), total)
+                return
+            except DamagedExchangeError as error:
+                repairs[error.name] = repairs.get(error.name, 0) + 1
+                if repairs[error.name] > ATTEMPTS:
+                    raise
+                log.warning("%s; it is made again", error)
+                self._make_again(error.name)
+            tasks = [task for task in tasks if task.number not in done]
+
+    def _make_again(self, name: str) -> None:
+        """Do the task again that wrote a file."""
+        task = self._tasks.get(producer_of(name))
+        if task is None:
+            raise DamagedError(f"{self.shared.work}/{name}: is damaged; remove the work folder and run again")
+        self.place.remove(f"{task.stage}/{task.number:06}.json")
+        self._do(task.stage, [task], [None] * (task.number + 1))
+
+    def _found(self, stage: str, number: int, digest: str) -> Record | None:
+        """The record of a task that is done already."""
+        name = f"{stage}/{number:06}.json"
+        if not self.place.exists(name):
+            return None
+        try:
+            record = Record.from_json(self.place.read_text(name))
+            whole = all(self.place.exists(file) and self.place.size(file) == n for file, n in record.files.items())
+            return record if whole and record.digest == digest else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it, for digests."""
+    if hasattr(value, "to_dict"):
+        return plain(value.to_dict())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    return value
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
