@@ -28,6 +28,16 @@ _alone: int | None = None  # the thread that forked this process, where it has t
 _startable = 1  # threads that could be started at once when it was last tried
 
 
+def most_threads() -> int:
+    """How many threads kernels may use in this process."""
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+
+
+def thread_limits(threads: int) -> dict[str, str]:
+    """The environment of a new process in which kernels and Arrow use this number of threads."""
+    return {"NUMBA_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+
+
 @contextlib.contextmanager
 def on_threads(threads: int | None) -> Iterator[None]:
     """One job at a time, on this number of threads; all of this machine's for None.
@@ -40,7 +50,7 @@ def on_threads(threads: int | None) -> Iterator[None]:
         If a stream that is being read starts a job, or if there is too little memory or there are too few threads for
         the code in the block.
     """
-    most = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    most = most_threads()
     if threads is not None and not 1 <= threads <= most:
         raise ParameterError(f"threads must be between 1 and {most} (what this machine has), got {threads}")
     with _shortage_in_one_line(), _one_at_a_time():

@@ -64,6 +64,16 @@ class Workers(Protocol):
     num_workers: int
     """How many tasks run at once."""
 
+    def check_folder(self, folder: str) -> None:
+        """See whether all workers read what this process writes into a folder, a path or a URI.
+
+        Raises
+        ------
+        ResourceError
+            If one does not: it is named.
+        """
+        ...
+
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         """Run tasks that do not depend on one another; gives each with its result as it is done, in any order.
 

@@ -1,0 +1,193 @@
+"""Attempts at tasks, the same whoever runs them: one attempt in a worker, and what follows from how it ended."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import traceback
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import NeardupError, want
+from ..log import log, progress_log
+from ..tasks.contract import ATTEMPTS, Task, TaskFailedError
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an attempt gave no result: one line, and where it has them the traceback and an error of the user's."""
+
+    line: str
+    trace: str = ""
+    error: NeardupError | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a worker sends back: a result unless there is a failure, and what was logged meanwhile."""
+
+    result: Any
+    failure: Failure | None
+    records: Sequence[logging.LogRecord] = ()
+
+
+@dataclass(eq=False)
+class Attempted:
+    """A task, its place among the others, and how often it was begun."""
+
+    task: Task
+    place: int
+    begun: int = 0
+
+
+class Attempts:
+    """Which of some tasks wait, and which were given up.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    devices : bool
+        Whether some worker has a device, so that tasks for one wait for it.
+    """
+
+    def __init__(self, tasks: Sequence[Task], *, devices: bool = False) -> None:
+        self.num_open = len(tasks)
+        self._waiting: dict[bool, deque[Attempted]] = {False: deque(), True: deque()}
+        self._devices = devices
+        self._given_up: list[tuple[Attempted, Failure]] = []
+        for place, task in enumerate(tasks):
+            self._wait(Attempted(task, place))
+
+    def take(self, *on_device: bool) -> Attempted | None:
+        """Begin the next task of the first of these kinds that has one: for a device, or not."""
+        for kind in on_device:
+            if self._waiting[kind]:
+                attempted = self._waiting[kind].popleft()
+                attempted.begun += 1
+                return attempted
+        return None
+
+    def done(self, attempted: Attempted, outcome: Outcome) -> list[tuple[Task, Any]]:
+        """The task with its result; nothing where it failed.
+
+        Raises
+        ------
+        NeardupError
+            If the attempt raised one.
+        """
+        for record in outcome.records:
+            logger = logging.getLogger(record.name)
+            if logger.isEnabledFor(record.levelno):
+                logger.handle(record)
+        if outcome.failure is not None:
+            self.failed(attempted, outcome.failure)
+            return []
+        self.num_open -= 1
+        return [(attempted.task, outcome.result)]
+
+    def failed(self, attempted: Attempted, failure: Failure) -> None:
+        """Let a task wait again, or give it up."""
+        if failure.error is not None:
+            raise failure.error
+        log.debug("%s, attempt %d: %s", attempted.task.describe(), attempted.begun, failure.trace or failure.line)
+        if attempted.begun < ATTEMPTS:
+            self._wait(attempted)
+        else:
+            self._given_up.append((attempted, failure))
+            self.num_open -= 1
+
+    def end(self) -> None:
+        """Raise the error of tasks that were given up, if there are any.
+
+        Raises
+        ------
+        TaskFailedError
+        """
+        if self._given_up:
+            first, failure = min(self._given_up, key=lambda given_up: given_up[0].place)
+            others = len(self._given_up) - 1
+            raise TaskFailedError(
+                f"{first.task.describe()} failed {ATTEMPTS} times, at last with: {failure.line}"
+                f"{f'; so did {others} other {_tasks(others)}' if others else ''}. What other tasks made is kept for "
+                "the next run"
+            )
+
+    def _wait(self, attempted: Attempted) -> None:
+        self._waiting[self._devices and attempted.task.on_device].append(attempted)
+
+
+def _tasks(number: int) -> str:
+    return "task" if number == 1 else "tasks"
+
+
+def attempt(task: Task) -> Outcome:
+    """Run a task, and keep what it raises."""
+    try:
+        return Outcome(task.run(), None)
+    except Exception as error:
+        line = want(error) or f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return Outcome(None, Failure(line, traceback.format_exc(), error if isinstance(error, NeardupError) else None))
+
+
+# --------------------------------------------------------------------------------------------- for other processes
+
+
+def attempt_apart(packed: bytes, level: int) -> bytes:
+    """Run a task in a worker: the task pickled, the level of the log that is read; the outcome, pickled."""
+    with _Kept(level) as kept:
+        try:
+            outcome = attempt(pickle.loads(packed))
+        except Exception as error:
+            outcome = Outcome(None, Failure(f"the task cannot be read by a worker ({error})", traceback.format_exc()))
+    failure = outcome.failure
+    if failure is not None and failure.error is not None and not _can_be_sent(failure.error):
+        failure = Failure(failure.line, failure.trace, NeardupError(str(failure.error)))
+    try:
+        return pickle.dumps(Outcome(outcome.result, failure, kept.records))
+    except Exception as error:
+        line = f"what it returned ({type(outcome.result).__name__}) cannot be sent between processes ({error})"
+        return pickle.dumps(Outcome(None, Failure(line, traceback.format_exc()), kept.records))
+
+
+def outcome_of(packed: bytes) -> Outcome:
+    """The outcome that a worker sent."""
+    try:
+        return pickle.loads(packed)
+    except Exception as error:
+        return Outcome(None, Failure(f"what it returned cannot be read here ({error})", traceback.format_exc()))
+
+
+def _can_be_sent(error: Exception) -> bool:
+    try:
+        return type(pickle.loads(pickle.dumps(error))) is type(error)
+    except Exception:
+        return False
+
+
+@dataclass(eq=False)
+class _Kept:
+    """What the package logs while a task runs, without its progress."""
+
+    level: int
+    records: list[logging.LogRecord] = field(default_factory=list)
+
+    def __enter__(self) -> _Kept:
+        self._before = log.level, log.propagate
+        self._handler = logging.Handler()
+        self._handler.emit = self._keep  # type: ignore[method-assign]
+        log.addHandler(self._handler)
+        log.setLevel(self.level)
+        log.propagate = False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        level, log.propagate = self._before
+        log.setLevel(level)
+        log.removeHandler(self._handler)
+
+    def _keep(self, record: logging.LogRecord) -> None:
+        if record.name != progress_log.name:
+            record.msg, record.args, record.exc_info = record.getMessage(), None, None
+            self.records.append(record)

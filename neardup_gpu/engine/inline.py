@@ -1,0 +1,31 @@
+"""Tasks in this process, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..tasks.contract import Task
+from .attempts import Attempts, attempt
+
+
+class InlineWorkers:
+    """`Workers` that are this process: nothing is started, and nothing survives its death."""
+
+    num_workers = 1
+
+    def check_folder(self, folder: str) -> None:
+        """What this process writes it can read."""
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
+        """See `Workers.run`."""
+        attempts = Attempts(tasks)
+        while (attempted := attempts.take(False)) is not None:
+            yield from attempts.done(attempted, attempt(attempted.task))
+        attempts.end()
+
+    def __enter__(self) -> InlineWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None

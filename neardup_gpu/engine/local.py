@@ -1,0 +1,219 @@
+"""Tasks in processes of this machine.
+
+A worker is a new interpreter, not a fork (`threads.py` says why), and imports nothing of the program that started it,
+so that a script needs no `if __name__ == "__main__"`. It has one pipe, and ends when that is closed: also when the
+process that started it is killed. It is killed without notice, as temporary files have no names and results appear
+whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from .. import checks
+from ..errors import BackendUnavailableError, ParameterError, ResourceError
+from ..log import log
+from ..tasks.contract import ATTEMPTS, Task
+from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of
+from .threads import most_threads, thread_limits
+
+_WORKER = """
+import sys
+from multiprocessing.connection import Connection
+pipe = Connection(int(sys.argv[1]))
+sys.path[:] = sys.argv[2:]
+from neardup_gpu.engine.local import serve
+serve(pipe)
+"""
+
+
+class LocalWorkers:
+    """`Workers` that are processes of this machine, started when there are tasks for them.
+
+    Parameters
+    ----------
+    num_workers : int
+        How many processes.
+    threads : int, default None
+        Processors that each of them uses; an equal share of all unless given.
+    devices : sequence of str or int
+        GPUs, as CUDA_VISIBLE_DEVICES names them: the first worker has the first one for its life, and so on. The other
+        workers see none. Without any, all workers see what this process sees.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a number is out of its range, or if there are fewer workers than devices.
+    BackendUnavailableError
+        On Windows.
+    """
+
+    def __init__(self, num_workers: int, *, threads: int | None = None, devices: Sequence[str | int] = ()) -> None:
+        if os.name == "nt":
+            raise BackendUnavailableError("worker processes need Linux or macOS; use one worker, which is this process")
+        self.num_workers = checks.integer("num_workers", num_workers, 1)
+        most = most_threads()
+        self._threads = checks.optional(checks.integer, "threads", threads, 1, most) or max(1, most // num_workers)
+        self._devices = [str(device) for device in devices]
+        if len(self._devices) > num_workers:
+            raise ParameterError(
+                f"num_workers must be at least the number of devices, {len(self._devices)}, got {num_workers}"
+            )
+        self._workers: list[_Worker | None] = [None] * num_workers
+        self._unstarted = 0  # workers in a row that ended before they were ready
+
+    def check_folder(self, folder: str) -> None:
+        """What this process writes all processes of this machine can read."""
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
+        """See `Workers.run`; tasks that wait when the caller stops reading are not begun."""
+        attempts = Attempts(tasks, devices=bool(self._devices))
+        try:
+            while attempts.num_open:
+                self._begin(attempts)
+                done = self._hear(attempts)
+                self._begin(attempts)  # workers go on while the caller deals with what is done
+                yield from done
+            attempts.end()
+        finally:
+            self._stop([worker for worker in self._workers if worker is not None and worker.attempted is not None])
+
+    def _begin(self, attempts: Attempts) -> None:
+        """Give tasks to workers without one; start workers that are missing, but no more than there are tasks."""
+        for place, worker in enumerate(self._workers[: attempts.num_open]):
+            if worker is None:
+                self._workers[place] = worker = _Worker(self._environment(place))
+            if worker.ready and worker.attempted is None:
+                kinds = (True, False) if place < len(self._devices) else (False,)
+                if (attempted := attempts.take(*kinds)) is not None:
+                    worker.begin(attempted)
+
+    def _environment(self, place: int) -> dict[str, str]:
+        environment = {**os.environ, **thread_limits(self._threads)}
+        if self._devices:
+            environment["CUDA_VISIBLE_DEVICES"] = self._devices[place] if place < len(self._devices) else ""
+        return environment
+
+    def _hear(self, attempts: Attempts) -> list[tuple[Task, Any]]:
+        """Wait until a worker is ready, done or dead; the tasks that are done."""
+        done = []
+        by_pipe: dict[Any, _Worker] = {worker.pipe: worker for worker in self._workers if worker is not None}
+        for pipe in wait(list(by_pipe)):
+            worker = by_pipe[pipe]
+            try:
+                message = worker.pipe.recv_bytes()
+            except (EOFError, OSError):
+                self._mourn(worker, attempts)
+                continue
+            if not worker.ready:
+                worker.ready, self._unstarted = True, 0
+            elif worker.attempted is not None:
+                attempted, worker.attempted = worker.attempted, None
+                done += attempts.done(attempted, outcome_of(message))
+        return done
+
+    def _mourn(self, worker: _Worker, attempts: Attempts) -> None:
+        """Take a dead worker away, and let its task wait again."""
+        how = worker.end()
+        self._workers[self._workers.index(worker)] = None
+        log.debug("a worker %s", how)
+        if not worker.ready:
+            self._unstarted += 1
+            if self._unstarted == ATTEMPTS:
+                raise ResourceError(
+                    f"worker processes cannot be started: {ATTEMPTS} in a row {how} before they were ready; fewer "
+                    "workers need less memory"
+                )
+        elif worker.attempted is not None:
+            attempts.failed(worker.attempted, Failure(f"its process {how}"))
+
+    def _stop(self, workers: Sequence[_Worker]) -> None:
+        for worker in workers:
+            worker.process.kill()
+        for worker in workers:
+            worker.end()
+            self._workers[self._workers.index(worker)] = None
+
+    def __enter__(self) -> LocalWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop([worker for worker in self._workers if worker is not None])
+
+
+class _Worker:
+    """A process, its pipe, and the task that it has."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.ready = False
+        self.attempted: Attempted | None = None
+        self.pipe, other = Pipe()
+        with contextlib.closing(other), _without_interrupts():
+            try:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", _WORKER, str(other.fileno()), *sys.path],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    env=environment,
+                    pass_fds=[other.fileno()],
+                )
+            except OSError as error:
+                raise ResourceError(
+                    f"no more worker processes can be started ({error.strerror}); ask for fewer, or raise the limit of "
+                    "processes (ulimit -u)"
+                ) from error
+
+    def begin(self, attempted: Attempted) -> None:
+        self.attempted = attempted
+        with contextlib.suppress(OSError):  # the worker is dead, which is noticed where it is read from
+            self.pipe.send((pickle.dumps(attempted.task), log.getEffectiveLevel()))
+
+    def end(self) -> str:
+        """Close the pipe and wait for the process, which ends by that if it lives; how it ended."""
+        self.pipe.close()
+        status = self.process.wait()
+        if status >= 0:
+            return f"ended with status {status}"
+        name = signal.Signals(-status).name
+        return f"was killed by {name}" + (", as systems do when memory runs out" if name == "SIGKILL" else "")
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Block SIGINT, for a process that is started meanwhile for ever: at a terminal it goes to all processes."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def serve(pipe: Connection) -> None:
+    """Be a worker: run the tasks that come through a pipe until it is closed."""
+    os.set_inheritable(pipe.fileno(), False)
+    tasks: queue.SimpleQueue[tuple[bytes, int]] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(pipe, tasks), daemon=True).start()
+    with contextlib.suppress(OSError):
+        pipe.send_bytes(b"ready")
+        while True:
+            pipe.send_bytes(attempt_apart(*tasks.get()))
+    os._exit(0)
+
+
+def _listen(pipe: Connection, tasks: queue.SimpleQueue[tuple[bytes, int]]) -> None:
+    """Take tasks from a pipe, and end this process when the pipe is closed, whatever it is doing."""
+    with contextlib.suppress(OSError, EOFError):
+        while True:
+            tasks.put(pipe.recv())
+    os._exit(0)

@@ -1,0 +1,239 @@
+"""What holds for tasks whoever runs them, and what holds for processes of this machine."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import chores
+import pytest
+
+from neardup_gpu.engine.inline import InlineWorkers
+from neardup_gpu.engine.local import LocalWorkers
+from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, ParameterError
+from neardup_gpu.tasks.contract import ATTEMPTS, Task, TaskFailedError
+
+
+@pytest.fixture(scope="module", params=["inline", "local"])
+def workers(request):
+    with {"inline": InlineWorkers, "local": lambda: LocalWorkers(2)}[request.param]() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def local():
+    with LocalWorkers(2) as started:
+        yield started
+
+
+def tasks_of(function, *arguments):
+    return [Task("test", number, function, each, covers=f"part {number}") for number, each in enumerate(arguments)]
+
+
+def results(workers, tasks):
+    """The result of each task, by its number."""
+    found = {task.number: result for task, result in workers.run(tasks)}
+    assert len(found) == len(tasks)
+    return found
+
+
+class TestAnyWorkers:
+    def test_each_task_is_given_with_its_result(self, workers):
+        tasks = tasks_of(chores.square, *((number,) for number in range(20)))
+        assert results(workers, tasks) == {number: number**2 for number in range(20)}
+        assert results(workers, []) == {}
+
+    def test_a_folder_is_seen(self, workers, tmp_path):
+        workers.check_folder(str(tmp_path))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_what_fails_once_is_done_again(self, workers, tmp_path):
+        assert results(workers, tasks_of(chores.fail_once, (tmp_path / "mark", 5))) == {0: 5}
+
+    def test_what_always_fails_ends_the_run_after_all_others(self, workers, tmp_path, caplog):
+        tasks = [
+            *tasks_of(chores.fail, (tmp_path / "log",)),
+            *(Task("test", number, chores.write, (tmp_path / str(number),)) for number in range(1, 5)),
+        ]
+        caplog.set_level(logging.DEBUG, "neardup_gpu")
+        with pytest.raises(TaskFailedError) as caught:
+            results(workers, tasks)
+        assert str(caught.value) == (
+            "task 0 of stage test (part 0) failed 3 times, at last with: ValueError: all the time. What other tasks "
+            "made is kept for the next run"
+        )
+        assert ATTEMPTS == 3 and (tmp_path / "log").read_text() == "begun\n" * 3
+        assert all((tmp_path / str(number)).exists() for number in range(1, 5))
+        traced = [record.getMessage() for record in caplog.records if record.levelno == logging.DEBUG]
+        assert sum("Traceback" in line and "chores.py" in line for line in traced) == 3
+
+    def test_several_that_always_fail_are_counted(self, workers, tmp_path):
+        tasks = tasks_of(chores.fail, *([(tmp_path / "log",)] * 3))
+        with pytest.raises(TaskFailedError, match=r"^task 0 of .*; so did 2 other tasks\. "):
+            results(workers, tasks)
+
+    def test_an_error_of_the_user_is_raised_at_once(self, workers, tmp_path):
+        tasks = tasks_of(chores.refuse, *([(tmp_path / "log",)] * 20))
+        with pytest.raises(InputError, match=r"^crawl\.parquet: no column 'text'$"):
+            results(workers, tasks)
+        assert len((tmp_path / "log").read_text().splitlines()) < 20
+        assert results(workers, tasks_of(chores.square, (3,))) == {0: 9}
+
+    def test_an_error_of_the_user_that_cannot_be_sent_keeps_its_words(self, workers):
+        with pytest.raises(NeardupError, match=r"^threshold must not be 7$"):
+            results(workers, tasks_of(chores.refuse_stubbornly, ()))
+
+    def test_an_error_that_cannot_be_sent(self, workers):
+        with pytest.raises(TaskFailedError, match="at last with: Unsendable: out of words"):
+            results(workers, tasks_of(chores.fail_unsendably, ()))
+
+    def test_a_reader_that_stops(self, workers):
+        for _ in workers.run(tasks_of(chores.square, *((number,) for number in range(20)))):
+            break
+        assert results(workers, tasks_of(chores.square, (3,))) == {0: 9}
+
+
+class TestLocalWorkers:
+    def test_impossible_numbers(self):
+        with pytest.raises(ParameterError, match="num_workers must be >= 1, got 0"):
+            LocalWorkers(0)
+        with pytest.raises(ArgumentTypeError, match="num_workers"):
+            LocalWorkers("two")
+        with pytest.raises(ParameterError, match="threads must be between 1 and"):
+            LocalWorkers(1, threads=100_000)
+        with pytest.raises(ParameterError, match="number of devices, 2, got 1"):
+            LocalWorkers(1, devices=[0, 1])
+
+    def test_a_task_whose_process_is_killed_is_done_again(self, local, tmp_path):
+        tasks = tasks_of(chores.die_once, *((tmp_path / str(number), number) for number in range(6)))
+        assert results(local, tasks) == {number: number for number in range(6)}
+
+    def test_a_task_that_always_kills_its_process(self, local, tmp_path):
+        tasks = [
+            Task("test", 0, chores.die, covers="rows 0 to 9"),
+            *(Task("test", number, chores.write, (tmp_path / str(number),)) for number in range(1, 5)),
+        ]
+        with pytest.raises(TaskFailedError) as caught:
+            results(local, tasks)
+        assert "task 0 of stage test (rows 0 to 9) failed 3 times" in str(caught.value)
+        assert "was killed by SIGKILL, as systems do when memory runs out" in str(caught.value)
+        assert all((tmp_path / str(number)).exists() for number in range(1, 5))
+
+    def test_an_interrupt_is_for_the_process_that_started_them(self, local):
+        assert results(local, tasks_of(chores.interrupt, (5,))) == {0: 5}
+
+    def test_workers_that_die_idle_are_replaced_and_cost_no_attempt(self, local):
+        first = results(local, tasks_of(os.getpid, (), ()))
+        for pid in set(first.values()):
+            os.kill(pid, signal.SIGKILL)
+        second = results(local, tasks_of(os.getpid, (), ()))
+        assert not set(first.values()) & set(second.values())
+
+    def test_a_result_that_cannot_be_sent(self, local):
+        with pytest.raises(TaskFailedError, match=r"what it returned \(function\) cannot be sent between processes"):
+            results(local, tasks_of(chores.return_a_function, ()))
+
+    def test_what_is_logged_arrives_without_progress(self, local, caplog):
+        caplog.set_level(logging.INFO, "neardup_gpu")
+        results(local, tasks_of(chores.say, (7,)))
+        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+            ("WARNING", r"skipped 7\x1b rows")
+        ]
+        assert caplog.records[0].process != os.getpid()
+        caplog.clear()
+        caplog.set_level(logging.DEBUG, "neardup_gpu")
+        results(local, tasks_of(chores.say, (7,)))
+        assert [record.getMessage() for record in caplog.records] == [r"skipped 7\x1b rows", "details"]
+
+    def test_surroundings(self, monkeypatch):
+        monkeypatch.setenv("NEARDUP_TEST", "seen")
+        with LocalWorkers(1, threads=1) as workers:
+            found = results(workers, tasks_of(chores.surroundings, ("NEARDUP_TEST",)))
+        assert found == {0: (b"", 1, 1, "seen")}
+
+    def test_tasks_for_devices_go_where_devices_are(self, tmp_path):
+        with LocalWorkers(2, devices=["GPU-7"]) as workers:
+            on_device = [Task("test", number, chores.visible, on_device=True) for number in range(5)]
+            assert set(results(workers, on_device).values()) == {"GPU-7"}
+            here, there = tmp_path / "here", tmp_path / "there"
+            both = tasks_of(chores.where, ((here, there),), ((there, here),))
+            assert sorted(results(workers, both).values()) == ["", "GPU-7"]
+
+    def test_no_process_is_left(self):
+        with LocalWorkers(2) as workers:
+            pids = set(results(workers, tasks_of(os.getpid, (), (), (), ())).values())
+        assert pids and not any(map(lives, pids))
+
+
+# ------------------------------------------------------------------------------------------------------ ends of parents
+
+PARENT = """
+import sys
+import chores
+from neardup_gpu.engine.local import LocalWorkers
+from neardup_gpu.tasks.contract import Task
+with LocalWorkers(2) as workers:
+    for _ in workers.run([Task("test", number, chores.sleep, (path,)) for number, path in enumerate(sys.argv[1:])]):
+        pass
+"""  # a script without a guard for __main__
+
+
+def lives(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return sys.platform != "linux"
+
+
+def wait_for(condition):
+    """Wait until something holds, at most a minute."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "nothing came of it within a minute"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def parent(tmp_path):
+    """A process with two workers, each with a task that never ends; and the numbers of the workers."""
+    script, marks = tmp_path / "script.py", [tmp_path / "first", tmp_path / "second"]
+    script.write_text(PARENT)
+    process = subprocess.Popen(
+        [sys.executable, script, *marks],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_for(lambda: all(mark.exists() for mark in marks) or process.poll() is not None)
+        assert process.poll() is None, process.stderr.read()
+        yield process, [int(mark.read_text()) for mark in marks]
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+class TestEnds:
+    def test_an_interrupt_of_all_processes_as_at_a_terminal(self, parent):
+        process, pids = parent
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == -signal.SIGINT
+        assert errors.count("Traceback") == 1 and errors.endswith("KeyboardInterrupt\n")
+        assert not any(map(lives, pids))
+
+    def test_workers_end_with_a_killed_parent(self, parent):
+        process, pids = parent
+        process.kill()
+        process.wait()
+        wait_for(lambda: not any(map(lives, pids)))
+        assert process.stderr.read() == ""

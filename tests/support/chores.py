@@ -1,0 +1,118 @@
+"""What tests have workers do: functions of a module, so that other processes find them by name."""
+
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+
+import neardup_gpu.errors
+from neardup_gpu.log import progress_log
+
+
+def square(number):
+    return number * number
+
+
+def no_mark(path):
+    """Whether this is the first call with this path, in whichever process."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+def die_once(path, value):
+    if no_mark(path):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return value
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def interrupt(value):
+    os.kill(os.getpid(), signal.SIGINT)
+    return value
+
+
+def fail_once(path, value):
+    if no_mark(path):
+        raise ValueError("the first time")
+    return value
+
+
+def fail(log):
+    with open(log, "a") as file:
+        file.write("begun\n")
+    raise ValueError("all\nthe time")
+
+
+def write(path):
+    Path(path).write_text("done")
+
+
+def refuse(log):
+    with open(log, "a") as file:
+        file.write("begun\n")
+    raise neardup_gpu.errors.InputError("crawl.parquet: no column 'text'")
+
+
+class Stubborn(neardup_gpu.errors.ParameterError):
+    """An error of the user's that cannot be unpickled."""
+
+    def __init__(self, name, value):
+        super().__init__(f"{name} must not be {value}")
+
+
+def refuse_stubbornly():
+    raise Stubborn("threshold", 7)
+
+
+class Unsendable(Exception):
+    def __reduce__(self):
+        raise TypeError("never pickled")
+
+
+def fail_unsendably():
+    raise Unsendable("out of words")
+
+
+def return_a_function():
+    return lambda: None
+
+
+def say(number):
+    logging.getLogger("neardup_gpu").warning("skipped %d\x1b rows", number)
+    logging.getLogger("neardup_gpu").debug("details")
+    progress_log.warning("half done")
+
+
+def sleep(path):
+    """Leave the number of this process in a file and stay."""
+    Path(f"{path}.new").write_text(str(os.getpid()))
+    os.replace(f"{path}.new", path)
+    time.sleep(600)
+
+
+def surroundings(name):
+    """What a worker has: standard input, threads, a variable."""
+    import numba
+    import pyarrow
+
+    return os.read(0, 1), numba.config.NUMBA_NUM_THREADS, pyarrow.cpu_count(), os.environ.get(name)
+
+
+def where(path):
+    """The GPUs that the process of this task sees; it waits until another task has begun, so that both run at once."""
+    own, other = path
+    Path(own).touch()
+    while not Path(other).exists():
+        time.sleep(0.01)
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def visible():
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
