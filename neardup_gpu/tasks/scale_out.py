@@ -1,0 +1,104 @@
+"""`ScaleOut`: how a job is cut into tasks, and who runs them, as a setting."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .. import checks
+from ..engine.memory import parse_size
+from ..errors import ParameterError
+from ..settings import setting
+
+if TYPE_CHECKING:
+    from .contract import Workers
+
+RUNNERS = ("local", "ray")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleOut:
+    """How a job is cut into tasks over files, and who runs them. Changes no result.
+
+    Parameters
+    ----------
+    work_dir : path or URI, default None
+        A folder that all who run tasks can read and write. With one, the job runs as tasks, and goes on where it was
+        interrupted when it is started again with the same one.
+    runner : "local" or "ray", default "local"
+        Processes of this machine, or a Ray cluster.
+    workers : int, default None
+        Tasks that run at once; as many as there are processors unless given.
+    ray_address : str, default None
+        Of the cluster; unless given, what RAY_ADDRESS says, else a cluster is started on this machine.
+    slice_bytes : int or str, default "1GB"
+        Text of a slice, the part of the input that a task sketches.
+    partitions : int, default None
+        Parts into which what is exchanged is divided; as many as slices unless given, and at least as many as workers.
+    task_memory : int or str, default "2GB"
+        What a task may hold, beside the interpreter and its libraries.
+    spool : bool, default False
+        Let shingles wait in files for verification, 8 bytes each, instead of making them again from the text.
+    keep_work : bool, default False
+        Leave the files in the work folder when the job is done.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a value is out of its range or of another type.
+
+    Examples
+    --------
+    >>> ScaleOut(work_dir="work", workers=2).task_memory
+    '2GB'
+    """
+
+    work_dir: str | None = setting(
+        None, "Run as tasks over files in this folder, and go on with what an interrupted run left there.", metavar="DIR"
+    )
+    runner: str = setting("local", "Who runs tasks: local or ray.", metavar="NAME", flag="--engine")
+    workers: int | None = setting(None, "Tasks that run at once.", metavar="N", shown="one for each processor")
+    ray_address: str | None = setting(
+        None, "Address of the Ray cluster.", metavar="ADDRESS", shown="RAY_ADDRESS, else one on this machine"
+    )
+    slice_bytes: int | str = setting("1GB", "Text that a task sketches.", metavar="SIZE")
+    partitions: int | None = setting(
+        None, "Parts into which what tasks hand on is divided.", metavar="N", shown="as many as slices"
+    )
+    task_memory: int | str = setting("2GB", "Memory that a task may hold.", metavar="SIZE")
+    spool: bool = setting(False, "Keep shingles in files, 8 bytes each, instead of making them again from the text.")
+    keep_work: bool = setting(False, "Leave the files in the work folder when the job is done.")
+
+    def __post_init__(self) -> None:
+        checks.optional(checks.path, "work_dir", self.work_dir)
+        checks.one_of("runner", self.runner, RUNNERS)
+        checks.optional(checks.integer, "workers", self.workers, 1)
+        checks.optional(checks.text, "ray_address", self.ray_address)
+        parse_size(self.slice_bytes, "slice_bytes")
+        checks.optional(checks.integer, "partitions", self.partitions, 1, 1 << 16)
+        if parse_size(self.task_memory, "task_memory") < 16 << 20:
+            raise ParameterError(f"task_memory {self.task_memory}: give at least 16MiB")
+        checks.flag("spool", self.spool)
+        checks.flag("keep_work", self.keep_work)
+        if self.ray_address is not None and self.runner != "ray":
+            raise ParameterError("ray_address: is for runner='ray'; give that as well, or leave it out")
+
+    def num_workers(self) -> int:
+        """How many tasks run at once."""
+        return self.workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def start(self, threads: int | None) -> Workers:
+        """Those who run tasks, each of which uses so many processors."""
+        if self.runner == "ray":
+            from ..engine.ray import RayWorkers
+
+            return RayWorkers(self.ray_address, threads=threads or 1)
+        number = self.num_workers()
+        if number == 1:
+            from ..engine.inline import InlineWorkers
+
+            return InlineWorkers()
+        from ..engine.local import LocalWorkers
+
+        return LocalWorkers(number, threads=threads)
