@@ -25,7 +25,9 @@ class DiskFullError(OutputError):
     told: tuple[Path, int, str]
 
 
-def disk_full(folder: Path, needed: int, why: str = "", *, about: bool = False) -> DiskFullError:
+def disk_full(
+    folder: Path, needed: int, why: str = "", *, about: bool = False, parameter: str = "temp_dir"
+) -> DiskFullError:
     """Make the error for a temporary disk that is too small.
 
     Parameters
@@ -37,6 +39,8 @@ def disk_full(folder: Path, needed: int, why: str = "", *, about: bool = False) 
         What the system said, or nothing if it was not tried.
     about : bool
         Whether `needed` is an estimate for the whole job.
+    parameter : str
+        What names the folder.
     """
     left, most = room(folder), "about " if about else "at least "
     missing = f"{most}{size(needed)} are to come"
@@ -44,7 +48,7 @@ def disk_full(folder: Path, needed: int, why: str = "", *, about: bool = False) 
         missing = f"{most}{size(needed - left)} are missing ({size(left)} can be used, {size(needed)} are to come)"
     error = DiskFullError(
         f"{folder}: {why or 'the disk is too small'}; for temporary files {missing}; name a larger disk with "
-        "temp_dir=..."
+        f"{parameter}=..."
     )
     error.told = folder, needed, why
     return error

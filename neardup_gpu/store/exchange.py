@@ -1,0 +1,542 @@
+"""Exchanges: what tasks hand on to one another, a file for each task, its rows grouped by partition.
+
+    stream    an Arrow IPC stream: the schema, and record batches each of which holds rows of one partition
+    schema    the message of the schema again
+    runs      for each record batch: its partition, where it begins, its bytes, rows and checksum; by partition
+    seal      marker, number of partitions, bytes of the schema, number of runs, checksum of the schema, the runs and
+              the fields before
+
+A reader of a partition reads the end of each file, which is the index, and then the byte ranges of its partition; both
+are compared with their checksums before anything is made of them. Other programs read the file as an Arrow IPC stream,
+which ends before the index: ``pyarrow.ipc.open_stream(path)``. It is no IPC file, whose footer says where batches are
+but has no place for what is known only at the end.
+
+Rows of a partition come back in the order in which they were added.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .. import checks
+from ..data import arrow, bools
+from ..errors import DamagedError, ParameterError
+from .checksums import checksum
+from .places import NoSuchFileError, Place
+
+_MARKER = b"NEARDUPX"
+_SEAL = struct.Struct("<8sQQQQ")
+_CHECKSUM = struct.Struct("<Q")
+_RUN = np.dtype([("partition", "<i8"), ("start", "<i8"), ("num_bytes", "<i8"), ("num_rows", "<i8"), ("sum", "<u8")])
+_END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+_TAIL_BYTES = 1 << 16  # read at first: a whole index, usually
+_BLOCK_BYTES = 4 << 20  # grouped at once, in a core's cache
+_BATCH_BYTES = 16 << 20  # of rows in a record batch, about
+_MOST_LISTED = 1024  # partitions whose rows `Exchanged` lists
+
+
+class DamagedExchangeError(DamagedError):
+    """A file of an exchange is missing or not as it was written: the task that wrote `name` has to run again."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """What a task handed on, small enough for messages and records; `dataclasses.asdict` is JSON.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+    num_rows : int
+        Rows of all partitions.
+    num_bytes : int
+        Bytes of the file.
+    checksum : str
+        Checksum of the index, and so of all that is read of the file: 16 hexadecimal digits.
+    rows : list of int or None
+        Rows of each partition; None if there are more than 1,024 partitions.
+    """
+
+    name: str
+    num_rows: int
+    num_bytes: int
+    checksum: str
+    rows: list[int] | None
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Some rows grouped by partition: segment i is rows starts[i] to starts[i + 1], all of partitions[i]."""
+
+    partitions: np.ndarray
+    starts: np.ndarray
+    columns: list[Any]
+    row_bytes: float
+
+
+class ExchangeWriter:
+    """Writes the file of one task; a context manager, in whose block the file has no name yet.
+
+    Parameters
+    ----------
+    place : Place
+    name : str
+        Of the file in the place.
+    schema : pyarrow.Schema
+        Columns of integers, floats or bools, of fixed-size lists of numbers, and of large_string, large_binary or
+        large_list of numbers. No value is null.
+    num_partitions : int
+    most_bytes : int
+        Bytes of rows that are held before they are written: the more, the longer are the ranges of a partition.
+
+    Notes
+    -----
+    Memory: `most_bytes`, and about 50 MB to bring rows into groups and to write them; less where `most_bytes` is less.
+
+    A row takes the bytes of its values in the file and no more; a string, binary value or list takes 8 besides, a bool
+    an eighth of a byte. Each time that `most_bytes` are written, each partition that has rows takes 40 bytes of the
+    index, and a few hundred bytes for each record batch: at least one, and one for each 16 MB.
+
+    Raises
+    ------
+    ParameterError
+        For a schema with other columns.
+    OutputError
+        If the file cannot be written, by the methods; nothing has its name then.
+    """
+
+    def __init__(self, place: Place, name: str, schema: pa.Schema, num_partitions: int, most_bytes: int) -> None:
+        self._place, self._name, self._schema = place, name, schema.remove_metadata()
+        self.num_partitions = checks.integer("num_partitions", num_partitions, 1)
+        self._most_bytes = checks.integer("most_bytes", most_bytes, 1)
+        self._block_bytes = min(_BLOCK_BYTES, self._most_bytes)
+        for field in schema:
+            _check_type(field)
+        self._staged: list[tuple[np.ndarray, list[Any]]] = []
+        self._staged_bytes = 0
+        self._groups: list[_Group] = []
+        self._held_bytes = 0
+        self._runs = [np.empty(0, _RUN)]
+        self._position = 0
+        self._exchanged: Exchanged | None = None
+
+    def __enter__(self) -> ExchangeWriter:
+        with contextlib.ExitStack() as stack:
+            self._file = stack.enter_context(self._place.write(self._name))
+            self._write(self._schema.serialize())
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._stack.__exit__(kind, error, trace)
+
+    def add(self, partition: np.ndarray, columns: Mapping[str, np.ndarray | pa.Array]) -> None:
+        """Add rows, in any order of their partitions.
+
+        Parameters
+        ----------
+        partition : array of integers, shape (n,)
+            The partition of each row, from 0 to ``num_partitions - 1``.
+        columns : dict of str to array
+            Of each column n values: a NumPy array of shape (n,), for lists of fixed size k of shape (n, k), or an Arrow
+            array of the column's type.
+
+        Raises
+        ------
+        ParameterError
+            If a column or a partition is not as described.
+        OutputError
+            If the file cannot be written.
+        """
+        partition = np.asarray(partition)
+        if partition.ndim != 1 or partition.dtype.kind not in "iu":
+            raise ParameterError(
+                f"partition: {partition.ndim} dimensions of {partition.dtype}; one of integers is needed"
+            )
+        n = len(partition)
+        checks.within("partition", partition, 0, self.num_partitions - 1)
+        if set(columns) != set(self._schema.names):
+            raise ParameterError(f"columns: {', '.join(columns)} given; {', '.join(self._schema.names)} are needed")
+        values = [_column(field, columns[field.name], n) for field in self._schema]
+        # Sorting is fastest on small integers.
+        partition = partition.astype(np.uint16 if self.num_partitions <= 1 << 16 else np.int64, copy=False)
+        step = max(1, -(-self._block_bytes * n // max(1, _num_bytes(partition, values))))
+        for start in range(0, n, step):
+            self._take(partition[start : start + step], [column[start : start + step] for column in values])
+
+    def close(self) -> Exchanged:
+        """Write all rows that are held and the index; the file takes its name. Returns what was handed on."""
+        if self._exchanged is None:
+            with self._stack:
+                self._flush()
+                exchanged = self._finish()
+            self._exchanged = exchanged
+        return self._exchanged
+
+    def _take(self, partition: np.ndarray, columns: list[Any]) -> None:
+        """Stage some rows, as copies unless they are grouped at once, and group what is staged when it is a block."""
+        self._staged_bytes += _num_bytes(partition, columns)
+        if is_block := self._staged_bytes >= self._block_bytes:
+            self._staged.append((partition, columns))
+        else:
+            copied = [column.copy() if isinstance(column, np.ndarray) else column for column in columns]
+            self._staged.append((partition.copy(), copied))
+        if is_block:
+            self._group()
+        if self._held_bytes >= self._most_bytes:
+            self._flush()
+
+    def _group(self) -> None:
+        """Bring the staged rows together by partition, ties in the order given."""
+        if not self._staged:
+            return
+        partition = _joined([rows for rows, _ in self._staged])
+        order = np.argsort(partition, kind="stable")
+        partition = partition[order]
+        begins = np.ones(len(partition), bool)
+        begins[1:] = partition[1:] != partition[:-1]
+        starts = np.append(np.flatnonzero(begins), len(partition))
+        indices = arrow(order)
+        columns = []
+        for number in range(len(self._schema)):
+            column = _joined([values[number] for _, values in self._staged])
+            is_array = isinstance(column, np.ndarray)
+            columns.append(np.take(column, order, axis=0) if is_array else column.take(indices))
+        self._groups.append(_Group(partition[starts[:-1]], starts, columns, self._staged_bytes / len(partition)))
+        self._held_bytes += self._staged_bytes
+        self._staged, self._staged_bytes = [], 0
+
+    def _flush(self) -> None:
+        """Write what is held, partition by partition."""
+        self._group()
+        if not self._groups:
+            return
+        numbers = [np.full(len(group.partitions), i) for i, group in enumerate(self._groups)]
+        fields = np.concatenate([group.partitions for group in self._groups]), np.concatenate(numbers)
+        starts = np.concatenate([group.starts[:-1] for group in self._groups])
+        stops = np.concatenate([group.starts[1:] for group in self._groups])
+        order = np.argsort(fields[0], kind="stable")
+        segments = zip(*(field[order].tolist() for field in (*fields, starts, stops)), strict=True)
+        runs = []
+        for partition, found in itertools.groupby(segments, lambda segment: segment[0]):
+            parts, num_bytes = [], 0.0
+            for _, number, start, stop in found:
+                group = self._groups[number]
+                parts.append([column[start:stop] for column in group.columns])
+                num_bytes += (stop - start) * group.row_bytes
+                if num_bytes >= _BATCH_BYTES:
+                    runs.append((partition, *self._write_batch(parts)))
+                    parts, num_bytes = [], 0.0
+            if parts:
+                runs.append((partition, *self._write_batch(parts)))
+        self._runs.append(np.array(runs, _RUN))
+        self._groups, self._held_bytes = [], 0
+
+    def _write_batch(self, parts: list[list[Any]]) -> tuple[int, int, int, int]:
+        """Write one record batch; returns the fields of its run but the partition."""
+        columns = [_joined([part[i] for part in parts]) for i in range(len(self._schema))]
+        arrays = [_arrow(field, column) for field, column in zip(self._schema, columns, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        message, start = batch.serialize(), self._position
+        self._write(message)
+        return start, message.size, batch.num_rows, checksum(message)
+
+    def _finish(self) -> Exchanged:
+        """Write the end of the stream and the index."""
+        runs = np.concatenate(self._runs)
+        runs = runs[np.argsort(runs["partition"], kind="stable")]
+        schema = self._schema.serialize()
+        fields = _SEAL.pack(_MARKER, self.num_partitions, schema.size, len(runs), 0)[: -_CHECKSUM.size]
+        found = checksum(schema, runs.tobytes(), fields)
+        for part in (_END_OF_STREAM, schema, runs.tobytes(), fields + _CHECKSUM.pack(found)):
+            self._write(part)
+        rows = None
+        if self.num_partitions <= _MOST_LISTED:
+            listed = np.zeros(self.num_partitions, np.int64)
+            np.add.at(listed, runs["partition"], runs["num_rows"])
+            rows = listed.tolist()
+        return Exchanged(self._name, int(runs["num_rows"].sum()), self._position, f"{found:016x}", rows)
+
+    def _write(self, data: Any) -> None:
+        self._file.write(data)
+        self._position += memoryview(data).nbytes
+
+
+def read_partition(
+    place: Place, names: Sequence[str], partition: int, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read the rows of one partition that several tasks handed on.
+
+    Parameters
+    ----------
+    place : Place
+    names : list of str
+        Files of tasks, in whose order the rows come; within a file they come as they were added.
+    partition : int
+    columns : list of str, optional
+        The columns wanted; all of them unless given.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Of at least one row, and about 16 MB unless `most_bytes` of the writer was less. On this machine its memory is
+        that of the mapped file.
+
+    Raises
+    ------
+    DamagedExchangeError
+        If a file is missing or not as it was written, before anything is made of what was changed.
+    InputError
+        If a file cannot be read.
+    ParameterError
+        If a file has fewer partitions or no such column.
+
+    Notes
+    -----
+    Of each file the index is read, which takes 40 bytes for each record batch and at least 64 KiB where the file has
+    them, and then the record batches of this partition.
+    """
+    for name in names:
+        with _opened(place, name, partition) as file:
+            yield from file.batches(columns)
+
+
+def read_arrays(place: Place, names: Sequence[str], partition: int, schema: pa.Schema) -> dict[str, Any]:
+    """Read the rows of one partition into one array for each column, in the order of `read_partition`.
+
+    Parameters
+    ----------
+    place : Place
+    names : list of str
+    partition : int
+    schema : pyarrow.Schema
+        The columns wanted, with their types in the files.
+
+    Returns
+    -------
+    dict of str to array
+        A NumPy array of shape (rows,), for lists of fixed size k of shape (rows, k); for columns of large_string,
+        large_binary and large_list an Arrow array. Without rows they are empty.
+
+    Raises
+    ------
+    DamagedExchangeError, InputError
+        As `read_partition` does.
+    ParameterError
+        If a file has fewer partitions, no such column, or one of another type.
+
+    Notes
+    -----
+    Memory: the arrays and one record batch; Arrow arrays are held twice while they are joined.
+    """
+    counts = [num_rows(place, [name], partition) for name in names]
+    found: dict[str, Any] = {}
+    parts: dict[str, list[pa.Array]] = {}
+    for field in schema:
+        _check_type(field)
+        if (shape := _shape(field.type)) is None:
+            parts[field.name] = []
+        else:
+            found[field.name] = np.empty((sum(counts), *shape), _dtype(field.type))
+    at = 0
+    for name, count in zip(names, counts, strict=True):
+        with _opened(place, name, partition) as file:
+            file.check(schema)
+            if file.num_rows != count:
+                raise _damaged(place, name, "was replaced while it was read")
+            for batch in file.batches(schema.names):
+                for field, column in zip(schema, batch.columns, strict=True):
+                    if field.name in parts:
+                        parts[field.name].append(column)
+                    else:
+                        found[field.name][at : at + len(column)] = _values(column)
+                at += batch.num_rows
+    for field in schema:
+        if field.name in parts:
+            found[field.name] = _joined(parts[field.name] or [pa.nulls(0, field.type)])
+    return {name: found[name] for name in schema.names}
+
+
+def num_rows(place: Place, names: Sequence[str], partition: int) -> int:
+    """Rows of one partition that several tasks handed on, as their indexes say; raises what `read_partition` raises."""
+    total = 0
+    for name in names:
+        with _opened(place, name, partition) as file:
+            total += file.num_rows
+    return total
+
+
+# ------------------------------------------------------------------------------------------------------------ reading
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """An open file whose index is as it was written, with the runs of one partition."""
+
+    place: Place
+    name: str
+    file: pa.NativeFile
+    schema: pa.Schema
+    runs: np.ndarray
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.runs["num_rows"].sum())
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse columns that the file does not have, or not with these types."""
+        for field in schema:
+            there = self.schema.field(field.name).type if field.name in self.schema.names else "missing"
+            if there != field.type:
+                raise ParameterError(
+                    f"schema: {field.name} is {there} in {self.name} of {self.place}, not {field.type}"
+                )
+
+    def batches(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """The record batches of the partition, each compared with its checksum before."""
+        if columns is not None:
+            for missing in set(columns) - set(self.schema.names):
+                raise ParameterError(f"columns: no {missing} in {self.name} of {self.place}")
+        for run in self.runs:
+            message = _read(self.place, self.name, self.file, int(run["start"]), int(run["num_bytes"]))
+            if checksum(message) != run["sum"]:
+                raise _damaged(self.place, self.name, "has changed since it was written (a checksum differs)")
+            batch = pa.ipc.read_record_batch(message, self.schema)
+            yield batch if columns is None else batch.select(columns)
+
+
+@contextlib.contextmanager
+def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
+    """Open a file, and compare its index with its checksum."""
+    try:
+        file = place.open(name)
+    except NoSuchFileError:
+        raise _damaged(place, name, "no such file") from None
+    with file:
+        with place.reading(name):
+            end = file.size()
+        tail = _read(place, name, file, max(0, end - _TAIL_BYTES), min(end, _TAIL_BYTES))
+        if end < _SEAL.size:
+            raise _damaged(place, name, "was cut short")
+        seal = tail.slice(tail.size - _SEAL.size)
+        marker, num_partitions, schema_bytes, num_runs, stored = _SEAL.unpack(seal)
+        num_bytes = schema_bytes + num_runs * _RUN.itemsize
+        if marker != _MARKER or num_bytes + _SEAL.size > end:
+            raise _damaged(place, name, "was cut short or has changed since it was written")
+        if num_bytes + _SEAL.size <= tail.size:
+            index = tail.slice(tail.size - _SEAL.size - num_bytes, num_bytes)
+        else:
+            index = _read(place, name, file, end - _SEAL.size - num_bytes, num_bytes)
+        if checksum(index, seal.slice(0, _SEAL.size - _CHECKSUM.size)) != stored:
+            raise _damaged(place, name, "has changed since it was written (a checksum differs)")
+        if not 0 <= partition < num_partitions:
+            raise ParameterError(f"partition: {partition} is not one of the {num_partitions} partitions of {name}")
+        runs = np.frombuffer(index, _RUN, num_runs, schema_bytes)
+        first, last = np.searchsorted(runs["partition"], [partition, partition + 1])
+        schema = pa.ipc.read_schema(index.slice(0, schema_bytes))
+        yield _Opened(place, name, file, schema, runs[first:last].copy())
+
+
+def _read(place: Place, name: str, file: pa.NativeFile, start: int, num_bytes: int) -> pa.Buffer:
+    """A byte range of a file."""
+    with place.reading(name):
+        file.seek(start)
+        found = file.read_buffer(num_bytes)
+    if found.size < num_bytes:
+        raise _damaged(place, name, "was cut short")
+    return found
+
+
+def _damaged(place: Place, name: str, why: str) -> DamagedExchangeError:
+    error = DamagedExchangeError(f"{place}: {name}: {why}; run the job again")
+    error.name = name
+    return error
+
+
+# ------------------------------------------------------------------------------------------------------------ columns
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+
+
+def _check_type(field: pa.Field) -> None:
+    """Refuse columns of types that exchanges do not hold."""
+    kind = field.type
+    lists = pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind)
+    texts = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+    if not (texts or pa.types.is_boolean(kind) or _is_number(kind.value_type if lists else kind)):
+        raise ParameterError(
+            f"schema: {field.name} is {kind}; a number, bool, fixed-size list or large list of numbers, large_string "
+            "or large_binary is needed"
+        )
+
+
+def _shape(kind: pa.DataType) -> tuple[int, ...] | None:
+    """The shape of a value in a NumPy array; None for the types that remain in Arrow arrays."""
+    if pa.types.is_fixed_size_list(kind):
+        return (kind.list_size,)
+    return () if pa.types.is_boolean(kind) or _is_number(kind) else None
+
+
+def _dtype(kind: pa.DataType) -> np.dtype:
+    """The dtype of a NumPy array for a type that has one."""
+    return np.dtype((kind.value_type if pa.types.is_fixed_size_list(kind) else kind).to_pandas_dtype())
+
+
+def _column(field: pa.Field, values: Any, n: int) -> Any:
+    """The values of a column as they are held: a NumPy array where its type has one, else an Arrow array."""
+    shape = _shape(field.type)
+    if isinstance(values, pa.Array):
+        if values.type != field.type or values.null_count or len(values) != n:
+            raise ParameterError(
+                f"{field.name}: {len(values)} values of {values.type}, {values.null_count} of them null; {n} of "
+                f"{field.type} and no null are needed"
+            )
+        return values if shape is None else _values(values)
+    if shape is None:
+        raise ParameterError(f"{field.name}: {checks.shown(values)}; a pyarrow.Array of {field.type} is needed")
+    return checks.array(field.name, values, _dtype(field.type), (n, *shape))
+
+
+def _values(column: pa.Array) -> np.ndarray:
+    """An Arrow array of numbers, bools or fixed-size lists of numbers as a NumPy array."""
+    if pa.types.is_boolean(column.type):
+        return bools(column)
+    if pa.types.is_fixed_size_list(column.type):
+        return _values(column.flatten()).reshape(len(column), column.type.list_size)
+    dtype = _dtype(column.type)
+    return np.frombuffer(column.buffers()[1] or b"", dtype, len(column), column.offset * dtype.itemsize)
+
+
+def _arrow(field: pa.Field, column: Any) -> pa.Array:
+    """The reverse of `_values`; Arrow arrays are returned as they are."""
+    if not isinstance(column, np.ndarray):
+        return column
+    if column.ndim == 1:
+        return arrow(column)
+    return pa.FixedSizeListArray.from_arrays(arrow(column.reshape(-1)), type=field.type)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Arrays of one column, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
+
+
+def _num_bytes(partition: np.ndarray, columns: list[Any]) -> int:
+    return partition.nbytes + sum(column.nbytes for column in columns)
