@@ -142,14 +142,14 @@ def _add_postings(
     parts = _parts(spool, spool_rows[in_file], runtime)
     table = _counted(spool, spool_rows[in_file], parts, runtime)
     take = partial(_taken, spool, spool_rows, in_file, table, measure, threshold, runtime)
-    marks = _no_marks(table[0]) if measure.directed else None
+    marks = no_marks(table[0]) if measure.directed else None
     passes = 1 if marks is None else 2
     done, distinct = 0, np.zeros(len(spool_rows), np.int32)
     for rows, shingles, entries, size in runtime.map(take, parts):
         postings.add(shingles, entries)
         distinct[rows] = runtime.fetch(size)
         if marks is not None:
-            runtime.run(_mark, marks, shingles)
+            runtime.run(mark, marks, shingles)
         done += len(rows)
         clock.report("index", done // passes, len(in_file))
     if marks is None:
@@ -163,12 +163,13 @@ def _add_postings(
     return distinct
 
 
-def _no_marks(counters: Any) -> Any:
+def no_marks(counters: Any) -> Any:
     """A table of marks for as many shingles as there are counters, none of which is marked yet."""
     return array_module(counters).zeros(min(len(counters), 1 << MOST_MARK_BITS), np.uint8)
 
 
-def _mark(marks: Any, shingles: Any) -> None:
+def mark(marks: Any, shingles: Any) -> None:
+    """Mark some shingles; `marks` is written over."""
     marks[(shingles >> rarity.shift_of(marks)).astype(np.int64)] = 1
 
 
@@ -196,10 +197,17 @@ def _parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[Span]:
     return [Span(ends, *bounds, "documents") for bounds in spans(weights, runtime.shares.sorted)]
 
 
+def table_bits(num_shingles: int, most_bytes: int | None = None) -> int:
+    """Bits of a table with about as many counters as there are shingles, in at most so many bytes if that can be."""
+    bits = min(max(rarity.FEWEST_BITS, (num_shingles - 1).bit_length()), MOST_TABLE_BITS)
+    while most_bytes is not None and bits > rarity.FEWEST_BITS and 17 * 2**bits > 16 * most_bytes:
+        bits -= 1
+    return bits
+
+
 def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Runtime) -> Any:
     """The table of counters of all these shingles, of about as many counters as shingles."""
-    num_values = int(np.diff(spool.offsets)[spool_rows].sum())
-    bits = min(max(rarity.FEWEST_BITS, (num_values - 1).bit_length()), MOST_TABLE_BITS)
+    bits = table_bits(int(np.diff(spool.offsets)[spool_rows].sum()))
     tables: list[Any] = [None]
 
     def count(part: Span) -> None:  # counts that are too large, should this be called again, cost time alone
@@ -322,8 +330,13 @@ def expected_comparisons(index: list[Index], runtime: Runtime) -> int:
 def _comparisons(part: Index, runtime: Runtime) -> np.ndarray:
     """Pairs of entries that meet in each run of a part: float64, as they may be many."""
     starts, splits = runtime.fetch(part.starts), runtime.fetch(part.splits)
-    all_of, long = (starts[1:] - starts[:-1]).astype(np.float64), (starts[1:] - splits).astype(np.float64)
-    return (all_of * (all_of - 1) - long * (long - 1)) / 2
+    return meetings(starts[1:] - starts[:-1], starts[1:] - splits)
+
+
+def meetings(entries: np.ndarray, long: np.ndarray) -> np.ndarray:
+    """Pairs of so many entries of a run that meet, some of which are of long prefixes alone: float64."""
+    entries, long = entries.astype(np.float64), long.astype(np.float64)
+    return (entries * (entries - 1) - long * (long - 1)) / 2
 
 
 class Common(NamedTuple):

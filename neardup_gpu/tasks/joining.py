@@ -1,0 +1,448 @@
+"""The exact join by tasks: shingles are counted slice by slice of the documents, and meet range by range of shingles.
+
+    count       a table of counters for each slice; `merged` is that of all slices
+    mark        for containment: which shingles are in a prefix of some document of the slice; `merged_marks`
+    postings    the postings of the documents of a slice, to be divided into ranges by their shingles
+    collide     of all postings of a range, the pairs that meet, and the ranks of documents that are *crowded*
+
+A run, the postings of one shingle, may be as long as the corpus: its pairs are too many to be listed. So in a range
+only short runs are looked through. Documents of the others are crowded; in the end all crowded documents are joined
+with one another as in memory, by `neardup_gpu.joining.build_index` with them for `members`, and
+`partners.find_partners`, which find of a crowd only the pairs that matter.
+
+**No pair at the threshold is lost**: it is listed by a range, or both of its documents are crowded.
+
+Proof. Let two documents reach the threshold, and x be the first shingle that both have, in the order by (count,
+shingle). There is one order for all slices, as all use the merged table; and no count in it is too low (`merged`), so
+both documents have a posting of x by the lemma of `neardup_gpu.prefix_filter`: one of them in its short prefix, or by
+containment the worse one in its prefix and the better one wherever it has x. A range has all postings of its shingles,
+so it has the run of x with both entries.
+
+1. The run is long, or in a part of the range that is not sorted at all: all its documents are crowded, both of them.
+2. The run is short. Then the worse document, unless it is one of the reference set, as then both are and there is no
+   pair, asks for all better ones in its short runs. What else the kernel knows of a pair is the sizes of both sets and
+   both places of x, whole numbers that hold for all runs, and by the lemma they leave room for a pair at the threshold
+   (`kernels/setjoin.py`). It keeps no count of common shingles from one run to the next, so other runs, missing or
+   not, have no part in it. The pair is found, and listed unless both documents are crowded.
+
+So each shingle stands for itself, and how they are divided into ranges, and these into parts, changes only how often a
+pair is listed and who is crowded. A pair is listed once by a part, but may be listed by several ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from neardup_gpu.kernels import containers, prefixes, rarity, runs as runs_kernel
+from neardup_gpu.kernels._sort import in_order
+from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
+
+from ..data import Ragged
+from ..engine.arrays import concat_and_clear
+from ..engine.choice import kernel
+from ..engine.pieces import Span, spans
+from ..joining import Index, mark as mark_shingles, meet, meetings, no_marks
+from ..partners import ASKED, MOST_ASKED
+
+if TYPE_CHECKING:
+    from ..engine.contract import Runtime
+    from ..measures import JoinMeasure
+
+LONG_RUN = 128
+"""A run is long where its entries meet more than so many others each, on average."""
+
+POSTING_BYTES = 128
+"""Memory that a posting takes at most while the runs of a range are made."""
+
+LISTED_BYTES = 160 << 20
+"""Memory that lists of candidates take at most."""
+
+SLOT_BITS = 16
+"""A range that is too large is divided into 2**16 slots by its shingles, and these into parts that fit."""
+
+BLOCK = 1 << 20
+"""Counters that are added at a time."""
+
+Table = tuple[Any, Any]
+"""(counters, beyond) of `kernels/rarity.py`."""
+
+
+class Posted(NamedTuple):
+    """Postings, in host memory: arrays of one length, 24 bytes a posting.
+
+    Parameters
+    ----------
+    shingle : array of uint64
+    rank : array of int64
+        Whose it is.
+    place : array of uint32
+        Place of the shingle in the order of the document's, from 0; 2**31 more if it is in the long prefix alone.
+    size : array of int32
+        Distinct shingles of the document.
+    """
+
+    shingle: np.ndarray
+    rank: np.ndarray
+    place: np.ndarray
+    size: np.ndarray
+
+    def where(self, chosen: Any) -> Posted:
+        """Some of them: a bool for each, their numbers, or a slice."""
+        return Posted(*(array[chosen] for array in self))
+
+
+class Collided(NamedTuple):
+    """Some of what a range finds, in host memory.
+
+    Parameters
+    ----------
+    left, right : array of int64, shape (pairs,)
+        Ranks of candidates, left < right.
+    crowded : array of int64
+        Ranks of crowded documents, ascending.
+    looks : int
+        Entries of runs that were looked at.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    crowded: np.ndarray
+    looks: int
+
+
+NO_RANKS = np.empty(0, np.int64)
+
+
+def count(parts: Iterable[Ragged], bits: int, runtime: Runtime) -> Table:
+    """Count the shingles of a slice.
+
+    Parameters
+    ----------
+    parts : iterable of Ragged of uint64
+        The shingles of its documents, some documents at a time, in any order and with repeats. To count documents
+        that are not joined in the end costs time, never a pair.
+    bits : int
+        As `joining.table_bits` says, from the number of all shingles: one number for all slices.
+    runtime : Runtime
+
+    Returns
+    -------
+    counters : array of uint8, shape (2**bits,)
+    beyond : array of uint32, shape (2**(bits - 6),)
+        In host memory; see `kernels/rarity.py`.
+    """
+    table = kernel(rarity, runtime.backend)(np.empty(0, np.uint64), bits)
+
+    def add(shingles: Ragged, part: Span) -> None:  # counts that are too large, if it is called again, cost time alone
+        nonlocal table
+        table = kernel(rarity, runtime.backend)(_values(_rows(shingles, part)), bits, table)
+
+    for shingles in parts:
+        for _ in runtime.map(lambda part, shingles=shingles: add(shingles, part), _parts(shingles, runtime)):  # type: ignore[misc]
+            pass
+    return runtime.fetch(table[0]), runtime.fetch(table[1])
+
+
+def merged(tables: Iterable[Table]) -> Table:
+    """The table of all slices: what `count` makes of all their shingles together, bit for bit.
+
+    A counter that is not full, 255, has all of its count in itself. So the sum of two slices' counters, up to 255, and
+    what is above it added to what either has beyond, are what counting on would have made of them; only where what is
+    beyond passes 2**32 - 1 does it stop there. A count is never too low by it.
+
+    Parameters
+    ----------
+    tables : iterable of (counters, beyond)
+        At least one; of the same length each, a multiple of 64. They may be the same part of all tables. Two are held
+        at a time.
+    """
+    remaining = iter(tables)
+    counters, beyond = (np.array(array) for array in next(remaining))
+    for more, more_beyond in remaining:
+        for first in range(0, len(counters), BLOCK):
+            some = slice(first, first + BLOCK)
+            words = slice(first >> rarity.SHARED_BITS, (first + BLOCK) >> rarity.SHARED_BITS)
+            sums = counters[some].astype(np.uint16) + more[some]
+            counters[some] = np.minimum(sums, rarity.MOST)
+            over = (sums - counters[some]).reshape(-1, 1 << rarity.SHARED_BITS).sum(axis=1, dtype=np.uint64)
+            beyond[words] = np.minimum(over + beyond[words] + more_beyond[words], np.uint64(2**32 - 1))
+    return counters, beyond
+
+
+def mark(parts: Iterable[Posted], table: Table, runtime: Runtime) -> np.ndarray:
+    """Mark the shingles of some postings: uint8, shape (marks,), in host memory, not 0 where a shingle is marked.
+
+    Parameters
+    ----------
+    parts : iterable of Posted
+        The postings of a slice.
+    table : (counters, beyond)
+        The merged table.
+    """
+    marks = runtime.put(no_marks(table[0]))
+    for posted in parts:
+        runtime.run(mark_shingles, marks, runtime.put(posted.shingle))
+    return runtime.fetch(marks)
+
+
+def merged_marks(marks: Iterable[np.ndarray]) -> np.ndarray:
+    """The marks of all slices, of which there is at least one; or of parts of them, or of their bits, packed."""
+    remaining = iter(marks)
+    found = np.array(next(remaining))
+    for more in remaining:
+        found |= more
+    return found
+
+
+def postings(
+    shingles: Ragged, ranks: np.ndarray, table: Table, measure: JoinMeasure, threshold: float, runtime: Runtime
+) -> Posted:
+    """The postings of the prefixes of some documents.
+
+    By a directed measure, those of documents as contained ones; `containing` gives the others.
+
+    Parameters
+    ----------
+    shingles : Ragged of uint64
+        Shingles of each document, in any order and with repeats; by a directed measure as sets, ascending.
+    ranks : array of int64, shape (documents,)
+        The rank of each.
+    table : (counters, beyond)
+        The merged table, in which all these shingles are counted.
+    measure : JoinMeasure
+    threshold : float
+
+    Returns
+    -------
+    Posted
+        Document by document.
+    """
+    table = runtime.put(table[0]), runtime.put(table[1])
+
+    def take(part: Span) -> Posted:
+        some = _rows(shingles, part)
+        rows = runtime.put(np.arange(len(some)))
+        found, entries, sizes = kernel(prefixes, runtime.backend)(some.values, some.offsets, rows, *table, threshold)
+        if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
+            entries &= ~LONG
+        return _posted(found, entries, ranks[part.rows], runtime.fetch(sizes), runtime)
+
+    return _all(runtime.map(take, _parts(shingles, runtime)))
+
+
+def containing(sets: Ragged, ranks: np.ndarray, table: Table, marks: Any, threshold: float, runtime: Runtime) -> Posted:
+    """The further postings of some documents as containers, by a directed measure: as `postings`.
+
+    Parameters
+    ----------
+    sets : Ragged of uint64
+        Shingles of each document, ascending, without repeats.
+    marks : array of uint8
+        The merged marks of all postings that `postings` gives.
+    """
+    table, marks = (runtime.put(table[0]), runtime.put(table[1])), runtime.put(marks)
+
+    def take(part: Span) -> Posted:
+        some = _rows(sets, part)
+        rows = runtime.put(np.arange(len(some)))
+        contain = kernel(containers, runtime.backend)
+        found, entries = contain(some.values, some.offsets, rows, *table, marks, threshold)
+        return _posted(found, entries, ranks[part.rows], runtime.fetch(some.sizes), runtime)
+
+    return _all(runtime.map(take, _parts(sets, runtime)))
+
+
+def _parts(shingles: Ragged, runtime: Runtime) -> Iterator[Span]:
+    """Documents in parts whose sets can be made at once."""
+    weights = 8 * runtime.fetch(shingles.sizes)
+    ends = Span.of_sizes(weights).ends
+    return (Span(ends, *bounds, "documents") for bounds in spans(weights, runtime.shares.sorted))
+
+
+def _rows(shingles: Ragged, part: Span) -> Ragged:
+    return Ragged(shingles.values, shingles.offsets[part.first : part.last + 1])
+
+
+def _values(shingles: Ragged) -> Any:
+    return shingles.values[int(shingles.offsets[0]) : int(shingles.offsets[-1])]
+
+
+def _posted(shingles: Any, entries: Any, ranks: np.ndarray, sizes: np.ndarray, runtime: Runtime) -> Posted:
+    """Postings whose entries name documents by their number among those that have these ranks and sizes."""
+    words = runtime.fetch(entries)
+    row = ((words & ~LONG) >> np.uint64(PLACE_BITS)).astype(np.int64)
+    place = words & np.uint64((1 << PLACE_BITS) - 1) | words >> np.uint64(63) << np.uint64(PLACE_BITS)
+    return Posted(runtime.fetch(shingles), ranks[row], place.astype(np.uint32), sizes[row].astype(np.int32))
+
+
+def _all(parts: Iterable[Posted]) -> Posted:
+    """Postings of several parts as one."""
+    found: tuple[list[np.ndarray], ...] = ([], [], [], [])
+    for part in parts:
+        for arrays, array in zip(found, part, strict=True):
+            arrays.append(array)
+    dtypes = np.uint64, np.int64, np.uint32, np.int32
+    return Posted(*(concat_and_clear(arrays, dtype=dtype) for arrays, dtype in zip(found, dtypes, strict=True)))
+
+
+def collide_range(
+    read: Callable[[], Iterable[Posted]],
+    measure: JoinMeasure,
+    threshold: float,
+    num_known: int,
+    runtime: Runtime,
+    most_bytes: int,
+    long_run: int = LONG_RUN,
+) -> Iterator[Collided]:
+    """Find the candidates of a range of shingles, and its crowded documents; see the head of this file.
+
+    Parameters
+    ----------
+    read : callable
+        Gives all postings of the range, some at a time, in any order: small parts, of which each is held beside what is
+        counted here. It is called once if all of them fit in memory; if not, once more, and once for each part of the
+        range.
+    measure : JoinMeasure
+    threshold : float
+    num_known : int
+        Ranks below it are of the reference set, and are no candidates of one another.
+    runtime : Runtime
+    most_bytes : int
+        Memory to take for postings; lists of candidates take `LISTED_BYTES` beside it.
+    long_run : int
+        Runs whose entries meet more than so many others each, on average, are not looked through.
+
+    Yields
+    ------
+    Collided
+        At most `joining.LISTED` pairs at a time. A pair comes once, or once from each part of the range if it does not
+        fit; a crowded document at least once.
+
+    Notes
+    -----
+    At most long_run / 2 pairs are looked at for each posting of a short run. Where a single slot of a range that does
+    not fit has more postings than half of what does, it is not sorted: all its documents are crowded.
+    """
+    most = max(1, most_bytes // POSTING_BYTES)
+    held = _held(read(), most)
+    if held is not None:
+        yield from _collided(held, measure, threshold, num_known, runtime, long_run)
+        return
+    counts = np.zeros(1 << SLOT_BITS, np.int64)
+    for posted in read():
+        counts += np.bincount(_slots(posted), minlength=len(counts))
+    half = max(1, most // 2)
+    large = counts > half
+    for posted in read():
+        crowded = np.unique(posted.rank[large[_slots(posted)]])
+        if len(crowded):
+            yield Collided(NO_RANKS, NO_RANKS, crowded, 0)
+    part = np.where(large, -1, np.cumsum(np.where(large, 0, counts)) // half)
+    for number in np.unique(part[counts > 0]).tolist():
+        if number >= 0:
+            some = [posted.where(part[_slots(posted)] == number) for posted in read()]
+            yield from _collided(some, measure, threshold, num_known, runtime, long_run)
+
+
+def _held(parts: Iterable[Posted], most: int) -> list[Posted] | None:
+    """All postings, unless they are more than so many."""
+    held, number = [], 0
+    for posted in parts:
+        held.append(posted)
+        number += len(posted.shingle)
+        if number > most:
+            return None
+    return held
+
+
+def _slots(posted: Posted) -> np.ndarray:
+    """The slot of each shingle, by highest bits of a product, as those of shingles are alike in a range."""
+    return (posted.shingle * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(64 - SLOT_BITS)).astype(np.int64)
+
+
+def _collided(
+    parts: list[Posted], measure: JoinMeasure, threshold: float, num_known: int, runtime: Runtime, long_run: int
+) -> Iterator[Collided]:
+    """What all postings of some shingles find; the list is cleared."""
+    ranks, index = _indexed(parts, measure, threshold, runtime)
+    pinned = ranks < num_known
+    index, crowded = _without_long_runs(index, pinned, long_run)
+    index = index.put(runtime)
+    if measure.directed:
+        index = runtime.run(index.of_short_prefixes)
+    if crowded.any():
+        yield Collided(NO_RANKS, NO_RANKS, ranks[crowded], 0)
+    first, stop = np.zeros(len(ranks), np.int64), np.arange(len(ranks))
+    rows = np.flatnonzero((np.diff(runtime.fetch(index.offsets)) > 0) & ~pinned)
+    asked = ASKED
+    while len(rows):
+        full = []
+        for met in meet([index], rows, first[rows], stop[rows], asked, runtime):
+            going_on = met.counts == asked
+            first[met.rows[going_on]] = met.candidates[np.cumsum(met.counts)[going_on] - 1] + 1
+            full.append(met.rows[going_on])
+            left, right = met.candidates, np.repeat(met.rows, met.counts)
+            apart = ~(crowded[left] & crowded[right])
+            yield Collided(ranks[left[apart]], ranks[right[apart]], NO_RANKS, met.looks)
+        rows = np.concatenate(full)
+        asked = min(2 * asked, MOST_ASKED)
+
+
+def _indexed(parts: list[Posted], measure: JoinMeasure, threshold: float, runtime: Runtime) -> tuple[np.ndarray, Index]:
+    """(ranks of all documents, ascending; the index of their postings, in host memory, by their numbers)."""
+    posted = _all(parts)
+    parts.clear()
+    ordered, order = in_order(posted.rank.astype(np.uint64))
+    begins = np.concatenate([np.ones(min(1, len(ordered)), bool), ordered[1:] != ordered[:-1]])
+    ranks = ordered[begins].astype(np.int64)
+    row = np.empty(len(order), np.int64)
+    row[order] = np.cumsum(begins) - 1
+    del ordered, order, begins
+    sizes = np.zeros(len(ranks), np.int32)
+    sizes[row] = posted.size
+    words = row.astype(np.uint64) << np.uint64(PLACE_BITS)
+    words |= posted.place & np.uint64((1 << PLACE_BITS) - 1)
+    words |= posted.place.astype(np.uint64) >> np.uint64(PLACE_BITS) << np.uint64(63)
+    del row
+    find = kernel(runs_kernel, runtime.backend)
+    made = runtime.run(lambda: find(runtime.put(posted.shingle), runtime.put(words), len(ranks)))
+    needed = measure.needed(int(sizes.max(initial=0)), threshold)
+    return ranks, Index.of([runtime.fetch(array) for array in made], sizes, needed, measure.larger)
+
+
+def _without_long_runs(index: Index, pinned: np.ndarray, long_run: int) -> tuple[Index, np.ndarray]:
+    """The index without the runs that are long, and whether each row was in one of them; in host memory.
+
+    Entries of two pinned rows do not meet.
+    """
+    lengths = np.diff(index.starts)
+    row = ((index.entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
+    known = _before(pinned[row])
+    ends = known[index.starts[1:]]
+    meeting = meetings(lengths, index.starts[1:] - index.splits)
+    meeting -= meetings(ends - known[index.starts[:-1]], ends - known[index.splits])
+    long = 2 * meeting > long_run * lengths
+    in_long = np.repeat(long, lengths)
+    crowded = np.zeros(len(pinned), bool)
+    crowded[row[in_long]] = True
+    starts = np.append(np.zeros(1, np.int64), np.cumsum(lengths[~long]))
+    splits = starts[:-1] + (index.splits - index.starts[:-1])[~long]
+    run = (index.places >> np.uint64(PLACE_BITS)).astype(np.int64)
+    kept = ~long[run]
+    number = (np.cumsum(~long) - 1)[run[kept]].astype(np.uint64)
+    places = number << np.uint64(PLACE_BITS) | index.places[kept] & np.uint64((1 << PLACE_BITS) - 1)
+    return index._replace(
+        entries=index.entries[~in_long],
+        starts=starts,
+        splits=splits,
+        places=places,
+        offsets=_before(kept)[index.offsets],
+    ), crowded
+
+
+def _before(chosen: np.ndarray) -> np.ndarray:
+    """How many of some are chosen before each, and before the end."""
+    return np.append(np.zeros(1, np.int64), np.cumsum(chosen))
