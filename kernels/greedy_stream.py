@@ -1,8 +1,8 @@
 """Greedy decisions from a stream of pairs: a bit a row says whether it is removed, and there is no other state.
 
 Pairs come by their left row. When a row comes as left, all its pairs with earlier rows have been seen, so its bit is
-final: it is kept if it is pinned or its bit is not set. A row that is kept sets the bit of its right row, unless that is
-pinned. Once all pairs have been seen, the bits are the decisions of `greedy`.
+final: it is kept if it is pinned or its bit is not set. A row that is kept sets the bit of its right row, unless that
+is pinned. Once all pairs have been seen, the bits are the decisions of `greedy`.
 
 The rows of a range can be decided alone: right rows behind the range are returned, and their bits are set when the
 range that has them is begun.

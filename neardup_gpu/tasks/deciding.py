@@ -131,9 +131,11 @@ def decide_by_components(
     while held <= most and (piece := next(pieces, None)) is not None:
         begun.append(piece)
         held += len(piece[0])
-    # With one range, all that have pairs are held together.
-    width = max(1, num_rows) if held <= most else max(1, most // 4)
-    return _decide_by_components(_and_then(begun, pieces), num_rows, num_known, width, max(1, most // 4), folder)
+    if held <= most:  # one range, of which all that have pairs are held together
+        width, most = max(1, num_rows), held + 1
+    else:
+        width = most = max(1, most // 2)
+    return _decide_by_components(_and_then(begun, pieces), num_rows, num_known, width, most, folder)
 
 
 def _decide_by_components(
