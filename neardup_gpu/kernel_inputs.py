@@ -602,6 +602,19 @@ def greedy(draw: Draw, size: int) -> tuple:
     return size, left, right, weight, draw.random.random(size) < draw.option([0.05, 0.0, 0.3])
 
 
+def greedy_stream(draw: Draw, size: int) -> tuple:
+    """Pairs of which the left row is in a range, bits of rows that were removed before, and pinned rows."""
+    left, right = _sorted_pairs(draw, size)
+    first, cut = draw.option([0, 64, 1 << 33]), draw.option([0, 1, 3])
+    stop = size - cut * size // 4
+    some = left < stop
+    bits = draw.random.integers(0, 2**64, -(-stop // 64), np.uint64)
+    if draw.chance():
+        bits[:] = 0
+    num_known = first + draw.option([0, size // 10, size])
+    return bits, first, first + stop, first + left[some], first + right[some], num_known
+
+
 def components(draw: Draw, size: int) -> tuple:
     """Pairs."""
     return size, *_sorted_pairs(draw, size)
@@ -746,6 +759,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "fast": fast,
     "gather": gather,
     "greedy": greedy,
+    "greedy_stream": greedy_stream,
     "groups": groups,
     "hamming": hamming,
     "hamming_probe": hamming_probe,

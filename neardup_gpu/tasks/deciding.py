@@ -1,0 +1,373 @@
+"""Who is kept, where there is a bit of memory for each document at most: from verified pairs of ranks, as a stream.
+
+Ranks are taken in ranges, so that memory is bounded whatever their number. What is found in one range and concerns
+another waits in a temporary file until that one's turn (time-forward processing: Chiang and others 1995, section 4).
+
+Greedily, pairs come by their left rank and each is looked at once: `decide_greedily`. Connected components take two
+sweeps, of which the first contracts: `decide_by_components`. Both end in a file with a bit for each rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from neardup_gpu.kernels import components, greedy_stream
+
+from ..data import Ragged
+from ..store.spool import Spool
+
+RankPairs = Iterable[tuple[np.ndarray, np.ndarray]]
+"""Chunks of pairs of ranks, (left, right): arrays of int64, left < right."""
+
+REMOVED = "removed"
+"""The file of bits: a little-endian uint64 for 64 ranks, the lowest bit first, 1 for a rank that is removed."""
+
+LABELS = "labels"
+"""The file of labels: two little-endian int64 for each removed rank, itself and its label, ascending."""
+
+PAIR_BYTES = 200
+"""Memory for a pair, a message or a rank with pairs, while they are sorted and joined."""
+
+FAN = 64
+"""Ranges that messages are divided among at a time; where there are more, first among as many sections of them."""
+
+
+def decide_greedily(pairs: RankPairs, num_rows: int, num_known: int, most_bytes: int, folder: Path) -> np.ndarray:
+    """Decide which ranks are removed: those that have a pair with an earlier one that is kept, but pinned ones.
+
+    Parameters
+    ----------
+    pairs : iterable of (left, right)
+        All verified pairs, ascending by left rank, also from chunk to chunk. A chunk's memory is not counted.
+    num_rows : int
+        Ranks are below it.
+    num_known : int
+        Ranks below this one are pinned: they are always kept.
+    most_bytes : int
+        Memory to take, about; at least a few kB. With `num_rows` / 4 bytes nothing waits in a file.
+    folder : path
+        Where the file `REMOVED` is made; temporary files go there, too, with at most 8 bytes a pair.
+
+    Returns
+    -------
+    array of uint64, shape (words,)
+        The file, mapped: a bit for each rank, 64 a word, the lowest bit first; 1 for a rank that is removed.
+
+    Raises
+    ------
+    OutputError
+        If a temporary file cannot be written, or the disk has no room for it.
+    """
+    width = max(64, most_bytes // 2 // 8 * 64)
+    return _decide_greedily(pairs, num_rows, num_known, width, max(1, most_bytes // 2 // PAIR_BYTES), folder)
+
+
+def _decide_greedily(
+    pairs: RankPairs, num_rows: int, num_known: int, width: int, most: int, folder: Path
+) -> np.ndarray:
+    """As `decide_greedily`, with ranges of `width` ranks, and `most` pairs and messages in memory."""
+    left = right = np.empty(0, np.int64)
+    pieces = _pieces(pairs, most)
+    with mail(num_rows, width, most, folder, 1) as waiting, open(folder / REMOVED, "wb") as file:
+        bits = Bits(file)
+        for first in range(0, num_rows, width):
+            stop = min(first + width, num_rows)
+            words, base = bits.begin(first, stop)
+            for (rows,) in waiting.take(first // width):
+                greedy_stream.mark(words, base, rows)
+            while True:
+                cut = np.searchsorted(left, stop)
+                waiting.send(greedy_stream.update(words, base, stop, left[:cut], right[:cut], num_known))
+                left, right = left[cut:], right[cut:]
+                if len(left) or (piece := next(pieces, None)) is None:
+                    break
+                left, right = piece
+            bits.end(stop)
+            del words  # the next range's need the room
+        bits.finish()
+    return mapped(folder / REMOVED, np.uint64)
+
+
+def decide_by_components(
+    pairs: RankPairs, num_rows: int, num_known: int, most_bytes: int, folder: Path
+) -> tuple[np.ndarray, np.ndarray]:
+    """Decide which ranks are removed: those that are not the first of their connected component, but pinned ones.
+
+    The first sweep takes ranges from the last to the first. Pairs wait in the range of their right rank. Those of a
+    range are joined, each rank of it gets a parent, the first of those that it is joined with so far; and of earlier
+    ranks that the range joins, each is to be joined with the first of them: a pair for an earlier range. So pairs get
+    no more, and there are none left at the end. The second sweep takes ranges from the first to the last. All labels of
+    a range are known in its turn, and are those of the ranks whose parents they are.
+
+    Parameters
+    ----------
+    pairs : iterable of (left, right)
+        All verified pairs, in any order. A chunk's memory is not counted.
+    num_rows, num_known, most_bytes : int
+        As for `decide_greedily`.
+    folder : path
+        Where the files `REMOVED` and `LABELS` are made; temporary files go there, too.
+
+    Returns
+    -------
+    removed : array of uint64, shape (words,)
+        As `decide_greedily` gives it.
+    labels : array of int64, shape (removed ranks, 2)
+        The file, mapped: each removed rank and the first rank of its component, ascending.
+
+    Raises
+    ------
+    OutputError
+        If a temporary file cannot be written, or the disk has no room for it.
+    """
+    most = max(1, most_bytes // PAIR_BYTES)
+    begun, held = [], 0
+    pieces = _pieces(pairs, most)
+    while held <= most and (piece := next(pieces, None)) is not None:
+        begun.append(piece)
+        held += len(piece[0])
+    if held <= most:  # one range, of which all that have pairs are held together
+        width, most = max(1, num_rows), held + 1
+    else:
+        width = most = max(1, most // 2)
+    return _decide_by_components(_and_then(begun, pieces), num_rows, num_known, width, most, folder)
+
+
+def _decide_by_components(
+    pairs: RankPairs, num_rows: int, num_known: int, width: int, most: int, folder: Path
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `decide_by_components`, with ranges of `width` ranks, and `most` pairs and messages in memory."""
+    firsts = range(0, num_rows, width)
+    new = partial(mail, num_rows, width, most, folder, 2)
+    with new() as asked, new() as told:
+        with new() as joined:
+            for left, right in _pieces(pairs, most):
+                joined.send(right, left)
+            for first in reversed(firsts):
+                rows, parents = _contract(joined, first, first // width)
+                inside = parents >= first
+                told.send(rows[inside], parents[inside])
+                asked.send(parents[~inside], rows[~inside])
+        with open(folder / REMOVED, "wb") as file, open(folder / LABELS, "wb") as labels_file:
+            bits = Bits(file)
+            for first in firsts:
+                stop = min(first + width, num_rows)
+                rows, labels = _together(told.take(first // width))
+                for parents, children in asked.take(first // width):
+                    told.send(children, _looked_up(parents, rows, labels))
+                words, base = bits.begin(first, stop)
+                removed = (rows >= num_known) & (rows != labels)
+                greedy_stream.mark(words, base, rows[removed])
+                bits.end(stop)
+                labels_file.write(np.column_stack([rows[removed], labels[removed]]).astype("<i8", copy=False).data)
+            bits.finish()
+    return mapped(folder / REMOVED, np.uint64), mapped(folder / LABELS, np.int64).reshape(-1, 2)
+
+
+def _contract(joined: Mail | SectionedMail, first: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """(ranks, parents) of a range that begins with `first`; what it joins of earlier ranks is sent on."""
+    rows = parents = np.empty(0, np.int64)
+    for right, left in joined.take(number):
+        ends, places = np.unique(np.concatenate([parents, left, rows, right]), return_inverse=True)
+        half = len(places) // 2
+        label = ends[components.cpu(len(ends), places[:half], places[half:])]
+        inside = np.searchsorted(ends, first)
+        rows, parents = ends[inside:], label[inside:]
+        apart = np.flatnonzero(label[:inside] != ends[:inside])
+        joined.send(ends[apart], label[apart])
+    return rows, parents
+
+
+def _together(pieces: Iterator[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, np.ndarray]:
+    """All messages (rank, value), ascending by rank."""
+    none = np.empty(0, np.int64)
+    ranks, values = (np.concatenate(column) for column in zip((none, none), *pieces, strict=True))
+    order = np.argsort(ranks)
+    return ranks[order], values[order]
+
+
+def _looked_up(asked: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The value of each rank that is asked for; those that are not among the rows have themselves."""
+    if len(rows) == 0:
+        return asked
+    place = np.minimum(np.searchsorted(rows, asked), len(rows) - 1)
+    return np.where(rows[place] == asked, values[place], asked)
+
+
+def _pieces(pairs: RankPairs, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The pairs, at most so many at a time, and none that are empty."""
+    for left, right in pairs:
+        for first in range(0, len(left), most):
+            yield left[first : first + most], right[first : first + most]
+
+
+def _and_then(begun: list[tuple[np.ndarray, np.ndarray]], rest: Iterator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """What was taken from an iterator, which is let go of, and then its rest."""
+    begun.reverse()
+    while begun:
+        yield begun.pop()
+    yield from rest
+
+
+# ------------------------------------------------------------------------------------------------ what waits in a file
+
+
+class Mail:
+    """Messages to ranges of ranks, in memory and beyond that in a temporary file.
+
+    Parameters
+    ----------
+    width : int
+        Ranks of a range; range `i` has those from `i * width` on.
+    most : int
+        Messages to hold in memory.
+    folder : path
+    columns : int
+        Values of a message, of which the first is the rank that it is for.
+    """
+
+    def __init__(self, width: int, most: int, folder: Path, columns: int) -> None:
+        self._width, self._most, self._columns = width, most, columns
+        self._spool = Spool(folder)
+        self._written: list[tuple[int, int, int]] = []  # (row of the spool, its range, the range of the last row)
+        self._held: list[np.ndarray] = []
+        self._num_held = 0
+
+    def __enter__(self) -> Mail:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._spool.__exit__(*error)
+
+    def send(self, *columns: np.ndarray) -> None:
+        """Send messages: arrays of int64, the first of which has the ranks that they are for."""
+        if len(columns[0]):
+            self._held.append(np.column_stack(columns))
+            self._num_held += len(columns[0])
+        if self._num_held >= self._most:
+            self._write()
+
+    def take(self, number: int) -> Iterator[tuple[np.ndarray, ...]]:
+        """The messages to a range, a part at a time, as columns. Meanwhile messages can be sent to other ranges."""
+        held = self._all_held()
+        mine = held[:, 0] // self._width == number
+        self._held, self._num_held = [held[~mine]], int(len(mine) - mine.sum())
+        held = held[mine]
+        if len(held):
+            yield tuple(held.T)
+        del held, mine
+        for row, first, last in self._written.copy():
+            if first <= number <= last:
+                part = self._spool.gather(np.array([row + number - first])).values
+                if len(part):
+                    yield tuple(part.view(np.int64).reshape(-1, self._columns).T)
+
+    def _all_held(self) -> np.ndarray:
+        return np.concatenate([np.empty((0, self._columns), np.int64), *self._held])
+
+    def _write(self) -> None:
+        """Write all messages that are held: a row of the spool for each range from the first to the last of theirs."""
+        held = self._all_held()
+        self._held, self._num_held = [], 0
+        number = held[:, 0] // self._width
+        order = np.argsort(number, kind="stable")
+        first, last = int(number[order[0]]), int(number[order[-1]])
+        cuts = np.searchsorted(number[order], np.arange(first, last + 2))
+        self._written.append((len(self._spool.offsets) - 1, first, last))
+        self._spool.append(Ragged(held[order].reshape(-1).view(np.uint64), self._columns * cuts))
+
+
+class SectionedMail:
+    """Like `Mail`, for many ranges: those of a section of them are told apart when the section's turn comes.
+
+    Ranges are taken in ascending or in descending order.
+    """
+
+    def __init__(self, num_rows: int, width: int, most: int, folder: Path, columns: int) -> None:
+        self._make = partial(Mail, width, most, folder, columns)
+        self._width, self._section, self._inner = width * FAN, -1, self._make()
+        self._outer = mail(num_rows, self._width, most, folder, columns)
+
+    def __enter__(self) -> SectionedMail:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._inner.__exit__(*error)
+        self._outer.__exit__(*error)
+
+    def send(self, *columns: np.ndarray) -> None:
+        """As `Mail` does."""
+        inside = columns[0] // self._width == self._section
+        self._inner.send(*(column[inside] for column in columns))
+        self._outer.send(*(column[~inside] for column in columns))
+
+    def take(self, number: int) -> Iterator[tuple[np.ndarray, ...]]:
+        """As `Mail` does."""
+        if number // FAN != self._section:
+            self._section = number // FAN
+            self._inner.__exit__()
+            self._inner = self._make()
+            for columns in self._outer.take(self._section):
+                self._inner.send(*columns)
+        yield from self._inner.take(number)
+
+
+def mail(num_rows: int, width: int, most: int, folder: Path, columns: int) -> Mail | SectionedMail:
+    """Mail for ranks below `num_rows`, in ranges of `width`; other parameters as those of `Mail`."""
+    if num_rows <= FAN * width:
+        return Mail(width, most, folder, columns)
+    return SectionedMail(num_rows, width, most, folder, columns)
+
+
+class Bits:
+    """A file with a bit for each rank, written range by range.
+
+    Parameters
+    ----------
+    file : binary file
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._words, self._base = np.empty(0, np.uint64), 0
+
+    def begin(self, first: int, stop: int) -> tuple[np.ndarray, int]:
+        """Words for the ranks before `stop`, and the rank of their first bit: a range may begin within a word."""
+        begun, self._base = self._words, first // 64 * 64
+        self._words = np.zeros(-(-(stop - self._base) // 64), np.uint64)
+        self._words[: len(begun)] = begun
+        return self._words, self._base
+
+    def end(self, stop: int) -> None:
+        """Write the words that are whole, as all their bits are before `stop`."""
+        whole = (stop - self._base) // 64
+        self._file.write(self._words[:whole].astype("<u8", copy=False).data)
+        self._words = self._words[whole:].copy()
+
+    def finish(self) -> None:
+        """Write the last word, where it is not whole."""
+        self._file.write(self._words.astype("<u8", copy=False).data)
+
+
+def mapped(path: Path, dtype: type[np.generic]) -> np.ndarray:
+    """The numbers of a file, mapped; an empty array for an empty file."""
+    little = np.dtype(dtype).newbyteorder("<")
+    return np.memmap(path, little, "r") if path.stat().st_size else np.zeros(0, dtype)
+
+
+def are_set(words: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Whether the bits of some ranks are set: an array of bool."""
+    return (words[ranks >> 6] >> (ranks & 63).astype(np.uint64) & np.uint64(1)).astype(bool)
+
+
+def set_within(words: np.ndarray, first: int, stop: int) -> np.ndarray:
+    """The ranks from `first` on and before `stop` whose bits are set: int64, ascending."""
+    base = first // 64 * 64
+    some = np.asarray(words[base // 64 : -(-stop // 64)], "<u8").view(np.uint8)
+    ranks = base + np.flatnonzero(np.unpackbits(some, bitorder="little"))
+    return ranks[(ranks >= first) & (ranks < stop)]
