@@ -31,7 +31,7 @@ from .copies import stand_alone
 from .layout import Layout
 from .pairs import load_keys
 from .sketching import ROWS, shingles_of
-from .work import Files, file_name
+from .work import Files, Shared, file_name
 
 if TYPE_CHECKING:
     from ..documents.slices import Slice
@@ -73,9 +73,10 @@ def _nothing(recipe: Any, keys: np.ndarray, num_representatives: int) -> Any:
 
 
 def collide_keys(
-    files: Files, names: list[str], parts: range, layout: Layout, num_representatives: int, per_table: int
+    files: Files, names: list[str], parts: tuple[int, int], layout: Layout, num_representatives: int, per_table: int
 ) -> dict[str, Any]:
-    """Find the candidates in some parts of the tables; `parts` are their numbers."""
+    """Find the candidates in some parts of the tables; `parts` are the first of them and the one
+    behind the last."""
     shared = files.shared
     recipe = shared.recipe
     buckets = recipe.method.buckets(num_representatives)
@@ -105,9 +106,9 @@ def collide_keys(
 # --------------------------------------------------------------------------------------------------- by rare shingles
 
 
-def counters_of(files: Files, num_shingles: int) -> int:
+def counters_of(shared: Shared, num_shingles: int) -> int:
     """Bits of the table of counters: as many as there are shingles, in at most a quarter of a task's memory."""
-    return table_bits(num_shingles, files.shared.task_memory // 4)
+    return table_bits(num_shingles, shared.task_memory // 4)
 
 
 def _waiting(
@@ -254,7 +255,7 @@ class _Candidates:
 
     def __init__(self, files: Files, layout: Layout) -> None:
         self._layout, self._stack, self._files = layout, contextlib.ExitStack(), files
-        self.facts = {"found": 0, "looks": 0, "large_buckets": 0, "uncompared_pairs": 0}
+        self.facts = {"found": 0, "crowded": 0, "looks": 0, "large_buckets": 0, "uncompared_pairs": 0}
 
     def __enter__(self) -> _Candidates:
         self._found = self._stack.enter_context(self._files.exchange("found", FOUND, self._layout.partitions))
@@ -270,6 +271,7 @@ class _Candidates:
         crowded = np.unique(crowded)
         self._crowded.add(np.zeros(len(crowded), np.int64), {"rank": crowded})
         self.facts["found"] += len(left)
+        self.facts["crowded"] += len(crowded)
 
     def count(self, **counts: int) -> None:
         for name, number in counts.items():

@@ -12,11 +12,13 @@ import pyarrow as pa
 from neardup_gpu.kernels._gf2 import mix64_all
 
 from ..data import Ragged, arrow
-from ..store.exchange import read_arrays, read_partition
+from ..store.exchange import ExchangeWriter, read_arrays, read_partition
 
 if TYPE_CHECKING:
     from ..store.places import Place
     from .work import Files
+
+TABLE = pa.schema([("table", pa.large_binary())])
 
 AT_ONCE = 1 << 20
 """Rows that are written at once, so that a file of many rows takes little memory beside them."""
@@ -51,8 +53,8 @@ def load(place: Place, name: str, schema: pa.Schema) -> dict[str, np.ndarray]:
 
 def load_column(place: Place, names: list[str], partition: int, column: str, kind: pa.DataType) -> pa.Array:
     """Read a column of some files, as one Arrow array of a type."""
-    chunks = [batch.column(column).cast(kind) for batch in read_partition(place, names, partition, [column])]
-    return pa.concat_arrays(chunks) if chunks else pa.nulls(0, kind)
+    chunks = [batch.column(column) for batch in read_partition(place, names, partition, [column])]
+    return pa.concat_arrays([chunk.cast(kind) for chunk in chunks]) if chunks else pa.nulls(0, kind)
 
 
 def name_of(kind: pa.DataType) -> str:
@@ -65,31 +67,45 @@ def type_named(name: str) -> pa.DataType:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(name))).field(0).type if name else pa.null()
 
 
-def plain_strings(column: pa.Array) -> pa.Array:
-    """A column of which dictionaries and views became strings."""
-    return column.cast(pa.large_string()) if pa.types.is_dictionary(column.type) else column
+def storable(column: pa.Array) -> pa.Array:
+    """A column of integers, strings or bytes as files of tasks hold it."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if pa.types.is_binary(kind) else column
 
 
-def add_ragged(writer: Any, partition: np.ndarray, rows: Ragged, **columns: np.ndarray) -> None:
+def add_table(writer: ExchangeWriter, partition: int, table: pa.Table) -> None:
+    """Add a table of any columns to a partition of a file of the schema `TABLE`."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    blob = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), 1, [None, arrow(np.array([0, sink.tell()])).buffers()[1], sink.getvalue()]
+    )
+    writer.add(np.array([partition]), {"table": blob})
+
+
+def tables_of(place: Place, names: list[str], partition: int) -> list[pa.Table]:
+    """The tables that `add_table` added to a partition of some files."""
+    found = []
+    for batch in read_partition(place, names, partition):
+        for blob in batch.column("table"):
+            with pa.ipc.open_stream(blob.as_buffer()) as stream:
+                found.append(stream.read_all())
+    return found
+
+
+def add_ragged(writer: ExchangeWriter, partition: np.ndarray, rows: Ragged, **columns: np.ndarray) -> None:
     """Add rows of values to an exchange file, as lists in the column "shingles", beside other columns."""
-    offsets, values = rows.offsets - rows.offsets[0], rows.values[rows.offsets[0] : rows.offsets[-1]]
-    first = 0
-    while first < len(rows):  # an array of lists has 32-bit offsets
-        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + 2**31 - 1, side="right")) - 1)
-        lists = pa.ListArray.from_arrays(
-            arrow((offsets[first : last + 1] - offsets[first]).astype(np.int32)),
-            arrow(values[offsets[first] : offsets[last]]),
-        )
-        some = {name: column[first:last] for name, column in columns.items()}
-        writer.add(partition[first:last], {**some, "shingles": lists})
-        first = last
+    lists = pa.LargeListArray.from_arrays(arrow(rows.offsets), arrow(rows.values))
+    writer.add(partition, {**columns, "shingles": lists})
 
 
 def ragged_of(batch: pa.RecordBatch) -> Ragged:
     """The rows of values of a batch."""
     lists = batch.column("shingles")
-    offsets = lists.offsets.to_numpy().astype(np.int64)
-    return Ragged(lists.values.to_numpy()[: offsets[-1]], offsets)
+    return Ragged(lists.values.to_numpy(), lists.offsets.to_numpy())
 
 
 def partition_of(words: np.ndarray, partitions: int) -> np.ndarray:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PAIRS = pa.schema([("left", pa.int64()), ("right", pa.int64())])
 WANTED = pa.schema([("row", pa.int64()), ("rank", pa.int64())])
-SETS = pa.schema([("rank", pa.int64()), ("shingles", pa.list_(pa.uint64()))])
+SETS = pa.schema([("rank", pa.int64()), ("shingles", pa.large_list(pa.uint64()))])
 VERIFIED = pa.schema([("left", pa.int64()), ("right", pa.int64()), ("resemblance", pa.float64())])
 
 TOGETHER = 1 << 22

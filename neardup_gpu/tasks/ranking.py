@@ -13,67 +13,72 @@ parts do not show in the result.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..data import arrow
 from ..decisions import keep_column, rows_by_priority
-from ..store.exchange import read_arrays, read_partition
-from .columns import load, load_column, save, type_named
+from ..store.exchange import read_partition
+from .columns import TABLE, add_table, load, save, tables_of
 from .layout import Layout
 from .sketching import ROWS
 from .work import Files, file_name
+
+if TYPE_CHECKING:
+    from ..recipe import Recipe
 
 SAMPLED = 1 << 16
 """Rows that are sampled together to divide all: parts differ by a percent or so."""
 
 RANKED = pa.schema([("row", pa.int64()), ("rank", pa.int64())])
+NO_ROWS = pa.table({name: pa.nulls(0, pa.int64()) for name in ("number", "num_tokens", "size")})
 NUMBERED = pa.schema([("rank", pa.int64()), ("number", pa.int64())])
 
 
-def ranks_are_numbers(recipe: Any) -> bool:
+def ranks_are_numbers(recipe: Recipe) -> bool:
     """Whether documents in the order of the input are in the order of their priority."""
     return recipe.keep == "first" and not recipe.method.measure.directed
 
 
-def sample(files: Files, number: int, layout: Layout, kind: str) -> None:
+def sample(files: Files, number: int, layout: Layout) -> None:
     """Save evenly spaced rows of a slice."""
-    rows = _Rows.of_slice(files, number, layout, kind)
+    rows = _Rows.of_slice(files, number, layout)
     most = max(1, SAMPLED // layout.num_slices)
     rows.take(np.arange(0, len(rows), -(-len(rows) // most) or 1)).save(files, "sample")
 
 
-def choose(files: Files, layout: Layout, kind: str) -> None:
-    """Save the rows that divide all into a part for each partition."""
-    names = [file_name("sample", number, "sample") for number in _input(layout)]
-    rows = _Rows.load(files, names, kind)
-    order = rows.order(files)
+def choose(files: Files, tasks: int, layout: Layout) -> None:
+    """Save the rows that divide all into a part for each partition; `tasks` have sampled."""
+    names = [file_name("sample", task, "sample") for task in range(tasks)]
+    rows = _Rows.load(files, names)
+    order = rows.order(files.shared.recipe)
     cuts = [len(order) * part // layout.partitions for part in range(1, layout.partitions)]
     rows.take(order[cuts] if len(order) else order).save(files, "cuts")
 
 
-def spread(files: Files, number: int, layout: Layout, kind: str) -> dict[str, Any]:
+def spread(files: Files, number: int, layout: Layout) -> dict[str, Any]:
     """Write the rows of a slice by parts; `rows` says how many each has."""
-    cuts = _Rows.load(files, [file_name("choose", 0, "cuts")], kind)
-    rows = _Rows.of_slice(files, number, layout, kind)
+    cuts = _Rows.load(files, [file_name("choose", 0, "cuts")])
+    rows = _Rows.of_slice(files, number, layout)
     both = cuts.and_(rows)
     by_number = np.argsort(both.numbers, kind="stable")  # a row that divides comes before itself
-    order = by_number[both.take(by_number).order(files)]
+    order = by_number[both.take(by_number).order(files.shared.recipe)]
     is_cut = order < len(cuts)
     part = np.cumsum(is_cut)[~is_cut]
     mine = order[~is_cut] - len(cuts)
-    with files.exchange("parts", rows.schema, layout.partitions) as writer:
-        writer.add(part, rows.take(mine).columns)
+    with files.exchange("parts", TABLE, layout.partitions) as writer:
+        for number in np.unique(part).tolist():
+            add_table(writer, number, rows.take(mine[part == number]).table)
     return {"rows": np.bincount(part, minlength=layout.partitions).tolist()}
 
 
-def order(files: Files, first: int, layout: Layout, kind: str) -> None:
-    """Rank the rows of a part, from rank `first` on."""
-    names = [file_name("spread", number, "parts") for number in _input(layout)]
-    rows = _Rows.load(files, names, kind, files.number)
-    numbers = rows.numbers[rows.order(files)]
+def order(files: Files, first: int, tasks: int, layout: Layout) -> None:
+    """Rank the rows of a part, from rank `first` on; `tasks` have spread theirs."""
+    names = [file_name("spread", task, "parts") for task in range(tasks)]
+    rows = _Rows.load(files, names, files.number)
+    numbers = rows.numbers[rows.order(files.shared.recipe)]
     ranks = np.arange(first, first + len(numbers))
     slices, places = layout.slice_of(numbers)
     with files.exchange("slices", RANKED, layout.num_slices) as by_slice:
@@ -102,72 +107,53 @@ def rank(files: Files, layout: Layout) -> None:
     save(files, "numbers", {"number": numbers})
 
 
-def _input(layout: Layout) -> range:
-    """The slices of the input."""
-    return range(int(np.searchsorted(layout.starts, layout.num_known, side="left")), layout.num_slices)
-
-
 class _Rows:
-    """Rows with what their priority depends on."""
+    """Rows with what their priority depends on: a table of number, num_tokens, size and, if there is one, column."""
 
-    def __init__(self, numbers: np.ndarray, num_tokens: np.ndarray, size: np.ndarray, column: pa.Array | None) -> None:
-        self.numbers, self.num_tokens, self.size, self.column = numbers, num_tokens, size, column
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.table)
 
     @property
-    def columns(self) -> dict[str, Any]:
-        plain = {"number": self.numbers, "num_tokens": self.num_tokens, "size": self.size}
-        return plain if self.column is None else {**plain, "column": self.column}
-
-    @property
-    def schema(self) -> pa.Schema:
-        kinds = [(name, pa.int64()) for name in ("number", "num_tokens", "size")]
-        return pa.schema(kinds if self.column is None else [*kinds, ("column", self.column.type)])
+    def numbers(self) -> np.ndarray:
+        return self.table["number"].to_numpy()
 
     @classmethod
-    def of_slice(cls, files: Files, number: int, layout: Layout, kind: str) -> _Rows:
-        """All rows of a slice; `kind` is the name of the column's type."""
-        plain = load(files.place, file_name("sketch", number, "rows"), ROWS)
-        column = None
-        if keep_column(files.shared.recipe.keep)[0] is not None:
-            name = file_name("sketch", number, "column")
-            column = load_column(files.place, [name], 0, "column", type_named(kind))
-        numbers = layout.starts[number] + np.arange(len(plain["size"]))
-        return cls(numbers, plain["num_tokens"], plain["size"], column)
+    def of_slice(cls, files: Files, number: int, layout: Layout) -> _Rows:
+        """All rows of a slice."""
+        columns = load(files.place, file_name("sketch", number, "rows"), ROWS)
+        plain = {"number": layout.starts[number] + np.arange(len(columns["size"])), **columns}
+        table = pa.table({name: arrow(column) for name, column in plain.items()})
+        if keep_column(files.shared.recipe.keep)[0] is not None and len(table):
+            (own,) = tables_of(files.place, [file_name("sketch", number, "column")], 0)
+            table = table.append_column("column", own["column"])
+        return cls(table)
 
     @classmethod
-    def load(cls, files: Files, names: list[str], kind: str, partition: int = 0) -> _Rows:
+    def load(cls, files: Files, names: list[str], partition: int = 0) -> _Rows:
         """Rows of some files."""
-        plain = {name: pa.int64() for name in ("number", "num_tokens", "size")}
-        found = read_arrays(files.place, names, partition, pa.schema(list(plain.items())))
-        column = None
-        if keep_column(files.shared.recipe.keep)[0] is not None:
-            column = load_column(files.place, names, partition, "column", type_named(kind))
-        return cls(found["number"], found["num_tokens"], found["size"], column)
+        tables = tables_of(files.place, names, partition)
+        return cls(pa.concat_tables(tables or [NO_ROWS]))
 
     def take(self, rows: np.ndarray) -> _Rows:
-        column = None if self.column is None else self.column.take(arrow(rows))
-        return _Rows(self.numbers[rows], self.num_tokens[rows], self.size[rows], column)
+        return _Rows(self.table.take(arrow(rows)))
 
     def and_(self, others: _Rows) -> _Rows:
-        column = None
-        if self.column is not None and others.column is not None:
-            column = pa.concat_arrays([self.column, others.column])
-        arrays = zip(
-            (self.numbers, self.num_tokens, self.size), (others.numbers, others.num_tokens, others.size), strict=True
-        )
-        return _Rows(*(np.concatenate(each) for each in arrays), column)
+        return _Rows(pa.concat_tables([part.table for part in (self, others) if len(part)] or [NO_ROWS]))
 
-    def order(self, files: Files) -> np.ndarray:
+    def order(self, recipe: Recipe) -> np.ndarray:
         """The rows from the best priority to the worst; of equal ones those that come first."""
-        recipe = files.shared.recipe
-        column = None if self.column is None else pa.chunked_array([self.column])
-        found = rows_by_priority(recipe.keep, self.num_tokens, column)
+        column = self.table["column"] if "column" in self.table.column_names else None
+        if len(self) == 0:
+            return np.empty(0, np.int64)
+        found = rows_by_priority(recipe.keep, self.table["num_tokens"].to_numpy(), column)
         if recipe.method.measure.directed:
-            found = found[np.argsort(-self.size[found], kind="stable")]
+            found = found[np.argsort(-self.table["size"].to_numpy()[found], kind="stable")]
         return found
 
     def save(self, files: Files, what: str) -> None:
-        save(files, what, self.columns)
+        with files.exchange(what, TABLE, 1) as writer:
+            if len(self):
+                add_table(writer, 0, self.table)

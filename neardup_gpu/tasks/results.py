@@ -27,7 +27,7 @@ from ..store.disk import sync
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
 from ..tables import as_json, with_recipe
-from .columns import load, load_column, save, schema_of, type_named, values_of
+from .columns import load, load_column, save, schema_of, storable, type_named, values_of
 from .copies import BY_RANGE
 from .layout import Layout
 from .naming import FATES, GROUPED
@@ -93,7 +93,7 @@ def ids(files: Files, names: list[str], kind: str, first_row: int | None) -> Non
         Where ids are row numbers: that of the slice's first row.
     """
     rows, ranks, who = asked(files, names)
-    columns = {"rank": ranks, "id": ids_of(files, files.number, kind, first_row).take(arrow(rows))}
+    columns = {"rank": ranks, "id": storable(ids_of(files, files.number, kind, first_row).take(arrow(rows)))}
     for name, values in told_of(files, files.number).items():
         columns[name] = values[rows]
     with files.exchange("ids", schema_of(columns), len(names)) as writer:
@@ -130,7 +130,7 @@ class _Answers:
         """The ids of some ranks; null where `null`."""
         if self._table is None:
             return pa.nulls(len(ranks), kind)
-        return pa.concat_arrays(self._table["id"].chunks).take(arrow(self._places(ranks, null), null))
+        return pa.concat_arrays(self._table["id"].chunks).cast(kind).take(arrow(self._places(ranks, null), null))
 
     def told(self, name: str, ranks: np.ndarray) -> np.ndarray:
         """A column of numbers, of some ranks."""
@@ -172,29 +172,36 @@ def tables(files: Files, names: list[str], kind: str, against: bool, layout: Lay
 
 
 def write(
-    files: Files, number: int, slice: Slice, names: list[str], kind: str, first_row: int | None, first_place: int,
-    against: bool, layout: Layout,
+    files: Files,
+    number: int,
+    slice: Slice,
+    names: list[str],
+    kind: str,
+    first_row: int | None,
+    first_place: int,
+    against: bool,
+    layout: Layout,
 ) -> dict[str, Any]:
     """Write a slice's part of documents/ and its kept rows.
 
     Parameters
     ----------
     number : int
-        The slice's, among those of the input.
+        The slice's, among those of the input and of the reference set.
     names : list of str
         The files of what was answered.
     first_place : int
         How many rows or lines of the first file are before the slice, unless it says so itself.
     """
     recipe, place = files.shared.recipe, files.place
-    ranks = layout.ranks_of(files, files.number)
-    fate = read_arrays(place, [file_name("name", part, "fates") for part in range(layout.partitions)], files.number, FATES)
+    ranks = layout.ranks_of(files, number)
+    fate = read_arrays(place, [file_name("name", part, "fates") for part in range(layout.partitions)], number, FATES)
     keeper, resemblance = ranks.copy(), np.ones(len(ranks))
     keeper[fate["row"]], resemblance[fate["row"]] = fate["keeper"], fate["resemblance"]
     kept = keeper == ranks
-    answers = _Answers(files, names, layout.partitions + files.number)
-    own = ids_of(files, files.number, kind, first_row)
-    told = told_of(files, files.number)
+    answers = _Answers(files, names, layout.partitions + number)
+    own = ids_of(files, number, kind, first_row)
+    told = told_of(files, number)
     removed = np.flatnonzero(~kept)
     if not recipe.verifies:
         same = (told["hash"][removed] == answers.told("hash", keeper[removed])).all(axis=1) if len(removed) else []
@@ -205,7 +212,7 @@ def write(
         "duplicate_of": answers.ids(keeper, own.type, kept),
         recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
         "group": _either(own, answers.ids(keeper, own.type, kept), kept),
-        **_places(files, first_place),
+        **_places(files, number, first_place),
     }
     if recipe.method.tells_pairs or not recipe.verifies:
         both = np.concatenate([told["keys"], answers.told("keys", keeper[removed]) if len(removed) else told["keys"][:0]])
@@ -215,11 +222,11 @@ def write(
         columns |= {name: arrow(values, kept) for name, values in found.items()}
     if against:
         columns["in_reference"] = arrow(keeper < layout.num_known)
-    written = [f"documents/part-{number:05}.parquet"]
+    written = [f"documents/part-{files.number:05}.parquet"]
     with _placed(files, written[0]) as path:
         write_table(with_recipe(columns, recipe), path)
     written += _write_kept(files, slice, kept)
-    num_tokens = load(place, file_name("sketch", files.number, "rows"), ROWS)["num_tokens"]
+    num_tokens = load(place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
     return {
         "files": written,
         "kept": int(kept.sum()),
@@ -253,9 +260,9 @@ def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:
     return pa.concat_arrays([own, others]).take(arrow(places))
 
 
-def _places(files: Files, first_place: int) -> dict[str, pa.Array]:
+def _places(files: Files, number: int, first_place: int) -> dict[str, pa.Array]:
     """Where the documents of a slice lie, as a result has it."""
-    name = file_name("sketch", files.number, "ids")
+    name = file_name("sketch", number, "ids")
     batches = list(read_partition(files.place, [name], 0))
     table = pa.Table.from_batches(batches) if batches else None
     if table is None or "file" not in table.column_names:

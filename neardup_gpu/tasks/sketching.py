@@ -23,14 +23,13 @@ import pyarrow as pa
 
 from ..data import Ragged
 from ..decisions import keep_column
-from ..documents.skipped import SCHEMA
 from ..engine.clock import Clock
 from ..engine.pieces import Span
 from ..sketching import Sketcher
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import read_partition
 from ..store.spool import host
-from .columns import add_ragged, mixed, name_of, partition_of, plain_strings, ragged_of, save
+from .columns import TABLE, add_ragged, add_table, mixed, name_of, partition_of, ragged_of, save, storable
 from .work import Files, file_name
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
 HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
-SHINGLES = pa.schema([("shingles", pa.list_(pa.uint64()))])
+SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
 COUNTED = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")
 """Counts of a slice that a report adds up."""
@@ -75,8 +74,8 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
     Returns
     -------
     dict
-        Counts of the slice; what `Slice` says of its reading; `id_type` and `column_type`, unless it is empty; `waiting`, the
-        number of shingles that wait.
+        Counts of the slice; what `Slice` says of its reading; `id_type`, unless it is empty; `waiting`, the number of
+        shingles that wait.
     """
     shared = files.shared
     recipe, statistics = shared.settled()
@@ -93,14 +92,15 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
     sizes = np.zeros(len(hashes), np.int64) if waiting is None else waiting.sizes
     save(files, "rows", {"num_tokens": sketched.num_tokens, "size": sizes})
-    places = {name: plain_strings(column) for name, column in documents.places().items()}
-    save(files, "ids", {"id": sketched.ids, **places})
+    places = {name: storable(column) for name, column in documents.places().items()}
+    save(files, "ids", {"id": storable(sketched.ids), **places})
     if documents.skipped is not None:
-        save(files, "skipped", {name: documents.skipped[name].combine_chunks() for name in SCHEMA.names})
+        with files.exchange("skipped", TABLE, 1) as out:
+            add_table(out, 0, documents.skipped)
     types = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
     if sketched.column is not None:
-        save(files, "column", {"column": sketched.column.combine_chunks()})
-        types["column_type"] = name_of(sketched.column.type)
+        with files.exchange("column", TABLE, 1) as out:
+            add_table(out, 0, pa.table({"column": sketched.column}))
     if recipe.method.sketches:
         save(files, "keys", {"keys": keys})
     present = np.flatnonzero(sketched.num_tokens > 0)
@@ -109,7 +109,8 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
         save(files, "tokens", {"hash": hashes})
         _save_hashes(files, "same", keys.reshape(len(keys), -1)[present], present)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
-    return {**counts, **slice.facts(documents), **types, "waiting": int(sizes.sum())}
+    present_rows = {"present": len(present), "waiting": int(sizes.sum())}
+    return {**counts, **slice.facts(documents), **types, **present_rows}
 
 
 def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:
