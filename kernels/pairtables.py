@@ -96,6 +96,13 @@ def _keys(features, rows, subset, number, poly):
     return keys
 
 
+def keys_of_tables(features, r, poly):
+    """Keys of all rows in each table, one after another, in host memory: uint64, shape (rows,); see `reference`."""
+    rows = np.arange(len(features), dtype=np.uint32)
+    for number, subset in _subsets(features.shape[1], r, None):
+        yield _keys(features, rows, np.array(subset, np.int64), number, np.uint64(poly))
+
+
 @jit()
 def sort_by_key(keys, rows):
     """Sort (key, row) by key, equal keys in the order given.

@@ -12,7 +12,7 @@ from neardup_gpu.kernels.hamming import NO_LIMIT
 
 from .. import checks
 from ..engine.choice import kernel
-from .design import TableDesign, given_or_cheapest
+from .design import TableDesign, choose, given_or_cheapest
 from .members import first_of_identical
 from .values import Fingerprints, as_fingerprints
 
@@ -74,6 +74,18 @@ def checked_limits(bucket_limit: Any, bucket_probe: Any) -> tuple[int, int]:
     )
 
 
+def design_for(num_fingerprints: int, bits: int, radius: int, bucket_limit: int) -> TableDesign:
+    """The design by which `pairs` compares so many fingerprints with one another, unless one is given."""
+    all_with_all = ALL_WITH_ALL if 4 * radius >= bits else 0
+    load: dict[str, Any] = {"num_queries": num_fingerprints / 2, "probe": 0, "bucket_limit": bucket_limit}
+    return choose(num_fingerprints, radius, bits=bits, all_with_all=all_with_all, **load)
+
+
+def limits_of(design: TableDesign, bucket_limit: int, bucket_probe: int) -> tuple[int, int]:
+    """The bucket limits that a design keeps: none, where it compares all with all."""
+    return NO_LIMIT if design.prefix == 0 else bucket_limit, bucket_probe
+
+
 def pairs(
     fingerprints: Fingerprints,
     radius: int,
@@ -130,12 +142,10 @@ def pairs(
     radius = checks.integer("radius", radius, 0, 64 * values.ndim - 1)
     collapse = checks.flag("collapse", collapse)
     limits = checked_limits(bucket_limit, bucket_probe)
-    load = {"num_queries": len(values) / 2, "probe": 0, "bucket_limit": limits[0]}
-    if 4 * radius >= 64 * values.ndim:
-        load["all_with_all"] = ALL_WITH_ALL
-    design = given_or_cheapest(design, values, radius, **load)
-    if design.prefix == 0:
-        limits = NO_LIMIT, limits[1]
+    if design is None:
+        design = design_for(len(values), 64 * values.ndim, radius, limits[0])
+    design = given_or_cheapest(design, values, radius)
+    limits = limits_of(design, *limits)
     first = first_of_identical(values, backend) if collapse else np.arange(len(values))
     rows = np.flatnonzero(first == np.arange(len(values)))
     distinct = values[rows] if len(rows) < len(values) else values

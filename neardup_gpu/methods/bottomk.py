@@ -3,7 +3,7 @@ groups of elements."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,7 +13,7 @@ from ..errors import DamagedError, ParameterError
 from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
 from . import elements as of_elements
-from .contract import Candidates, Estimate
+from .contract import Buckets, Candidates, Entries, Estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -331,6 +331,65 @@ class BottomK:
         checks.seed(seed)
         keys = checks.array("keys", keys, np.uint64, (None, self.key_columns), hint="as BottomK.keys gives")
         return of_elements.collide(keys, present, self, self._least(), backend)
+
+    def buckets(self, num_rows: int) -> Buckets:
+        """The one table: a bucket is the rows that have one of the keys.
+
+        Parameters
+        ----------
+        num_rows : int
+            Rows of all entries together.
+
+        Returns
+        -------
+        Buckets
+
+        Examples
+        --------
+        >>> BottomK(s=3, leading=2).buckets(1000).radius
+        0
+        """
+        return of_elements.buckets(self)
+
+    def entries(self, keys: Any, num_rows: int, *, seed: int = 1) -> Iterator[Entries]:
+        """The keys of each row, column by column.
+
+        Parameters
+        ----------
+        keys : array of uint64, shape (rows, columns)
+            What `keys` gives, of some of the rows.
+        num_rows : int
+            Rows of all entries together.
+        seed : int in [0, 2**64), default 1
+            The recipe's.
+
+        Yields
+        ------
+        Entries
+            Parts of the one table. Equal keys of a row are one entry.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+
+        Examples
+        --------
+        >>> found = BottomK(s=3, leading=2).entries(np.array([[5, 6], [6, 2**64 - 1]], np.uint64), 2)
+        >>> [part.values.tolist() for part in found]
+        [[5, 6], [6]]
+        """
+        import numpy as np
+
+        from ..engine.choice import to_host
+
+        checks.seed(seed)
+        keys = checks.array("keys", to_host(keys), np.uint64, (None, self.key_columns), hint="as BottomK.keys gives")
+        return of_elements.entries(keys, self._least())
+
+    def accidents(self, num_rows: int) -> float:
+        """None: keys are whole words."""
+        return 0.0
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""

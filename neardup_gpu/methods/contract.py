@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -62,6 +62,65 @@ def merged(parts: Sequence[Candidates]) -> Candidates:
     crowded = np.logical_or.reduce([to_host(part.crowded) for part in parts])
     counts = sum(part.large_buckets for part in parts), sum(part.uncompared_pairs for part in parts)
     return Candidates(pairs, *counts, crowded, sum(part.accidents for part in parts))
+
+
+class Buckets(NamedTuple):
+    """How entries become candidates, whatever the method: see `kernels.hamming`, whose tables these are.
+
+    Entries of a table that agree in the bits of its mask are a bucket. Two of a bucket that differ in at most `radius`
+    bits are candidates, as far as the limits let them be compared.
+
+    Parameters
+    ----------
+    masks : array of uint64, shape (tables,) or (tables, 2)
+        The bits that lead in each table.
+    radius : int
+        Bits in which the values of two candidates may differ.
+    bucket_limit, bucket_probe : int
+        The first `bucket_limit` rows of a bucket by priority are compared all with all, each later one with the first
+        `bucket_probe`.
+
+    Examples
+    --------
+    >>> from neardup_gpu import SimHash
+    >>> len(SimHash(radius=3).buckets(1_000_000).masks)
+    10
+    """
+
+    masks: np.ndarray
+    radius: int
+    bucket_limit: int
+    bucket_probe: int
+
+
+class Entries(NamedTuple):
+    """What one table holds of some rows, in host memory.
+
+    Parameters
+    ----------
+    table : int
+        Number of the table.
+    values : array of uint64, shape (entries,) or (entries, 2)
+        What is compared.
+    rows : array of int64, shape (entries,)
+        The row of each entry.
+    needed : array of uint16, shape (entries,), or None
+        In how many buckets a pair has to be compared to be a candidate: the smaller number of its two rows decides.
+        Once, if None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neardup_gpu import ModM
+    >>> [found] = ModM(leading=1).entries(np.array([[5], [2**64 - 1]], np.uint64), 2)
+    >>> found.values, found.rows
+    (array([5], dtype=uint64), array([0]))
+    """
+
+    table: int
+    values: np.ndarray
+    rows: np.ndarray
+    needed: np.ndarray | None = None
 
 
 class Estimate(NamedTuple):
@@ -253,6 +312,18 @@ class Method(Protocol):
         backend: str | None = None,
     ) -> Candidates:
         """Find the candidates, by all tasks or by some. Rows are in priority order, the best first."""
+        ...
+
+    def buckets(self, num_rows: int) -> Buckets:
+        """The tables in which `entries` of so many rows collide, in whatever parts they come, as `collide` says."""
+        ...
+
+    def entries(self, keys: Any, num_rows: int, *, seed: int) -> Iterator[Entries]:
+        """The entries of some of `num_rows` rows, table by table; a table may come in several parts."""
+        ...
+
+    def accidents(self, num_rows: int) -> float:
+        """Pairs of so many rows that are expected to be candidates by accident of short fingerprints alone."""
         ...
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:

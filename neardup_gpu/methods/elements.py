@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import checks, theory
 from ..errors import ParameterError
-from .contract import Candidates, Estimate
+from .contract import Buckets, Candidates, Entries, Estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
 
     from ..data import Ragged
@@ -95,8 +97,7 @@ def collide(keys: Any, present: Any, method: Any, least: int, backend: str | Non
     import numpy as np
 
     from neardup_gpu.kernels import shared
-    from neardup_gpu.kernels._launch import array_module, check_rows
-    from neardup_gpu.kernels.bottomk import EMPTY
+    from neardup_gpu.kernels._launch import check_rows
 
     from ..data import Pairs
     from ..engine.arrays import same_device
@@ -106,9 +107,7 @@ def collide(keys: Any, present: Any, method: Any, least: int, backend: str | Non
     if present is None:
         present = np.ones(len(keys), bool)
     present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
-    keys = array_module(keys).sort(keys, axis=1)
-    keys[:, 1:][keys[:, 1:] == keys[:, :-1]] = EMPTY  # of equal keys of a row, one counts
-    rows = unpadded(keys, present)
+    rows = unpadded(_each_once(keys), present)
     run, limits = kernel(shared, backend), (method.bucket_limit, method.bucket_probe)
     left, right, counts, large, uncompared, crowded = run(rows.values, rows.offsets, 1, *limits)
     if least > 1:
@@ -116,6 +115,36 @@ def collide(keys: Any, present: Any, method: Any, least: int, backend: str | Non
         enough = counts >= np.minimum(np.minimum(sizes[left], sizes[right]), least)
         left, right = left[enough], right[enough]
     return Candidates(Pairs(left, right), int(large), int(uncompared), crowded)
+
+
+def _each_once(keys: Any) -> Any:
+    """The keys of each row in ascending order; of equal ones all but the first are 2**64 - 1."""
+    from neardup_gpu.kernels._launch import array_module
+    from neardup_gpu.kernels.bottomk import EMPTY
+
+    keys = array_module(keys).sort(keys, axis=1)
+    keys[:, 1:][keys[:, 1:] == keys[:, :-1]] = EMPTY
+    return keys
+
+
+def buckets(method: Any) -> Buckets:
+    """The one table of all keys."""
+    import numpy as np
+
+    return Buckets(np.full(1, 2**64 - 1, np.uint64), 0, method.bucket_limit, method.bucket_probe)
+
+
+def entries(keys: np.ndarray, least: int) -> Iterator[Entries]:
+    """The entries of rows that have to share `least` of their keys, or all where one of the two has fewer."""
+    import numpy as np
+
+    from neardup_gpu.kernels.bottomk import EMPTY
+
+    keys = _each_once(keys)
+    needed = np.minimum((keys != EMPTY).sum(axis=1), least).astype(np.uint16) if least > 1 else None
+    for column in keys.T:
+        rows = np.flatnonzero(column != EMPTY)
+        yield Entries(0, column[rows], rows, None if needed is None else needed[rows])
 
 
 def are_candidates(keys: Any, left: Any, right: Any, least: int) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -18,7 +18,7 @@ from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure, Weighted
 from ..settings import setting
 from . import _bbit
-from .contract import Candidates, Estimate
+from .contract import Buckets, Candidates, Entries, Estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -616,10 +616,86 @@ class MinHash:
         some = None if some is None or len(some) == self.filter.tables else some
         run = kernel(pairtables, backend)
         left, right, large, uncompared, crowded = run(keys, present, self.filter.r, modulus, *limits, some)
-        length = self.filter.s if self.candidates == "segments" else self.supershingle_bits
-        bits, tables = min(64, self.filter.r * length), self.filter.tables if some is None else len(some)
-        accidents = tables * theory.accidental_pairs(len(keys), 1, 1, bits)
+        accidents = self._accidents(len(keys), self.filter.tables if some is None else len(some))
         return Candidates(Pairs(left, right), int(large), int(uncompared), crowded, accidents)
+
+    def buckets(self, num_rows: int) -> Buckets:
+        """The pair tables: a bucket is rows of one key.
+
+        Parameters
+        ----------
+        num_rows : int
+            Rows of all entries together.
+
+        Returns
+        -------
+        Buckets
+
+        Raises
+        ------
+        ParameterError
+            If no filter is chosen yet.
+
+        Examples
+        --------
+        >>> MinHash(k=6, s=14, r=2).buckets(1000).masks.shape
+        (15,)
+        """
+        import numpy as np
+
+        masks = np.full(self._settled().tables, 2**64 - 1, np.uint64)
+        return Buckets(masks, 0, self.bucket_limit, self.bucket_probe)
+
+    def entries(self, keys: Any, num_rows: int, *, seed: int = 1) -> Iterator[Entries]:
+        """The key of each row in each pair table.
+
+        Parameters
+        ----------
+        keys : array of uint64, shape (rows, k)
+            What `keys` gives, of some of the rows.
+        num_rows : int
+            Rows of all entries together.
+        seed : int in [0, 2**64), default 1
+            The recipe's.
+
+        Yields
+        ------
+        Entries
+            Of one table after another, an entry for each row.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+
+        Examples
+        --------
+        >>> keys = np.array([[10, 11], [10, 12]], np.uint64)
+        >>> [bool(found.values[0] == found.values[1]) for found in MinHash(k=2, s=2).entries(keys, 2)]
+        [True, False]
+        """
+        import numpy as np
+
+        from neardup_gpu.kernels.pairtables import keys_of_tables
+
+        from ..engine.choice import to_host
+        from ..engine.threads import exclusive
+
+        keys = checks.array("keys", to_host(keys), np.uint64, (None, self._settled().k), hint="as MinHash.keys gives")
+        modulus, rows = polynomial(checks.seed(seed), "pair keys"), np.arange(len(keys))
+        tables = keys_of_tables(np.ascontiguousarray(keys), self.filter.r, modulus)
+        for table in self.tasks():
+            with exclusive():
+                values = next(tables)
+            yield Entries(table, values, rows)
+
+    def accidents(self, num_rows: int) -> float:
+        """Pairs of so many rows whose short features are expected to agree by accident."""
+        return self._accidents(num_rows, self._settled().tables)
+
+    def _accidents(self, num_rows: int, tables: int) -> float:
+        length = self.filter.s if self.candidates == "segments" else self.supershingle_bits
+        return tables * theory.accidental_pairs(num_rows, 1, 1, min(64, self.filter.r * length))
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,7 +10,7 @@ from .. import checks
 from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
-from .contract import Candidates, Estimate
+from .contract import Buckets, Candidates, Entries, Estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -354,6 +354,76 @@ class SimHash:
         if resolve(backend) == "gpu":
             left, right, crowded = map(namespace().asarray, (left, right, crowded))
         return Candidates(Pairs(left, right), near.num_large, near.num_uncompared, crowded)
+
+    def buckets(self, num_rows: int) -> Buckets:
+        """The tables of permuted bits that are the cheapest for so many rows: a bucket is rows of one prefix.
+
+        Parameters
+        ----------
+        num_rows : int
+            Rows of all entries together.
+
+        Returns
+        -------
+        Buckets
+            Of random simhashes no bucket outgrows `bucket_limit`: see `hamming.TableDesign`.
+
+        Raises
+        ------
+        ParameterError
+            If it would take too many tables.
+
+        Examples
+        --------
+        >>> [len(SimHash(radius=3).buckets(10**power).masks) for power in (4, 6, 8)]
+        [4, 4, 10]
+        """
+        from ..hamming.near_pairs import design_for, limits_of
+
+        design = design_for(num_rows, self.bits, self.radius, self.bucket_limit)
+        return Buckets(design.array, self.radius, *limits_of(design, self.bucket_limit, self.bucket_probe))
+
+    def entries(self, keys: Any, num_rows: int, *, seed: int = 1) -> Iterator[Entries]:
+        """The simhash of each row, once for each table.
+
+        Parameters
+        ----------
+        keys : array of uint64, shape (rows,) or (rows, 2)
+            What `sketch` gives, of some of the rows.
+        num_rows : int
+            Rows of all entries together.
+        seed : int in [0, 2**64), default 1
+            The recipe's. Nothing here depends on it.
+
+        Yields
+        ------
+        Entries
+            Of one table after another, an entry for each row.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+
+        Examples
+        --------
+        >>> [found.values.tolist() for found in SimHash(radius=1).entries(np.array([7, 5], np.uint64), 2)]
+        [[7, 5], [7, 5]]
+        """
+        import numpy as np
+
+        from ..engine.choice import to_host
+
+        checks.seed(seed)
+        shape = (None, 2) if self.bits == 128 else (None,)
+        keys = checks.array("keys", to_host(keys), np.uint64, shape, hint="as SimHash.sketch gives")
+        rows = np.arange(len(keys))
+        for table in range(len(self.buckets(num_rows).masks)):
+            yield Entries(table, keys, rows)
+
+    def accidents(self, num_rows: int) -> float:
+        """None: simhashes are compared whole."""
+        return 0.0
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""

@@ -1,0 +1,286 @@
+"""Collisions of sketching methods, cut into tasks: `exchanged` of keys of a slice, `collide_range` of a partition.
+
+A method says what its tables hold of each row (`Entries`) and what makes a bucket of them (`Buckets`). The entries of a
+table go to partitions by their buckets: partition `table * per_table + part`, where `part` is the upper bits of the
+bucket's word. So a partition holds whole buckets of one table, and all partitions together find what `collide` finds in
+memory: the same pairs, the same crowded rows, the same counts.
+
+An entry takes 14 bytes in files: a word of 8 and a rank of 6. A simhash of 128 bits takes 8 more, and by bottom-k's
+groups there are 2 for the number of them that a pair has to share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from neardup_gpu.kernels import hamming, hamming_table
+from neardup_gpu.kernels._bits import in_columns
+from neardup_gpu.kernels._gf2 import mix64_all
+from neardup_gpu.kernels._launch import check_rows
+from neardup_gpu.kernels.pairtables import limited
+
+from ..engine.choice import kernel, to_host
+
+if TYPE_CHECKING:
+    from ..methods.contract import Buckets, Entries, Method
+
+MOST_BYTES = 64 << 20
+"""What is held at a time of the pairs of a partition, unless told."""
+
+PAIR_BYTES = 192
+"""Most that a compared pair takes while it is found: two entries, the pair, and what it takes to sort both."""
+
+ENTRY_BYTES = 48
+"""Most that an entry takes while its partition is put in order; 8 more for 128 bits. See `collide_range`."""
+
+Columns = dict[str, np.ndarray]
+"""Columns of an exchange file, by name; all of one length."""
+
+
+class Found(NamedTuple):
+    """Some of what a partition finds; pairs of ranks, the better one left, in any order.
+
+    left, right : arrays of int64, shape (pairs,)
+    needed : array of uint16, shape (pairs,), or None
+        How often each pair has to be found, in all partitions together, to be a candidate; once, if None.
+    crowded : array of int64, shape (rows,)
+        Ranks of some rows of large buckets.
+    large_buckets, uncompared_pairs : int
+        As in `Candidates`: the sum over all parts and partitions counts.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    needed: np.ndarray | None
+    crowded: np.ndarray
+    large_buckets: int = 0
+    uncompared_pairs: int = 0
+
+
+# ---------------------------------------------------------------------------------------------------------- to files
+
+
+def exchanged(
+    method: Method, keys: Any, ranks: np.ndarray, num_rows: int, per_table: int, seed: int
+) -> Iterator[tuple[np.ndarray, Columns]]:
+    """What a slice gives to the partitions.
+
+    Parameters
+    ----------
+    method : Method
+    keys : array of uint64
+        Of the slice's representatives, a row for each.
+    ranks : array of int64, shape (rows,)
+        Their ranks, below 2**48.
+    num_rows : int
+        Representatives of the whole job, on which the tables of a method may depend.
+    per_table : int
+        Partitions of each table, up to 2**31.
+    seed : int
+        The recipe's.
+
+    Yields
+    ------
+    partition : array of int64, shape (entries,)
+    columns : Columns
+        Of one table or a part of one. Memory: about 60 bytes an entry.
+    """
+    masks = method.buckets(num_rows).masks
+    for entries in method.entries(keys, num_rows, seed=seed):
+        part = parts(entries.values, masks[entries.table], per_table)
+        yield entries.table * per_table + part, to_columns(entries, ranks)
+
+
+def parts(values: np.ndarray, mask: np.ndarray, per_table: int) -> np.ndarray:
+    """The part of a table that the bucket of each value is in: int64, shape (entries,).
+
+    Buckets spread evenly, whatever their bits. Part p of n is the parts k p to k p + k - 1 of k n.
+    """
+    masked = values & mask
+    words = mix64_all(masked if masked.ndim == 1 else mix64_all(masked[:, 0]) ^ masked[:, 1])
+    return ((words >> np.uint64(32)) * np.uint64(per_table) >> np.uint64(32)).astype(np.int64)
+
+
+def to_columns(entries: Entries, ranks: np.ndarray) -> Columns:
+    """Entries as files hold them: a word or two, the rank in 6 bytes, and what a pair needs if that is not 1."""
+    words = in_columns(entries.values).T
+    columns = {f"word_{number}": np.ascontiguousarray(word) for number, word in enumerate(words)}
+    columns["rank_low"], columns["rank_high"] = halves(ranks[entries.rows])
+    return columns if entries.needed is None else {**columns, "needed": entries.needed}
+
+
+def from_columns(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """(values, ranks, needed) of what `to_columns` gave."""
+    words = [columns[name] for name in ("word_0", "word_1") if name in columns]
+    values = words[0] if len(words) == 1 else np.column_stack(words)
+    return values, whole(columns["rank_low"], columns["rank_high"]), columns.get("needed")
+
+
+def halves(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ranks below 2**48 in 6 bytes: their lower 32 bits, uint32, and the upper 16, uint16."""
+    return ranks.astype(np.uint32), (ranks >> 32).astype(np.uint16)
+
+
+def whole(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The ranks of `halves`: int64."""
+    return high.astype(np.int64) << 32 | low
+
+
+# -------------------------------------------------------------------------------------------------------- candidates
+
+
+def collide_range(
+    buckets: Buckets,
+    table: int,
+    values: np.ndarray,
+    ranks: np.ndarray,
+    needed: np.ndarray | None = None,
+    *,
+    num_known: int = 0,
+    most_bytes: int = MOST_BYTES,
+    backend: str | None = None,
+) -> Iterator[Found]:
+    """Find the candidates among the entries of a partition, which are whole buckets of one table.
+
+    Parameters
+    ----------
+    buckets : Buckets
+        The method's, for the rows of the whole job.
+    table : int
+        The partition's.
+    values : array of uint64, shape (entries,) or (entries, 2)
+        In any order.
+    ranks : array of int64, shape (entries,)
+        Of each entry.
+    needed : array of uint16, shape (entries,), or None
+        See `Entries`.
+    num_known : int, default 0
+        Ranks below it are of the reference set, whose documents make no pairs with one another.
+    most_bytes : int, default 64 MiB
+        What the pairs that are found at a time may take.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
+
+    Yields
+    ------
+    Found
+        First what large buckets left out, then pairs; no pair is found twice by one bucket. Memory: 16 bytes an entry
+        for those given, 28 more while they are sorted, or for the bounds of buckets and the order of the largest one,
+        8 more for 128 bits, and `most_bytes`. Cost: a radix sort, and for pairs that of the kernel `hamming`.
+
+    Raises
+    ------
+    ResourceError
+        If there are 2**32 - 1 entries or more.
+    """
+    check_rows(len(values), "entries of a partition")
+    order, starts, stops = _in_buckets(values, buckets.masks[table], backend)
+    limits = buckets.bucket_limit, buckets.bucket_probe
+    compared, large, left_out = limited(np, (stops - starts).astype(np.uint64), *limits)
+    yield from _crowded(order, starts[large], stops[large], ranks, left_out, max(1, most_bytes // 16))
+    most = max(1, most_bytes // PAIR_BYTES)
+    search = _Search(values, ranks, needed, num_known, buckets.masks[table : table + 1], buckets.radius, backend)
+    for first, last in _pieces(compared, most):
+        if last == first + 1 and compared[first] > most:
+            yield from search.of_large(order[starts[first] : stops[first]], *limits, most)
+        else:
+            sizes = stops[first:last] - starts[first:last]
+            number = np.repeat(np.arange(last - first), sizes)
+            places = np.arange(len(number)) + (starts[first:last] - np.cumsum(sizes) + sizes)[number]
+            rows = order[places]
+            yield search.among(rows[np.lexsort((ranks[rows], number))], *limits)
+
+
+def often_enough(left: np.ndarray, right: np.ndarray, needed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The candidates among all findings of some pairs: in lexicographic order, each once. Cost: a sort."""
+    order = np.lexsort((right, left))
+    left, right = left[order], right[order]
+    begins = np.ones(len(left), bool)
+    begins[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
+    begins = np.flatnonzero(begins)
+    if needed is not None:
+        times = np.diff(np.append(begins, len(left)))
+        begins = begins[times >= needed[order[begins]]]
+    return left[begins], right[begins]
+
+
+def _in_buckets(values: np.ndarray, mask: np.ndarray, backend: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(entries in the order of their buckets, where each bucket of two or more begins in it, where it ends)"""
+    words, order = map(to_host, kernel(hamming_table, backend)(values, mask, False))
+    num_leading = sum(word.bit_count() for word in np.atleast_1d(mask).tolist())
+    words &= np.uint64(~(2**64 - 1 >> num_leading) & 2**64 - 1)
+    joined = np.zeros(len(words) + 1, bool)  # to the entry before
+    joined[1 : len(words)] = words[1:] == words[:-1]
+    del words
+    starts = np.flatnonzero(joined[1:] & ~joined[:-1])
+    return order, starts, np.flatnonzero(joined[:-1] & ~joined[1:]) + 1
+
+
+def _crowded(
+    order: np.ndarray, starts: np.ndarray, stops: np.ndarray, ranks: np.ndarray, left_out: int, most: int
+) -> Iterator[Found]:
+    """The ranks of large buckets, at most so many at a time; the first part has the counts."""
+    none, counts = np.empty(0, np.int64), (len(starts), left_out)
+    within = np.zeros(len(order) + 1, np.int8)
+    within[starts] = 1
+    within[stops] -= 1
+    np.cumsum(within, out=within)
+    for first in range(0, len(order) if len(starts) else 0, most):
+        rows = order[first : first + most][within[first : min(first + most, len(order))] == 1]
+        if len(rows):
+            yield Found(none, none, None, ranks[rows], *counts)
+            counts = 0, 0
+
+
+def _pieces(compared: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Runs of buckets of at most `most` compared pairs together; a bucket of more is a run of its own."""
+    before = np.zeros(len(compared) + 1, np.int64)
+    np.cumsum(compared.astype(np.int64), out=before[1:])
+    first = 0
+    while first < len(compared):
+        last = max(first + 1, int(np.searchsorted(before, before[first] + most, side="right")) - 1)
+        yield first, last
+        first = last
+
+
+class _Search(NamedTuple):
+    """What it takes to compare entries of one table."""
+
+    values: np.ndarray
+    ranks: np.ndarray
+    needed: np.ndarray | None
+    num_known: int
+    masks: np.ndarray
+    radius: int
+    backend: str | None
+
+    def among(self, rows: np.ndarray, bucket_limit: int, bucket_probe: int, skipped: int = 0) -> Found:
+        """The candidates among some entries, those of a bucket by rank; none whose right one is among the first ones
+        that are skipped."""
+        run = kernel(hamming, self.backend)
+        left, right = map(to_host, run(self.values[rows], self.masks, self.radius, bucket_limit, bucket_probe)[:2])
+        new = (right >= skipped) & (self.ranks[rows[right]] >= self.num_known)
+        left, right = rows[left[new]], rows[right[new]]
+        needed = None if self.needed is None else np.minimum(self.needed[left], self.needed[right])
+        return Found(self.ranks[left], self.ranks[right], needed, np.empty(0, np.int64))
+
+    def of_large(self, rows: np.ndarray, bucket_limit: int, bucket_probe: int, most: int) -> Iterator[Found]:
+        """The candidates of one bucket, at most about `most` compared pairs at a time.
+
+        The rows that are compared with later ones are taken block by block, with a block of later rows at a time. So
+        rows of both blocks are compared as the first rows of a bucket are with its later ones.
+        """
+        rows = rows[np.argsort(self.ranks[rows], kind="stable")]
+        among_all = min(len(rows), max(bucket_limit, bucket_probe))
+        with_all = min(len(rows), bucket_probe)
+        begins = [*range(0, with_all, side := isqrt(most)), *range(with_all, among_all, side), among_all]
+        for first, last in zip(begins[:-1], begins[1:], strict=True):
+            end = len(rows) if first < with_all else among_all
+            size = last - first
+            for later in range(last, max(end, last + 1), per_block := max(1, most // size)):
+                some = np.concatenate([rows[first:last], rows[later : min(end, later + per_block)]])
+                yield self.among(some, size, size, skipped=0 if later == last else size)
