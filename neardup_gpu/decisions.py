@@ -223,7 +223,7 @@ def decide(
     )
     how = recipe.cluster, recipe.method.measure, groups.pinned, runtime.backend
     chosen = runtime.run(choose_keepers, number, verified, *how)
-    agreement = runtime.fetch(runtime.run(_resemblance_to, chosen, verified))
+    agreement = runtime.fetch(runtime.run(resemblance_to, chosen, verified))
     chosen = runtime.fetch(chosen)
     keeper, resemblance = np.arange(len(ranked)), np.ones(len(ranked))
     keeper[groups.ranks], resemblance[groups.ranks] = groups.ranks[chosen], agreement
@@ -236,7 +236,7 @@ def decide(
     return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host)
 
 
-def _resemblance_to(chosen: Any, verified: Verified) -> Any:
+def resemblance_to(chosen: Any, verified: Verified) -> Any:
     """Resemblance of each row to the row chosen for it: 1 to itself, NaN if that pair was not verified."""
     xp = array_module(chosen)
     found = xp.where(chosen == xp.arange(len(chosen)), 1.0, np.nan)

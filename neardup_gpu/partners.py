@@ -349,14 +349,21 @@ def selected(
 ) -> tuple[Verified, Verified]:
     """(listed, deciding) of pairs in V that suffice to decide and to list; see the head of this file."""
     kept = kept_rows(known.pairs, pinned, cluster)
+    first_better, decides = among_first(known.pairs, kept, most, directed)
+    listed = _where(known, first_better | decides)
+    return listed, known if cluster == "components" else _where(known, decides)
+
+
+def among_first(pairs: Pairs, kept: np.ndarray, most: int | None, directed: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Two bools of each pair: whether its left row is among the first better partners of its right row, and whether one
+    of its rows is removed and the other among the first kept partners of that one, up to `most` of either kind."""
     if most is None:
-        most = len(pinned)
-    listed = _rank_within(known.pairs.right) < most  # as pairs ascend by left, so do the better partners of each row
-    some, removed, _ = _with_kept_partners(known.pairs, kept, directed)
-    decides = np.zeros(len(listed), bool)
+        most = len(kept)
+    first_better = _rank_within(pairs.right) < most  # as pairs ascend by left, so do the better partners of each row
+    some, removed, _ = _with_kept_partners(pairs, kept, directed)
+    decides = np.zeros(len(pairs), bool)
     decides[some] = _rank_within(removed) < most
-    listed |= decides
-    return _where(known, listed), known if cluster == "components" else _where(known, decides)
+    return first_better, decides
 
 
 def _with_kept_partners(pairs: Pairs, kept: np.ndarray, directed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
