@@ -87,7 +87,7 @@ def write_result(folder: Path, result: Any, documents: Documents, clock: Any) ->
     with clock.stage("write"):
         _write_tables(folder, result, documents)
     result.report["seconds"] = clock.elapsed
-    _write_report(folder, result.report)
+    write_report(folder, result.report)
 
 
 def _write_tables(folder: Path, result: Any, documents: Documents) -> None:
@@ -100,7 +100,7 @@ def _write_tables(folder: Path, result: Any, documents: Documents) -> None:
     documents.write_kept(folder / KEPT, bools(result.documents["kept"].combine_chunks()))
 
 
-def _write_report(folder: Path, report: dict[str, Any]) -> None:
+def write_report(folder: Path, report: dict[str, Any]) -> None:
     """Write report.json, which makes a result a finished one, and lists all other files, their bytes and checksums."""
     files = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
     names = {path.relative_to(folder).as_posix(): path for path in files}

@@ -416,7 +416,7 @@ def _lock_on(partial: Path, target: _Target) -> int:
             continue
         try:
             owner = os.read(lock, 1000).decode("utf-8", "replace")
-            held = _try_to_lock(lock)
+            held = try_to_lock(lock)
             if held is False:
                 raise OutputError(f"{target}: is being written by {owner or 'another run'}; name another output")
             if held is None and not made:
@@ -447,7 +447,7 @@ def _check_hidden(partial: Path, target: _Target) -> None:
             raise OutputError(f"{target}: {partial} is in the way; remove it, or name another output")
 
 
-def _try_to_lock(lock: int) -> bool | None:
+def try_to_lock(lock: int) -> bool | None:
     """Whether this process has the lock now; None where the file system has no locks."""
     if fcntl is None:
         return None

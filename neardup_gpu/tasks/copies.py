@@ -39,7 +39,7 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     Returns
     -------
     dict
-        `copies`, their number.
+        `copies`, their number, and `copies_of_input`, that of those that are not of a reference set.
 
     Notes
     -----
@@ -47,7 +47,7 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """
     most = max(1, files.shared.task_memory // (4 * ROW_BYTES))
     parts = -(-num_rows(files.place, names, files.number) // most)
-    found = 0
+    found = of_input = 0
     with (
         files.exchange("slices", BY_SLICE, layout.num_slices) as by_slice,
         files.exchange("ranges", BY_RANGE, layout.partitions) as by_range,
@@ -66,10 +66,11 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
                 representative = ranks[_first(np.concatenate([words, some]), files)[len(words) :]]
                 copied = np.flatnonzero(representative != theirs)
                 found += len(copied)
+                of_input += int((theirs[copied] >= layout.num_known).sum())
                 of = {"representative": representative[copied]}
                 by_slice.add(np.full(len(copied), slice), {"row": rows[copied], **of})
                 by_range.add(layout.range_of(of["representative"]), {"rank": theirs[copied], **of})
-    return {"copies": found}
+    return {"copies": found, "copies_of_input": of_input}
 
 
 def _first(words: np.ndarray, files: Files) -> np.ndarray:

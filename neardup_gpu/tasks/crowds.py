@@ -115,6 +115,6 @@ def crowd(files: Files, sets: list[str], keys: list[str], layout: Layout, max_co
     return {
         "candidates": found.num_candidates,
         "looks": found.looks,
-        "unlisted": found.num_unlisted,
+        "further": len(found.listed.pairs) + found.num_unlisted - len(explicit.pairs),
         "counted": found.counted,
     }

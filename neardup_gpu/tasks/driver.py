@@ -1,4 +1,4 @@
-"""dedup_in_tasks: the order of the stages, and the report of what they found.
+"""dedup_in_tasks: the order of the stages, and who does them.
 
 The driver holds names of files and counts, and nothing for each document.
 """
@@ -7,40 +7,41 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
-import math
 import os
 import shutil
-import socket
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
+
 from .. import __version__, checks
+from ..decisions import keep_column
 from ..definitions import versions
 from ..documents import open_documents
-from ..documents.slices import slices_of
+from ..documents.slices import Extent, Offset, offsets as offsets_of, slices_of
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError
-from ..log import log
-from ..recipe import Recipe
-from ..report import count
-from ..store.outputs import new_folder
+from ..recipe import Recipe, choose_recipe
+from ..store.artefacts import write_report
+from ..store.outputs import new_folder, try_to_lock
+from ..store.parquet import write_table
 from ..store.places import Place
-from . import candidates, copies, crowds, naming, pairs, ranking, results, sketching
-from .columns import name_of
+from . import candidates, colliding, copies, crowds, naming, pairs, ranking, results, sketching
+from .columns import name_of, tables_of, type_named
 from .layout import Layout
+from .reporting import report_of
 from .scale_out import ScaleOut
 from .work import Shared, Stage, Work
 
 if TYPE_CHECKING:
     from ..documents import Documents
     from ..documents.slices import Slice
-    from .contract import Workers
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,10 @@ def run(job: Job) -> Made:
     number = sketched.total("present") - same.total("copies")
     propose = _by_keys if job.recipe.method.sketches else _by_shingles
     found = propose(job, layout, sketched, same, number, settled)
-    verified = _verify(job, layout, found, settled)
+    distinct, verified = _verify(job, layout, found, settled)
     crowd = _join_crowd(job, layout, found, verified, settled)
-    listed, written = _decide(job, layout, sketched, same, verified, crowd, settled)
-    return Made(layout, number, sketched, copied, found, verified, crowd, listed, written)
+    listed, tables, written = _decide(job, layout, sketched, same, verified, crowd, settled)
+    return Made(layout, number, sketched, copied, found, distinct, verified, crowd, listed, tables, written)
 
 
 class Made(NamedTuple):
@@ -96,15 +97,17 @@ class Made(NamedTuple):
     sketched: Stage
     copied: Stage
     found: Stage
+    distinct: Stage
     verified: Stage
     crowd: Stage | None
     listed: Stage
+    tables: Stage
     written: Stage
 
 
 def _sketch(job: Job) -> Stage:
     arguments = [(slice, number >= job.num_known) for number, slice in enumerate(job.slices)]
-    covers = [slice.describe() for slice in job.slices]
+    covers = [slice.covers for slice in job.slices]
     return job.work.stage("sketch", sketching.sketch, arguments, covers=covers, on_device=True)
 
 
@@ -186,15 +189,15 @@ def _asked(job: Job, name: str, names: list[str], settled: list[Stage], asking: 
     return job.work.stage(name, pairs.sets, arguments, after=[settled[0], asking], on_device=not job.work.shared.spool)
 
 
-def _verify(job: Job, layout: Layout, found: Stage, settled: list[Stage]) -> Stage:
-    """The pairs of all candidates that are verified, or likely where nothing is."""
+def _verify(job: Job, layout: Layout, found: Stage, settled: list[Stage]) -> tuple[Stage, Stage]:
+    """The stages that make candidates distinct, and that verify them."""
     arguments = [(found.names("found"), layout)] * len(job.partitions)
     distinct = job.work.stage("pairs", pairs.pairs, arguments, after=[found, *settled])
     keys = not job.recipe.verifies
     answered = _asked(job, "sets", distinct.names("wanted"), settled, distinct, keys=keys)
     names = answered.names("keys" if keys else "sets")
     arguments = [(names, layout)] * len(job.partitions)
-    return job.work.stage("verify", pairs.verify, arguments, after=[distinct, answered], on_device=True)
+    return distinct, job.work.stage("verify", pairs.verify, arguments, after=[distinct, answered], on_device=True)
 
 
 def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled: list[Stage]) -> Stage | None:
@@ -214,8 +217,8 @@ def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled
 
 def _decide(
     job: Job, layout: Layout, sketched: Stage, same: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]
-) -> tuple[Stage, Stage]:
-    """Decide, and write the result; returns the stages that listed pairs and that wrote documents."""
+) -> tuple[Stage, Stage, Stage]:
+    """Decide, and write the result; returns the stages that listed pairs, and that wrote these and documents."""
     stage, ranges, slices = job.work.stage, len(job.partitions), len(job.slices)
     known = [verified, *([] if crowd is None else [crowd])]
     by_left = [name for each in known for name in each.names("left")]
@@ -226,20 +229,248 @@ def _decide(
     given = named.names("listed"), same.names("ranges"), named.names("grouped"), layout
     listed = stage("listed", results.listed, [given] * ranges, after=[named, *settled], label="decide")
     asking = stage("fates", results.fates, [(named.names("fates"), layout)] * slices, after=[named, *settled])
-    kind = _common_type(job, sketched)
-    firsts = _first_rows(job, sketched)
     wanted = [*listed.names("wanted"), *asking.names("wanted")]
-    arguments = [(wanted, kind, first) for first in firsts]
-    after = [sketched, listed, asking]
-    answered = stage("ids", results.ids, arguments, after=after, label="write")
-    names, against = answered.names("ids"), job.num_known > 0
-    arguments = [(names, kind, against, layout)] * ranges
-    stage("tables", results.tables, arguments, after=[listed, answered], label="write")
-    lines = _first_places(job, sketched)
+    extents = [_extent(facts) for facts in sketched.facts]
+    offsets = _offsets(job, extents)
+    kind, against = _type_of_ids(job, sketched), job.num_known > 0
+    arguments = [(*each, wanted, kind) for each in zip(job.slices, offsets, strict=True)]
+    answered = stage("ids", results.ids, arguments, after=[sketched, listed, asking], label="write")
+    names = answered.names("ids")
+    arguments = [(names, kind, against, facts["largest"][0], layout) for facts in listed.facts]
+    tables = stage("tables", results.tables, arguments, after=[listed, answered], label="write")
     mine = range(job.num_known, slices)
     arguments = [
-        (number, job.slices[number], names, kind, firsts[number], lines[number], against, layout) for number in mine
+        (number, job.slices[number], extents[number], offsets[number], names, kind, against, layout) for number in mine
     ]
-    covers = [job.slices[number].describe() for number in mine]
+    covers = [job.slices[number].covers for number in mine]
     written = stage("write", results.write, arguments, after=[named, answered, *settled], covers=covers)
-    return listed, written
+    return listed, tables, written
+
+
+def _extent(facts: dict[str, Any]) -> Extent:
+    """What the reading of a slice found."""
+    plain = dict(facts["extent"])
+    left_out = tuple(tuple(tuple(run) for run in part) for part in plain.pop("left_out"))
+    integers = tuple(tuple(each) for each in plain.pop("integers"))
+    numbers = {name: tuple(plain.pop(name)) for name in ("num_documents", "num_places")}
+    return Extent(**numbers, **plain, left_out=left_out, integers=integers)
+
+
+def _offsets(job: Job, extents: list[Extent]) -> list[Offset]:
+    """The offset of each slice; rows of the reference set are numbered by themselves."""
+    cut = job.num_known
+    parts = (job.slices[:cut], extents[:cut]), (job.slices[cut:], extents[cut:])
+    return [offset for slices, found in parts if slices for offset in offsets_of(slices, found)]
+
+
+def _type_of_ids(job: Job, sketched: Stage) -> str:
+    """The type of all ids.
+
+    Raises
+    ------
+    InputError
+        If those of the input and of the reference set have none in common.
+    """
+    cut = job.num_known
+    known, mine = (
+        [type_named(facts["id_type"]) for facts in part if "id_type" in facts]
+        for part in (sketched.facts[:cut], sketched.facts[cut:])
+    )
+    kinds = [one_type_of(part) for part in (known, mine) if part]
+    if len(kinds) == 2:
+        rows_only = job.slices[0].ids_are_rows
+        return name_of(common_type(*reversed(kinds), rows_only=rows_only))
+    return name_of(kinds[0])
+
+
+def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:
+    """The type of the ids of several slices."""
+    return pa.uint64() if set(kinds) == {pa.int64(), pa.uint64()} else kinds[0]
+
+
+def common_type(kind: pa.DataType, known: pa.DataType, *, rows_only: bool) -> pa.DataType:
+    """The type of ids of both the input and a reference set, whose row numbers may become strings."""
+    if kind == known:
+        return kind
+    if pa.types.is_integer(kind) and pa.types.is_integer(known):
+        return pa.uint64() if pa.uint64() in (kind, known) else pa.int64()
+    for is_of, large in _FAMILIES:
+        if is_of(kind) and is_of(known):
+            return large
+    if rows_only and pa.types.is_integer(known) and _FAMILIES[0][0](kind):
+        return kind
+    raise InputError(f"ids of the input are {kind}, ids of the reference set {known}; make them one type")
+
+
+_FAMILIES = (
+    (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), pa.large_string()),
+    (lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind), pa.large_binary()),
+)
+
+
+@with_bars
+def dedup_in_tasks(
+    source: Any,
+    *,
+    output: str | Path,
+    scale_out: ScaleOut,
+    text_columns: str | list[str] | None = None,
+    id_column: str | None = None,
+    html: bool = False,
+    glob: str | None = None,
+    on_error: str = "stop",
+    max_document_bytes: int | None = None,
+    against: Any = None,
+    recipe: Recipe | None = None,
+    frequencies: str | Path | None = None,
+    overwrite: bool = False,
+    engine: str | Engine = "auto",
+    temp_dir: str | Path | None = None,
+    max_comparisons: int | None = None,
+    progress: Progress | bool | None = None,
+) -> dict[str, Any]:
+    """Like `dedup`, cut into tasks over files, which several processes or machines run, and which can be gone on with.
+
+    Parameters
+    ----------
+    source, text_columns, id_column, html, glob, on_error, max_document_bytes, against, recipe : see `dedup`
+    frequencies, engine, max_comparisons, progress, overwrite : see `dedup`
+        Frequencies are a file; a method that weighs by them does not count them itself here.
+    output : path
+        The folder to write, which all who run tasks see: documents/, pairs/ and kept/ in parts, and report.json.
+    scale_out : ScaleOut
+        Where the work folder is, and who runs tasks.
+    temp_dir : path, default None
+        Where each task's own temporary files go; the system's temporary folder unless given.
+
+    Returns
+    -------
+    dict
+        The report.
+
+    Raises
+    ------
+    NeardupError
+        As `dedup` does; if the work folder is of another job, or another driver works in it; if a task failed thrice.
+    """
+    scale_out = checks.instance("scale_out", scale_out, ScaleOut)
+    if scale_out.work_dir is None:
+        raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
+    recipe = choose_recipe(recipe, usual="exact")
+    clock, engine = Clock(progress), as_engine(engine)
+    recipe, statistics = recipe.with_statistics(frequencies)
+    if recipe.method.needs_statistics and statistics is None:
+        raise ParameterError("frequencies: a job of tasks does not count them; give a file of them")
+    engine = replace(engine, backend=engine.resolve())
+    column, _ = keep_column(recipe.keep)
+    reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
+    reading |= {"on_error": on_error, "other_columns": [column] if column else []}
+    reading |= {} if max_document_bytes is None else {"max_document_bytes": max_document_bytes}
+    documents = open_documents(source, **reading)
+    reference = None if against is None else open_documents(against, **{**reading, "other_columns": []})
+    reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(new_folder(output, overwrite, reads))
+        place = stack.enter_context(_claimed(scale_out.work_dir))
+        most = parse_size(scale_out.slice_bytes, "slice_bytes")
+        known = [] if reference is None else slices_of(reference, most)
+        slices = [*known, *slices_of(documents, most)]
+        partitions = scale_out.partitions or max(len(slices), scale_out.num_workers())
+        shared = Shared(
+            str(scale_out.work_dir),
+            str(_result_folder(place, output)),
+            recipe,
+            engine,
+            parse_size(scale_out.task_memory, "task_memory"),
+            partitions,
+            None if temp_dir is None else str(temp_dir),
+            scale_out.spool,
+            None if frequencies is None else str(frequencies),
+        )
+        identity = _identify(place, shared, slices, len(known))
+        workers = stack.enter_context(scale_out.start(engine.threads))
+        workers.check_folder(shared.work)
+        job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons)
+        made = run(job)
+        with clock.stage("write"):
+            skipped = _skipped(job, made, documents)
+            report = report_of(job, made, documents, reference, skipped)
+            _move(Path(shared.result), folder)
+            if skipped is not None:
+                write_table(skipped, folder / "skipped.parquet")
+        report = {**report, "timings": clock.seconds, "seconds": clock.elapsed}
+        write_report(folder, report)
+    if not scale_out.keep_work:
+        place.remove_all()
+    return report
+
+
+@contextlib.contextmanager
+def _claimed(work_dir: str) -> Iterator[Place]:
+    """The work folder, which no other driver works in meanwhile."""
+    place = Place.of(work_dir)
+    if place.folder is None:
+        yield place
+        return
+    place.folder.mkdir(parents=True, exist_ok=True)
+    with open(place.folder / "lock", "a+") as lock:
+        if not try_to_lock(lock.fileno()):
+            raise OutputError(f"{work_dir}: another run works in this folder; wait for it, or name another work_dir")
+        yield place
+
+
+def _identify(place: Place, shared: Shared, slices: list[Slice], num_known: int) -> str:
+    """A digest of what the job is.
+
+    Raises
+    ------
+    OutputError
+        If the folder is of another job.
+    """
+    facts = {
+        "recipe": shared.recipe.describe(),
+        "input": [slice.to_json() for slice in slices[num_known:]],
+        "against": [slice.to_json() for slice in slices[:num_known]],
+        "partitions": shared.partitions,
+        "task_memory": shared.task_memory,
+        "spool": shared.spool,
+        "version": [__version__, versions()],
+    }
+    digests = {name: hashlib.sha256(json.dumps(fact, sort_keys=True).encode()).hexdigest() for name, fact in facts.items()}
+    if place.exists("job.json"):
+        there = json.loads(place.read_text("job.json"))
+        others = [name for name in digests if there.get(name) != digests[name]]
+        if others:
+            raise OutputError(
+                f"{shared.work}: holds the work of another job (its {' and '.join(others)} differ); run that again as "
+                "it was, name another work_dir, or remove this one"
+            )
+    else:
+        place.write_text("job.json", json.dumps(digests, indent=1))
+    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
+
+
+def _result_folder(place: Place, output: str | Path) -> Path:
+    """Where files of the result wait: in the work folder, or beside the output where that is in no file system."""
+    if place.folder is not None:
+        return place.folder.resolve() / "result"
+    target = Path(output).resolve()
+    return target.parent / f".{target.name}.parts"
+
+
+def _move(result: Path, folder: Path) -> None:
+    """Move the files of the result to the output."""
+    for name in os.listdir(result):
+        shutil.move(result / name, folder / name)
+    shutil.rmtree(result)
+
+
+def _skipped(job: Job, made: Made, documents: Documents) -> pa.Table | None:
+    """The rows of all slices that could not be read."""
+    if documents.skipped is None:
+        return None
+    place, found = job.work.place, []
+    extents = [_extent(facts) for facts in made.sketched.facts]
+    for name, extent, offset in zip(made.sketched.names("skipped"), extents, _offsets(job, extents), strict=True):
+        found += [offset.skipped(table, extent) for table in tables_of(place, [name], 0)]
+    return pa.concat_tables(found)

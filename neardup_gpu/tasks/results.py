@@ -36,7 +36,7 @@ from .sketching import ROWS
 from .work import Files, file_name
 
 if TYPE_CHECKING:
-    from ..documents.slices import Slice
+    from ..documents.slices import Extent, Offset, Slice
 
 LARGEST = 5
 """Groups that a report names."""
@@ -80,7 +80,7 @@ def fates(files: Files, names: list[str], layout: Layout) -> None:
     ask(files, np.unique(found["keeper"]), layout)
 
 
-def ids(files: Files, names: list[str], kind: str, first_row: int | None) -> None:
+def ids(files: Files, slice: Slice, offset: Offset, names: list[str], kind: str) -> None:
     """Answer who asked for ids of a slice; with them go keys and hashes of tokens, where tables tell something of them.
 
     Parameters
@@ -89,21 +89,20 @@ def ids(files: Files, names: list[str], kind: str, first_row: int | None) -> Non
         The files in which they asked.
     kind : str
         The type of ids, see `columns.name_of`.
-    first_row : int, optional
-        Where ids are row numbers: that of the slice's first row.
     """
     rows, ranks, who = asked(files, names)
-    columns = {"rank": ranks, "id": storable(ids_of(files, files.number, kind, first_row).take(arrow(rows)))}
+    columns = {"rank": ranks, "id": storable(ids_of(files, files.number, slice, offset, kind).take(arrow(rows)))}
     for name, values in told_of(files, files.number).items():
         columns[name] = values[rows]
     with files.exchange("ids", schema_of(columns), len(names)) as writer:
         writer.add(who, columns)
 
 
-def ids_of(files: Files, number: int, kind: str, first_row: int | None) -> pa.Array:
+def ids_of(files: Files, number: int, slice: Slice, offset: Offset, kind: str) -> pa.Array:
     """The ids of all documents of a slice."""
-    found = load_column(files.place, [file_name("sketch", number, "ids")], 0, "id", type_named(kind))
-    return found if first_row is None else arrow(found.to_numpy() + first_row)
+    names = [file_name("sketch", number, "ids")]
+    own = pa.int64() if slice.ids_are_rows else type_named(kind)
+    return offset.ids(load_column(files.place, names, 0, "id", own), slice).cast(type_named(kind))
 
 
 def told_of(files: Files, number: int) -> dict[str, np.ndarray]:
@@ -144,13 +143,26 @@ class _Answers:
         return self._order[places]
 
 
-def tables(files: Files, names: list[str], kind: str, against: bool, layout: Layout) -> dict[str, Any]:
-    """Write a range's part of pairs/; `names` are the files of what was answered.
+def tables(
+    files: Files, names: list[str], kind: str, against: bool, largest: list[int], layout: Layout
+) -> dict[str, Any]:
+    """Write a range's part of pairs/.
+
+    Parameters
+    ----------
+    names : list of str
+        The files of what was answered.
+    kind : str
+        The type of ids, see `columns.name_of`.
+    against : bool
+        Whether there is a reference set.
+    largest : list of int
+        The ranks of the keepers of the range's largest groups.
 
     Returns
     -------
     dict
-        `files`, their sizes by name; `largest`, the ids of the range's largest groups.
+        `files`, their names; `largest`, the ids of these groups.
     """
     recipe, part = files.shared.recipe, files.number
     found = load(files.place, file_name("listed", part, "pairs"), VERIFIED)
@@ -168,17 +180,18 @@ def tables(files: Files, names: list[str], kind: str, against: bool, layout: Lay
         columns["a_in_reference"] = arrow(a < layout.num_known)
     with _placed(files, f"pairs/part-{part:05}.parquet") as path:
         write_table(with_recipe(columns, recipe), path)
-    return {"files": [f"pairs/part-{part:05}.parquet"]}
+    largest = answers.ids(np.array(largest, np.int64), type_named(kind))
+    return {"files": [f"pairs/part-{part:05}.parquet"], "largest": [as_json(id) for id in largest]}
 
 
 def write(
     files: Files,
     number: int,
     slice: Slice,
+    extent: Extent,
+    offset: Offset,
     names: list[str],
     kind: str,
-    first_row: int | None,
-    first_place: int,
     against: bool,
     layout: Layout,
 ) -> dict[str, Any]:
@@ -190,8 +203,6 @@ def write(
         The slice's, among those of the input and of the reference set.
     names : list of str
         The files of what was answered.
-    first_place : int
-        How many rows or lines of the first file are before the slice, unless it says so itself.
     """
     recipe, place = files.shared.recipe, files.place
     ranks = layout.ranks_of(files, number)
@@ -200,7 +211,7 @@ def write(
     keeper[fate["row"]], resemblance[fate["row"]] = fate["keeper"], fate["resemblance"]
     kept = keeper == ranks
     answers = _Answers(files, names, layout.partitions + number)
-    own = ids_of(files, number, kind, first_row)
+    own = ids_of(files, number, slice, offset, kind)
     told = told_of(files, number)
     removed = np.flatnonzero(~kept)
     if not recipe.verifies:
@@ -212,7 +223,7 @@ def write(
         "duplicate_of": answers.ids(keeper, own.type, kept),
         recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
         "group": _either(own, answers.ids(keeper, own.type, kept), kept),
-        **_places(files, number, first_place),
+        **offset.places(_places(files, number), extent),
     }
     if recipe.method.tells_pairs or not recipe.verifies:
         both = np.concatenate([told["keys"], answers.told("keys", keeper[removed]) if len(removed) else told["keys"][:0]])
@@ -225,7 +236,7 @@ def write(
     written = [f"documents/part-{files.number:05}.parquet"]
     with _placed(files, written[0]) as path:
         write_table(with_recipe(columns, recipe), path)
-    written += _write_kept(files, slice, kept)
+    written += _write_kept(files, slice, extent, kept)
     num_tokens = load(place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
     return {
         "files": written,
@@ -260,26 +271,22 @@ def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:
     return pa.concat_arrays([own, others]).take(arrow(places))
 
 
-def _places(files: Files, number: int, first_place: int) -> dict[str, pa.Array]:
-    """Where the documents of a slice lie, as a result has it."""
-    name = file_name("sketch", number, "ids")
-    batches = list(read_partition(files.place, [name], 0))
+def _places(files: Files, number: int) -> dict[str, pa.Array]:
+    """Where the documents of a slice lie, as its reading found them."""
+    batches = list(read_partition(files.place, [file_name("sketch", number, "ids")], 0))
     table = pa.Table.from_batches(batches) if batches else None
     if table is None or "file" not in table.column_names:
         return {}
-    file = table["file"].combine_chunks().dictionary_encode()
-    rows = table["row"].to_numpy()
-    first = np.asarray(file.indices) == file.indices[0].as_py()
-    return {"file": file, "row": arrow(rows + np.where(first, first_place, 0))}
+    file = table["file"].combine_chunks().cast(pa.string()).dictionary_encode()
+    return {"file": file, "row": table["row"].combine_chunks()}
 
 
-def _write_kept(files: Files, slice: Slice, kept: np.ndarray) -> list[str]:
+def _write_kept(files: Files, slice: Slice, extent: Extent, kept: np.ndarray) -> list[str]:
     """Write the kept rows of a slice; returns the names of the files."""
     target = Path(files.shared.result)
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".kept-") as folder:
-        documents = slice.open()
-        documents.write_kept(Path(folder, KEPT), kept)
+        slice.open(extent).write_kept(Path(folder, KEPT), kept)
         sync(Path(folder))
         found = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
         names = [path.relative_to(folder).as_posix() for path in found]

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from ..data import Ragged
 from ..decisions import keep_column
+from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
 from ..sketching import Sketcher
@@ -30,7 +31,7 @@ from ..stages import count_shingles, count_tokens
 from ..store.exchange import read_partition
 from ..store.spool import host
 from .columns import TABLE, add_ragged, add_table, mixed, name_of, partition_of, ragged_of, save, storable
-from .work import Files, file_name
+from .work import Files, file_name, plain
 
 if TYPE_CHECKING:
     from ..documents.slices import Slice
@@ -74,7 +75,7 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
     Returns
     -------
     dict
-        Counts of the slice; what `Slice` says of its reading; `id_type`, unless it is empty; `waiting`, the number of
+        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty; `waiting`, the number of
         shingles that wait.
     """
     shared = files.shared
@@ -110,7 +111,7 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
         _save_hashes(files, "same", keys.reshape(len(keys), -1)[present], present)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
     present_rows = {"present": len(present), "waiting": int(sizes.sum())}
-    return {**counts, **slice.facts(documents), **types, **present_rows}
+    return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
 
 
 def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:

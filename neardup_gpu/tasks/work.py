@@ -292,8 +292,8 @@ class Work:
 
 def plain(value: Any) -> Any:
     """A value as JSON holds it, for digests."""
-    if hasattr(value, "to_dict"):
-        return plain(value.to_dict())
+    if hasattr(value, "to_json"):
+        return plain(value.to_json())
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, (list, tuple)):
