@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from .files import File
 from .kept import Rows
+from .parts import Part
 from .skipped import Skipped
 
 
@@ -43,6 +44,8 @@ class Reader(Protocol):
         The column of the reader's own making that names each document, as text files have in their paths.
     row_word : str
         What a row is called: "row" or "line".
+    part : Part
+        Which of the rows the reader gives: `parts.WHOLE`, or what it was made with.
     stripped_pages : int
         HTML pages of the last reading that were not parsed, because a parser would have needed too long.
     """
@@ -84,7 +87,20 @@ class Reader(Protocol):
     def row_word(self) -> str: ...
 
     @property
+    def part(self) -> Part: ...
+
+    @property
     def stripped_pages(self) -> int: ...
+
+    def parts(self, most_bytes: int) -> list[Part]:
+        """All rows in parts of about `most_bytes` of text, in order; at least one. What cannot be divided is a part of
+        its own, however large. Readers of files are made again with a part, to read that alone."""
+
+    def rows_before(self) -> int:
+        """Rows of the file before the part. They may have to be counted, so messages alone name them."""
+
+    def num_places(self, num_rows: int) -> int:
+        """Places that the last reading, of this many rows, passed: rows, or lines with blank ones."""
 
     def read(
         self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
@@ -95,7 +111,8 @@ class Reader(Protocol):
         """
 
     def places(self, rows: np.ndarray) -> np.ndarray:
-        """Where some rows of the last reading stand in their file, counted from 1: rows, or lines."""
+        """Where some rows of the last reading stand in their file, counted from 1: rows, or lines. They are counted
+        from the beginning of the part where `part.first_place` is unknown."""
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         """Write the kept rows with all their columns, in the input's own format, as `folder / name`."""

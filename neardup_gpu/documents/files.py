@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyarrow import fs
 
@@ -24,6 +24,7 @@ class File:
     real: str = ""  # the same for all paths that lead to one file
     by_link: bool = False
     how: str = "name"  # it was found by its "name", by a "pattern" or in a "folder"
+    uri: str = field(default="", repr=False)  # one that names the file system, with its secrets; none if it is local
 
 
 def escaped_name(name: str) -> str:

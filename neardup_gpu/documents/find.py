@@ -115,8 +115,9 @@ def _split_at_wildcard(source: str) -> tuple[str, str]:
 
 def _find(source: str, base: str, pattern: str, glob: str | None, several: bool) -> Found:
     """The files of one source, and the names of those beside them that are not read."""
-    if is_uri(source):
-        system, path = file_system(base)
+    uri = base if is_uri(source) else ""
+    if uri:
+        system, path = file_system(uri)
     else:
         system, path = fs.LocalFileSystem(), Path(os.path.abspath(base)).as_posix()
     shown = masked(base)
@@ -129,7 +130,8 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
         if isinstance(system, fs.LocalFileSystem):
             real = os.path.realpath(path)
             real, by_link = _identity(os.stat(path), real), real != path
-        return Found([File(system, path, escaped_name(masked(source)), path.rpartition("/")[0], real, by_link)])
+        name, folder = escaped_name(masked(source)), path.rpartition("/")[0]
+        return Found([File(system, path, name, folder, real, by_link, uri=uri)])
     found, root = Found(), path.rstrip("/")
     with _naming_source(source):
         is_result = _is_result(system, root)
@@ -167,7 +169,7 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
             raise InputError(f"{escaped_name(name)}: the file's name is not UTF-8; rename it.")
         check_relative(entry.inside, name)
         path = f"{root}/{entry.inside}" if root or path.startswith("/") else entry.inside
-        found.files.append(File(system, path, name, root, entry.real, is_link or entry.by_link, how))
+        found.files.append(File(system, path, name, root, entry.real, is_link or entry.by_link, how, uri))
     if not found.files:
         raise InputError(f"{_shortened(source)}: {_why_nothing(source, pattern, glob, is_result, found, several)}")
     return found if asked is not None else _without_about(found)

@@ -10,6 +10,7 @@ from .files import File
 from .ipc import Ipc
 from .jsonlines import JsonLines
 from .parquet import Parquet
+from .parts import Part
 from .skipped import Policy
 
 
@@ -22,13 +23,14 @@ class Format:
     extensions : tuple of str
         In lower case, with their dots.
     reader : callable, optional
-        Makes the `Reader` of one file. None for text, whose files are read together, by `textfiles.TextFiles`.
+        Makes the `Reader` of one file, or of a part of it. None for text, whose files are read together, by
+        `textfiles.TextFiles`.
     compressible : bool
         Whether files of this format are also read where the extension of a compression follows theirs.
     """
 
     extensions: tuple[str, ...]
-    reader: Callable[[File, Policy], Reader] | None
+    reader: Callable[[File, Policy, Part], Reader] | None
     compressible: bool = False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..errors import InputError
 from .batches import ahead
 from .files import File
 from .kept import Rows, filtered, writing
+from .parts import WHOLE, Part
 from .reading import reading
 from .seen import Seen
 from .skipped import Policy, Skipped
@@ -30,14 +32,36 @@ class Ipc:
     num_bytes = 0
     share = 0.0  # of the file that has been read; not known of a stream before its end
 
-    def __init__(self, file: File, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy = file, [file], file.name, policy
+    def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         with reading(self.name):
             self.seen = Seen(file)
         with self._open() as (reader, _):
             self.schema: pa.Schema = with_readable_names(reader.schema, self.name)
             self.is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
         self.reads_columns_alone = self.is_file
+
+    def parts(self, most_bytes: int) -> list[Part]:
+        """Runs of record batches, which are taken to be of one size; a stream whole."""
+        size = self.seen.size
+        with self._open() as (reader, _):
+            batches = reader.num_record_batches if self.is_file else 1
+        number = max(1, min(batches, -(-size // most_bytes)))
+        bounds = [batches * i // number for i in range(number + 1)]
+        return [
+            Part(start, stop if self.is_file else None, None, size // number, None if start else 0)
+            for start, stop in zip(bounds, bounds[1:], strict=False)
+        ]
+
+    def rows_before(self) -> int:
+        if self.part.first_place is not None:
+            return self.part.first_place
+        before = Ipc(self.file, self.policy, replace(self.part, start=0, stop=self.part.start, first_place=0))
+        names = None if self.policy.skips else self.schema.names[:1]
+        return sum(num_rows for num_rows, _ in before._all(Skipped(self.policy.skips), names))
+
+    def num_places(self, num_rows: int) -> int:
+        return num_rows
 
     @contextlib.contextmanager
     def _open(self, names: list[str] | None = None) -> Iterator[tuple[Any, Any]]:
@@ -61,12 +85,13 @@ class Ipc:
     def _all(self, skipped: Skipped, names: list[str] | None = None) -> Iterator[tuple[int, pa.RecordBatch | None]]:
         """Number of rows and, where they can be read, the rows of each batch."""
         with self._open(names) as (reader, handle):
-            row = number = 0
+            row, number = 0, self.part.start
             last = handle.tell()
-            while not self.is_file or number < reader.num_record_batches:
+            stop = reader.num_record_batches if self.is_file and self.part.stop is None else self.part.stop
+            while stop is None or number < stop:
                 batch, num_rows = None, None
                 number += 1
-                self.share = number / reader.num_record_batches if self.is_file else 0.0
+                self.share = 0.0 if stop is None else (number - self.part.start) / (stop - self.part.start)
                 try:
                     with reading(self.name, f"batch {number} is damaged"):
                         batch = reader.get_batch(number - 1) if self.is_file else reader.read_next_batch()
@@ -111,7 +136,7 @@ class Ipc:
 
     def places(self, rows: np.ndarray) -> np.ndarray:
         """Rows of the file, from 1."""
-        return rows + 1
+        return rows + 1 + (self.part.first_place or 0)
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         extension, path = PurePosixPath(name).suffix.lower(), folder / name

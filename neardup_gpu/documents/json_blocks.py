@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 MARK = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8."""
+
+SEARCH_BYTES = 64 << 10  # read at once to find the end of a line
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,3 +72,35 @@ class Block:
         breaks = np.flatnonzero(starts[1:] != stops[:-1])
         firsts, lasts = np.concatenate([[0], breaks + 1]), np.append(breaks, len(stops) - 1)
         yield from zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True)
+
+
+class LineRange:
+    """The lines of a file that begin behind the first line feed from byte `start` on, up to that from `stop` on.
+
+    Ranges that meet share no line and leave none out. A range from 0 begins with the file, and `stop` None is its end.
+    """
+
+    def __init__(self, file: Any, start: int, stop: int | None) -> None:
+        self.file, self.start = file, _line_start(file, start)
+        self.num_bytes = (file.size() if stop is None else _line_start(file, stop)) - self.start
+        file.seek(self.start)
+
+    def tell(self) -> int:
+        """Bytes of the range that have been read."""
+        return self.file.tell() - self.start
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; none at the end."""
+        return self.file.read(min(size, self.num_bytes - self.tell()))
+
+
+def _line_start(file: Any, place: int) -> int:
+    """Where the line begins that follows the first line feed from a place on; at place 0, the first line."""
+    if place == 0:
+        return 0
+    file.seek(place)
+    while chunk := file.read(SEARCH_BYTES):
+        found = chunk.find(b"\n")
+        if found >= 0:
+            return file.tell() - len(chunk) + found + 1
+    return file.size()

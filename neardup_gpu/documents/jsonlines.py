@@ -32,7 +32,7 @@ from ..errors import InputError
 from .batches import ahead
 from .columns import mixed_integers
 from .files import File
-from .json_blocks import MARK, Block
+from .json_blocks import MARK, Block, LineRange
 from .json_values import (
     MAX_DEPTH,
     WIDER,
@@ -46,6 +46,7 @@ from .json_values import (
     types_of_members,
 )
 from .kept import Rows, writing
+from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen
 from .skipped import Policy, Skipped
@@ -53,6 +54,7 @@ from .skipped import Policy, Skipped
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
 SAMPLE_BYTES = 1 << 16  # of JSON lines read at once to learn their columns
 PACKED_BYTES = 64 << 10  # decompressed at once where the bytes before damage are to be read
+PACKING = 4  # about how many times as large as a compressed file its text is
 
 
 class JsonLines:
@@ -67,8 +69,8 @@ class JsonLines:
     num_bytes = 0
     share = 0.0  # of the file that has been read
 
-    def __init__(self, file: File, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy = file, [file], file.name, policy
+    def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         packed = PurePosixPath(file.path).suffix.lower()
         self.compression = {".gz": "gzip", ".zst": "zstd"}.get(packed)
         self.decided: dict[str, int] = {}  # line that decided a column's type
@@ -76,16 +78,50 @@ class JsonLines:
         with reading(self.name):
             self.seen = Seen(file)
         self.gaps = np.array([[0, 1]])  # (row from which on, by how much its line number is greater)
-        self.schema: pa.Schema = self._sample()
+        self.lines_before = 0  # of those before the part, as many as are counted
+        self.num_lines = 0  # of the last reading
+        # The columns of a part are those of the whole.
+        self.schema: pa.Schema = self._sample() if part == WHOLE else pa.schema([])
+
+    # -------------------------------------------------------------------------------------------------- parts
+
+    def parts(self, most_bytes: int) -> list[Part]:
+        """Ranges of bytes, each of the lines behind the first line feed from its first byte on; packed files whole."""
+        size = self.seen.size
+        if self.compression is not None:
+            return [Part(0, None, None, PACKING * size, 0)]
+        number = max(1, -(-size // most_bytes))
+        bounds = [size * i // number for i in range(number + 1)]
+        return [
+            Part(start, None if stop == size else stop, None, stop - start, None if start else 0)
+            for start, stop in zip(bounds, bounds[1:], strict=False)
+        ]
+
+    def rows_before(self) -> int:
+        """Nothing: messages name lines, which `read` counts."""
+        return 0
+
+    def num_places(self, num_rows: int) -> int:
+        return self.num_lines
+
+    def _count_lines_before(self) -> int:
+        """Lines of the file before the part."""
+        with reading(self.name), self.file.system.open_input_file(self.file.path) as file:
+            before = LineRange(file, 0, self.part.start)
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: before.read(BLOCK_BYTES), b""))
 
     # -------------------------------------------------------------------------------------------------- lines
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[tuple[pa.NativeFile, pa.NativeFile]]:
+    def _opened(self) -> Iterator[tuple[Any, Any]]:
         """The file, which knows how far it has been read, and the stream of its decompressed bytes."""
         with self.file.system.open_input_file(self.file.path) as packed:
             self.num_bytes = packed.size()
-            if self.compression is None:
+            if self.compression is None and (self.part.start or self.part.stop is not None):
+                lines = LineRange(packed, self.part.start, self.part.stop)
+                self.num_bytes = lines.num_bytes
+                yield lines, lines
+            elif self.compression is None:
                 yield packed, packed
             else:
                 with pa.CompressedInputStream(packed, self.compression) as stream:
@@ -96,7 +132,7 @@ class JsonLines:
         with self.seen.unchanged(self.file), reading(self.name), self._opened() as (packed, stream):
             pending: list[bytes] = []
             problem: str | None = None  # of the pending line, which is then no longer held
-            line, row, more = 1, 0, True
+            line, row, more = 1 + self.lines_before, 0, True
             while more:
                 chunk, broken = self._chunk(stream, size or BLOCK_BYTES)
                 self.share = packed.tell() / max(1, self.num_bytes)
@@ -114,6 +150,7 @@ class JsonLines:
                 if broken is not None and skipped is not None:
                     reason = f"{self.name} line {line}: cannot be read from here on ({brief(broken)})."
                     skipped.add(InputError(reason), self.name, row, line=line, rows=None)
+            self.num_lines = line - 1 - self.lines_before
 
     def _unfinished(
         self, pending: list[bytes], chunk: bytes, problem: str | None, line: int
@@ -303,9 +340,21 @@ class JsonLines:
         """Batches of the columns, and the row numbers of each.
 
         A column whose field is not nullable is never null, and valid UTF-8. One of int64 may come as uint64 where
-        values need it, and the other way round.
+        values need it, and the other way round. An error names the line of the file, also where the part begins
+        further down.
         """
         skipped = skipped or Skipped(self.policy.skips)
+        try:
+            yield from self._read(schema, skipped)
+        except InputError:
+            if not self.part.start or self.policy.skips:
+                raise
+            self.lines_before = self._count_lines_before()
+            for _ in self._read(schema, skipped):  # fails at the same line
+                pass
+            raise
+
+    def _read(self, schema: pa.Schema, skipped: Skipped) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         asked = pa.schema([each.with_nullable(True) for each in schema])
         row, gaps = 0, [np.array([[0, 1]])]
         for block in self._blocks(skipped=skipped):

@@ -14,6 +14,7 @@ from ..errors import ArgumentTypeError, InputError
 from .columns import is_text
 from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
+from .parts import WHOLE, Part
 from .reading import brief, reading
 from .skipped import Skipped
 from .valid import validated, with_readable_names
@@ -34,14 +35,14 @@ class Memory:
     num_bytes = 0
     share = 0.0
 
-    def __init__(self, source: Any) -> None:
-        self.source = source
+    def __init__(self, source: Any, part: Part = WHOLE) -> None:
+        self.source, self.part = source, part
         # A table has a length and gives its rows again; a stream has no length.
         self.rewindable = hasattr(source, "__len__") or isinstance(source, pa.Table)
         self.spent = False
         # Not every length is known at once: a DuckDB relation runs a query for it.
         known = isinstance(self.source, pa.Table) or hasattr(self.source, "__dataframe__")
-        self.num_rows = len(self.source) if known else None
+        self.num_rows = len(self.source) if known else part.num_rows
         self.stream: pa.RecordBatchReader | None = self._open()
         self.schema: pa.Schema = with_readable_names(self.stream.schema, self.name)
 
@@ -55,7 +56,22 @@ class Memory:
         with reading(self.name, f"{type(self.source).__name__} cannot be read as an Arrow table"):
             return pa.RecordBatchReader.from_stream(self.source)
 
-    def _all(self) -> Iterator[pa.RecordBatch]:
+    def parts(self, most_bytes: int) -> list[Part]:
+        """Never: other processes cannot open what is in memory; `slices.stored` writes it to files first."""
+        if self.rewindable:
+            raise InputError("input: is in memory, where other processes cannot read it; write it to files first.")
+        raise InputError(
+            "input: is a stream, which gives its rows only once, so it cannot be divided; write it to files first."
+        )
+
+    def rows_before(self) -> int:
+        return self.part.first_place or 0
+
+    def num_places(self, num_rows: int) -> int:
+        return num_rows
+
+    def whole_batches(self) -> Iterator[pa.RecordBatch]:
+        """All columns of all rows."""
         stream, self.stream = self.stream, None
         if stream is None:
             stream = self._open()
@@ -68,13 +84,13 @@ class Memory:
         self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
     ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         row = 0
-        for batch in self._all():
+        for batch in self.whole_batches():
             yield batch.select(schema.names), np.arange(row, row + batch.num_rows)
             row += batch.num_rows
 
     def places(self, rows: np.ndarray) -> np.ndarray:
         """Rows of the table, from 1."""
-        return rows + 1
+        return rows + 1 + self.rows_before()
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         for field in self.schema:
@@ -87,13 +103,27 @@ class Memory:
                 ) from None
 
         def kept() -> Iterator[pa.RecordBatch]:
-            for whole in self._all():
+            for whole in self.whole_batches():
                 step = max(1, min(65_536, ROW_GROUP_BYTES * whole.num_rows // max(1, whole.nbytes)))
                 for start in range(0, whole.num_rows, step):
                     batch = whole.slice(start, step)
                     yield filtered(batch, rows.take(batch.num_rows, self.name))
 
         write_parquet(folder, name, self.schema, kept())
+
+
+class StoredTable:
+    """An Arrow stream in a file, as a table that `Memory` takes."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+
+    def __len__(self) -> int:
+        return sum(len(batch) for batch in pa.RecordBatchReader.from_stream(self))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        stream = pa.ipc.open_stream(self._file.system.open_input_file(self._file.path))
+        return stream.__arrow_c_stream__(requested_schema)
 
 
 def as_table(source: Any) -> Any:

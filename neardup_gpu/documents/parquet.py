@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from ..errors import InputError
 from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
+from .parts import WHOLE, Part, runs
 from .reading import reading
 from .seen import Seen, changed
 from .skipped import Policy, Skipped
@@ -34,14 +35,34 @@ class Parquet:
     num_bytes = 0
     share = 0.0
 
-    def __init__(self, file: File, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy = file, [file], file.name, policy
+    def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         self._footer: bytes | None = None
         with reading(self.name):
             self.seen = Seen(file)
         with self._open() as parquet:
             self.schema: pa.Schema = with_readable_names(parquet.schema_arrow, self.name)
-            self.num_rows: int = parquet.metadata.num_rows
+            self.num_rows: int = parquet.metadata.num_rows if part.num_rows is None else part.num_rows
+
+    def parts(self, most_bytes: int) -> list[Part]:
+        """Runs of row groups."""
+        with self._open() as parquet:
+            groups = [parquet.metadata.row_group(group) for group in range(parquet.num_row_groups)]
+            sizes, rows = [group.total_byte_size for group in groups], [group.num_rows for group in groups]
+        return [
+            Part(start, stop, sum(rows[start:stop]), sum(sizes[start:stop]), sum(rows[:start]))
+            for start, stop in runs(sizes, most_bytes)
+        ]
+
+    def rows_before(self) -> int:
+        return self.part.first_place or 0
+
+    def num_places(self, num_rows: int) -> int:
+        return num_rows
+
+    def _groups(self, parquet: pq.ParquetFile) -> range:
+        """The row groups of the part."""
+        return range(self.part.start, parquet.num_row_groups if self.part.stop is None else self.part.stop)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[pq.ParquetFile]:
@@ -74,7 +95,7 @@ class Parquet:
         skipped = skipped or Skipped(self.policy.skips)
         with self._open() as parquet:
             row = 0
-            for group in range(parquet.num_row_groups):
+            for group in self._groups(parquet):
                 num_rows = parquet.metadata.row_group(group).num_rows
                 if self.policy.skips and (error := self._damage(parquet, group, max_bytes)) is not None:
                     skipped.add(error, self.name, row, rows=num_rows)
@@ -94,14 +115,14 @@ class Parquet:
 
     def places(self, rows: np.ndarray) -> np.ndarray:
         """Rows of the file, from 1."""
-        return rows + 1
+        return rows + 1 + self.rows_before()
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         write_parquet(folder, name, self.schema, self._kept(rows))
 
     def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
         with self._open() as parquet:
-            for group in range(parquet.num_row_groups):
+            for group in self._groups(parquet):
                 keep = rows.take(parquet.metadata.row_group(group).num_rows, self.name)
                 if not keep.any():
                     continue

@@ -23,12 +23,13 @@ def with_ids(
             check_ids(ids, key, name, int(rows[0]))
         return batch, rows, ids
     except InputError:
+        before = reading.reader.rows_before()
         if not reading.skipped.skips:
-            raise
+            check_ids(ids, key, name, before + int(rows[0]))
     good = np.ones(len(rows), bool)
     for i in range(len(rows)):
         try:
-            check_ids(ids.slice(i, 1), key, name, int(rows[i]))
+            check_ids(ids.slice(i, 1), key, name, before + int(rows[i]))
         except InputError as error:
             reading.skipped.add(error, name, int(rows[i]))
             good[i] = False

@@ -51,6 +51,7 @@ class Columns:
         others: Iterable[str],
     ) -> None:
         self._readers, self._skips = readers, skips
+        self.others = list(others)
         self.key = readers[0].own_ids or ids
         self.are_own = readers[0].own_ids is not None
         if self.are_own:
@@ -166,6 +167,35 @@ class Columns:
         if "float" in found or {"negative", "wide"} <= found:
             return pa.float64()
         return pa.uint64() if "wide" in found else pa.int64()
+
+
+class DecidedColumns:
+    """The columns of a part of a source, as `Columns` decided them for the whole.
+
+    Parameters
+    ----------
+    text : list of str
+        Columns that hold the text.
+    key : str or None
+        Column that names the documents.
+    are_own : bool
+        Whether the reader made the columns.
+    types : pyarrow.Schema
+        The type of the column of ids and of each other column that may be asked for.
+    """
+
+    def __init__(self, text: list[str], key: str | None, are_own: bool, types: pa.Schema) -> None:
+        self.text, self.key, self.are_own, self.others = text, key, are_own, types.names
+        self._types = types
+
+    def check_values(self, name: str) -> None:
+        """Raise InputError unless the column's type was decided for the whole."""
+        if name not in self._types.names:
+            raise InputError(f"column {name!r} was not named when the input was divided; name it in other_columns.")
+
+    def type_of(self, name: str) -> pa.DataType:
+        """The type that the column is given in."""
+        return self._types.field(name).type
 
 
 def _unlike_types(name: str, kinds: dict[pa.DataType, str]) -> InputError:

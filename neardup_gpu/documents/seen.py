@@ -11,9 +11,15 @@ from pyarrow import fs
 from ..errors import InputError
 from .files import File
 
+State = tuple[int | None, int | None, str | None]
+"""Size, time of change in nanoseconds, and version of a file; None where the file system does not say."""
+
+VERSIONS = ("ETag", "etag", "generation", "version_id", "LastModified", "last_modified")
+"""Under which of these names object stores give the version of an object, the best first."""
+
 
 class Seen:
-    """Size, time of change and, where local, inode of a file, as they were when this was made.
+    """Size, time of change and version of a file and, where it is local, its inode, as they were when this was made.
 
     Raises
     ------
@@ -28,6 +34,18 @@ class Seen:
     def size(self) -> int:
         """Bytes in the file; 0 where the file system does not say."""
         return self._state[0] or 0
+
+    @property
+    def state(self) -> State:
+        """What tells, on any machine, whether the file has changed."""
+        size, time, _, version = self._state
+        return size, time, version
+
+    def check_since(self, state: State, file: File) -> None:
+        """Raise InputError if the file was changed between an earlier `state` and this one, as far as both say."""
+        for before, now in zip(state, self.state, strict=True):
+            if None not in (before, now) and before != now:
+                raise changed(file.name)
 
     def check(self, file: File) -> None:
         """Raise InputError if the file is no longer the one that was seen."""
@@ -55,11 +73,20 @@ def changed(name: str) -> InputError:
     return InputError(f"{name}: has changed since it was first read; run again on files that do not change.")
 
 
-def _state(file: File) -> tuple[int | None, int | None, int | None]:
+def _state(file: File) -> tuple[int | None, int | None, int | None, str | None]:
+    """Size, time of change, inode, version."""
     if isinstance(file.system, fs.LocalFileSystem):
         found = os.stat(file.path)
-        return found.st_size, found.st_mtime_ns, found.st_ino
+        return found.st_size, found.st_mtime_ns, found.st_ino, None
     info = file.system.get_file_info(file.path)
     if info.type == fs.FileType.NotFound:
         raise FileNotFoundError(file.name)
-    return info.size, info.mtime_ns, None
+    return info.size, info.mtime_ns, None, _version(file)
+
+
+def _version(file: File) -> str | None:
+    """What an object store of fsspec calls the version of an object; None where it says none."""
+    if not isinstance(file.system, fs.PyFileSystem) or not isinstance(file.system.handler, fs.FSSpecHandler):
+        return None
+    info = file.system.handler.fs.info(file.path)
+    return next((str(info[name]) for name in VERSIONS if info.get(name) is not None), None)

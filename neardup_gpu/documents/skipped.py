@@ -47,6 +47,7 @@ class Skipped:
     skips: bool
     entries: list[dict[str, object]] = field(default_factory=list)
     ranges: list[tuple[int, int]] = field(default_factory=list)  # (first row from 0, rows)
+    first_row: int = 0  # rows of the file before those that are read
 
     def add(self, error: InputError, file: str, row: int, *, line: int | None = None, rows: int | None = 1) -> None:
         """Note a row, or several, that cannot be read.
@@ -68,7 +69,8 @@ class Skipped:
             raise error
         where = file if line is None else f"{file} line {line}"
         reason = str(error).removeprefix(f"{where}: ").removeprefix(f"{file}: ")
-        self.entries.append({"file": file, "row": row + 1 if line is None else line, "rows": rows, "reason": reason})
+        place = self.first_row + row + 1 if line is None else line
+        self.entries.append({"file": file, "row": place, "rows": rows, "reason": reason})
         if rows:
             self.ranges.append((row, rows))
 

@@ -15,6 +15,7 @@ from .files import File, escaped_name
 from .find import LEFT_OUT, Found, find_files, one_kind
 from .formats import FORMATS
 from .memory import Memory, as_table, as_texts
+from .parts import WHOLE, Part
 from .skipped import MAX_DOCUMENT_BYTES, Policy, Skipped
 from .stream import Batch, Documents
 from .textfiles import TextFiles
@@ -178,14 +179,14 @@ def _log_left_out(source: str, left_out: dict[str, list[str]]) -> None:
 
 
 def _readers(
-    open_file: Callable[[File, Policy], Reader], files: list[File], policy: Policy
+    open_file: Callable[[File, Policy, Part], Reader], files: list[File], policy: Policy
 ) -> tuple[list[Reader], list[dict[str, object]]]:
     """A reader for each file, and the files that have none because they cannot be read at all."""
     readers: list[Reader] = []
     skipped, errors = Skipped(policy.skips), []
     for file in files:
         try:
-            readers.append(open_file(file, policy))
+            readers.append(open_file(file, policy, WHOLE))
         except InputError as error:
             skipped.add(error, file.name, 0, rows=None)
             errors.append(error)

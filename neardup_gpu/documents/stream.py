@@ -30,7 +30,7 @@ from .kept import Rows, writing
 from .passes import Pass, over_all_rows, place
 from .reading import reading
 from .row_ids import IntegerRange, repeated, with_ids
-from .schemas import Columns
+from .schemas import Columns, DecidedColumns
 from .skipped import SCHEMA, Policy, Skipped
 from .valid import validated_column
 
@@ -68,6 +68,27 @@ class Batch:
         return len(self.text)
 
 
+@dataclass(frozen=True, eq=False)
+class PartOfWhole:
+    """What `Documents` of a part of a source take over from the whole.
+
+    Parameters
+    ----------
+    columns : DecidedColumns
+    names : list of str
+        Each file's path below the folder that all files of the whole share.
+    kept_names : list of str
+        Under which names the readers write their kept rows.
+    passes : list of Pass
+        What an earlier reading found; none where there was none.
+    """
+
+    columns: DecidedColumns
+    names: list[str]
+    kept_names: list[str]
+    passes: list[Pass]
+
+
 class Documents:
     """Documents of one source: see `open_documents`, which makes them.
 
@@ -93,6 +114,7 @@ class Documents:
         other_columns: Iterable[str] = (),
         left_out: dict[str, list[str]] | None = None,
         unreadable: Sequence[dict[str, object]] = (),
+        part: PartOfWhole | None = None,
     ) -> None:
         self._readers, self._sources, self._glob = readers, sources, glob
         self._policy, self._unreadable = policy, unreadable
@@ -100,13 +122,21 @@ class Documents:
         self._stripped = 0
         self._left_out = left_out or {}
         self._passes: list[Pass] = []  # of the last reading, one for each reader
+        self._integers = IntegerRange(None)  # of the last reading
         self._unique = False
-        data_files = [file for reader in readers if reader.own_ids is None for file in reader.files]
-        self._names = names_below(data_files) if data_files else ["part-00000.parquet"]
         self.format = kind
         self.html = html
         self.id_column = id_column
-        self._columns = Columns(readers, policy.skips, text_columns, id_column, other_columns)
+        self._columns: Columns | DecidedColumns
+        if part is None:
+            self._columns = Columns(readers, policy.skips, text_columns, id_column, other_columns)
+            files = [file for reader in readers for file in reader.files]
+            named = relative_names if self._columns.are_own else names_below
+            self._names = named(files) if files else ["part-00000.parquet"]
+            self._kept_names = self._names[: len(readers)]
+        else:
+            self._columns, self._names, self._kept_names = part.columns, part.names, part.kept_names
+            self._passes = part.passes
         self.text_columns = self._columns.text
 
     @property
@@ -233,12 +263,12 @@ class Documents:
         if key is not None and key_type is not None:
             wanted[key] = pa.field(key, key_type, nullable=pa.types.is_null(key_type))
         schema = pa.schema(list(wanted.values()))
-        integers = IntegerRange(key)
+        self._integers = integers = IntegerRange(key)
         self._passes = []
         first = num_documents = 0  # first row of the file, among the rows of all files, and documents so far
         num_bytes = 0.0
         for reader in self._readers:
-            current = Pass(reader, Skipped(self._policy.skips))
+            current = Pass(reader, Skipped(self._policy.skips, first_row=reader.part.first_place or 0))
             self._passes.append(current)
             read = reader.read(schema, max_bytes, current.skipped)
             for batch, rows in _with_rows(read, self.text_columns, self.html):
@@ -282,20 +312,17 @@ class Documents:
         >>> open_documents(texts=["to be"]).places()
         {}
         """
-        files: list[str]
         if self._columns.are_own:
             (current,) = self._passes
             numbers = np.flatnonzero(current.read_rows())
-            files = relative_names(current.reader.files)
             rows = np.ones(current.num_documents, np.int64)
         elif self.num_files:
             numbers = np.repeat(np.arange(len(self._passes)), [each.num_documents for each in self._passes])
-            files = self._names
             parts = [each.places(np.arange(each.num_documents)) for each in self._passes]
             rows = np.concatenate(parts) if parts else np.empty(0, np.int64)
         else:
             return {}
-        file = pa.DictionaryArray.from_arrays(arrow(numbers.astype(np.int32)), strings(files))
+        file = pa.DictionaryArray.from_arrays(arrow(numbers.astype(np.int32)), strings(self._names))
         return {"file": file, "row": arrow(rows)}
 
     def check_unique(self, ids: pa.Array | pa.ChunkedArray, what: str = "input") -> None:
@@ -401,7 +428,7 @@ class Documents:
         rows = Rows(over_all_rows(self._passes, keep))
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
-        for name, reader in zip(self._names, self._readers, strict=True):
+        for name, reader in zip(self._kept_names, self._readers, strict=True):
             reader.write(folder, name, rows)
         rows.finish()
 

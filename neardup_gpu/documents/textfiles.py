@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from .batches import ROW_BYTES
 from .files import File, relative_names
 from .html import read_page
 from .kept import Rows, writing
+from .parts import WHOLE, Part, runs
 from .reading import reading
 from .seen import Seen
 from .skipped import Policy, Skipped
@@ -32,13 +34,38 @@ class TextFiles:
     share = 0.0
     schema = pa.schema([("path", pa.string()), ("text", pa.large_binary())])
 
-    def __init__(self, files: list[File], html: bool, policy: Policy = Policy()) -> None:  # noqa: B008 (immutable)
-        self.files, self.html, self.policy = files, html, policy
+    def __init__(
+        self,
+        files: list[File],
+        html: bool,
+        policy: Policy = Policy(),  # noqa: B008 (immutable)
+        ids: list[str] | None = None,
+        part: Part = WHOLE,
+    ) -> None:
+        self.files, self.html, self.policy, self.part = files, html, policy, part
         self.name = files[0].name if len(files) == 1 else files[0].root
         self.num_rows = len(files)
         self.stripped_pages = 0
-        self.ids = relative_names(files)
+        self.ids = relative_names(files) if ids is None else ids
         self.seen: list[Seen | None] = [None] * len(files)  # when each is first read
+
+    def parts(self, most_bytes: int) -> list[Part]:
+        """Runs of files."""
+        sizes = []
+        for file in self.files:
+            size = 0
+            with contextlib.suppress(OSError):  # reading says what is wrong with it
+                size = Seen(file).size
+            sizes.append(size + ROW_BYTES)
+        return [
+            Part(start, stop, stop - start, sum(sizes[start:stop]), start) for start, stop in runs(sizes, most_bytes)
+        ]
+
+    def rows_before(self) -> int:
+        return self.part.first_place or 0
+
+    def num_places(self, num_rows: int) -> int:
+        return num_rows
 
     def read(
         self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
@@ -88,7 +115,7 @@ class TextFiles:
 
     def places(self, rows: np.ndarray) -> np.ndarray:
         """Numbers of the files, from 1."""
-        return rows + 1
+        return rows + 1 + self.rows_before()
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         for path, file, seen in zip(self.ids, self.files, self.seen, strict=True):

@@ -1,0 +1,51 @@
+"""Parts of a reader's rows, which other processes can read by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """A run of a reader's rows.
+
+    Parameters
+    ----------
+    start, stop : int
+        Where it begins and ends, in the units of the reader: row groups, record batches, bytes, files. `stop` is None
+        for the end, however far that is.
+    num_rows : int or None
+        Number of rows; None where that is unknown before they are read.
+    num_bytes : int
+        About the bytes of their text.
+    first_place : int or None
+        Places of the file before the part: rows, or lines of JSON lines; None where nobody has counted them.
+    """
+
+    start: int
+    stop: int | None
+    num_rows: int | None
+    num_bytes: int
+    first_place: int | None
+
+
+WHOLE = Part(0, None, None, 0, 0)
+"""All rows of a reader."""
+
+
+def runs(sizes: Iterable[int], most: int) -> Iterator[tuple[int, int]]:
+    """Where runs of consecutive sizes begin and end, none of which adds up to more than `most` unless it is one size.
+
+    There is one run of nothing if there are no sizes.
+
+    >>> list(runs([2, 3, 9, 1], 5))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    start = stop = total = 0
+    for size in sizes:
+        if stop > start and total + size > most:
+            yield start, stop
+            start, total = stop, 0
+        stop, total = stop + 1, total + size
+    yield start, stop
