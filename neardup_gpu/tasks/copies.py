@@ -1,7 +1,7 @@
 """The stage "copies": the first document by priority of each group that counts as one.
 
-    NUMBER-slices    row and representative's rank of each copy, by the slice of the copy
-    NUMBER-ranges    rank and representative's rank of each copy, by the range of the representative
+NUMBER-slices    row and representative's rank of each copy, by the slice of the copy
+NUMBER-ranges    rank and representative's rank of each copy, by the range of the representative
 """
 
 from __future__ import annotations

@@ -67,7 +67,9 @@ def members(files: Files, crowded: list[str], verified: list[str], layout: Layou
     return {"members": len(all_ranks), "crowded": len(ranks)}
 
 
-def crowd(files: Files, sets: list[str], keys: list[str], layout: Layout, max_comparisons: int | None) -> dict[str, Any]:
+def crowd(
+    files: Files, sets: list[str], keys: list[str], layout: Layout, max_comparisons: int | None
+) -> dict[str, Any]:
     """Join the crowded documents with one another; `sets` and `keys` are the files of what was answered."""
     shared = files.shared
     recipe, statistics = shared.settled()

@@ -27,7 +27,7 @@ from ..engine.clock import Clock, Progress, with_bars
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError
-from ..recipe import Recipe, choose_recipe
+from ..recipe import Recipe
 from ..store.artefacts import write_report
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
@@ -135,9 +135,7 @@ def _copies(job: Job, name: str, what: str, layout: Layout, settled: list[Stage]
     return job.work.stage(name, copies.copies, arguments, after=settled)
 
 
-def _by_keys(
-    job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]
-) -> Stage:
+def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:
     """Candidates of a method that sketches."""
     tables = len(job.recipe.method.buckets(number).masks)
     fits = max(1, job.work.shared.task_memory // (4 * colliding.ENTRY_BYTES))
@@ -147,15 +145,11 @@ def _by_keys(
     parts = tables * per_table
     tasks = min(parts, max(len(job.partitions), -(-parts * number // (tables * fits))))
     cuts = [parts * task // tasks for task in range(tasks + 1)]
-    arguments = [
-        (keys.names("entries"), bounds, layout, number, per_table) for bounds in itertools.pairwise(cuts)
-    ]
+    arguments = [(keys.names("entries"), bounds, layout, number, per_table) for bounds in itertools.pairwise(cuts)]
     return job.work.stage("collide", candidates.collide_keys, arguments, after=[keys], on_device=True)
 
 
-def _by_shingles(
-    job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]
-) -> Stage:
+def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:
     """Candidates of a method that compares shingles alone."""
     stage, names, slices = job.work.stage, same.names("slices"), job.slices
     bits = candidates.counters_of(job.work.shared, sketched.total("waiting"))
@@ -356,7 +350,7 @@ def dedup_in_tasks(
     scale_out = checks.instance("scale_out", scale_out, ScaleOut)
     if scale_out.work_dir is None:
         raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
-    recipe = choose_recipe(recipe, usual="exact")
+    recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
     clock, engine = Clock(progress), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     if recipe.method.needs_statistics and statistics is None:
@@ -436,7 +430,9 @@ def _identify(place: Place, shared: Shared, slices: list[Slice], num_known: int)
         "spool": shared.spool,
         "version": [__version__, versions()],
     }
-    digests = {name: hashlib.sha256(json.dumps(fact, sort_keys=True).encode()).hexdigest() for name, fact in facts.items()}
+    digests = {
+        name: hashlib.sha256(json.dumps(fact, sort_keys=True).encode()).hexdigest() for name, fact in facts.items()
+    }
     if place.exists("job.json"):
         there = json.loads(place.read_text("job.json"))
         others = [name for name in digests if there.get(name) != digests[name]]

@@ -1,7 +1,7 @@
 """The stages that decide and name: who is kept, and which document stands for each that is removed.
 
-    decide    one task: a bit for each rank
-    name      of a range: which pairs are listed, and what became of each removed document
+decide    one task: a bit for each rank
+name      of a range: which pairs are listed, and what became of each removed document
 """
 
 from __future__ import annotations

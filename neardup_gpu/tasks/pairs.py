@@ -69,6 +69,8 @@ def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     packed, times, needed = settle()
     packed = packed[times >= needed]
     left, right = (packed % number).astype(np.int64), (packed // number).astype(np.int64) + begin
+    order = np.argsort(left, kind="stable")
+    left, right = left[order], right[order]
     save(files, "pairs", {"left": left, "right": right})
     ask(files, np.unique(np.concatenate([left, right])), layout)
     return {"pairs": len(packed)}
@@ -133,7 +135,6 @@ def verify(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     Memory: what verification holds, 48 bytes for each pair that is verified at once, 16 for each document that was
     asked for; what waits of these goes to a temporary file.
     """
-    shared = files.shared
     found = load(files.place, file_name("pairs", files.number, "pairs"), PAIRS)
     left, right, total = found["left"], found["right"], 0
     with contextlib.ExitStack() as stack:

@@ -31,7 +31,7 @@ from .columns import load, load_column, save, schema_of, storable, type_named, v
 from .copies import BY_RANGE
 from .layout import Layout
 from .naming import FATES, GROUPED
-from .pairs import VERIFIED, ask, asked, keys_schema, load_keys
+from .pairs import VERIFIED, ask, asked, load_keys
 from .sketching import ROWS
 from .work import Files, file_name
 
@@ -226,7 +226,9 @@ def write(
         **offset.places(_places(files, number), extent),
     }
     if recipe.method.tells_pairs or not recipe.verifies:
-        both = np.concatenate([told["keys"], answers.told("keys", keeper[removed]) if len(removed) else told["keys"][:0]])
+        both = np.concatenate(
+            [told["keys"], answers.told("keys", keeper[removed]) if len(removed) else told["keys"][:0]]
+        )
         other = np.arange(len(ranks))
         other[removed] = len(ranks) + np.arange(len(removed))
         found = recipe.method.pair_columns(both, np.arange(len(ranks)), other)

@@ -55,7 +55,9 @@ class ScaleOut:
     """
 
     work_dir: str | None = setting(
-        None, "Run as tasks over files in this folder, and go on with what an interrupted run left there.", metavar="DIR"
+        None,
+        "Run as tasks over files in this folder, and go on with what an interrupted run left there.",
+        metavar="DIR",
     )
     runner: str = setting("local", "Who runs tasks: local or ray.", metavar="NAME", flag="--engine")
     workers: int | None = setting(None, "Tasks that run at once.", metavar="N", shown="one for each processor")

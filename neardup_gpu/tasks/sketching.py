@@ -1,14 +1,14 @@
 """The stage "sketch": a slice of the input through the first stages, and what is kept of it in files.
 
-    NUMBER-rows      num_tokens, and size: how many shingles wait of each document
-    NUMBER-ids       id, and where the document lies, if it is of files: file and row
-    NUMBER-skipped   rows that could not be read, if they are to be skipped
-    NUMBER-column    the column that says which document of a group stays, if one does
-    NUMBER-keys      keys, if the method sketches
-    NUMBER-shingles  what waits for verification, if it waits in files
-    NUMBER-tokens    the hash of each document's tokens, where nothing is verified
-    NUMBER-hashes    of documents with tokens: the hash of these and the row, by the upper bits of the hash
-    NUMBER-same      the same of keys, where nothing is verified
+NUMBER-rows      num_tokens, and size: how many shingles wait of each document
+NUMBER-ids       id, and where the document lies, if it is of files: file and row
+NUMBER-skipped   rows that could not be read, if they are to be skipped
+NUMBER-column    the column that says which document of a group stays, if one does
+NUMBER-keys      keys, if the method sketches
+NUMBER-shingles  what waits for verification, if it waits in files
+NUMBER-tokens    the hash of each document's tokens, where nothing is verified
+NUMBER-hashes    of documents with tokens: the hash of these and the row, by the upper bits of the hash
+NUMBER-same      the same of keys, where nothing is verified
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DamagedError, OutputError, ResourceError
+from ..errors import DamagedError
 from ..log import log
 from ..store.exchange import DamagedExchangeError, ExchangeWriter
 from ..store.places import Place
-from .contract import ATTEMPTS, Task, TaskFailedError, Workers
+from .contract import ATTEMPTS, Task, Workers
 
 if TYPE_CHECKING:
     import pyarrow as pa
