@@ -57,7 +57,7 @@ def foreign_files(folder: Path) -> list[str] | None:
     try:
         report, written = read_report(folder), (folder / REPORT).stat().st_mtime
         files = report["files"]
-        if METADATA_KEY not in (pq.read_schema(folder / "documents.parquet").metadata or {}):
+        if METADATA_KEY not in (pq.read_schema(parts_of(folder, "documents")[0]).metadata or {}):
             return None
         sizes = {**files, REPORT: (folder / REPORT).stat().st_size}
     except MemoryError:
@@ -77,6 +77,23 @@ def foreign_files(folder: Path) -> list[str] | None:
             if name not in LITTER and not (as_written and found.st_mtime <= written + CLOCK_SECONDS):
                 foreign.append(str(here / name))
     return sorted(foreign)
+
+
+def parts_of(folder: Path, name: str) -> list[Path]:
+    """The files of a result that hold the table "documents" or "pairs", in order: one, or those of a job of tasks.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    whole = folder / f"{name}.parquet"
+    if whole.exists():
+        return [whole]
+    parts = sorted((folder / name).glob("part-*.parquet"))
+    if not parts:
+        raise FileNotFoundError(whole)
+    return parts
 
 
 def write_result(folder: Path, result: Any, documents: Documents, clock: Any) -> None:

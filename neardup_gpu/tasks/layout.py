@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from ..store.exchange import read_arrays
 from .work import Files, file_name
 
-RANKS = {"rank": np.dtype(np.int64)}
-NUMBERS = {"number": np.dtype(np.int64)}
+RANKS = pa.schema([("rank", pa.int64())])
+NUMBERS = pa.schema([("number", pa.int64())])
 
 
 @dataclass(frozen=True)
