@@ -8,8 +8,8 @@
 
 A reader of a partition reads the end of each file, which is the index, and then the byte ranges of its partition; both
 are compared with their checksums before anything is made of them. Other programs read the file as an Arrow IPC stream,
-which ends before the index: ``pyarrow.ipc.open_stream(path)``. It is no IPC file, whose footer says where batches are
-but has no place for what is known only at the end.
+which ends before the index: ``pyarrow.ipc.open_stream(path)``. It is a stream because the footer of an IPC file would
+only list the same places again, without checksums.
 
 Rows of a partition come back in the order in which they were added.
 """
@@ -81,7 +81,6 @@ class _Group:
     partitions: np.ndarray
     starts: np.ndarray
     columns: list[Any]
-    row_bytes: float
 
 
 class ExchangeWriter:
@@ -101,7 +100,8 @@ class ExchangeWriter:
 
     Notes
     -----
-    Memory: `most_bytes`, and about 50 MB to bring rows into groups and to write them; less where `most_bytes` is less.
+    Memory: `most_bytes`, and about 50 MB to bring rows into groups and to write them, if the rows of one call are of
+    about one size.
 
     A row takes the bytes of its values in the file and no more; a string, binary value or list takes 8 besides, a bool
     an eighth of a byte. Each time that `most_bytes` are written, each partition that has rows takes 40 bytes of the
@@ -173,7 +173,7 @@ class ExchangeWriter:
         values = [_column(field, columns[field.name], n) for field in self._schema]
         # Sorting is fastest on small integers.
         partition = partition.astype(np.uint16 if self.num_partitions <= 1 << 16 else np.int64, copy=False)
-        step = max(1, -(-self._block_bytes * n // max(1, _num_bytes(partition, values))))
+        step = max(1, -(-self._block_bytes * n // max(1, _num_bytes([partition, *values]))))
         for start in range(0, n, step):
             self._take(partition[start : start + step], [column[start : start + step] for column in values])
 
@@ -188,7 +188,7 @@ class ExchangeWriter:
 
     def _take(self, partition: np.ndarray, columns: list[Any]) -> None:
         """Stage some rows, as copies unless they are grouped at once, and group what is staged when it is a block."""
-        self._staged_bytes += _num_bytes(partition, columns)
+        self._staged_bytes += _num_bytes([partition, *columns])
         if is_block := self._staged_bytes >= self._block_bytes:
             self._staged.append((partition, columns))
         else:
@@ -215,7 +215,7 @@ class ExchangeWriter:
             column = _joined([values[number] for _, values in self._staged])
             is_array = isinstance(column, np.ndarray)
             columns.append(np.take(column, order, axis=0) if is_array else column.take(indices))
-        self._groups.append(_Group(partition[starts[:-1]], starts, columns, self._staged_bytes / len(partition)))
+        self._groups.append(_Group(partition[starts[:-1]], starts, columns))
         self._held_bytes += self._staged_bytes
         self._staged, self._staged_bytes = [], 0
 
@@ -232,14 +232,13 @@ class ExchangeWriter:
         segments = zip(*(field[order].tolist() for field in (*fields, starts, stops)), strict=True)
         runs = []
         for partition, found in itertools.groupby(segments, lambda segment: segment[0]):
-            parts, num_bytes = [], 0.0
+            parts, num_bytes = [], 0
             for _, number, start, stop in found:
-                group = self._groups[number]
-                parts.append([column[start:stop] for column in group.columns])
-                num_bytes += (stop - start) * group.row_bytes
+                parts.append([column[start:stop] for column in self._groups[number].columns])
+                num_bytes += _num_bytes(parts[-1])
                 if num_bytes >= _BATCH_BYTES:
                     runs.append((partition, *self._write_batch(parts)))
-                    parts, num_bytes = [], 0.0
+                    parts, num_bytes = [], 0
             if parts:
                 runs.append((partition, *self._write_batch(parts)))
         self._runs.append(np.array(runs, _RUN))
@@ -292,8 +291,7 @@ def read_partition(
     Yields
     ------
     pyarrow.RecordBatch
-        Of at least one row, and about 16 MB unless `most_bytes` of the writer was less. On this machine its memory is
-        that of the mapped file.
+        Of at least one row, and of at most 24 MB unless single rows are larger than that.
 
     Raises
     ------
@@ -308,6 +306,8 @@ def read_partition(
     -----
     Of each file the index is read, which takes 40 bytes for each record batch and at least 64 KiB where the file has
     them, and then the record batches of this partition.
+
+    Memory: the index of one file, and the record batches that the caller holds and one more.
     """
     for name in names:
         with _opened(place, name, partition) as file:
@@ -538,5 +538,5 @@ def _joined(parts: list[Any]) -> Any:
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
 
 
-def _num_bytes(partition: np.ndarray, columns: list[Any]) -> int:
-    return partition.nbytes + sum(column.nbytes for column in columns)
+def _num_bytes(columns: list[Any]) -> int:
+    return sum(column.nbytes for column in columns)

@@ -121,7 +121,10 @@ class Place:
             raise
 
     def open(self, name: str) -> pa.NativeFile:
-        """A file to read from at any position: mapped into memory on this machine.
+        """A file to read from at any position.
+
+        It is not mapped into memory: what was read of a map counts as the process's memory until all of it is closed,
+        a map of a file that is cut short ends the process, and bytes may change after they were compared.
 
         Raises
         ------
@@ -132,8 +135,6 @@ class Place:
         """
         system, _ = self._opened
         with self.reading(name):
-            if self.folder is not None:
-                return pa.memory_map(self._path(name))
             return system.open_input_file(self._path(name))
 
     def reading(self, name: str) -> contextlib.AbstractContextManager[None]:
