@@ -3,8 +3,8 @@
     python -m benchmarks.deciding --documents 100_000_000 --ranges 4
 
 Each document but the last has a pair with a worse one, any with equal probability, which is hard on caches. Times are
-processor time, as one thread decides; making the pairs is left out. Each run is a process of its own, which first checks
-on few documents that the decisions are those of the kernel for pairs in memory.
+processor time, as one thread decides; making the pairs is left out. Each run is a process of its own, which checks
+first on a few documents that the decisions are those of the kernel for pairs in memory.
 """
 
 from __future__ import annotations
