@@ -20,7 +20,7 @@ from neardup_gpu.documents.slices import Slice, extent_of, offsets, slices_of
 from neardup_gpu.documents.stored import stored
 from neardup_gpu.errors import InputError, OutputError, ParameterError
 
-SIZES = [1, 100, 700, 3000, 1 << 30]
+SIZES = [pytest.param(1, marks=pytest.mark.thorough), 60, 700, 3000, 1 << 30]
 NUM_ROWS = 57
 
 
@@ -210,7 +210,7 @@ def test_slices_are_the_whole(tmp_path, make, with_id, slice_bytes):
     assert joined(slices, columns) == everything(open_documents(tmp_path, **options), columns)
 
 
-@pytest.mark.parametrize("slice_bytes", SIZES)
+@pytest.mark.parametrize("slice_bytes", [1, 100, 700, 3000, 1 << 30])
 @pytest.mark.parametrize("kind", ["texts", "plain", "dictionary", "view", "empty"])
 def test_tables_in_memory(tmp_path, kind, slice_bytes):
     columns = [] if kind == "texts" else ["year", "n"]
