@@ -102,6 +102,7 @@ class RayWorkers:
         self._actors = []
         if self._own:
             self._ray.shutdown()
+            _let_print(self._ray, True)
 
     def check_folder(self, folder: str) -> None:
         """See whether all nodes read what this process writes into a folder, a path or a URI.
@@ -239,6 +240,7 @@ def _connect(ray: Any, address: str | None) -> None:
         _check_address(str(address))
     with _own_sigterm():
         try:
+            _let_print(ray, False)
             ray.init(address, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
         except ConnectionError as error:
             raise BackendUnavailableError(f"no Ray cluster was found ({_first_line(error)})") from None
@@ -249,6 +251,11 @@ def _connect(ray: Any, address: str | None) -> None:
                 f"the Ray cluster has another version of Ray or of Python: {' '.join(str(error).split())}; use the "
                 "same on all machines"
             ) from None
+
+
+def _let_print(ray: Any, whether: bool) -> None:
+    """Let Ray print what it has to say of dead workers and nodes, on stdout whatever it is told; or not."""
+    ray._private.worker._worker_logs_enabled = whether  # as Ray's own debugger does
 
 
 def _check_address(address: str) -> None:

@@ -98,9 +98,9 @@ def sleep(path):
 
 
 def stay(log, gone):
-    """Stay until a file is there."""
+    """Leave the number of this process in a file, and stay until another is there."""
     with open(log, "a") as file:
-        file.write("begun\n")
+        file.write(f"{os.getpid()}\n")
     while not Path(gone).exists():
         time.sleep(0.01)
     return "stayed"
