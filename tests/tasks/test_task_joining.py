@@ -281,15 +281,22 @@ def crowd_of(num):
 
 
 @pytest.mark.parametrize("most_bytes", [MUCH, 4000 * joining.POSTING_BYTES])
-def test_a_giant_run_is_not_looked_through(most_bytes):
-    """Whether it fits in memory or not; twins elsewhere are met still."""
+def test_a_giant_run_is_not_looked_through(most_bytes, monkeypatch):
+    """Whether it fits in memory or not, and then it is not held; twins elsewhere are met still."""
+    index, held = joining._indexed, []
+
+    def indexed(parts, *rest):
+        held.append(sum(len(posted.shingle) for posted in parts))
+        return index(parts, *rest)
+
+    monkeypatch.setattr(joining, "_indexed", indexed)
     sets = [*crowd_of(20_000), [1 << 50, 2 << 50], [1 << 50, 2 << 50]]
     with Engine(backend="cpu").start() as runtime:
         (parts,) = ranges_of(posted_by(sets, np.arange(len(sets)), RESEMBLANCE, 0.3, runtime, 5, 20), 1)
         pairs, crowded, looks = found_by(parts, RESEMBLANCE, 0.3, 0, runtime, most_bytes)
     assert (20_000, 20_001) in pairs
     assert Counter(crowded).keys() >= set(range(20_000)) and not {20_000, 20_001} & set(crowded)
-    assert looks < 2 * len(sets)
+    assert looks < 2 * len(sets) and max(held) <= most_bytes // joining.POSTING_BYTES
 
 
 def test_runs_of_the_reference_set_alone_crowd_nobody():
