@@ -45,19 +45,20 @@ from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
 from ..engine.pieces import Span, spans
 from ..joining import Index, mark as mark_shingles, meet, meetings, no_marks
-from ..partners import ASKED, MOST_ASKED
+from ..partners import MOST_ASKED
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..measures import JoinMeasure
 
 LONG_RUN = 128
-"""A run is long where its entries meet more than so many others each, on average."""
+"""A run is long where its entries meet more than so many others each, on average: half of them are better, as many as
+the default `max_partners`, 64. So of a crowd that is looked through, not many more pairs are listed than in the end."""
 
 POSTING_BYTES = 128
 """Memory that a posting takes at most while the runs of a range are made."""
 
-LISTED_BYTES = 160 << 20
+LISTED_BYTES = 256 << 20
 """Memory that lists of candidates take at most."""
 
 SLOT_BITS = 16
@@ -377,18 +378,16 @@ def _collided(
         yield Collided(NO_RANKS, NO_RANKS, ranks[crowded], 0)
     first, stop = np.zeros(len(ranks), np.int64), np.arange(len(ranks))
     rows = np.flatnonzero((np.diff(runtime.fetch(index.offsets)) > 0) & ~pinned)
-    asked = ASKED
     while len(rows):
         full = []
-        for met in meet([index], rows, first[rows], stop[rows], asked, runtime):
-            going_on = met.counts == asked
+        for met in meet([index], rows, first[rows], stop[rows], MOST_ASKED, runtime):
+            going_on = met.counts == MOST_ASKED
             first[met.rows[going_on]] = met.candidates[np.cumsum(met.counts)[going_on] - 1] + 1
             full.append(met.rows[going_on])
             left, right = met.candidates, np.repeat(met.rows, met.counts)
             apart = ~(crowded[left] & crowded[right])
             yield Collided(ranks[left[apart]], ranks[right[apart]], NO_RANKS, met.looks)
         rows = np.concatenate(full)
-        asked = min(2 * asked, MOST_ASKED)
 
 
 def _indexed(parts: list[Posted], measure: JoinMeasure, threshold: float, runtime: Runtime) -> tuple[np.ndarray, Index]:

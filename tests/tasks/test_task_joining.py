@@ -281,15 +281,22 @@ def crowd_of(num):
 
 
 @pytest.mark.parametrize("most_bytes", [MUCH, 4000 * joining.POSTING_BYTES])
-def test_a_giant_run_is_not_looked_through(most_bytes):
-    """Whether it fits in memory or not; twins elsewhere are met still."""
+def test_a_giant_run_is_not_looked_through(most_bytes, monkeypatch):
+    """Whether it fits in memory or not, and then it is not held; twins elsewhere are met still."""
+    index, held = joining._indexed, []
+
+    def indexed(parts, *rest):
+        held.append(sum(len(posted.shingle) for posted in parts))
+        return index(parts, *rest)
+
+    monkeypatch.setattr(joining, "_indexed", indexed)
     sets = [*crowd_of(20_000), [1 << 50, 2 << 50], [1 << 50, 2 << 50]]
     with Engine(backend="cpu").start() as runtime:
         (parts,) = ranges_of(posted_by(sets, np.arange(len(sets)), RESEMBLANCE, 0.3, runtime, 5, 20), 1)
         pairs, crowded, looks = found_by(parts, RESEMBLANCE, 0.3, 0, runtime, most_bytes)
     assert (20_000, 20_001) in pairs
     assert Counter(crowded).keys() >= set(range(20_000)) and not {20_000, 20_001} & set(crowded)
-    assert looks < 2 * len(sets)
+    assert looks < 2 * len(sets) and max(held) <= most_bytes // joining.POSTING_BYTES
 
 
 def test_runs_of_the_reference_set_alone_crowd_nobody():
@@ -306,8 +313,8 @@ def test_runs_of_the_reference_set_alone_crowd_nobody():
 
 def test_a_full_list_is_gone_on_with():
     """Of a document with more candidates than are asked for at a time, all come, each once."""
-    sets = crowd_of(3000)
+    sets = crowd_of(1500)
     with Engine(backend="cpu").start() as runtime:
-        (parts,) = ranges_of(posted_by(sets, np.arange(3000), RESEMBLANCE, 0.3, runtime, bits=20), 1)
-        pairs, crowded, _ = found_by(parts, RESEMBLANCE, 0.3, 0, runtime, long_run=3000)
-    assert not crowded and len(pairs) == len(set(pairs)) == 3000 * 2999 // 2
+        (parts,) = ranges_of(posted_by(sets, np.arange(1500), RESEMBLANCE, 0.3, runtime, bits=20), 1)
+        pairs, crowded, _ = found_by(parts, RESEMBLANCE, 0.3, 0, runtime, long_run=1500)
+    assert not crowded and len(pairs) == len(set(pairs)) == 1500 * 1499 // 2
