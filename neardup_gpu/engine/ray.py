@@ -82,8 +82,7 @@ class RayWorkers:
         if self._own:
             _connect(self._ray, self._address)
         try:
-            self.num_workers = int(self._resources("CPU")) // self._num_cpus
-            if self.num_workers == 0:
+            if self._resources("CPU") < self._num_cpus:
                 raise ResourceError(
                     f"the Ray cluster has {self._resources('CPU'):g} processors, fewer than the {self._num_cpus} that "
                     "num_cpus_a_task sets aside for each task"
@@ -91,6 +90,7 @@ class RayWorkers:
             if self._num_gpus > self._resources("GPU"):
                 raise ResourceError(f"the Ray cluster has {self._resources('GPU'):g} GPUs, fewer than {self._num_gpus}")
             self._check_versions()
+            self.num_workers = max(1, int(self._resources("CPU")) // self._num_cpus)
         except BaseException:
             self.__exit__()
             raise
@@ -202,20 +202,31 @@ class RayWorkers:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         begun = []
-        for node in self._ray.nodes():
-            if node["Alive"] and node["Resources"].get("CPU", 0) >= self._num_cpus:
-                here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-                remote = self._ray.remote(function).options(
-                    num_cpus=0, max_retries=ATTEMPTS - 1, scheduling_strategy=here, runtime_env=self._without_gpus
-                )
-                begun.append((node["NodeManagerAddress"], remote.remote(*arguments)))
+        for node in self._nodes():
+            here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            remote = self._ray.remote(function).options(
+                num_cpus=0, max_retries=ATTEMPTS - 1, scheduling_strategy=here, runtime_env=self._without_gpus
+            )
+            begun.append((node, remote.remote(*arguments)))
         found = []
-        for address, reference in begun:
+        for node, reference in begun:
+            address = node["NodeManagerAddress"]
             try:
                 found.append((address, self._ray.get(reference)))
             except self._ray.exceptions.RayError as error:
-                raise ResourceError(f"node {address} of the Ray cluster runs no tasks: {_first_line(error)}") from error
+                if node["NodeID"] in [
+                    each["NodeID"] for each in self._nodes()
+                ]:  # Ray notices a loss only after a while
+                    raise ResourceError(
+                        f"node {address} of the Ray cluster runs no tasks: {_first_line(error)}"
+                    ) from error
         return found
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        """The nodes that can run tasks, as far as Ray knows."""
+        return [
+            node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= self._num_cpus
+        ]
 
 
 class _Device:

@@ -42,31 +42,6 @@ def started(*arguments, **options):
 
 
 class TestCluster:
-    def test_tasks_of_a_node_that_is_lost_are_done_elsewhere(self, cluster, tmp_path, capfd):
-        second, log, gone = cluster.add_node(num_cpus=1), tmp_path / "log", tmp_path / "gone"
-
-        def begun():
-            return [int(pid) for pid in log.read_text().split()] if log.exists() else []
-
-        def lose():
-            wait_for(lambda: len(begun()) == 2)
-            cluster.remove_node(second, allow_graceful=False)
-            wait_for(lambda: not all(map(lives, begun())))
-            gone.touch()
-
-        with RayWorkers(cluster.address) as workers:
-            assert workers.num_workers == 2
-            losing = threading.Thread(target=lose)
-            losing.start()
-            try:
-                found = results(workers, tasks_of(chores.stay, (log, gone), (log, gone)))
-            finally:
-                losing.join()
-        assert found == {0: "stayed", 1: "stayed"}
-        assert len(begun()) == 3
-        assert not ray.is_initialized()
-        assert "raylet" not in capfd.readouterr().out
-
     def test_tasks_for_devices_go_to_one_process_that_has_one(self, cluster, tmp_path):
         with RayWorkers(cluster.address, num_gpus=1) as workers:
             on_device = [Task("test", number, chores.visible, on_device=True) for number in range(3)]
@@ -101,6 +76,36 @@ class TestCluster:
         with pytest.raises(ResourceError, match=r"another version of Ray or of Python: .*Ray: 1\.0\.0"):
             started(cluster.address)
 
+    def test_the_handler_of_sigterm_stays(self, cluster):
+        before = signal.getsignal(signal.SIGTERM)
+        with RayWorkers(cluster.address):
+            assert signal.getsignal(signal.SIGTERM) is before
+
+    def test_tasks_of_a_node_that_is_lost_are_done_elsewhere(self, cluster, tmp_path, capfd):
+        second, log, gone = cluster.add_node(num_cpus=1), tmp_path / "log", tmp_path / "gone"
+
+        def begun():
+            return [int(pid) for pid in log.read_text().split()] if log.exists() else []
+
+        def lose():
+            wait_for(lambda: len(begun()) == 2)
+            cluster.remove_node(second, allow_graceful=False)
+            wait_for(lambda: not all(map(lives, begun())))
+            gone.touch()
+
+        with RayWorkers(cluster.address) as workers:
+            assert workers.num_workers == 2
+            losing = threading.Thread(target=lose)
+            losing.start()
+            try:
+                found = results(workers, tasks_of(chores.stay, (log, gone), (log, gone)))
+            finally:
+                losing.join()
+        assert found == {0: "stayed", 1: "stayed"}
+        assert len(begun()) == 3
+        assert not ray.is_initialized()
+        assert "raylet" not in capfd.readouterr().out
+
     def test_another_version_of_this_package_on_a_node(self, cluster, tmp_path, monkeypatch):
         (tmp_path / "here").mkdir()
         monkeypatch.chdir(tmp_path / "here")  # a folder that Ray's workers look into first
@@ -119,11 +124,6 @@ class TestCluster:
                 started(cluster.address)
         finally:
             cluster.remove_node(node, allow_graceful=False)
-
-    def test_the_handler_of_sigterm_stays(self, cluster):
-        before = signal.getsignal(signal.SIGTERM)
-        with RayWorkers(cluster.address):
-            assert signal.getsignal(signal.SIGTERM) is before
 
 
 class TestNoCluster:
