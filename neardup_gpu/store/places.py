@@ -32,7 +32,7 @@ from .. import checks
 from ..documents.reading import brief
 from ..documents.uris import file_system, is_uri, masked, masked_text, split_query
 from ..errors import InputError, NeardupError, OutputError, ParameterError, ResourceError, want
-from .disk import room, sync_folder
+from .disk import room
 from .spool import disk_full
 
 
@@ -94,8 +94,9 @@ class Place:
     def write(self, name: str) -> Iterator[BinaryIO]:
         """A binary file to write into, that takes its name as a whole when the block ends well.
 
-        On this machine it replaces an earlier file of the name in one step, and an error leaves that file. In a store
-        the earlier object may be lost when an error comes between.
+        On this machine it replaces an earlier file of the name in one step, and an error leaves that file. Nobody waits
+        until it is on disk: after a loss of power it may be empty or cut, which checksums tell. In a store the earlier
+        object may be lost when an error comes between.
 
         Raises
         ------
@@ -330,10 +331,8 @@ class _NewFile(_NewObject):
             raise
 
     def commit(self) -> None:
-        os.fsync(self._file.fileno())
         self._file.close()
         os.replace(self._partial, self._path)
-        sync_folder(self._path.parent)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):

@@ -20,9 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu.kernels import gather
-
-from ..data import Ragged
 from ..joining import table_bits
 from ..store.exchange import read_arrays, read_partition
 from . import colliding, joining
@@ -34,6 +31,7 @@ from .sketching import ROWS, shingles_of
 from .work import Files, Shared, file_name
 
 if TYPE_CHECKING:
+    from ..data import Ragged
     from ..documents.slices import Slice
     from ..engine.contract import Runtime
 
@@ -115,15 +113,7 @@ def _waiting(
     files: Files, number: int, slice: Slice, layout: Layout, copies: list[str], runtime: Runtime
 ) -> Iterator[tuple[Ragged, np.ndarray]]:
     """(what waits of them, rows) of the representatives of a slice, some at a time."""
-    rows, first = representatives(files, number, layout, copies), 0
-    for shingles in shingles_of(files, number, slice, runtime):
-        begin, end = np.searchsorted(rows, [first, first + len(shingles)])
-        mine = rows[begin:end] - first
-        if len(mine):
-            values, offsets = runtime.fetch(shingles.values), runtime.fetch(shingles.offsets)
-            found = Ragged(*gather.cpu(values, offsets, mine))
-            yield Ragged(runtime.put(found.values), runtime.put(found.offsets)), rows[begin:end]
-        first += len(shingles)
+    return shingles_of(files, number, slice, representatives(files, number, layout, copies), runtime)
 
 
 def count(files: Files, slices: list[tuple[int, Slice]], copies: list[str], layout: Layout, bits: int) -> None:

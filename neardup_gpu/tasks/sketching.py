@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from neardup_gpu.kernels import gather
+
 from ..data import Ragged
 from ..decisions import keep_column
 from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
-from ..sketching import Sketcher
+from ..sketching import Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import read_partition
 from ..store.spool import host
@@ -64,7 +66,7 @@ class _Waiting:
 
 
 def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
-    """Sketch the documents of a slice. Memory: a batch, the keys and ids of the slice, and rows that wait to be written.
+    """Sketch the documents of a slice. Memory: a batch, the slice's keys and ids, and rows that wait to be written.
 
     Parameters
     ----------
@@ -122,24 +124,46 @@ def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -
         writer.add(partition, {"high": words[:, 0], "low": low, "row": rows})
 
 
-def shingles_of(files: Files, number: int, slice: Slice, runtime: Runtime) -> Iterator[Ragged]:
-    """What waits of the documents of a slice, some rows at a time, in order: from its file, or again from the text."""
-    shared = files.shared
-    if shared.spool:
-        for batch in read_partition(files.place, [file_name("sketch", number, "shingles")], 0):
-            rows = ragged_of(batch)
-            yield Ragged(runtime.put(rows.values), runtime.put(rows.offsets))
-        return
-    recipe, backend = shared.recipe, runtime.backend
+def shingles_of(
+    files: Files, number: int, slice: Slice, rows: np.ndarray, runtime: Runtime
+) -> Iterator[tuple[Ragged, np.ndarray]]:
+    """(what waits of them, their rows) of some rows of a slice, ascending: from its file, or again from the text."""
+    made = _from_file(files, number, rows, runtime) if files.shared.spool else _from_text(files, slice, rows, runtime)
+    first = 0
+    for shingles in made:
+        yield shingles, rows[first : first + len(shingles)]
+        first += len(shingles)
+
+
+def _from_file(files: Files, number: int, rows: np.ndarray, runtime: Runtime) -> Iterator[Ragged]:
+    first = 0
+    for batch in read_partition(files.place, [file_name("sketch", number, "shingles")], 0):
+        found = _chosen(ragged_of(batch), first, rows)
+        first += batch.num_rows
+        if len(found):
+            yield Ragged(runtime.put(found.values), runtime.put(found.offsets))
+
+
+def _from_text(files: Files, slice: Slice, rows: np.ndarray, runtime: Runtime) -> Iterator[Ragged]:
+    recipe, backend = files.shared.recipe, runtime.backend
 
     def made(text: Ragged, span: Span) -> Ragged:
-        part = Ragged(text.values, text.offsets[span.first : span.last + 1])
-        tokens, _ = count_tokens(part, recipe, backend)
+        tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend)
         shingles, _ = count_shingles(tokens, recipe, backend)
         return recipe.method.measure.waiting(shingles, backend)
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
-    batches = slice.open().batches(**({} if most is None else {"max_bytes": most}))
-    for batch, text in runtime.staged(batches):
-        span = Span.of_documents(batch.text.offsets, batch.ids)
-        yield from runtime.map(lambda part, text=text: made(text, part), [span])
+    for batch in slice.open().batches(**({} if most is None else {"max_bytes": most})):
+        found = _chosen(batch.text, batch.first_row, rows)
+        if len(found):
+            text = Ragged(runtime.put(found.values), runtime.put(found.offsets))
+            span = Span.of_documents(found.offsets, None)
+            yield from runtime.map(lambda part, text=text: made(text, part), [span])  # type: ignore[misc]
+
+
+def _chosen(batch: Ragged, first: int, rows: np.ndarray) -> Ragged:
+    """The wanted ones of some rows, the first of which is row `first` of a slice."""
+    begin, end = np.searchsorted(rows, [first, first + len(batch)])
+    if end - begin == len(batch):
+        return batch
+    return Ragged(*gather.cpu(batch.values, batch.offsets, rows[begin:end] - first))

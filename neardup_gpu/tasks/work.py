@@ -5,8 +5,8 @@
     WORK/STAGE/NUMBER-WHAT  files of a task
     WORK/STAGE/NUMBER.json  its record, which appears after its files: the task is done
 
-A record holds a digest of all that its task depends on: the job, the stage, the task's arguments, and the digests of the
-stages before. A task is done if its record has the digest that is expected and its files have the sizes recorded.
+A record holds a digest of all that its task depends on: the job, the stage, the task's arguments, and the digests of
+the stages before. A task is done if its record has the digest that is expected and its files have the sizes recorded.
 """
 
 from __future__ import annotations
