@@ -23,8 +23,9 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import gather
 
-from ..data import Ragged
+from ..data import Ragged, arrow
 from ..decisions import keep_column
+from ..documents.batches import ragged
 from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
@@ -154,7 +155,7 @@ def _from_text(files: Files, slice: Slice, rows: np.ndarray, runtime: Runtime) -
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
     for batch in slice.open().batches(**({} if most is None else {"max_bytes": most})):
-        found = _chosen(batch.text, batch.first_row, rows)
+        found = _chosen_text(batch.text, batch.first_row, rows)
         if len(found):
             text = Ragged(runtime.put(found.values), runtime.put(found.offsets))
             span = Span.of_documents(found.offsets, None)
@@ -167,3 +168,13 @@ def _chosen(batch: Ragged, first: int, rows: np.ndarray) -> Ragged:
     if end - begin == len(batch):
         return batch
     return Ragged(*gather.cpu(batch.values, batch.offsets, rows[begin:end] - first))
+
+
+def _chosen_text(batch: Ragged, first: int, rows: np.ndarray) -> Ragged:
+    """The same of texts."""
+    begin, end = np.searchsorted(rows, [first, first + len(batch)])
+    if end - begin == len(batch):
+        return batch
+    buffers = [None, pa.py_buffer(batch.offsets), pa.py_buffer(batch.values)]
+    texts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(batch), buffers)
+    return ragged(texts.take(arrow(rows[begin:end] - first)))
