@@ -168,14 +168,31 @@ class ExchangeWriter:
             )
         n = len(partition)
         checks.within("partition", partition, 0, self.num_partitions - 1)
-        if set(columns) != set(self._schema.names):
-            raise ParameterError(f"columns: {', '.join(columns)} given; {', '.join(self._schema.names)} are needed")
-        values = [_column(field, columns[field.name], n) for field in self._schema]
+        values = self._values(columns, n)
         # Sorting is fastest on small integers.
         partition = partition.astype(np.uint16 if self.num_partitions <= 1 << 16 else np.int64, copy=False)
         step = max(1, -(-self._block_bytes * n // max(1, _num_bytes([partition, *values]))))
         for start in range(0, n, step):
             self._take(partition[start : start + step], [column[start : start + step] for column in values])
+
+    def add_to(self, partition: int, columns: Mapping[str, np.ndarray | pa.Array]) -> None:
+        """Like `add`, of rows of one partition: nothing is sorted or copied, so the arrays may not change any more."""
+        checks.integer("partition", partition, 0, self.num_partitions - 1)
+        n = len(next(iter(columns.values())))
+        values = self._values(columns, n)
+        self._group()
+        step = max(1, -(-self._block_bytes * n // max(1, _num_bytes(values))))
+        for start in range(0, n, step):
+            some = [column[start : start + step] for column in values]
+            self._groups.append(_Group(np.array([partition]), np.array([0, len(some[0])]), some))
+            self._held_bytes += _num_bytes(some)
+            if self._held_bytes >= self._most_bytes:
+                self._flush()
+
+    def _values(self, columns: Mapping[str, np.ndarray | pa.Array], n: int) -> list[Any]:
+        if set(columns) != set(self._schema.names):
+            raise ParameterError(f"columns: {', '.join(columns)} given; {', '.join(self._schema.names)} are needed")
+        return [_column(field, columns[field.name], n) for field in self._schema]
 
     def close(self) -> Exchanged:
         """Write all rows that are held and the index; the file takes its name. Returns what was handed on."""

@@ -157,7 +157,7 @@ def _save_by_ranges(files: Files, what: str, table: np.ndarray) -> None:
     with files.exchange(what, schema_of({what: table}), number) as writer:
         for part in range(number):
             some = table[part * width : (part + 1) * width]
-            writer.add(np.full(len(some), part), {what: some})
+            writer.add_to(part, {what: some})
 
 
 def ranges_of(partitions: int) -> int:
@@ -259,7 +259,7 @@ class _Candidates:
         needed = np.ones(len(left), np.uint16) if needed is None else needed
         self._found.add(self._layout.range_of(right), {"left": left, "right": right, "needed": needed})
         crowded = np.unique(crowded)
-        self._crowded.add(np.zeros(len(crowded), np.int64), {"rank": crowded})
+        self._crowded.add_to(0, {"rank": crowded})
         self.facts["found"] += len(left)
         self.facts["crowded"] += len(crowded)
 

@@ -33,7 +33,7 @@ from ..sketching import Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import read_partition
 from ..store.spool import host
-from .columns import TABLE, add_ragged, add_table, mixed, name_of, partition_of, ragged_of, save, storable
+from .columns import TABLE, add_table, lists_of, mixed, name_of, partition_of, ragged_of, save, storable
 from .work import Files, file_name, plain
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class _Waiting:
         rows = Ragged(host(rows.values), host(rows.offsets))
         self._sizes.append(np.diff(rows.offsets))
         if self._writer is not None:
-            add_ragged(self._writer, np.zeros(len(rows), np.int64), rows)
+            self._writer.add_to(0, {"shingles": lists_of(rows)})
 
 
 def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
@@ -138,11 +139,14 @@ class Record:
         Its files, by name, and their sizes.
     facts : dict
         What it found out: plain values.
+    seconds : float
+        How long it took.
     """
 
     digest: str
     files: dict[str, int]
     facts: dict[str, Any]
+    seconds: float
 
     def to_json(self) -> str:
         return json.dumps({each.name: getattr(self, each.name) for each in fields(self)})
@@ -156,10 +160,11 @@ def perform(
     shared: Shared, stage: str, number: int, digest: str, function: Callable[..., Any], arguments: Any
 ) -> Record:
     """Do a task: call the function with its files and arguments, then write the record of it."""
+    begin = time.perf_counter()
     files = shared.files(stage, number)
     facts = function(files, *arguments) or {}
     sizes = {name: files.place.size(name) for name in files.written}
-    record = Record(digest, sizes, facts)
+    record = Record(digest, sizes, facts, round(time.perf_counter() - begin, 3))
     files.place.write_text(f"{stage}/{number:06}.json", record.to_json())
     return record
 
