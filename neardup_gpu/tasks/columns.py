@@ -43,6 +43,20 @@ def save(files: Files, what: str, columns: dict[str, Any]) -> None:
         writer.add_to(0, columns)
 
 
+def save_by_ranges(files: Files, what: str, table: np.ndarray) -> None:
+    """Write an array whose length is a power of two, by ranges of one length."""
+    number = ranges_of(files.shared.partitions)
+    width = len(table) // number
+    with files.exchange(what, schema_of({what: table}), number) as writer:
+        for part in range(number):
+            writer.add_to(part, {what: table[part * width : (part + 1) * width]})
+
+
+def ranges_of(partitions: int) -> int:
+    """Ranges of a table of counters: a power of two, of which the smallest table has several words each."""
+    return 1 << min(6, max(0, (partitions - 1).bit_length()))
+
+
 def load(place: Place, name: str, schema: pa.Schema) -> dict[str, np.ndarray]:
     """Read the columns of a file that `save` wrote, as NumPy arrays."""
     return read_arrays(place, [name], 0, schema)

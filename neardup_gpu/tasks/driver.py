@@ -27,6 +27,7 @@ from ..engine.clock import Clock, Progress, with_bars
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError
+from ..joining import table_bits
 from ..recipe import Recipe
 from ..store.artefacts import write_report
 from ..store.outputs import new_folder, try_to_lock
@@ -42,6 +43,10 @@ from .work import Shared, Stage, Work
 if TYPE_CHECKING:
     from ..documents import Documents
     from ..documents.slices import Slice
+
+
+BYTES_A_WORD = 6
+"""Of text, about: a table of counters has about as many counters as there are words."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,9 @@ class Made(NamedTuple):
 
 
 def _sketch(job: Job) -> Stage:
-    arguments = [(slice, number >= job.num_known) for number, slice in enumerate(job.slices)]
+    words = sum(slice.num_bytes for slice in job.slices) // BYTES_A_WORD
+    bits = table_bits(max(1, words), job.work.shared.task_memory // 4)
+    arguments = [(slice, number >= job.num_known, bits) for number, slice in enumerate(job.slices)]
     covers = [slice.covers for slice in job.slices]
     return job.work.stage("sketch", sketching.sketch, arguments, covers=covers, on_device=True)
 
@@ -152,16 +159,9 @@ def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int
 def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:
     """Candidates of a method that compares shingles alone."""
     stage, names, slices = job.work.stage, same.names("slices"), job.slices
-    bits = candidates.counters_of(job.work.shared, sketched.total("waiting"))
-    tables = min(len(slices), len(job.partitions))
-    cuts = [len(slices) * task // tables for task in range(tables + 1)]
-    arguments = [
-        ([(each, slices[each]) for each in range(*bounds)], names, layout, bits) for bounds in itertools.pairwise(cuts)
-    ]
-    counted = stage("count", candidates.count, arguments, after=settled, on_device=True, label="index")
     ranges = candidates.ranges_of(len(job.partitions))
-    given = counted.names("counters"), counted.names("beyond")
-    merged = stage("merge", candidates.merge, [given] * ranges, after=[counted], label="index")
+    given = sketched.names("counters"), sketched.names("beyond")
+    merged = stage("merge", candidates.merge, [given] * ranges, after=[sketched], label="index")
     arguments = [(slice, names, layout) for slice in slices]
     after = [*settled, merged]
     posted = stage("postings", candidates.postings, arguments, after=after, on_device=True, label="index")
