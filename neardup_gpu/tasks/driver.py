@@ -79,18 +79,29 @@ class Job:
 
 def run(job: Job) -> Made:
     """Do all stages, in their order."""
-    sketched = _sketch(job)
-    layout, order = _rank(job, sketched)
-    settled = [sketched, *order]
-    copied = _copies(job, "copies", "hashes", layout, settled)
-    same = copied if job.recipe.verifies else _copies(job, "same", "same", layout, settled)
-    settled.append(same)
+    told_as = job.work.told_as
+    with told_as("sketch"):
+        sketched = _sketch(job)
+    with told_as("rank"):
+        layout, order = _rank(job, sketched)
+        settled = [sketched, *order]
+        copied = _copies(job, "copies", "hashes", layout, settled)
+        same = copied if job.recipe.verifies else _copies(job, "same", "same", layout, settled)
+        settled.append(same)
     number = sketched.total("present") - same.total("copies")
-    propose = _by_keys if job.recipe.method.sketches else _by_shingles
-    found = propose(job, layout, sketched, same, number, settled)
-    distinct, verified = _verify(job, layout, found, settled)
-    crowd = _join_crowd(job, layout, found, verified, settled)
-    listed, tables, written = _decide(job, layout, sketched, same, verified, crowd, settled)
+    with told_as("collide"):
+        propose = _by_keys if job.recipe.method.sketches else _by_shingles
+        found = propose(job, layout, sketched, same, number, settled)
+    with told_as("verify"):
+        distinct, verified = _verify(job, layout, found, settled)
+    crowd = None
+    if job.recipe.verifies and not job.recipe.method.measure.weighted and found.total("crowded"):
+        with told_as("join"):
+            crowd = _join_crowd(job, layout, found, verified, settled)
+    with told_as("decide"):
+        named = _decide(job, layout, same, verified, crowd, settled)
+    with told_as("write"):
+        listed, tables, written = _write(job, layout, sketched, same, named, settled)
     return Made(layout, number, sketched, copied, found, distinct, verified, crowd, listed, tables, written)
 
 
@@ -161,15 +172,15 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number:
     stage, names, slices = job.work.stage, same.names("slices"), job.slices
     ranges = candidates.ranges_of(len(job.partitions))
     given = sketched.names("counters"), sketched.names("beyond")
-    merged = stage("merge", candidates.merge, [given] * ranges, after=[sketched], label="index")
+    merged = stage("merge", candidates.merge, [given] * ranges, after=[sketched])
     arguments = [(slice, names, layout) for slice in slices]
     after = [*settled, merged]
-    posted = stage("postings", candidates.postings, arguments, after=after, on_device=True, label="index")
+    posted = stage("postings", candidates.postings, arguments, after=after, on_device=True)
     files, after = posted.names("postings"), [posted]
     if job.recipe.method.measure.directed:
         marked = stage("marks", candidates.merge_marks, [(posted.names("marks"),)] * ranges, after=[posted])
         after = [*settled, merged, marked]
-        more = stage("containers", candidates.containers, arguments, after=after, on_device=True, label="index")
+        more = stage("containers", candidates.containers, arguments, after=after, on_device=True)
         files, after = [*files, *more.names("postings")], [posted, more]
     arguments = [(files, layout)] * len(job.partitions)
     return stage("collide", candidates.collide_shingles, arguments, after=after, on_device=True)
@@ -194,44 +205,48 @@ def _verify(job: Job, layout: Layout, found: Stage, settled: list[Stage]) -> tup
     return distinct, job.work.stage("verify", pairs.verify, arguments, after=[distinct, answered], on_device=True)
 
 
-def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled: list[Stage]) -> Stage | None:
-    """The pairs of crowded documents with one another; None where there are none, or crowds are not joined."""
-    if not job.recipe.verifies or job.recipe.method.measure.weighted or not found.total("crowded"):
-        return None
+def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled: list[Stage]) -> Stage:
+    """The pairs of crowded documents with one another."""
     arguments = [(found.names("crowded"), verified.names("left"), layout)]
-    asking = job.work.stage("members", crowds.members, arguments, after=[found, verified, *settled], label="join")
+    asking = job.work.stage("members", crowds.members, arguments, after=[found, verified, *settled])
     names = asking.names("wanted")
     answered = [_asked(job, "crowd-sets", names, settled, asking, keys=False)]
     if job.recipe.method.sketches:
         answered.append(_asked(job, "crowd-keys", names, settled, asking, keys=True))
     keys = answered[-1].names("keys")
     arguments = [(answered[0].names("sets"), keys, layout, job.max_comparisons)]
-    return job.work.stage("crowd", crowds.crowd, arguments, after=[asking, *answered], on_device=True, label="join")
+    return job.work.stage("crowd", crowds.crowd, arguments, after=[asking, *answered], on_device=True)
 
 
 def _decide(
-    job: Job, layout: Layout, sketched: Stage, same: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]
-) -> tuple[Stage, Stage, Stage]:
-    """Decide, and write the result; returns the stages that listed pairs, and that wrote these and documents."""
-    stage, ranges, slices = job.work.stage, len(job.partitions), len(job.slices)
+    job: Job, layout: Layout, same: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]
+) -> Stage:
+    """Who is kept, and which document stands for each that is not."""
     known = [verified, *([] if crowd is None else [crowd])]
     by_left = [name for each in known for name in each.names("left")]
-    decided = stage("decide", naming.decide, [(by_left, layout)], after=known)
+    decided = job.work.stage("decide", naming.decide, [(by_left, layout)], after=known)
     by_right = [] if crowd is None else crowd.names("right")
-    given = by_left, by_right, same.names("ranges"), layout
-    named = stage("name", naming.name, [given] * ranges, after=[decided, *known, *settled], label="decide")
+    arguments = [(by_left, by_right, same.names("ranges"), layout)] * len(job.partitions)
+    return job.work.stage("name", naming.name, arguments, after=[decided, *known, *settled])
+
+
+def _write(
+    job: Job, layout: Layout, sketched: Stage, same: Stage, named: Stage, settled: list[Stage]
+) -> tuple[Stage, Stage, Stage]:
+    """Write the result; returns the stages that listed pairs, and that wrote these and documents."""
+    stage, ranges, slices = job.work.stage, len(job.partitions), len(job.slices)
     given = named.names("listed"), same.names("ranges"), named.names("grouped"), layout
-    listed = stage("listed", results.listed, [given] * ranges, after=[named, *settled], label="decide")
+    listed = stage("listed", results.listed, [given] * ranges, after=[named, *settled])
     asking = stage("fates", results.fates, [(named.names("fates"), layout)] * slices, after=[named, *settled])
     wanted = [*listed.names("wanted"), *asking.names("wanted")]
     extents = [_extent(facts) for facts in sketched.facts]
     offsets = _offsets(job, extents)
     kind, against = _type_of_ids(job, sketched), job.num_known > 0
     arguments = [(*each, wanted, kind) for each in zip(job.slices, offsets, strict=True)]
-    answered = stage("ids", results.ids, arguments, after=[sketched, listed, asking], label="write")
+    answered = stage("ids", results.ids, arguments, after=[sketched, listed, asking])
     names = answered.names("ids")
     arguments = [(names, kind, against, facts["largest"][0], layout) for facts in listed.facts]
-    tables = stage("tables", results.tables, arguments, after=[listed, answered], label="write")
+    tables = stage("tables", results.tables, arguments, after=[listed, answered])
     mine = range(job.num_known, slices)
     arguments = [
         (number, job.slices[number], extents[number], offsets[number], names, kind, against, layout) for number in mine
@@ -351,7 +366,7 @@ def dedup_in_tasks(
     if scale_out.work_dir is None:
         raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
     recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
-    clock, engine = Clock(progress), as_engine(engine)
+    clock, engine = Clock(progress, noun="task"), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     if recipe.method.needs_statistics and statistics is None:
         raise ParameterError("frequencies: a job of tasks does not count them; give a file of them")
@@ -370,6 +385,7 @@ def dedup_in_tasks(
         known = [] if reference is None else slices_of(reference, most)
         slices = [*known, *slices_of(documents, most)]
         partitions = scale_out.partitions or max(len(slices), scale_out.num_workers())
+        workers, engine = scale_out.start(engine)
         shared = Shared(
             str(scale_out.work_dir),
             str(_result_folder(place, output)),
@@ -382,11 +398,11 @@ def dedup_in_tasks(
             None if frequencies is None else str(frequencies),
         )
         identity = _identify(place, shared, slices, len(known))
-        workers = stack.enter_context(scale_out.start(engine.threads))
+        stack.enter_context(workers)
         workers.check_folder(shared.work)
         job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons)
         made = run(job)
-        with clock.stage("write"):
+        with clock.stage("place"):
             skipped = _skipped(job, made, documents)
             report = report_of(job, made, documents, reference, skipped)
             _move(Path(shared.result), folder)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 
@@ -122,7 +123,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
         save(files, "tokens", {"hash": hashes})
         _save_hashes(files, "same", keys.reshape(len(keys), -1)[present], present)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
-    present_rows = {"present": len(present), "waiting": int(sizes.sum())}
+    present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
 
 

@@ -212,6 +212,7 @@ class Work:
         self.place = Place.of(shared.work)
         self.resumed = 0
         self._tasks: dict[tuple[str, int], Task] = {}
+        self._label, self._done = "", 0
 
     def stage(
         self,
@@ -222,7 +223,6 @@ class Work:
         after: Sequence[Stage] = (),
         covers: Sequence[str] | None = None,
         on_device: bool = False,
-        label: str | None = None,
     ) -> Stage:
         """Do a stage: `function(files, *arguments[i])` for each i, by the workers, but what is done already.
 
@@ -239,8 +239,6 @@ class Work:
             What each task is of, for messages.
         on_device : bool
             Whether tasks should run where a GPU is.
-        label : str, optional
-            The stage that times and progress are told of; `name` unless given.
         """
         before = [stage.digest for stage in after]
         digests = [_digest([self.identity, name, number, plain(each), before]) for number, each in enumerate(arguments)]
@@ -248,23 +246,30 @@ class Work:
             call = self.shared, name, number, digests[number], function, each
             covered = "" if covers is None else covers[number]
             self._tasks[name, number] = Task(name, number, perform, call, covered, on_device)
-        with self.clock.stage(label or name):
-            records = [self._found(name, number, digest) for number, digest in enumerate(digests)]
-            self.resumed += sum(record is not None for record in records)
-            self._do(label or name, [self._tasks[name, i] for i, found in enumerate(records) if found is None], records)
+        records = [self._found(name, number, digest) for number, digest in enumerate(digests)]
+        self.resumed += sum(record is not None for record in records)
+        self._do([self._tasks[name, number] for number, found in enumerate(records) if found is None], records)
+        self._done += len(records)
         return Stage(name, [record for record in records if record is not None])
 
-    def _do(self, label: str, tasks: list[Task], records: list[Record | None]) -> None:
+    @contextlib.contextmanager
+    def told_as(self, label: str) -> Iterator[None]:
+        """Tell the time and the progress of the stages in the block together, under a name of `STAGES`."""
+        self._label, self._done = label, 0
+        with self.clock.stage(label):
+            yield
+
+    def _do(self, tasks: list[Task], records: list[Record | None]) -> None:
         """Run tasks; where one finds a file damaged, that file is made again first."""
         repairs: dict[str, int] = {}
-        total = len(records)
         while tasks:
             done = set()
             try:
                 for task, record in self.workers.run(tasks):
                     records[task.number] = record
                     done.add(task.number)
-                    self.clock.report(label, sum(each is not None for each in records), total)
+                    number = sum(each is not None for each in records)
+                    self.clock.report(self._label, self._done + number, self._done + len(records))
                 return
             except DamagedExchangeError as error:
                 repairs[error.name] = repairs.get(error.name, 0) + 1
@@ -280,7 +285,7 @@ class Work:
         if task is None:
             raise DamagedError(f"{self.shared.work}/{name}: is damaged; remove the work folder and run again")
         self.place.remove(f"{task.stage}/{task.number:06}.json")
-        self._do(task.stage, [task], [None] * (task.number + 1))
+        self._do([task], [None] * (task.number + 1))
 
     def _found(self, stage: str, number: int, digest: str) -> Record | None:
         """The record of a task that is done already."""
