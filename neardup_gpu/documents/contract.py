@@ -12,6 +12,7 @@ import pyarrow as pa
 from .files import File
 from .kept import Rows
 from .parts import Part
+from .seen import State
 from .skipped import Skipped
 
 
@@ -95,6 +96,9 @@ class Reader(Protocol):
     def parts(self, most_bytes: int) -> list[Part]:
         """All rows in parts of about `most_bytes` of text, in order; at least one. What cannot be divided is a part of
         its own, however large. Readers of files are made again with a part, to read that alone."""
+
+    def states(self) -> list[State | None]:
+        """Of each file when it was first opened; None where that has not succeeded."""
 
     def rows_before(self) -> int:
         """Rows of the file before the part. They may have to be counted, so messages alone name them."""

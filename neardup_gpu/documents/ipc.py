@@ -17,7 +17,7 @@ from .files import File
 from .kept import Rows, filtered, writing
 from .parts import WHOLE, Part
 from .reading import reading
-from .seen import Seen
+from .seen import Seen, State
 from .skipped import Policy, Skipped
 from .valid import validated, with_readable_names
 
@@ -52,6 +52,9 @@ class Ipc:
             Part(start, stop if self.is_file else None, None, size // number, None if start else 0)
             for start, stop in zip(bounds, bounds[1:], strict=False)
         ]
+
+    def states(self) -> list[State | None]:
+        return [self.seen.state]
 
     def rows_before(self) -> int:
         if self.part.first_place is not None:

@@ -48,7 +48,7 @@ from .json_values import (
 from .kept import Rows, writing
 from .parts import WHOLE, Part
 from .reading import brief, reading
-from .seen import Seen
+from .seen import Seen, State
 from .skipped import Policy, Skipped
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
@@ -96,6 +96,9 @@ class JsonLines:
             Part(start, None if stop == size else stop, None, stop - start, None if start else 0)
             for start, stop in zip(bounds, bounds[1:], strict=False)
         ]
+
+    def states(self) -> list[State | None]:
+        return [self.seen.state]
 
     def rows_before(self) -> int:
         """Nothing: messages name lines, which `read` counts."""

@@ -16,6 +16,7 @@ from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .parts import WHOLE, Part
 from .reading import brief, reading
+from .seen import State
 from .skipped import Skipped
 from .valid import validated, with_readable_names
 
@@ -57,12 +58,15 @@ class Memory:
             return pa.RecordBatchReader.from_stream(self.source)
 
     def parts(self, most_bytes: int) -> list[Part]:
-        """Never: other processes cannot open what is in memory; `slices.stored` writes it to files first."""
+        """Never: other processes cannot open what is in memory; `stored.stored` writes it to files first."""
         if self.rewindable:
             raise InputError("input: is in memory, where other processes cannot read it; write it to files first.")
         raise InputError(
             "input: is a stream, which gives its rows only once, so it cannot be divided; write it to files first."
         )
+
+    def states(self) -> list[State | None]:
+        return []
 
     def rows_before(self) -> int:
         return self.part.first_place or 0
@@ -104,12 +108,17 @@ class Memory:
 
         def kept() -> Iterator[pa.RecordBatch]:
             for whole in self.whole_batches():
-                step = max(1, min(65_536, ROW_GROUP_BYTES * whole.num_rows // max(1, whole.nbytes)))
-                for start in range(0, whole.num_rows, step):
-                    batch = whole.slice(start, step)
+                for batch in bounded(whole, ROW_GROUP_BYTES):
                     yield filtered(batch, rows.take(batch.num_rows, self.name))
 
         write_parquet(folder, name, self.schema, kept())
+
+
+def bounded(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The batch in slices of about `most_bytes` by the mean size of its rows."""
+    step = max(1, min(65_536, most_bytes * batch.num_rows // max(1, batch.nbytes)))
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
 
 
 class StoredTable:

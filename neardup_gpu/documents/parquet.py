@@ -17,7 +17,7 @@ from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .parts import WHOLE, Part, runs
 from .reading import reading
-from .seen import Seen, changed
+from .seen import Seen, State, changed
 from .skipped import Policy, Skipped
 from .valid import with_readable_names
 
@@ -42,17 +42,21 @@ class Parquet:
             self.seen = Seen(file)
         with self._open() as parquet:
             self.schema: pa.Schema = with_readable_names(parquet.schema_arrow, self.name)
+            groups = map(parquet.metadata.row_group, range(parquet.num_row_groups))
+            self._group_sizes = [(group.num_rows, group.total_byte_size) for group in groups]
             self.num_rows: int = parquet.metadata.num_rows if part.num_rows is None else part.num_rows
 
     def parts(self, most_bytes: int) -> list[Part]:
         """Runs of row groups."""
-        with self._open() as parquet:
-            groups = [parquet.metadata.row_group(group) for group in range(parquet.num_row_groups)]
-            sizes, rows = [group.total_byte_size for group in groups], [group.num_rows for group in groups]
-        return [
-            Part(start, stop, sum(rows[start:stop]), sum(sizes[start:stop]), sum(rows[:start]))
-            for start, stop in runs(sizes, most_bytes)
-        ]
+        sizes, found, first_row = [size for _, size in self._group_sizes], [], 0
+        for start, stop in runs(sizes, most_bytes):
+            num_rows = sum(rows for rows, _ in self._group_sizes[start:stop])
+            found.append(Part(start, stop, num_rows, sum(sizes[start:stop]), first_row))
+            first_row += num_rows
+        return found
+
+    def states(self) -> list[State | None]:
+        return [self.seen.state]
 
     def rows_before(self) -> int:
         return self.part.first_place or 0

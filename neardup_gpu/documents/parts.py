@@ -38,9 +38,6 @@ def runs(sizes: Iterable[int], most: int) -> Iterator[tuple[int, int]]:
     """Where runs of consecutive sizes begin and end, none of which adds up to more than `most` unless it is one size.
 
     There is one run of nothing if there are no sizes.
-
-    >>> list(runs([2, 3, 9, 1], 5))
-    [(0, 2), (2, 3), (3, 4)]
     """
     start = stop = total = 0
     for size in sizes:

@@ -14,7 +14,7 @@ from .files import File
 State = tuple[int | None, int | None, str | None]
 """Size, time of change in nanoseconds, and version of a file; None where the file system does not say."""
 
-VERSIONS = ("ETag", "etag", "generation", "version_id", "LastModified", "last_modified")
+VERSIONS = ("ETag", "etag", "generation", "version_id", "LastModified", "last_modified", "created")
 """Under which of these names object stores give the version of an object, the best first."""
 
 

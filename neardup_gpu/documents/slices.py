@@ -45,7 +45,7 @@ class Source:
     Parameters
     ----------
     format : str
-        A name of `formats.FORMATS`, or "memory" for tables that `stored` wrote.
+        A name of `formats.FORMATS`, or "memory" for tables that `stored.stored` wrote.
     text_columns : list of str
         Columns that hold the text.
     key : str or None
@@ -84,7 +84,7 @@ class SlicedFile:
     state : State or None
         Of the file when the input was divided; None where it could not be found.
     digest : str
-        Of the bytes, where `stored` wrote them.
+        Of the bytes, where `stored.stored` wrote them.
     """
 
     path: str
@@ -406,17 +406,17 @@ def slices_of(documents: Documents, slice_bytes: int) -> list[Slice]:
     Raises
     ------
     InputError
-        If the documents are in memory (`stored` writes them to files) or a stream, or a file has changed.
+        If the documents are in memory (`stored.stored` writes them to files) or a stream.
     ParameterError, ArgumentTypeError
         If `slice_bytes` is not a whole number from 1 on.
 
     Notes
     -----
-    Cost: the footers of Parquet and Arrow files are read, and the sizes of all files. Where one of `other_columns`
+    Cost: the headers of Arrow files are read again, and the sizes of text files. Where one of `other_columns`
     holds integers in JSON lines, whole files are read to find its type, as they are without slices.
     """
     slice_bytes = checks.integer("slice_bytes", slice_bytes, 1)
-    source = _source(documents)
+    source = source_of(documents)
     found: list[Slice] = []
     first_row: int | None = 0
     parts = _parts(documents, slice_bytes)
@@ -432,7 +432,8 @@ def slices_of(documents: Documents, slice_bytes: int) -> list[Slice]:
     return found
 
 
-def _source(documents: Documents) -> Source:
+def source_of(documents: Documents) -> Source:
+    """What all slices of these documents share."""
     columns = documents._columns
     others = [name for name in columns.others if name != columns.key]
     for name in others:
@@ -454,25 +455,26 @@ def _parts(documents: Documents, slice_bytes: int) -> list[tuple[tuple[SlicedFil
     """All parts, with the files of each and the name for its kept rows."""
     if documents.format == "text":
         (reader,) = documents._readers
-        files = [_sliced_file(file, below) for file, below in zip(reader.files, documents._names, strict=True)]
-        return [(tuple(files[part.start : part.stop]), part, "") for part in reader.parts(slice_bytes)]
+        parts = reader.parts(slice_bytes)
+        files = _sliced_files(reader, documents._names)
+        return [(tuple(files[part.start : part.stop]), part, "") for part in parts]
     found = []
     taken = set(documents._names)
     taken |= {str(folder) for name in documents._names for folder in PurePosixPath(name).parents}
     for reader, below in zip(documents._readers, documents._names, strict=True):
         parts = reader.parts(slice_bytes)
-        files = [_sliced_file(file, below) for file in reader.files]
+        files = _sliced_files(reader, [below])
         names = [below] if len(parts) == 1 else _names_of_parts(below, len(parts), taken)
         found += [(tuple(files), part, name) for part, name in zip(parts, names, strict=True)]
     return found
 
 
-def _sliced_file(file: File, below: str) -> SlicedFile:
-    try:
-        state = Seen(file).state
-    except OSError:  # which reading will say
-        state = None
-    return SlicedFile(file.path, file.name, below, file.uri, state)
+def _sliced_files(reader: Reader, names: list[str]) -> list[SlicedFile]:
+    """The reader's files; `names` are their paths below the folder that all files share."""
+    return [
+        SlicedFile(file.path, file.name, below, file.uri, state)
+        for file, below, state in zip(reader.files, names, reader.states(), strict=True)
+    ]
 
 
 def _names_of_parts(name: str, number: int, taken: set[str]) -> list[str]:

@@ -17,7 +17,7 @@ from .html import read_page
 from .kept import Rows, writing
 from .parts import WHOLE, Part, runs
 from .reading import reading
-from .seen import Seen
+from .seen import Seen, State
 from .skipped import Policy, Skipped
 
 HTML_EXTENSIONS = (".html", ".htm", ".xhtml")
@@ -47,19 +47,22 @@ class TextFiles:
         self.num_rows = len(files)
         self.stripped_pages = 0
         self.ids = relative_names(files) if ids is None else ids
-        self.seen: list[Seen | None] = [None] * len(files)  # when each is first read
+        self.seen: list[Seen | None] = [None] * len(files)  # when each is first looked at
 
     def parts(self, most_bytes: int) -> list[Part]:
         """Runs of files."""
         sizes = []
-        for file in self.files:
-            size = 0
+        for row, file in enumerate(self.files):
             with contextlib.suppress(OSError):  # reading says what is wrong with it
-                size = Seen(file).size
-            sizes.append(size + ROW_BYTES)
+                self.seen[row] = self.seen[row] or Seen(file)
+            seen = self.seen[row]
+            sizes.append(ROW_BYTES + (0 if seen is None else seen.size))
         return [
             Part(start, stop, stop - start, sum(sizes[start:stop]), start) for start, stop in runs(sizes, most_bytes)
         ]
+
+    def states(self) -> list[State | None]:
+        return [None if seen is None else seen.state for seen in self.seen]
 
     def rows_before(self) -> int:
         return self.part.first_place or 0
