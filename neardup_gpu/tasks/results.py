@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..data import arrow
-from ..store.artefacts import KEPT
+from ..store.artefacts import DOCUMENTS, KEPT, PAIRS, part_name
 from ..store.disk import sync
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
@@ -178,10 +178,10 @@ def tables(
     columns |= {name: arrow(values) for name, values in _pair_columns(answers, recipe, a, b).items()}
     if against:
         columns["a_in_reference"] = arrow(a < layout.num_known)
-    with _placed(files, f"pairs/part-{part:05}.parquet") as path:
+    with _placed(files, part_name(PAIRS, part)) as path:
         write_table(with_recipe(columns, recipe), path)
     largest = answers.ids(np.array(largest, np.int64), type_named(kind))
-    return {"files": [f"pairs/part-{part:05}.parquet"], "largest": [as_json(id) for id in largest]}
+    return {"files": [part_name(PAIRS, part)], "largest": [as_json(id) for id in largest]}
 
 
 def write(
@@ -235,7 +235,7 @@ def write(
         columns |= {name: arrow(values, kept) for name, values in found.items()}
     if against:
         columns["in_reference"] = arrow(keeper < layout.num_known)
-    written = [f"documents/part-{files.number:05}.parquet"]
+    written = [part_name(DOCUMENTS, files.number)]
     with _placed(files, written[0]) as path:
         write_table(with_recipe(columns, recipe), path)
     written += _write_kept(files, slice, extent, kept)
