@@ -223,7 +223,7 @@ def write(
         "duplicate_of": answers.ids(keeper, own.type, kept),
         recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
         "group": _either(own, answers.ids(keeper, own.type, kept), kept),
-        **offset.places(_places(files, number), extent),
+        **offset.places(places_of(files, number), extent),
     }
     if recipe.method.tells_pairs or not recipe.verifies:
         both = np.concatenate(
@@ -273,7 +273,7 @@ def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:
     return pa.concat_arrays([own, others]).take(arrow(places))
 
 
-def _places(files: Files, number: int) -> dict[str, pa.Array]:
+def places_of(files: Files, number: int) -> dict[str, pa.Array]:
     """Where the documents of a slice lie, as its reading found them."""
     batches = list(read_partition(files.place, [file_name("sketch", number, "ids")], 0))
     table = pa.Table.from_batches(batches) if batches else None
