@@ -23,17 +23,20 @@ from ..decisions import keep_column
 from ..definitions import versions
 from ..documents import open_documents
 from ..documents.slices import Extent, Offset, offsets as offsets_of, slices_of
+from ..documents.stored import stored
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError
+from ..job import open_reference
 from ..joining import table_bits
 from ..recipe import Recipe
+from ..sketching import no_documents
 from ..store.artefacts import write_report
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
-from . import candidates, colliding, copies, crowds, naming, pairs, ranking, results, sketching
+from . import candidates, colliding, copies, crowds, naming, pairs, ranking, results, sketching, unique
 from .columns import name_of, tables_of, type_named
 from .layout import Layout
 from .reporting import report_of
@@ -82,6 +85,7 @@ def run(job: Job) -> Made:
     told_as = job.work.told_as
     with told_as("sketch"):
         sketched = _sketch(job)
+        _check(job, sketched)
     with told_as("rank"):
         layout, order = _rank(job, sketched)
         settled = [sketched, *order]
@@ -127,6 +131,15 @@ def _sketch(job: Job) -> Stage:
     arguments = [(slice, number >= job.num_known, bits) for number, slice in enumerate(job.slices)]
     covers = [slice.covers for slice in job.slices]
     return job.work.stage("sketch", sketching.sketch, arguments, covers=covers, on_device=True)
+
+
+def _check(job: Job, sketched: Stage) -> None:
+    """Refuse an input without documents, and ids that are not right, before anything else is computed."""
+    if sum(facts["documents"] for facts in sketched.facts[job.num_known :]) == 0:
+        raise no_documents(_skipped(job, sketched, of_known=False))
+    extents = [_extent(facts) for facts in sketched.facts]
+    unique.check(job, sketched, extents, _offsets(job, extents))
+    _type_of_ids(job, sketched)
 
 
 def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
@@ -218,9 +231,7 @@ def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled
     return job.work.stage("crowd", crowds.crowd, arguments, after=[asking, *answered], on_device=True)
 
 
-def _decide(
-    job: Job, layout: Layout, same: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]
-) -> Stage:
+def _decide(job: Job, layout: Layout, same: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]) -> Stage:
     """Who is kept, and which document stands for each that is not."""
     known = [verified, *([] if crowd is None else [crowd])]
     by_left = [name for each in known for name in each.names("left")]
@@ -319,10 +330,11 @@ _FAMILIES = (
 
 @with_bars
 def dedup_in_tasks(
-    source: Any,
+    source: Any = None,
     *,
     output: str | Path,
     scale_out: ScaleOut,
+    texts: Any = None,
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool = False,
@@ -342,7 +354,8 @@ def dedup_in_tasks(
 
     Parameters
     ----------
-    source, text_columns, id_column, html, glob, on_error, max_document_bytes, against, recipe : see `dedup`
+    source, texts, text_columns, id_column, html, glob, on_error, max_document_bytes, against, recipe : see `dedup`
+        What is in memory is written to the work folder, from which tasks read it; streams are refused.
     frequencies, engine, max_comparisons, progress, overwrite : see `dedup`
         Frequencies are a file; a method that weighs by them does not count them itself here.
     output : path
@@ -375,15 +388,18 @@ def dedup_in_tasks(
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
     reading |= {"on_error": on_error, "other_columns": [column] if column else []}
     reading |= {} if max_document_bytes is None else {"max_document_bytes": max_document_bytes}
-    documents = open_documents(source, **reading)
-    reference = None if against is None else open_documents(against, **{**reading, "other_columns": []})
+    documents = open_documents(source, texts=texts, **reading)
+    reference = None if against is None else open_reference(against, reading)
+    if column and reference is not None and reference.format != "text":  # whose slices are not asked for the column
+        reading |= {"text_columns": reference.text_columns, "other_columns": []}
+        reference = open_reference(against, reading)
     reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_folder(output, overwrite, reads))
         place = stack.enter_context(_claimed(scale_out.work_dir))
         most = parse_size(scale_out.slice_bytes, "slice_bytes")
-        known = [] if reference is None else slices_of(reference, most)
-        slices = [*known, *slices_of(documents, most)]
+        known = [] if reference is None else _divided(reference, place.child("against"), most)
+        slices = [*known, *_divided(documents, place.child("input"), most)]
         partitions = scale_out.partitions or max(len(slices), scale_out.num_workers())
         workers, engine = scale_out.start(engine)
         shared = Shared(
@@ -403,16 +419,25 @@ def dedup_in_tasks(
         job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons)
         made = run(job)
         with clock.stage("place"):
-            skipped = _skipped(job, made, documents)
+            skipped = _skipped(job, made.sketched)
             report = report_of(job, made, documents, reference, skipped)
             _move(Path(shared.result), folder)
             if skipped is not None:
                 write_table(skipped, folder / "skipped.parquet")
+            if statistics is not None:
+                statistics.write(folder / "frequencies.parquet")
         report = {**report, "timings": clock.seconds, "seconds": clock.elapsed}
         write_report(folder, report)
     if not scale_out.keep_work:
         place.remove_all()
     return report
+
+
+def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:
+    """The slices of documents; what is in memory is written to a place first."""
+    if documents.format == "memory":
+        return stored(documents, place.uri, slice_bytes)
+    return slices_of(documents, slice_bytes)
 
 
 @contextlib.contextmanager
@@ -477,12 +502,13 @@ def _move(result: Path, folder: Path) -> None:
     shutil.rmtree(result)
 
 
-def _skipped(job: Job, made: Made, documents: Documents) -> pa.Table | None:
-    """The rows of all slices that could not be read."""
-    if documents.skipped is None:
+def _skipped(job: Job, sketched: Stage, *, of_known: bool = True) -> pa.Table | None:
+    """The rows that could not be read, of the input and then of the reference set; None unless they are skipped."""
+    if not job.slices[-1].source.policy.skips:
         return None
-    place, found = job.work.place, []
-    extents = [_extent(facts) for facts in made.sketched.facts]
-    for name, extent, offset in zip(made.sketched.names("skipped"), extents, _offsets(job, extents), strict=True):
-        found += [offset.skipped(table, extent) for table in tables_of(place, [name], 0)]
+    extents, found = [_extent(facts) for facts in sketched.facts], []
+    offsets, names, known = _offsets(job, extents), sketched.names("skipped"), range(job.num_known)
+    for number in [*range(job.num_known, len(job.slices)), *(known if of_known else ())]:
+        tables = tables_of(job.work.place, [names[number]], 0)
+        found += [offsets[number].skipped(table, extents[number]) for table in tables]
     return pa.concat_tables(found)

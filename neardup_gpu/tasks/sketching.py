@@ -2,6 +2,7 @@
 
 NUMBER-rows      num_tokens, and size: how many shingles wait of each document
 NUMBER-ids       id, and where the document lies, if it is of files: file and row
+NUMBER-named     a hash of the id and the row, by its upper bits, if ids are of a column
 NUMBER-skipped   rows that could not be read, if they are to be skipped
 NUMBER-column    the column that says which document of a group stays, if one does
 NUMBER-keys      keys, if the method sketches
@@ -34,7 +35,19 @@ from ..sketching import Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
-from .columns import TABLE, add_table, lists_of, mixed, name_of, partition_of, ragged_of, save, save_by_ranges, storable
+from .columns import (
+    TABLE,
+    add_table,
+    lists_of,
+    mixed,
+    name_of,
+    partition_of,
+    ragged_of,
+    save,
+    save_by_ranges,
+    storable,
+    words_of,
+)
 from .joining import Counter
 from .work import Files, file_name, plain
 
@@ -108,6 +121,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
     save(files, "rows", {"num_tokens": sketched.num_tokens, "size": sizes})
     places = {name: storable(column) for name, column in documents.places().items()}
     save(files, "ids", {"id": storable(sketched.ids), **places})
+    if has_names(slice):
+        _save_hashes(files, "named", words_of(sketched.ids), np.arange(len(sketched.ids)))
     if documents.skipped is not None:
         with files.exchange("skipped", TABLE, 1) as out:
             add_table(out, 0, documents.skipped)
@@ -125,6 +140,11 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
     present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
+
+
+def has_names(slice: Slice) -> bool:
+    """Whether documents have ids of a column, which may come again; row numbers and paths do not."""
+    return slice.source.key is not None and slice.source.format != "text"
 
 
 def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:
