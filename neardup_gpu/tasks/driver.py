@@ -22,6 +22,7 @@ from .. import __version__, checks
 from ..decisions import keep_column
 from ..definitions import versions
 from ..documents import open_documents
+from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..documents.slices import Extent, Offset, offsets as offsets_of, slices_of
 from ..documents.stored import stored
 from ..engine.clock import Clock, Progress, with_bars
@@ -340,7 +341,7 @@ def dedup_in_tasks(
     html: bool = False,
     glob: str | None = None,
     on_error: str = "stop",
-    max_document_bytes: int | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
     against: Any = None,
     recipe: Recipe | None = None,
     frequencies: str | Path | None = None,
@@ -350,30 +351,75 @@ def dedup_in_tasks(
     max_comparisons: int | None = None,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
-    """Like `dedup`, cut into tasks over files, which several processes or machines run, and which can be gone on with.
+    """Like `dedup`, cut into tasks over files, which several processes or machines run, and which can be resumed.
 
     Parameters
     ----------
-    source, texts, text_columns, id_column, html, glob, on_error, max_document_bytes, against, recipe : see `dedup`
-        What is in memory is written to the work folder, from which tasks read it; streams are refused.
-    frequencies, engine, max_comparisons, progress, overwrite : see `dedup`
-        Frequencies are a file; a method that weighs by them does not count them itself here.
+    source : path, URI, glob, list of them, or a table, default None
+        The documents, as for `dedup`. What is in memory is written to the work folder first; streams are refused.
     output : path
-        The folder to write, which all who run tasks see: documents/, pairs/ and kept/ in parts, and report.json.
+        The folder to write, which all who run tasks see: documents/, pairs/ and kept/ in parts, and report.json. It
+        appears whole or not at all.
     scale_out : ScaleOut
         Where the work folder is, and who runs tasks.
+    texts : list of str, array or Series of strings, default None
+        The texts themselves, instead of `source`.
+    text_columns : str or list of str, default None
+        The columns of text; found by their names unless given.
+    id_column : str, default None
+        The column of ids; without one, ids are row numbers or relative paths.
+    html : bool, default False
+        The text is HTML, of which the visible text is taken.
+    glob : str, default None
+        Which files of a folder to read.
+    on_error : "stop" or "skip", default "stop"
+        Whether a row that cannot be read stops the job, or is listed and left out.
+    max_document_bytes : int, default 1 GiB
+        A longer document counts as one that cannot be read.
+    against : path, URI, glob, list of them, or a table, default None
+        A reference set, as for `dedup`.
+    recipe : Recipe, default None
+        What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.
+    frequencies : path, default None
+        A file of document frequencies, for the weighting "tfidf", which a job of tasks does not count itself.
+    overwrite : bool, default False
+        Replace the result that is at `output`.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        What each task computes with. Its `threads` are those of a task; an equal share of all unless given.
     temp_dir : path, default None
         Where each task's own temporary files go; the system's temporary folder unless given.
+    max_comparisons : int, default None
+        End with an error after so many comparisons of two documents of a crowd.
+    progress : bool or callable, default None
+        True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 
     Returns
     -------
     dict
-        The report.
+        The report, as in report.json. Decisions, pairs and kept rows are those of `dedup`, bit for bit; `comparisons`,
+        `candidate_pairs` and the number of unlisted pairs say how much was looked at, which differs.
 
     Raises
     ------
     NeardupError
-        As `dedup` does; if the work folder is of another job, or another driver works in it; if a task failed thrice.
+        As `dedup` does; if the work folder is of another job, or another driver works in it; if a task failed three
+        times, after which the same call goes on with what the others made.
+
+    Notes
+    -----
+    Memory: of a task `task_memory`, of the driver names of files and counts; but crowds, documents that share a rare
+    shingle with too many others, are joined in one task, at 256 bytes a member.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from neardup_gpu import ScaleOut
+    >>> texts = ["to be or not to be that is the question"] * 2 + ["whether it is nobler in the mind to suffer"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     scale_out = ScaleOut(work_dir=f"{folder}/work", workers=1)
+    ...     report = dedup_in_tasks(texts=texts, output=f"{folder}/out", scale_out=scale_out)
+    >>> report["counts"]["removed"]
+    1
     """
     scale_out = checks.instance("scale_out", scale_out, ScaleOut)
     if scale_out.work_dir is None:
@@ -386,8 +432,8 @@ def dedup_in_tasks(
     engine = replace(engine, backend=engine.resolve())
     column, _ = keep_column(recipe.keep)
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
-    reading |= {"on_error": on_error, "other_columns": [column] if column else []}
-    reading |= {} if max_document_bytes is None else {"max_document_bytes": max_document_bytes}
+    reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
+    reading["other_columns"] = [column] if column else []
     documents = open_documents(source, texts=texts, **reading)
     reference = None if against is None else open_reference(against, reading)
     if column and reference is not None and reference.format != "text":  # whose slices are not asked for the column
