@@ -20,11 +20,12 @@ import pyarrow as pa
 
 from .. import __version__, checks
 from ..decisions import keep_column
-from ..definitions import versions
+from ..definitions import DEFINITIONS, versions
 from ..documents import open_documents
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..documents.slices import Extent, Offset, offsets as offsets_of, slices_of
 from ..documents.stored import stored
+from ..documents.uris import is_uri
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
@@ -48,6 +49,11 @@ if TYPE_CHECKING:
     from ..documents import Documents
     from ..documents.slices import Slice
 
+
+JOB = "job.json"
+
+STORED = ("input", "against")
+"""Where documents in memory are written: those of the input, and of a reference set."""
 
 BYTES_A_WORD = 6
 """Of text, about: a table of counters has about as many counters as there are words."""
@@ -440,16 +446,18 @@ def dedup_in_tasks(
         reading |= {"text_columns": reference.text_columns, "other_columns": []}
         reference = open_reference(against, reading)
     reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
-    with contextlib.ExitStack() as stack:
+    place = Place.of(scale_out.work_dir)
+    _check_apart(place, checks.path("output", output), [documents, *([] if reference is None else [reference])])
+    with _claimed(place), contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_folder(output, overwrite, reads))
-        place = stack.enter_context(_claimed(scale_out.work_dir))
         most = parse_size(scale_out.slice_bytes, "slice_bytes")
-        known = [] if reference is None else _divided(reference, place.child("against"), most)
-        slices = [*known, *_divided(documents, place.child("input"), most)]
-        partitions = scale_out.partitions or max(len(slices), scale_out.num_workers())
+        begun = _begun(place)
+        known = [] if reference is None else _divided(reference, place.child(STORED[1]), most)
+        slices = [*known, *_divided(documents, place.child(STORED[0]), most)]
+        partitions = scale_out.partitions or begun.get("partitions") or max(len(slices), scale_out.num_workers())
         workers, engine = scale_out.start(engine)
         shared = Shared(
-            str(scale_out.work_dir),
+            place.uri,
             str(_result_folder(place, output)),
             recipe,
             engine,
@@ -459,23 +467,27 @@ def dedup_in_tasks(
             scale_out.spool,
             None if frequencies is None else str(frequencies),
         )
-        identity = _identify(place, shared, slices, len(known))
+        identity = _identify(place, begun, shared, most, slices, len(known))
         stack.enter_context(workers)
         workers.check_folder(shared.work)
         job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons)
         made = run(job)
         with clock.stage("place"):
-            skipped = _skipped(job, made.sketched)
+            skipped = job.work.repairing(lambda: _skipped(job, made.sketched))
             report = report_of(job, made, documents, reference, skipped)
-            _move(Path(shared.result), folder)
+            _move(made, Path(shared.result), folder)
             if skipped is not None:
                 write_table(skipped, folder / "skipped.parquet")
             if statistics is not None:
                 statistics.write(folder / "frequencies.parquet")
         report = {**report, "timings": clock.seconds, "seconds": clock.elapsed}
         write_report(folder, report)
-    if not scale_out.keep_work:
-        place.remove_all()
+        stack.close()
+        if not scale_out.keep_work:
+            job.work.remove()
+            for name in STORED:
+                place.child(name).remove_all()
+            place.remove(JOB)
     return report
 
 
@@ -486,21 +498,81 @@ def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice
     return slices_of(documents, slice_bytes)
 
 
-@contextlib.contextmanager
-def _claimed(work_dir: str) -> Iterator[Place]:
-    """The work folder, which no other driver works in meanwhile."""
-    place = Place.of(work_dir)
+def _check_apart(place: Place, output: str, read: list[Documents]) -> None:
+    """Refuse a work folder in the output or around it, and one whose files would be read as documents."""
     if place.folder is None:
-        yield place
         return
-    place.folder.mkdir(parents=True, exist_ok=True)
-    with open(place.folder / "lock", "a+") as lock:
-        if not try_to_lock(lock.fileno()):
-            raise OutputError(f"{work_dir}: another run works in this folder; wait for it, or name another work_dir")
-        yield place
+    work, target = place.folder.resolve(), Path(output).resolve()
+    if work.is_relative_to(target) or target.is_relative_to(work):
+        raise OutputError(f"{output}: is not apart from the work folder {place}; name another output or work_dir")
+    for path in [path for documents in read for path in documents.describe()["paths"]]:
+        around = Path(path).resolve()
+        inside = not is_uri(path) and around.is_dir() and work.is_relative_to(around)
+        if inside and not any(part.startswith(".") for part in work.relative_to(around).parts):
+            raise OutputError(
+                f"{place}: is in the input folder {path}, whose files are read as documents; name a work_dir outside, "
+                "or one that begins with a dot"
+            )
 
 
-def _identify(place: Place, shared: Shared, slices: list[Slice], num_known: int) -> str:
+@contextlib.contextmanager
+def _claimed(place: Place) -> Iterator[None]:
+    """Let no other driver work in the folder meanwhile; if it is empty then, it is removed. A store has no lock.
+
+    Raises
+    ------
+    OutputError
+        If another one does, or if the folder cannot be made.
+    """
+    folder = place.folder
+    if folder is None:
+        yield
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / "lock", "a+b")  # noqa: SIM115
+    except OSError as error:
+        why = "is a file, or lies below one" if isinstance(error, (FileExistsError, NotADirectoryError)) else None
+        raise OutputError(f"{place}: {why or error.strerror}; name another folder with work_dir=...") from None
+    with lock:
+        if try_to_lock(lock.fileno()) is False:
+            raise OutputError(f"{place}: another run works in this folder; wait for it, or name another work_dir")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                if os.listdir(folder) == ["lock"]:
+                    os.unlink(folder / "lock")
+                    folder.rmdir()
+
+
+def _begun(place: Place) -> dict[str, Any]:
+    """What an earlier run said of the job whose work the folder holds; nothing where it holds nothing.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds anything else.
+    """
+    if not place.exists(JOB):
+        others = [name for name in place.entries() if name not in ("lock", *STORED)]
+        if others:
+            raise OutputError(
+                f"{place}: holds {others[0]}, which is of no job; name a folder with work_dir=... that is new or empty"
+            )
+        return {}
+    try:
+        begun = json.loads(place.read_text(JOB))
+    except (InputError, ValueError):
+        begun = None
+    if not isinstance(begun, dict) or not isinstance(begun.get("partitions"), int):
+        raise OutputError(f"{place}: its {JOB} is damaged; remove the folder, or name another work_dir")
+    return begun
+
+
+def _identify(
+    place: Place, begun: dict[str, Any], shared: Shared, slice_bytes: int, slices: list[Slice], num_known: int
+) -> str:
     """A digest of what the job is.
 
     Raises
@@ -508,29 +580,40 @@ def _identify(place: Place, shared: Shared, slices: list[Slice], num_known: int)
     OutputError
         If the folder is of another job.
     """
-    facts = {
-        "recipe": shared.recipe.describe(),
+    digests = {
+        "recipe": [shared.recipe.describe(), versions()],
         "input": [slice.to_json() for slice in slices[num_known:]],
-        "against": [slice.to_json() for slice in slices[:num_known]],
+        "reference set": [slice.to_json() for slice in slices[:num_known]],
+    }
+    facts = {
+        "version": f"{__version__}, definitions {DEFINITIONS}",
+        "slice_bytes": slice_bytes,
         "partitions": shared.partitions,
         "task_memory": shared.task_memory,
         "spool": shared.spool,
-        "version": [__version__, versions()],
+        **{name: _digest(fact) for name, fact in digests.items()},
     }
-    digests = {
-        name: hashlib.sha256(json.dumps(fact, sort_keys=True).encode()).hexdigest() for name, fact in facts.items()
-    }
-    if place.exists("job.json"):
-        there = json.loads(place.read_text("job.json"))
-        others = [name for name in digests if there.get(name) != digests[name]]
-        if others:
-            raise OutputError(
-                f"{shared.work}: holds the work of another job (its {' and '.join(others)} differ); run that again as "
-                "it was, name another work_dir, or remove this one"
-            )
-    else:
-        place.write_text("job.json", json.dumps(digests, indent=1))
-    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
+    others = [name for name in facts if begun and begun.get(name) != facts[name]]
+    if "version" in others:
+        raise OutputError(
+            f"{place}: was begun by another version of neardup_gpu ({begun.get('version')}); go on with that one, name "
+            "another work_dir, or remove this one"
+        )
+    if "slice_bytes" in others:  # then the slices differ anyway
+        others = [name for name in others if name not in digests or name == "recipe"]
+    if others:
+        was = [name if name in digests else f"{name} ({begun.get(name)})" for name in others]
+        raise OutputError(
+            f"{place}: holds the work of a job with another {' and another '.join(was)}; give what was given to that "
+            "one, name another work_dir, or remove this one"
+        )
+    if not begun:
+        place.write_text(JOB, json.dumps(facts, indent=1))
+    return _digest(facts)
+
+
+def _digest(fact: Any) -> str:
+    return hashlib.sha256(json.dumps(fact, sort_keys=True).encode()).hexdigest()
 
 
 def _result_folder(place: Place, output: str | Path) -> Path:
@@ -541,11 +624,12 @@ def _result_folder(place: Place, output: str | Path) -> Path:
     return target.parent / f".{target.name}.parts"
 
 
-def _move(result: Path, folder: Path) -> None:
-    """Move the files of the result to the output."""
-    for name in os.listdir(result):
+def _move(made: Made, result: Path, folder: Path) -> None:
+    """Move the files of the result to the output, and remove what killed workers left beside them."""
+    for name in [name for facts in (*made.tables.facts, *made.written.facts) for name in facts["files"]]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.move(result / name, folder / name)
-    shutil.rmtree(result)
+    shutil.rmtree(result, ignore_errors=True)
 
 
 def _skipped(job: Job, sketched: Stage, *, of_known: bool = True) -> pa.Table | None:
