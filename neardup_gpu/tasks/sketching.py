@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..data import Ragged
 from ..decisions import keep_column
@@ -76,7 +77,8 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
     Returns
     -------
     dict
-        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty; `waiting`, the number of
+        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty, and `id_span`, the
+        least and the greatest, if they are integers; `waiting`, the number of
         shingles that wait.
     """
     shared = files.shared
@@ -101,7 +103,9 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
     if documents.skipped is not None:
         with files.exchange("skipped", TABLE, 1) as out:
             add_table(out, 0, documents.skipped)
-    types = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    types: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    if types and pa.types.is_integer(sketched.ids.type):
+        types["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
     if sketched.column is not None:
         with files.exchange("column", TABLE, 1) as out:
             add_table(out, 0, pa.table({"column": sketched.column}))
