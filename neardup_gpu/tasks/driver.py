@@ -306,7 +306,8 @@ def _type_of_ids(job: Job, sketched: Stage) -> str:
     kinds = [one_type_of(part) for part in (known, mine) if part]
     if len(kinds) == 2:
         rows_only = job.slices[0].ids_are_rows
-        return name_of(common_type(*reversed(kinds), rows_only=rows_only))
+        spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
+        return name_of(common_type(*reversed(kinds), spans, rows_only=rows_only))
     return name_of(kinds[0])
 
 
@@ -315,12 +316,17 @@ def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:
     return pa.uint64() if set(kinds) == {pa.int64(), pa.uint64()} else kinds[0]
 
 
-def common_type(kind: pa.DataType, known: pa.DataType, *, rows_only: bool) -> pa.DataType:
-    """The type of ids of both the input and a reference set, whose row numbers may become strings."""
+def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows_only: bool) -> pa.DataType:
+    """The type of ids of both the input and a reference set, whose row numbers may become strings.
+
+    `spans` holds the least and the greatest of all integers, and perhaps others.
+    """
     if kind == known:
         return kind
     if pa.types.is_integer(kind) and pa.types.is_integer(known):
-        return pa.uint64() if pa.uint64() in (kind, known) else pa.int64()
+        for low, high, large in ((-(2**63), 2**63, pa.int64()), (0, 2**64, pa.uint64())):
+            if low <= min(spans) and max(spans) < high:
+                return large
     for is_of, large in _FAMILIES:
         if is_of(kind) and is_of(known):
             return large

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup_gpu.kernels import gather
 
@@ -97,7 +98,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
     Returns
     -------
     dict
-        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty; `waiting`, the number of
+        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty, and `id_span`, the
+        least and the greatest, if they are integers; `waiting`, the number of
         shingles that wait.
     """
     shared = files.shared
@@ -126,7 +128,9 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
     if documents.skipped is not None:
         with files.exchange("skipped", TABLE, 1) as out:
             add_table(out, 0, documents.skipped)
-    types = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    types: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    if types and pa.types.is_integer(sketched.ids.type):
+        types["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
     if sketched.column is not None:
         with files.exchange("column", TABLE, 1) as out:
             add_table(out, 0, pa.table({"column": sketched.column}))
