@@ -28,12 +28,13 @@ from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError
 from ..joining import table_bits
+from ..recall import choose_check
 from ..recipe import Recipe
 from ..store.artefacts import write_report
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
-from . import candidates, colliding, copies, crowds, naming, pairs, ranking, results, sketching
+from . import candidates, checking, colliding, copies, crowds, naming, pairs, ranking, results, sketching
 from .columns import name_of, tables_of, type_named
 from .layout import Layout
 from .reporting import report_of
@@ -61,12 +62,15 @@ class Job:
     num_known : int
         Slices of the reference set.
     max_comparisons : int, optional
+    num_checked : int
+        Documents sampled to check the recall.
     """
 
     work: Work
     slices: list[Slice]
     num_known: int
     max_comparisons: int | None
+    num_checked: int
 
     @property
     def recipe(self) -> Recipe:
@@ -91,7 +95,8 @@ def run(job: Job) -> Made:
     distinct, verified = _verify(job, layout, found, settled)
     crowd = _join_crowd(job, layout, found, verified, settled)
     listed, tables, written = _decide(job, layout, sketched, same, verified, crowd, settled)
-    return Made(layout, number, sketched, copied, found, distinct, verified, crowd, listed, tables, written)
+    checked = _check(job, layout, found, listed, settled) if job.num_checked else None
+    return Made(layout, number, sketched, copied, found, distinct, verified, crowd, listed, tables, written, checked)
 
 
 class Made(NamedTuple):
@@ -108,12 +113,14 @@ class Made(NamedTuple):
     listed: Stage
     tables: Stage
     written: Stage
+    checked: Stage | None
 
 
 def _sketch(job: Job) -> Stage:
     words = sum(slice.num_bytes for slice in job.slices) // BYTES_A_WORD
     bits = table_bits(max(1, words), job.work.shared.task_memory // 4)
-    arguments = [(slice, number >= job.num_known, bits) for number, slice in enumerate(job.slices)]
+    given = bits, job.num_checked > 0
+    arguments = [(slice, number >= job.num_known, *given) for number, slice in enumerate(job.slices)]
     covers = [slice.covers for slice in job.slices]
     return job.work.stage("sketch", sketching.sketch, arguments, covers=covers, on_device=True)
 
@@ -175,12 +182,15 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number:
     return stage("collide", candidates.collide_shingles, arguments, after=after, on_device=True)
 
 
-def _asked(job: Job, name: str, names: list[str], settled: list[Stage], asking: Stage, *, keys: bool) -> Stage:
+def _asked(
+    job: Job, name: str, names: list[str], settled: list[Stage], asking: Stage, *, keys: bool, label: str | None = None
+) -> Stage:
     """The stage in which slices answer who asked for documents: with their keys, or with what waits of them."""
+    stage, after, slices = job.work.stage, [settled[0], asking], job.slices
     if keys:
-        return job.work.stage(name, pairs.keys, [(names,)] * len(job.slices), after=[settled[0], asking])
-    arguments = [(names, slice) for slice in job.slices]
-    return job.work.stage(name, pairs.sets, arguments, after=[settled[0], asking], on_device=not job.work.shared.spool)
+        return stage(name, pairs.keys, [(names,)] * len(slices), after=after, label=label)
+    arguments, on_device = [(names, slice) for slice in slices], not job.work.shared.spool
+    return stage(name, pairs.sets, arguments, after=after, on_device=on_device, label=label)
 
 
 def _verify(job: Job, layout: Layout, found: Stage, settled: list[Stage]) -> tuple[Stage, Stage]:
@@ -239,6 +249,33 @@ def _decide(
     covers = [job.slices[number].covers for number in mine]
     written = stage("write", results.write, arguments, after=[named, answered, *settled], covers=covers)
     return listed, tables, written
+
+
+def _check(job: Job, layout: Layout, found: Stage, listed: Stage, settled: list[Stage]) -> Stage:
+    """Check the recall by a sample; returns the stage that says what was found."""
+    copies = settled[-1].names("slices")
+
+    def stage(name: str, function: Any, arguments: list[Any], after: list[Stage], on_device: bool = False) -> Stage:
+        return job.work.stage(name, function, arguments, after=after, on_device=on_device, label="check")
+
+    def answered(name: str, asking: Stage, keys: bool = False) -> Stage:
+        return _asked(job, name, asking.names("wanted"), settled, asking, keys=keys, label="check")
+
+    mine = range(job.num_known, len(job.slices))
+    proposed = stage("draw", checking.draw, [(number, copies, layout, job.num_checked) for number in mine], settled)
+    given = proposed.names("drawn"), layout, job.num_checked
+    drawn = stage("drawn", checking.drawn, [given], [proposed, *settled])
+    waiting = answered("drawn-sets", drawn)
+    sampled = stage("sampled", checking.sampled, [(waiting.names("sets"),)], [drawn, waiting], on_device=True)
+    of_slices = [(slice, copies, layout) for slice in job.slices]
+    near = stage("near", checking.near, of_slices, [sampled, *settled], on_device=True)
+    nearest = stage("nearest", checking.nearest, [(near.names("near"), layout)], [sampled, near, *settled])
+    waiting = answered("near-sets", nearest)
+    keys = [answered("near-keys", nearest, keys=True)] if job.recipe.method.sketches else []
+    crowded = found.names("crowded") if job.recipe.method.measure.weighted else []  # others were joined
+    files = waiting.names("sets"), [name for each in keys for name in each.names("keys")], crowded
+    after = [sampled, nearest, waiting, *keys, found, listed]
+    return stage("check", checking.check, [(*files, listed.names("pairs"))], after, on_device=True)
 
 
 def _extent(facts: dict[str, Any]) -> Extent:
@@ -321,6 +358,7 @@ def dedup_in_tasks(
     engine: str | Engine = "auto",
     temp_dir: str | Path | None = None,
     max_comparisons: int | None = None,
+    check: int | None = None,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Like `dedup`, cut into tasks over files, which several processes or machines run, and which can be gone on with.
@@ -328,7 +366,7 @@ def dedup_in_tasks(
     Parameters
     ----------
     source, text_columns, id_column, html, glob, on_error, max_document_bytes, against, recipe : see `dedup`
-    frequencies, engine, max_comparisons, progress, overwrite : see `dedup`
+    frequencies, engine, max_comparisons, check, progress, overwrite : see `dedup`
         Frequencies are a file; a method that weighs by them does not count them itself here.
     output : path
         The folder to write, which all who run tasks see: documents/, pairs/ and kept/ in parts, and report.json.
@@ -351,6 +389,7 @@ def dedup_in_tasks(
     if scale_out.work_dir is None:
         raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
     recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
+    num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     if recipe.method.needs_statistics and statistics is None:
@@ -384,7 +423,7 @@ def dedup_in_tasks(
         identity = _identify(place, shared, slices, len(known))
         workers = stack.enter_context(scale_out.start(engine.threads))
         workers.check_folder(shared.work)
-        job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons)
+        job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons, num_checked)
         made = run(job)
         with clock.stage("write"):
             skipped = _skipped(job, made, documents)
