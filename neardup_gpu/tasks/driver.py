@@ -441,6 +441,8 @@ def dedup_in_tasks(
         Where each task's own temporary files go; the system's temporary folder unless given.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents of a crowd.
+    check : int, default None
+        Documents sampled for the check of recall, as for `dedup`.
     progress : bool or callable, default None
         True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 
