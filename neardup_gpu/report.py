@@ -149,6 +149,8 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     where = count(report["threads"], "thread")
     if report.get("device"):
         where = report["device"]["name"]
+    if report.get("tasks"):
+        where = f"{count(report['tasks']['workers'], 'worker')} of {where}"
     rows += times(report["timings"], report.get("seconds"), counts["text_bytes"], f" ({report['backend']}, {where})")
     return rows
 

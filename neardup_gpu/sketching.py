@@ -243,7 +243,7 @@ class Sketcher:
     def _summarise(self, text: Ragged, span: Span) -> _Summary:
         """Run the first stages for a span of documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
-        tokens, invalid = count_tokens(_rows(text, span.first, span.last), recipe, backend)
+        tokens, invalid = count_tokens(text_of(text, span.first, span.last), recipe, backend)
         shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
         if self.spool is not None or method.elements == "shingles":
             shingles, without_spots = count_shingles(tokens, recipe, backend)
@@ -289,7 +289,7 @@ class Sketcher:
         kept.without_spots += part.without_spots
 
 
-def _rows(text: Ragged, first: int, last: int) -> Ragged:
+def text_of(text: Ragged, first: int, last: int) -> Ragged:
     """Take rows `first` to `last`; in host memory, without the values of other rows, as they may have to be copied."""
     offsets = text.offsets[first : last + 1]
     if not isinstance(offsets, np.ndarray) or (offsets[0] == 0 and offsets[-1] == len(text.values)):

@@ -17,7 +17,9 @@ sys.path.append(str(ROOT))
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["compression", "gpu", "hamming", "kernel_times", "peers", "run", "simhash"])
+@pytest.mark.parametrize(
+    "name", ["compression", "deciding", "gpu", "hamming", "kernel_times", "peers", "run", "simhash"]
+)
 def test_every_benchmark_can_be_run_as_a_module(name):
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}", "--help"], cwd=ROOT, capture_output=True, text=True, timeout=100
@@ -56,6 +58,15 @@ def test_a_small_run_ends(name, tmp_path):
     bench = Bench(tmp_path, 1, False, tmp_path, tmp_path, small=True)
     figures = {"verification": verification, "giant": giant}[name].part(bench)
     assert figures and all(row["runs"] >= 1 for row in figures) and bench.targets == []
+
+
+def test_decisions_of_a_stream_are_checked(monkeypatch):
+    from benchmarks import deciding
+
+    deciding.check_agreement()
+    monkeypatch.setattr(deciding, "decide_greedily", lambda *arguments: np.zeros(deciding.FEW // 64 + 1, np.uint64))
+    with pytest.raises(AssertionError):
+        deciding.check_agreement()
 
 
 @pytest.mark.thorough

@@ -375,6 +375,7 @@ class BottomK:
 
         Examples
         --------
+        >>> import numpy as np
         >>> found = BottomK(s=3, leading=2).entries(np.array([[5, 6], [6, 2**64 - 1]], np.uint64), 2)
         >>> [part.values.tolist() for part in found]
         [[5, 6], [6]]

@@ -83,7 +83,7 @@ class Buckets(NamedTuple):
     Examples
     --------
     >>> from neardup_gpu import SimHash
-    >>> len(SimHash(radius=3).buckets(1_000_000).masks)
+    >>> len(SimHash(radius=3).buckets(100_000_000).masks)
     10
     """
 

@@ -670,6 +670,7 @@ class MinHash:
 
         Examples
         --------
+        >>> import numpy as np
         >>> keys = np.array([[10, 11], [10, 12]], np.uint64)
         >>> [bool(found.values[0] == found.values[1]) for found in MinHash(k=2, s=2).entries(keys, 2)]
         [True, False]

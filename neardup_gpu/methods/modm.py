@@ -390,6 +390,7 @@ class ModM:
 
         Examples
         --------
+        >>> import numpy as np
         >>> found = ModM(leading=2).entries(np.array([[5, 6], [6, 2**64 - 1]], np.uint64), 2)
         >>> [part.values.tolist() for part in found]
         [[5, 6], [6]]

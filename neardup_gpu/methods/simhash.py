@@ -366,7 +366,7 @@ class SimHash:
         Returns
         -------
         Buckets
-            Of random simhashes no bucket outgrows `bucket_limit`: see `hamming.TableDesign`.
+            Those of `collide`. Of random simhashes no bucket outgrows `bucket_limit`: see `hamming.TableDesign`.
 
         Raises
         ------
@@ -407,7 +407,9 @@ class SimHash:
 
         Examples
         --------
-        >>> [found.values.tolist() for found in SimHash(radius=1).entries(np.array([7, 5], np.uint64), 2)]
+        >>> import numpy as np
+        >>> keys = np.array([7, 5], np.uint64)
+        >>> [found.values.tolist() for found in SimHash(radius=1).entries(keys, 1_000_000)]
         [[7, 5], [7, 5]]
         """
         import numpy as np

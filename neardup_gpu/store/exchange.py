@@ -8,8 +8,8 @@
 
 A reader of a partition reads the end of each file, which is the index, and then the byte ranges of its partition; both
 are compared with their checksums before anything is made of them. Other programs read the file as an Arrow IPC stream,
-which ends before the index: ``pyarrow.ipc.open_stream(path)``. It is no IPC file, whose footer says where batches are
-but has no place for what is known only at the end.
+which ends before the index: ``pyarrow.ipc.open_stream(path)``. It is a stream because the footer of an IPC file would
+only list the same places again, without checksums.
 
 Rows of a partition come back in the order in which they were added.
 """
@@ -81,7 +81,6 @@ class _Group:
     partitions: np.ndarray
     starts: np.ndarray
     columns: list[Any]
-    row_bytes: float
 
 
 class ExchangeWriter:
@@ -101,7 +100,8 @@ class ExchangeWriter:
 
     Notes
     -----
-    Memory: `most_bytes`, and about 50 MB to bring rows into groups and to write them; less where `most_bytes` is less.
+    Memory: `most_bytes`, and about 50 MB to bring rows into groups and to write them, if the rows of one call are of
+    about one size.
 
     A row takes the bytes of its values in the file and no more; a string, binary value or list takes 8 besides, a bool
     an eighth of a byte. Each time that `most_bytes` are written, each partition that has rows takes 40 bytes of the
@@ -168,14 +168,31 @@ class ExchangeWriter:
             )
         n = len(partition)
         checks.within("partition", partition, 0, self.num_partitions - 1)
-        if set(columns) != set(self._schema.names):
-            raise ParameterError(f"columns: {', '.join(columns)} given; {', '.join(self._schema.names)} are needed")
-        values = [_column(field, columns[field.name], n) for field in self._schema]
+        values = self._values(columns, n)
         # Sorting is fastest on small integers.
         partition = partition.astype(np.uint16 if self.num_partitions <= 1 << 16 else np.int64, copy=False)
-        step = max(1, -(-self._block_bytes * n // max(1, _num_bytes(partition, values))))
+        step = max(1, -(-self._block_bytes * n // max(1, _num_bytes([partition, *values]))))
         for start in range(0, n, step):
             self._take(partition[start : start + step], [column[start : start + step] for column in values])
+
+    def add_to(self, partition: int, columns: Mapping[str, np.ndarray | pa.Array]) -> None:
+        """Like `add`, of rows of one partition: nothing is sorted or copied, so the arrays may not change any more."""
+        checks.integer("partition", partition, 0, self.num_partitions - 1)
+        n = len(next(iter(columns.values())))
+        values = self._values(columns, n)
+        self._group()
+        step = max(1, -(-self._block_bytes * n // max(1, _num_bytes(values))))
+        for start in range(0, n, step):
+            some = [column[start : start + step] for column in values]
+            self._groups.append(_Group(np.array([partition]), np.array([0, len(some[0])]), some))
+            self._held_bytes += _num_bytes(some)
+            if self._held_bytes >= self._most_bytes:
+                self._flush()
+
+    def _values(self, columns: Mapping[str, np.ndarray | pa.Array], n: int) -> list[Any]:
+        if set(columns) != set(self._schema.names):
+            raise ParameterError(f"columns: {', '.join(columns)} given; {', '.join(self._schema.names)} are needed")
+        return [_column(field, columns[field.name], n) for field in self._schema]
 
     def close(self) -> Exchanged:
         """Write all rows that are held and the index; the file takes its name. Returns what was handed on."""
@@ -188,7 +205,7 @@ class ExchangeWriter:
 
     def _take(self, partition: np.ndarray, columns: list[Any]) -> None:
         """Stage some rows, as copies unless they are grouped at once, and group what is staged when it is a block."""
-        self._staged_bytes += _num_bytes(partition, columns)
+        self._staged_bytes += _num_bytes([partition, *columns])
         if is_block := self._staged_bytes >= self._block_bytes:
             self._staged.append((partition, columns))
         else:
@@ -215,7 +232,7 @@ class ExchangeWriter:
             column = _joined([values[number] for _, values in self._staged])
             is_array = isinstance(column, np.ndarray)
             columns.append(np.take(column, order, axis=0) if is_array else column.take(indices))
-        self._groups.append(_Group(partition[starts[:-1]], starts, columns, self._staged_bytes / len(partition)))
+        self._groups.append(_Group(partition[starts[:-1]], starts, columns))
         self._held_bytes += self._staged_bytes
         self._staged, self._staged_bytes = [], 0
 
@@ -232,14 +249,13 @@ class ExchangeWriter:
         segments = zip(*(field[order].tolist() for field in (*fields, starts, stops)), strict=True)
         runs = []
         for partition, found in itertools.groupby(segments, lambda segment: segment[0]):
-            parts, num_bytes = [], 0.0
+            parts, num_bytes = [], 0
             for _, number, start, stop in found:
-                group = self._groups[number]
-                parts.append([column[start:stop] for column in group.columns])
-                num_bytes += (stop - start) * group.row_bytes
+                parts.append([column[start:stop] for column in self._groups[number].columns])
+                num_bytes += _num_bytes(parts[-1])
                 if num_bytes >= _BATCH_BYTES:
                     runs.append((partition, *self._write_batch(parts)))
-                    parts, num_bytes = [], 0.0
+                    parts, num_bytes = [], 0
             if parts:
                 runs.append((partition, *self._write_batch(parts)))
         self._runs.append(np.array(runs, _RUN))
@@ -292,8 +308,7 @@ def read_partition(
     Yields
     ------
     pyarrow.RecordBatch
-        Of at least one row, and about 16 MB unless `most_bytes` of the writer was less. On this machine its memory is
-        that of the mapped file.
+        Of at least one row, and of at most 24 MB unless single rows are larger than that.
 
     Raises
     ------
@@ -308,6 +323,8 @@ def read_partition(
     -----
     Of each file the index is read, which takes 40 bytes for each record batch and at least 64 KiB where the file has
     them, and then the record batches of this partition.
+
+    Memory: the index of one file, and the record batches that the caller holds and one more.
     """
     for name in names:
         with _opened(place, name, partition) as file:
@@ -379,6 +396,23 @@ def num_rows(place: Place, names: Sequence[str], partition: int) -> int:
     return total
 
 
+def sealed(place: Place, name: str) -> tuple[int, str]:
+    """Bytes and checksum of a file, as `Exchanged` has them, from its size and its end.
+
+    Raises
+    ------
+    DamagedExchangeError
+        If it is missing, or ends as no exchange does.
+    InputError
+        If it cannot be read.
+    """
+    with _file(place, name) as (file, end):
+        marker, *_, stored = _SEAL.unpack(_read(place, name, file, max(0, end - _SEAL.size), _SEAL.size))
+    if marker != _MARKER:
+        raise _damaged(place, name, "was cut short or has changed since it was written")
+    return end, f"{stored:016x}"
+
+
 # ------------------------------------------------------------------------------------------------------------ reading
 
 
@@ -419,8 +453,8 @@ class _Opened:
 
 
 @contextlib.contextmanager
-def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
-    """Open a file, and compare its index with its checksum."""
+def _file(place: Place, name: str) -> Iterator[tuple[pa.NativeFile, int]]:
+    """A file that is open, and its size."""
     try:
         file = place.open(name)
     except NoSuchFileError:
@@ -428,6 +462,13 @@ def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
     with file:
         with place.reading(name):
             end = file.size()
+        yield file, end
+
+
+@contextlib.contextmanager
+def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
+    """Open a file, and compare its index with its checksum."""
+    with _file(place, name) as (file, end):
         tail = _read(place, name, file, max(0, end - _TAIL_BYTES), min(end, _TAIL_BYTES))
         if end < _SEAL.size:
             raise _damaged(place, name, "was cut short")
@@ -538,5 +579,5 @@ def _joined(parts: list[Any]) -> Any:
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
 
 
-def _num_bytes(partition: np.ndarray, columns: list[Any]) -> int:
-    return partition.nbytes + sum(column.nbytes for column in columns)
+def _num_bytes(columns: list[Any]) -> int:
+    return sum(column.nbytes for column in columns)

@@ -32,7 +32,7 @@ from .. import checks
 from ..documents.reading import brief
 from ..documents.uris import file_system, is_uri, masked, masked_text, split_query
 from ..errors import InputError, NeardupError, OutputError, ParameterError, ResourceError, want
-from .disk import room, sync_folder
+from .disk import room
 from .spool import disk_full
 
 
@@ -94,8 +94,9 @@ class Place:
     def write(self, name: str) -> Iterator[BinaryIO]:
         """A binary file to write into, that takes its name as a whole when the block ends well.
 
-        On this machine it replaces an earlier file of the name in one step, and an error leaves that file. In a store
-        the earlier object may be lost when an error comes between.
+        On this machine it replaces an earlier file of the name in one step, and an error leaves that file. Nobody waits
+        until it is on disk: after a loss of power it may be empty or cut, which checksums tell. In a store the earlier
+        object may be lost when an error comes between.
 
         Raises
         ------
@@ -121,7 +122,10 @@ class Place:
             raise
 
     def open(self, name: str) -> pa.NativeFile:
-        """A file to read from at any position: mapped into memory on this machine.
+        """A file to read from at any position.
+
+        It is not mapped into memory: what was read of a map counts as the process's memory until all of it is closed,
+        a map of a file that is cut short ends the process, and bytes may change after they were compared.
 
         Raises
         ------
@@ -132,8 +136,6 @@ class Place:
         """
         system, _ = self._opened
         with self.reading(name):
-            if self.folder is not None:
-                return pa.memory_map(self._path(name))
             return system.open_input_file(self._path(name))
 
     def reading(self, name: str) -> contextlib.AbstractContextManager[None]:
@@ -175,13 +177,12 @@ class Place:
         Names of a folder begin with its name, as the other methods take them. Raises InputError where the folder cannot
         be listed.
         """
-        system, path = self._opened
-        with self._failing(folder, InputError):
-            self._forget_listings()
-            base = self._path(folder) if folder else path
-            found = system.get_file_info(fs.FileSelector(base, allow_not_found=True))
-        files = [info.base_name for info in found if info.type == fs.FileType.File]
-        return sorted(f"{folder}/{name}" if folder else name for name in files if not name.startswith("."))
+        files = [info.base_name for info in self._listed(folder) if info.type == fs.FileType.File]
+        return sorted(f"{folder}/{name}" if folder else name for name in files)
+
+    def entries(self) -> list[str]:
+        """Names of all files and folders in the place, sorted, but hidden ones; raises InputError as `names` does."""
+        return sorted(info.base_name for info in self._listed(""))
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there; raises OutputError if that fails."""
@@ -220,6 +221,15 @@ class Place:
         """The path of a file within the file system."""
         folder, slash, last = name.rpartition("/")
         return f"{self._opened[1]}/{_checked(folder) + slash if slash else ''}{_checked(last)}"
+
+    def _listed(self, folder: str) -> list[fs.FileInfo]:
+        """What is in the place, or in a folder of it, and not hidden."""
+        system, path = self._opened
+        with self._failing(folder, InputError):
+            self._forget_listings()
+            base = self._path(folder) if folder else path
+            found = system.get_file_info(fs.FileSelector(base, allow_not_found=True))
+        return [info for info in found if not info.base_name.startswith(".")]
 
     def _info(self, name: str) -> fs.FileInfo:
         system, _ = self._opened
@@ -329,10 +339,8 @@ class _NewFile(_NewObject):
             raise
 
     def commit(self) -> None:
-        os.fsync(self._file.fileno())
         self._file.close()
         os.replace(self._partial, self._path)
-        sync_folder(self._path.parent)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):

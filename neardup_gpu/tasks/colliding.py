@@ -21,6 +21,7 @@ from neardup_gpu.kernels import hamming, hamming_table
 from neardup_gpu.kernels._bits import in_columns
 from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import check_rows
+from neardup_gpu.kernels._sort import in_order
 from neardup_gpu.kernels.pairtables import limited
 
 from ..engine.choice import kernel, to_host
@@ -188,11 +189,7 @@ def collide_range(
         if last == first + 1 and compared[first] > most:
             yield from search.of_large(order[starts[first] : stops[first]], *limits, most)
         else:
-            sizes = stops[first:last] - starts[first:last]
-            number = np.repeat(np.arange(last - first), sizes)
-            places = np.arange(len(number)) + (starts[first:last] - np.cumsum(sizes) + sizes)[number]
-            rows = order[places]
-            yield search.among(rows[np.lexsort((ranks[rows], number))], *limits)
+            yield search.among(_by_rank(order, starts[first:last], stops[first:last], ranks), *limits)
 
 
 def often_enough(left: np.ndarray, right: np.ndarray, needed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -247,6 +244,19 @@ def _pieces(compared: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
+def _by_rank(order: np.ndarray, starts: np.ndarray, stops: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """The entries of some buckets, one bucket after another, each in the order of ranks."""
+    sizes = stops - starts
+    bucket = np.repeat(np.arange(len(sizes)), sizes)
+    rows = order[np.arange(len(bucket)) + (starts - np.cumsum(sizes) + sizes)[bucket]]
+    found = ranks[rows]
+    if ((found[1:] > found[:-1]) | (bucket[1:] > bucket[:-1])).all():
+        return rows
+    _, by_rank = in_order(found.astype(np.uint64))
+    _, by_bucket = in_order(bucket[by_rank].astype(np.uint64))
+    return rows[by_rank[by_bucket]]
+
+
 class _Search(NamedTuple):
     """What it takes to compare entries of one table."""
 
@@ -274,7 +284,7 @@ class _Search(NamedTuple):
         The rows that are compared with later ones are taken block by block, with a block of later rows at a time. So
         rows of both blocks are compared as the first rows of a bucket are with its later ones.
         """
-        rows = rows[np.argsort(self.ranks[rows], kind="stable")]
+        rows = rows[in_order(self.ranks[rows].astype(np.uint64))[1]]
         among_all = min(len(rows), max(bucket_limit, bucket_probe))
         with_all = min(len(rows), bucket_probe)
         begins = [*range(0, with_all, side := isqrt(most)), *range(with_all, among_all, side), among_all]

@@ -42,11 +42,22 @@ def type_of(column: Any) -> pa.DataType:
 
 def save(files: Files, what: str, columns: dict[str, Any]) -> None:
     """Write some columns as a file of one partition."""
-    (number,) = {len(column) for column in columns.values()}
     with files.exchange(what, schema_of(columns), 1) as writer:
-        for first in range(0, number, AT_ONCE):
-            some = {name: column[first : first + AT_ONCE] for name, column in columns.items()}
-            writer.add(np.zeros(len(next(iter(some.values()))), np.int64), some)
+        writer.add_to(0, columns)
+
+
+def save_by_ranges(files: Files, what: str, table: np.ndarray) -> None:
+    """Write an array whose length is a power of two, by ranges of one length."""
+    number = ranges_of(files.shared.partitions)
+    width = len(table) // number
+    with files.exchange(what, schema_of({what: table}), number) as writer:
+        for part in range(number):
+            writer.add_to(part, {what: table[part * width : (part + 1) * width]})
+
+
+def ranges_of(partitions: int) -> int:
+    """Ranges of a table of counters: a power of two, of which the smallest table has several words each."""
+    return 1 << min(6, max(0, (partitions - 1).bit_length()))
 
 
 def load(place: Place, name: str, schema: pa.Schema) -> dict[str, np.ndarray]:
@@ -110,7 +121,7 @@ def add_table(writer: ExchangeWriter, partition: int, table: pa.Table) -> None:
     blob = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), 1, [None, arrow(np.array([0, sink.tell()])).buffers()[1], sink.getvalue()]
     )
-    writer.add(np.array([partition]), {"table": blob})
+    writer.add_to(partition, {"table": blob})
 
 
 def tables_of(place: Place, names: list[str], partition: int) -> list[pa.Table]:
@@ -123,16 +134,16 @@ def tables_of(place: Place, names: list[str], partition: int) -> list[pa.Table]:
     return found
 
 
-def add_ragged(writer: ExchangeWriter, partition: np.ndarray, rows: Ragged, **columns: np.ndarray) -> None:
-    """Add rows of values to an exchange file, as lists in the column "shingles", beside other columns."""
-    lists = pa.LargeListArray.from_arrays(arrow(rows.offsets), arrow(rows.values))
-    writer.add(partition, {**columns, "shingles": lists})
+def lists_of(rows: Ragged) -> pa.Array:
+    """Rows of values as a column of lists."""
+    return pa.LargeListArray.from_arrays(arrow(rows.offsets), arrow(rows.values))
 
 
 def ragged_of(batch: pa.RecordBatch) -> Ragged:
-    """The rows of values of a batch."""
+    """The rows of values of a batch, as arrays of their own: kernels are compiled for arrays that can be written."""
     lists = batch.column("shingles")
-    return Ragged(lists.values.to_numpy(), lists.offsets.to_numpy())
+    offsets = lists.offsets.to_numpy()
+    return Ragged(lists.values.to_numpy()[offsets[0] : offsets[-1]].copy(), offsets - offsets[0])
 
 
 def partition_of(words: np.ndarray, partitions: int) -> np.ndarray:

@@ -62,7 +62,7 @@ def members(files: Files, crowded: list[str], verified: list[str], layout: Layou
             for batch in read_partition(files.place, verified, part):
                 mine = is_member[batch.column("left").to_numpy()]
                 columns = {name: batch.column(name).to_numpy()[mine] for name in VERIFIED.names}
-                writer.add(np.zeros(len(columns["left"]), np.int64), columns)
+                writer.add_to(0, columns)
     ask(files, ranks, layout)
     return {"members": len(all_ranks), "crowded": len(ranks)}
 

@@ -16,7 +16,7 @@ from ..data import Pairs
 from ..decisions import resemblance_to
 from ..partners import among_first
 from ..stages import Verified
-from .deciding import are_set, set_within
+from .deciding import are_set, renumbered, set_within
 
 
 class Keepers(NamedTuple):
@@ -87,7 +87,7 @@ def keepers_of(
     if labels is not None:
         begin, end = np.searchsorted(labels[:, 0], [first, stop])
         labelled = np.asarray(labels[begin:end, 1])
-    ranks, places = np.unique(np.concatenate([left, right, goes, labelled]), return_inverse=True)
+    ranks, places = renumbered(np.concatenate([left, right, goes, labelled]))
     places_left, places_right, places_goes, places_labelled = np.split(
         places, np.cumsum([len(left), len(right), len(goes)])
     )

@@ -6,7 +6,6 @@ name      of a range: which pairs are listed, and what became of each removed do
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +16,15 @@ import pyarrow as pa
 
 from ..store.exchange import read_arrays
 from . import deciding
+from .columns import AT_ONCE, load, save
 from .copies import BY_RANGE
 from .keepers import keepers_of
 from .layout import Layout
 from .pairs import VERIFIED
 from .work import Files, file_name
 
+REMOVED = pa.schema([("words", pa.uint64())])
+LABELS = pa.schema([("rank", pa.int64()), ("label", pa.int64())])
 FATES = pa.schema([("row", pa.int64()), ("keeper", pa.int64()), ("resemblance", pa.float64())])
 GROUPED = pa.schema([("keeper", pa.int64())])
 
@@ -41,15 +43,15 @@ def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
             yield found["left"][order], found["right"][order]
 
     with tempfile.TemporaryDirectory(dir=shared.temporary, prefix="neardup-") as folder:
-        given = stream(), layout.num_rows, layout.num_known, shared.task_memory // 2, Path(folder)
-        if shared.recipe.cluster == "greedy":
-            deciding.decide_greedily(*given)
-        else:
-            deciding.decide_by_components(*given)
-        for what in (deciding.REMOVED, deciding.LABELS):
-            if Path(folder, what).exists():
-                with files.write(what) as file, open(Path(folder, what), "rb") as made:
-                    shutil.copyfileobj(made, file)
+        greedy = shared.recipe.cluster == "greedy"
+        decide: Any = deciding.decide_greedily if greedy else deciding.decide_by_components
+        made = decide(stream(), layout.num_rows, layout.num_known, shared.task_memory // 2, Path(folder))
+        words, labels = made if isinstance(made, tuple) else (made, np.empty((0, 2), np.int64))
+        save(files, "removed", {"words": words})
+        with files.exchange("labels", LABELS, layout.partitions) as writer:
+            for first in range(0, len(labels), AT_ONCE):
+                ranks, label = labels[first : first + AT_ONCE].T
+                writer.add(layout.range_of(ranks), {"rank": ranks, "label": label})
     return {}
 
 
@@ -75,10 +77,11 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
         read_arrays(place, by_right, part, VERIFIED),
     ]
     left, right, resemblance = (np.concatenate([each[column] for each in own]) for column in VERIFIED.names)
-    removed = _mapped(files, deciding.REMOVED, np.uint64)
+    removed = load(place, file_name("decide", 0, "removed"), REMOVED)["words"]
     labels = None
     if recipe.cluster == "components":
-        labels = _mapped(files, deciding.LABELS, np.int64).reshape(-1, 2)
+        of_range = read_arrays(place, [file_name("decide", 0, "labels")], part, LABELS)
+        labels = np.column_stack([of_range["rank"], of_range["label"]])
     most = recipe.max_partners if recipe.verifies else None
     directed = recipe.method.measure.directed
     found = keepers_of(first, stop, left, right, resemblance, removed, most, directed, labels)
@@ -99,9 +102,3 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
     with files.exchange("grouped", GROUPED, layout.partitions) as writer:
         writer.add(layout.range_of(keepers), {"keeper": keepers})
     return {"pairs": len(left)}
-
-
-def _mapped(files: Files, what: str, kind: type[np.generic]) -> np.ndarray:
-    """What the stage "decide" wrote, as it lies in its file."""
-    with files.place.open(file_name("decide", 0, what)) as file:
-        return np.frombuffer(file.read_buffer(), np.dtype(kind).newbyteorder("<"))

@@ -4,7 +4,7 @@
     sets      of a slice: what is needed of its documents, for each who asked: what waits of them, or their keys
     verify    of a range: its pairs that reach the threshold, or, where nothing is verified, how alike they are
 
-Nobody reads at random: what is asked of a slice is asked all at once, and a slice is read from its beginning to its end.
+Nobody reads at random: what is asked of a slice is asked all at once, and a slice is read from beginning to end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..engine.clock import Clock
 from ..stages import Verified
 from ..store.exchange import read_arrays, read_partition
 from ..verification import in_host_memory, verify_spooled
-from .columns import add_ragged, load, ragged_of, save, schema_of
+from .columns import lists_of, load, ragged_of, save, schema_of
 from .layout import Layout
 from .sketching import shingles_of
 from .work import Files, file_name
@@ -100,13 +100,11 @@ def sets(files: Files, names: list[str], slice: Slice) -> None:
         if len(rows) == 0:
             return
         runtime = stack.enter_context(files.shared.engine.start())
-        first = 0
-        for shingles in shingles_of(files, files.number, slice, runtime):
-            begin, end = np.searchsorted(rows, [first, first + len(shingles)])
+        for shingles, wanted in shingles_of(files, files.number, slice, np.unique(rows), runtime):
+            begin, end = np.searchsorted(rows, [wanted[0], wanted[-1] + 1])
             values, offsets = runtime.fetch(shingles.values), runtime.fetch(shingles.offsets)
-            found = Ragged(*gather.cpu(values, offsets, rows[begin:end] - first))
-            add_ragged(writer, who[begin:end], found, rank=ranks[begin:end])
-            first += len(shingles)
+            found = Ragged(*gather.cpu(values, offsets, np.searchsorted(wanted, rows[begin:end])))
+            writer.add(who[begin:end], {"rank": ranks[begin:end], "shingles": lists_of(found)})
 
 
 def keys(files: Files, names: list[str]) -> None:
@@ -149,7 +147,7 @@ def verify(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
             a, b = ranks[verified.pairs.left], ranks[verified.pairs.right]
             columns = {"left": a, "right": b, "resemblance": verified.resemblance}
             by_left.add(layout.range_of(a), columns)
-            own.add(np.zeros(len(a), np.int64), columns)
+            own.add_to(0, columns)
             total += len(a)
     return {"verified": total}
 

@@ -7,8 +7,8 @@
     rows      of a slice: the rank of each row
     rank      of a range: the number of each rank
 
-A part is sorted as the whole is in memory, and rows that are equal in all else are in the order of their numbers, so the
-parts do not show in the result.
+A part is sorted as the whole is in memory, and rows that are equal in all else are in the order of their numbers, so
+the parts do not show in the result.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ import pyarrow as pa
 
 from ..data import arrow
 from ..store.artefacts import DOCUMENTS, KEPT, PAIRS, part_name
-from ..store.disk import sync
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
 from ..tables import as_json, with_recipe
@@ -288,7 +287,6 @@ def _write_kept(files: Files, slice: Slice, extent: Extent, kept: np.ndarray) ->
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".kept-") as folder:
         slice.open(extent).write_kept(Path(folder, KEPT), kept)
-        sync(Path(folder))
         found = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
         names = [path.relative_to(folder).as_posix() for path in found]
         for path, name in zip(found, names, strict=True):
@@ -304,5 +302,4 @@ def _placed(files: Files, name: str) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".part-") as folder:
         yield Path(folder, "part")
-        sync(Path(folder))
         os.replace(Path(folder, "part"), target)

@@ -2,7 +2,8 @@
 
 NUMBER-rows      num_tokens, and size: how many shingles wait of each document
 NUMBER-ids       id, and where the document lies, if it is of files: file and row
-NUMBER-named     a hash of the id and the row, by its upper bits, if ids are of a column
+    NUMBER-named     a hash of the id and the row, by its upper bits, if ids are of a column
+    NUMBER-order     a word of each document that puts them in random order, if recall is checked
 NUMBER-skipped   rows that could not be read, if they are to be skipped
 NUMBER-column    the column that says which document of a group stays, if one does
 NUMBER-keys      keys, if the method sketches
@@ -19,20 +20,38 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data import Ragged
+from neardup_gpu.kernels import gather
+
+from ..data import Ragged, arrow
 from ..decisions import keep_column
+from ..documents.batches import ragged
 from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
-from ..sketching import Sketcher
+from ..recall import random_order
+from ..sketching import Sketcher, text_of
 from ..stages import count_shingles, count_tokens
-from ..store.exchange import read_partition
+from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
-from .columns import TABLE, add_ragged, add_table, mixed, name_of, partition_of, ragged_of, save, storable, words_of
+from .columns import (
+    TABLE,
+    add_table,
+    lists_of,
+    mixed,
+    name_of,
+    partition_of,
+    ragged_of,
+    save,
+    save_by_ranges,
+    storable,
+    words_of,
+)
+from .joining import Counter
 from .work import Files, file_name, plain
 
 if TYPE_CHECKING:
@@ -40,6 +59,7 @@ if TYPE_CHECKING:
     from ..engine.contract import Runtime
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
+ORDER = pa.schema([("order", pa.uint64())])
 HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
@@ -48,10 +68,10 @@ COUNTED = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_byt
 
 
 class _Waiting:
-    """What waits of the documents of one pass: the sizes of rows, and their values in a file, if there is one."""
+    """What waits of the documents of one pass: the sizes of rows; their values in a file and counted, if they are."""
 
-    def __init__(self, folder: Path, writer: Any) -> None:
-        self.folder, self._writer = folder, writer
+    def __init__(self, folder: Path, writer: ExchangeWriter | None, counter: Counter | None) -> None:
+        self.folder, self._writer, self._counter = folder, writer, counter
         self._sizes: list[np.ndarray] = [np.empty(0, np.int64)]
 
     @property
@@ -59,20 +79,26 @@ class _Waiting:
         return np.concatenate(self._sizes)
 
     def append(self, rows: Ragged) -> None:
+        if self._counter is not None:
+            self._counter.add(rows)
         rows = Ragged(host(rows.values), host(rows.offsets))
         self._sizes.append(np.diff(rows.offsets))
         if self._writer is not None:
-            add_ragged(self._writer, np.zeros(len(rows), np.int64), rows)
+            self._writer.add_to(0, {"shingles": lists_of(rows)})
 
 
-def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
-    """Sketch the documents of a slice. Memory: a batch, the keys and ids of the slice, and rows that wait to be written.
+def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool) -> dict[str, Any]:
+    """Sketch the documents of a slice. Memory: a batch, the slice's keys and ids, and rows that wait to be written.
 
     Parameters
     ----------
     slice : Slice
     of_input : bool
         Whether it is of the input, and not of a reference set.
+    bits : int
+        Of the table in which shingles are counted, if the method compares these alone.
+    checked : bool
+        Whether the recall is checked.
 
     Returns
     -------
@@ -90,10 +116,14 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
         waiting = None
         if recipe.verifies:
             writer = stack.enter_context(files.exchange("shingles", SHINGLES, 1)) if shared.spool else None
-            waiting = _Waiting(shared.temporary, writer)
+            counter = None if recipe.method.sketches else Counter(bits, runtime)
+            waiting = _Waiting(shared.temporary, writer, counter)
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
         sketched = sketcher.sketch_part(documents, column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
+        if waiting is not None and counter is not None:
+            for what, table in zip(("counters", "beyond"), counter.table, strict=True):
+                save_by_ranges(files, what, table)
     sizes = np.zeros(len(hashes), np.int64) if waiting is None else waiting.sizes
     save(files, "rows", {"num_tokens": sketched.num_tokens, "size": sizes})
     places = {name: storable(column) for name, column in documents.places().items()}
@@ -111,13 +141,15 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
             add_table(out, 0, pa.table({"column": sketched.column}))
     if recipe.method.sketches:
         save(files, "keys", {"keys": keys})
+    if checked:
+        save(files, "order", {"order": random_order(hashes)})
     present = np.flatnonzero(sketched.num_tokens > 0)
     _save_hashes(files, "hashes", hashes[present], present)
     if not recipe.verifies:
         save(files, "tokens", {"hash": hashes})
         _save_hashes(files, "same", keys.reshape(len(keys), -1)[present], present)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
-    present_rows = {"present": len(present), "waiting": int(sizes.sum())}
+    present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
 
 
@@ -134,24 +166,56 @@ def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -
         writer.add(partition, {"high": words[:, 0], "low": low, "row": rows})
 
 
-def shingles_of(files: Files, number: int, slice: Slice, runtime: Runtime) -> Iterator[Ragged]:
-    """What waits of the documents of a slice, some rows at a time, in order: from its file, or again from the text."""
-    shared = files.shared
-    if shared.spool:
-        for batch in read_partition(files.place, [file_name("sketch", number, "shingles")], 0):
-            rows = ragged_of(batch)
-            yield Ragged(runtime.put(rows.values), runtime.put(rows.offsets))
-        return
-    recipe, backend = shared.recipe, runtime.backend
+def shingles_of(
+    files: Files, number: int, slice: Slice, rows: np.ndarray, runtime: Runtime
+) -> Iterator[tuple[Ragged, np.ndarray]]:
+    """(what waits of them, their rows) of some rows of a slice, ascending: from its file, or again from the text."""
+    made = _from_file(files, number, rows, runtime) if files.shared.spool else _from_text(files, slice, rows, runtime)
+    first = 0
+    for shingles in made:
+        yield shingles, rows[first : first + len(shingles)]
+        first += len(shingles)
+
+
+def _from_file(files: Files, number: int, rows: np.ndarray, runtime: Runtime) -> Iterator[Ragged]:
+    first = 0
+    for batch in read_partition(files.place, [file_name("sketch", number, "shingles")], 0):
+        found = _chosen(ragged_of(batch), first, rows)
+        first += batch.num_rows
+        if len(found):
+            yield Ragged(runtime.put(found.values), runtime.put(found.offsets))
+
+
+def _from_text(files: Files, slice: Slice, rows: np.ndarray, runtime: Runtime) -> Iterator[Ragged]:
+    recipe, backend = files.shared.recipe, runtime.backend
 
     def made(text: Ragged, span: Span) -> Ragged:
-        part = Ragged(text.values, text.offsets[span.first : span.last + 1])
-        tokens, _ = count_tokens(part, recipe, backend)
+        tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend)
         shingles, _ = count_shingles(tokens, recipe, backend)
         return recipe.method.measure.waiting(shingles, backend)
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
-    batches = slice.open().batches(**({} if most is None else {"max_bytes": most}))
-    for batch, text in runtime.staged(batches):
-        span = Span.of_documents(batch.text.offsets, batch.ids)
-        yield from runtime.map(lambda part, text=text: made(text, part), [span])
+    for batch in slice.open().batches(**({} if most is None else {"max_bytes": most})):
+        found = _chosen_text(batch.text, batch.first_row, rows)
+        if len(found):
+            text = Ragged(runtime.put(found.values), runtime.put(found.offsets))
+            span = Span.of_documents(found.offsets, None)
+            yield from runtime.map(lambda part, text=text: made(text, part), [span])  # type: ignore[misc]
+
+
+def _chosen(batch: Ragged, first: int, rows: np.ndarray) -> Ragged:
+    """The wanted ones of some rows, the first of which is row `first` of a slice."""
+    begin, end = np.searchsorted(rows, [first, first + len(batch)])
+    if end - begin == len(batch):
+        return batch
+    return Ragged(*gather.cpu(batch.values, batch.offsets, rows[begin:end] - first))
+
+
+def _chosen_text(batch: Ragged, first: int, rows: np.ndarray) -> Ragged:
+    """The same of texts."""
+    begin, end = np.searchsorted(rows, [first, first + len(batch)])
+    if end - begin == len(batch):
+        return batch
+    buffers = [None, pa.py_buffer(batch.offsets), pa.py_buffer(batch.values)]
+    texts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(batch), buffers)
+    return ragged(texts.take(arrow(rows[begin:end] - first)))

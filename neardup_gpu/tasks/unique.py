@@ -39,7 +39,7 @@ def check(job: Job, sketched: Stage, extents: Sequence[Extent], offsets: Sequenc
         starts = tuple(itertools.accumulate(documents, initial=0))
         layout = Layout(starts, 0, len(job.partitions), ordered=True)
         arguments = [(sketched.names("named")[first:stop], layout)] * len(job.partitions)
-        found = job.work.stage(stage, copies.copies, arguments, after=[sketched], label="sketch")
+        found = job.work.stage(stage, copies.copies, arguments, after=[sketched])
         if found.total("copies") == 0:
             continue
         number, *two = _first_repeated(job.work.place, found.names("ranges"), layout)

@@ -1,7 +1,8 @@
-"""What holds for tasks whoever runs them, and what holds for processes of this machine."""
+"""What holds for tasks whoever runs them, and what holds for processes of this machine; test_ray.py has clusters."""
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,9 +18,9 @@ from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, Para
 from neardup_gpu.tasks.contract import ATTEMPTS, Task, TaskFailedError
 
 
-@pytest.fixture(scope="module", params=["inline", "local"])
-def workers(request):
-    with {"inline": InlineWorkers, "local": lambda: LocalWorkers(2)}[request.param]() as started:
+@pytest.fixture(scope="module")
+def inline():
+    with InlineWorkers() as started:
         yield started
 
 
@@ -27,6 +28,34 @@ def workers(request):
 def local():
     with LocalWorkers(2) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def ray():
+    """Workers of a Ray instance with two processors, which is there before them and after them."""
+    library = pytest.importorskip("ray")
+    from neardup_gpu.engine.ray import RayWorkers
+
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+        library.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+        try:
+            with RayWorkers() as started:
+                yield started
+            assert library.is_initialized()
+        finally:
+            library.shutdown()
+
+
+@pytest.fixture(scope="module", params=["inline", "local", "ray"])
+def workers(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="module", params=["local", "ray"])
+def apart(request):
+    """Workers in other processes."""
+    return request.getfixturevalue(request.param)
 
 
 def tasks_of(function, *arguments):
@@ -96,6 +125,39 @@ class TestAnyWorkers:
         assert results(workers, tasks_of(chores.square, (3,))) == {0: 9}
 
 
+class TestOtherProcesses:
+    def test_a_task_whose_process_is_killed_is_done_again(self, apart, tmp_path):
+        tasks = tasks_of(chores.die_once, *((tmp_path / str(number), number) for number in range(3)))
+        assert results(apart, tasks) == {0: 0, 1: 1, 2: 2}
+
+    def test_a_task_that_always_kills_its_process(self, apart, tmp_path):
+        tasks = [
+            Task("test", 0, chores.die, covers="rows 0 to 9"),
+            *(Task("test", number, chores.write, (tmp_path / str(number),)) for number in range(1, 5)),
+        ]
+        with pytest.raises(TaskFailedError) as caught:
+            results(apart, tasks)
+        assert "task 0 of stage test (rows 0 to 9) failed 3 times" in str(caught.value)
+        assert re.search("killed by SIGKILL, as systems do when memory runs out|WorkerCrashedError", str(caught.value))
+        assert all((tmp_path / str(number)).exists() for number in range(1, 5))
+
+    def test_a_result_that_cannot_be_sent(self, apart):
+        with pytest.raises(TaskFailedError, match=r"what it returned \(function\) cannot be sent between processes"):
+            results(apart, tasks_of(chores.return_a_function, ()))
+
+    def test_what_is_logged_arrives_without_progress(self, apart, caplog):
+        caplog.set_level(logging.INFO, "neardup_gpu")
+        results(apart, tasks_of(chores.say, (7,)))
+        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+            ("WARNING", r"skipped 7\x1b rows")
+        ]
+        assert caplog.records[0].process != os.getpid()
+        caplog.clear()
+        caplog.set_level(logging.DEBUG, "neardup_gpu")
+        results(apart, tasks_of(chores.say, (7,)))
+        assert [record.getMessage() for record in caplog.records] == [r"skipped 7\x1b rows", "details"]
+
+
 class TestLocalWorkers:
     def test_impossible_numbers(self):
         with pytest.raises(ParameterError, match="num_workers must be >= 1, got 0"):
@@ -107,21 +169,6 @@ class TestLocalWorkers:
         with pytest.raises(ParameterError, match="number of devices, 2, got 1"):
             LocalWorkers(1, devices=[0, 1])
 
-    def test_a_task_whose_process_is_killed_is_done_again(self, local, tmp_path):
-        tasks = tasks_of(chores.die_once, *((tmp_path / str(number), number) for number in range(6)))
-        assert results(local, tasks) == {number: number for number in range(6)}
-
-    def test_a_task_that_always_kills_its_process(self, local, tmp_path):
-        tasks = [
-            Task("test", 0, chores.die, covers="rows 0 to 9"),
-            *(Task("test", number, chores.write, (tmp_path / str(number),)) for number in range(1, 5)),
-        ]
-        with pytest.raises(TaskFailedError) as caught:
-            results(local, tasks)
-        assert "task 0 of stage test (rows 0 to 9) failed 3 times" in str(caught.value)
-        assert "was killed by SIGKILL, as systems do when memory runs out" in str(caught.value)
-        assert all((tmp_path / str(number)).exists() for number in range(1, 5))
-
     def test_an_interrupt_is_for_the_process_that_started_them(self, local):
         assert results(local, tasks_of(chores.interrupt, (5,))) == {0: 5}
 
@@ -131,22 +178,6 @@ class TestLocalWorkers:
             os.kill(pid, signal.SIGKILL)
         second = results(local, tasks_of(os.getpid, (), ()))
         assert not set(first.values()) & set(second.values())
-
-    def test_a_result_that_cannot_be_sent(self, local):
-        with pytest.raises(TaskFailedError, match=r"what it returned \(function\) cannot be sent between processes"):
-            results(local, tasks_of(chores.return_a_function, ()))
-
-    def test_what_is_logged_arrives_without_progress(self, local, caplog):
-        caplog.set_level(logging.INFO, "neardup_gpu")
-        results(local, tasks_of(chores.say, (7,)))
-        assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-            ("WARNING", r"skipped 7\x1b rows")
-        ]
-        assert caplog.records[0].process != os.getpid()
-        caplog.clear()
-        caplog.set_level(logging.DEBUG, "neardup_gpu")
-        results(local, tasks_of(chores.say, (7,)))
-        assert [record.getMessage() for record in caplog.records] == [r"skipped 7\x1b rows", "details"]
 
     def test_surroundings(self, monkeypatch):
         monkeypatch.setenv("NEARDUP_TEST", "seen")

@@ -97,6 +97,15 @@ def sleep(path):
     time.sleep(600)
 
 
+def stay(log, gone):
+    """Leave the number of this process in a file, and stay until another is there."""
+    with open(log, "a") as file:
+        file.write(f"{os.getpid()}\n")
+    while not Path(gone).exists():
+        time.sleep(0.01)
+    return "stayed"
+
+
 def surroundings(name):
     """What a worker has: standard input, threads, a variable."""
     import numba

@@ -28,6 +28,13 @@ THRESHOLDS = st.sampled_from([1e-9, 0.07, 0.3, 0.5, 0.6, 2 / 3, 0.8, 28 / 35, 0.
 MUCH = 1 << 30
 
 
+def table_of(parts, bits, runtime):
+    counter = joining.Counter(bits, runtime)
+    for part in parts:
+        counter.add(part)
+    return counter.table
+
+
 def ragged(sets):
     return Ragged(np.array([x for each in sets for x in each], np.uint64), np.cumsum([0, *map(len, sets)]))
 
@@ -41,7 +48,7 @@ def sliced(rows, number):
 def posted_by(sets, ranks, measure, threshold, runtime, slices=1, bits=FEWEST_BITS):
     """All postings, made slice by slice as tasks do; sets are ascending for a directed measure."""
     parts = list(zip(map(ragged, sliced(sets, slices)), sliced(ranks, slices), strict=True))
-    table = joining.merged(joining.count([part], bits, runtime) for part, _ in parts)
+    table = joining.merged(table_of([part], bits, runtime) for part, _ in parts)
     made = [joining.postings(*part, table, measure, threshold, runtime) for part in parts]
     if measure.directed:
         marks = joining.merged_marks(joining.mark([posted], table, runtime) for posted in made)
@@ -226,8 +233,8 @@ def test_merged_tables_are_the_table_of_all():
     with Engine(backend="cpu").start() as runtime:
         for slices in (1, 2, 3, 7):
             parts = [Ragged(part, [0, len(part) // 2, len(part)]) for part in np.array_split(counted, slices)]
-            found = joining.merged(joining.count([part], FEWEST_BITS, runtime) for part in parts)
-            again = joining.count(iter(parts), FEWEST_BITS, runtime)
+            found = joining.merged(table_of([part], FEWEST_BITS, runtime) for part in parts)
+            again = table_of(parts, FEWEST_BITS, runtime)
             for one, other, expected in zip(found, again, whole, strict=True):
                 assert one.dtype == other.dtype == expected.dtype
                 np.testing.assert_array_equal(one, expected)
@@ -281,15 +288,22 @@ def crowd_of(num):
 
 
 @pytest.mark.parametrize("most_bytes", [MUCH, 4000 * joining.POSTING_BYTES])
-def test_a_giant_run_is_not_looked_through(most_bytes):
-    """Whether it fits in memory or not; twins elsewhere are met still."""
+def test_a_giant_run_is_not_looked_through(most_bytes, monkeypatch):
+    """Whether it fits in memory or not, and then it is not held; twins elsewhere are met still."""
+    index, held = joining._indexed, []
+
+    def indexed(parts, *rest):
+        held.append(sum(len(posted.shingle) for posted in parts))
+        return index(parts, *rest)
+
+    monkeypatch.setattr(joining, "_indexed", indexed)
     sets = [*crowd_of(20_000), [1 << 50, 2 << 50], [1 << 50, 2 << 50]]
     with Engine(backend="cpu").start() as runtime:
         (parts,) = ranges_of(posted_by(sets, np.arange(len(sets)), RESEMBLANCE, 0.3, runtime, 5, 20), 1)
         pairs, crowded, looks = found_by(parts, RESEMBLANCE, 0.3, 0, runtime, most_bytes)
     assert (20_000, 20_001) in pairs
     assert Counter(crowded).keys() >= set(range(20_000)) and not {20_000, 20_001} & set(crowded)
-    assert looks < 2 * len(sets)
+    assert looks < 2 * len(sets) and max(held) <= most_bytes // joining.POSTING_BYTES
 
 
 def test_runs_of_the_reference_set_alone_crowd_nobody():
@@ -306,8 +320,8 @@ def test_runs_of_the_reference_set_alone_crowd_nobody():
 
 def test_a_full_list_is_gone_on_with():
     """Of a document with more candidates than are asked for at a time, all come, each once."""
-    sets = crowd_of(3000)
+    sets = crowd_of(1500)
     with Engine(backend="cpu").start() as runtime:
-        (parts,) = ranges_of(posted_by(sets, np.arange(3000), RESEMBLANCE, 0.3, runtime, bits=20), 1)
-        pairs, crowded, _ = found_by(parts, RESEMBLANCE, 0.3, 0, runtime, long_run=3000)
-    assert not crowded and len(pairs) == len(set(pairs)) == 3000 * 2999 // 2
+        (parts,) = ranges_of(posted_by(sets, np.arange(1500), RESEMBLANCE, 0.3, runtime, bits=20), 1)
+        pairs, crowded, _ = found_by(parts, RESEMBLANCE, 0.3, 0, runtime, long_run=1500)
+    assert not crowded and len(pairs) == len(set(pairs)) == 1500 * 1499 // 2
