@@ -345,7 +345,7 @@ def _type_of_ids(job: Job, sketched: Stage) -> str:
     if len(kinds) == 2:
         rows_only = job.slices[0].ids_are_rows
         spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
-        return name_of(common_type(*reversed(kinds), spans, rows_only=rows_only))
+        return name_of(common_type(kinds[1], kinds[0], spans, rows_only=rows_only))
     return name_of(kinds[0])
 
 
