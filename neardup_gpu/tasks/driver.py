@@ -32,13 +32,14 @@ from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError
 from ..job import open_reference
 from ..joining import table_bits
+from ..recall import choose_check
 from ..recipe import Recipe
 from ..sketching import no_documents
 from ..store.artefacts import write_report
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
-from . import candidates, colliding, copies, crowds, naming, pairs, ranking, results, sketching, unique
+from . import candidates, checking, colliding, copies, crowds, naming, pairs, ranking, results, sketching, unique
 from .columns import name_of, tables_of, type_named
 from .layout import Layout
 from .reporting import report_of
@@ -71,12 +72,15 @@ class Job:
     num_known : int
         Slices of the reference set.
     max_comparisons : int, optional
+    num_checked : int
+        Documents sampled to check the recall.
     """
 
     work: Work
     slices: list[Slice]
     num_known: int
     max_comparisons: int | None
+    num_checked: int
 
     @property
     def recipe(self) -> Recipe:
@@ -113,7 +117,11 @@ def run(job: Job) -> Made:
         named = _decide(job, layout, same, verified, crowd, settled)
     with told_as("write"):
         listed, tables, written = _write(job, layout, sketched, same, named, settled)
-    return Made(layout, number, sketched, copied, found, distinct, verified, crowd, listed, tables, written)
+    checked = None
+    if job.num_checked:
+        with told_as("check"):
+            checked = _sampled(job, layout, found, listed, settled)
+    return Made(layout, number, sketched, copied, found, distinct, verified, crowd, listed, tables, written, checked)
 
 
 class Made(NamedTuple):
@@ -130,12 +138,14 @@ class Made(NamedTuple):
     listed: Stage
     tables: Stage
     written: Stage
+    checked: Stage | None
 
 
 def _sketch(job: Job) -> Stage:
     words = sum(slice.num_bytes for slice in job.slices) // BYTES_A_WORD
     bits = table_bits(max(1, words), job.work.shared.task_memory // 4)
-    arguments = [(slice, number >= job.num_known, bits) for number, slice in enumerate(job.slices)]
+    given = bits, job.num_checked > 0
+    arguments = [(slice, number >= job.num_known, *given) for number, slice in enumerate(job.slices)]
     covers = [slice.covers for slice in job.slices]
     return job.work.stage("sketch", sketching.sketch, arguments, covers=covers, on_device=True)
 
@@ -208,10 +218,11 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number:
 
 def _asked(job: Job, name: str, names: list[str], settled: list[Stage], asking: Stage, *, keys: bool) -> Stage:
     """The stage in which slices answer who asked for documents: with their keys, or with what waits of them."""
+    stage, after, slices = job.work.stage, [settled[0], asking], job.slices
     if keys:
-        return job.work.stage(name, pairs.keys, [(names,)] * len(job.slices), after=[settled[0], asking])
-    arguments = [(names, slice) for slice in job.slices]
-    return job.work.stage(name, pairs.sets, arguments, after=[settled[0], asking], on_device=not job.work.shared.spool)
+        return stage(name, pairs.keys, [(names,)] * len(slices), after=after)
+    arguments, on_device = [(names, slice) for slice in slices], not job.work.shared.spool
+    return stage(name, pairs.sets, arguments, after=after, on_device=on_device)
 
 
 def _verify(job: Job, layout: Layout, found: Stage, settled: list[Stage]) -> tuple[Stage, Stage]:
@@ -274,6 +285,33 @@ def _write(
     return listed, tables, written
 
 
+def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: list[Stage]) -> Stage:
+    """Check the recall by a sample; returns the stage that says what was found."""
+    copies = settled[-1].names("slices")
+
+    def stage(name: str, function: Any, arguments: list[Any], after: list[Stage], on_device: bool = False) -> Stage:
+        return job.work.stage(name, function, arguments, after=after, on_device=on_device)
+
+    def answered(name: str, asking: Stage, keys: bool = False) -> Stage:
+        return _asked(job, name, asking.names("wanted"), settled, asking, keys=keys)
+
+    mine = range(job.num_known, len(job.slices))
+    proposed = stage("draw", checking.draw, [(number, copies, layout, job.num_checked) for number in mine], settled)
+    given = proposed.names("drawn"), layout, job.num_checked
+    drawn = stage("drawn", checking.drawn, [given], [proposed, *settled])
+    waiting = answered("drawn-sets", drawn)
+    sampled = stage("sampled", checking.sampled, [(waiting.names("sets"),)], [drawn, waiting], on_device=True)
+    of_slices = [(slice, copies, layout) for slice in job.slices]
+    near = stage("near", checking.near, of_slices, [sampled, *settled], on_device=True)
+    nearest = stage("nearest", checking.nearest, [(near.names("near"), layout)], [sampled, near, *settled])
+    waiting = answered("near-sets", nearest)
+    keys = [answered("near-keys", nearest, keys=True)] if job.recipe.method.sketches else []
+    crowded = found.names("crowded") if job.recipe.method.measure.weighted else []  # others were joined
+    files = waiting.names("sets"), [name for each in keys for name in each.names("keys")], crowded
+    after = [sampled, nearest, waiting, *keys, found, listed]
+    return stage("check", checking.check, [(*files, listed.names("pairs"))], after, on_device=True)
+
+
 def _extent(facts: dict[str, Any]) -> Extent:
     """What the reading of a slice found."""
     plain = dict(facts["extent"])
@@ -306,7 +344,8 @@ def _type_of_ids(job: Job, sketched: Stage) -> str:
     kinds = [one_type_of(part) for part in (known, mine) if part]
     if len(kinds) == 2:
         rows_only = job.slices[0].ids_are_rows
-        return name_of(common_type(*reversed(kinds), rows_only=rows_only))
+        spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
+        return name_of(common_type(kinds[1], kinds[0], spans, rows_only=rows_only))
     return name_of(kinds[0])
 
 
@@ -315,12 +354,17 @@ def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:
     return pa.uint64() if set(kinds) == {pa.int64(), pa.uint64()} else kinds[0]
 
 
-def common_type(kind: pa.DataType, known: pa.DataType, *, rows_only: bool) -> pa.DataType:
-    """The type of ids of both the input and a reference set, whose row numbers may become strings."""
+def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows_only: bool) -> pa.DataType:
+    """The type of ids of both the input and a reference set, whose row numbers may become strings.
+
+    `spans` holds the least and the greatest of all integers, and perhaps others.
+    """
     if kind == known:
         return kind
     if pa.types.is_integer(kind) and pa.types.is_integer(known):
-        return pa.uint64() if pa.uint64() in (kind, known) else pa.int64()
+        for low, high, large in ((-(2**63), 2**63, pa.int64()), (0, 2**64, pa.uint64())):
+            if low <= min(spans) and max(spans) < high:
+                return large
     for is_of, large in _FAMILIES:
         if is_of(kind) and is_of(known):
             return large
@@ -355,6 +399,7 @@ def dedup_in_tasks(
     engine: str | Engine = "auto",
     temp_dir: str | Path | None = None,
     max_comparisons: int | None = None,
+    check: int | None = None,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Like `dedup`, cut into tasks over files, which several processes or machines run, and which can be resumed.
@@ -396,6 +441,8 @@ def dedup_in_tasks(
         Where each task's own temporary files go; the system's temporary folder unless given.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents of a crowd.
+    check : int, default None
+        Documents sampled for the check of recall, as for `dedup`.
     progress : bool or callable, default None
         True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 
@@ -431,6 +478,7 @@ def dedup_in_tasks(
     if scale_out.work_dir is None:
         raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
     recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
+    num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress, noun="task"), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     if recipe.method.needs_statistics and statistics is None:
@@ -470,7 +518,7 @@ def dedup_in_tasks(
         identity = _identify(place, begun, shared, most, slices, len(known))
         stack.enter_context(workers)
         workers.check_folder(shared.work)
-        job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons)
+        job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons, num_checked)
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: _skipped(job, made.sketched))
