@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,8 @@ from troubled import STAGES, bits, documents, run
 from neardup_gpu import Recipe
 from neardup_gpu.errors import DamagedError, InputError, NeardupError, OutputError
 from neardup_gpu.tasks.contract import TaskFailedError
+
+FEW = ["sketch", "collide", "write"]
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +55,16 @@ def test_the_job_has_all_stages(calm):
 
 
 class TestWorkers:
-    def test_killed_twice_in_every_stage(self, calm, box, monkeypatch):
+    @pytest.mark.parametrize("stages", [FEW, pytest.param(STAGES, marks=pytest.mark.thorough)], ids=["few", "every"])
+    def test_killed_twice(self, calm, box, monkeypatch, stages):
         troubled.trouble(monkeypatch.setattr, troubled.killed_twice, box / "marks")
+        marks = [box / "marks" / f"{stage}-{which}" for stage in STAGES for which in ("first", "second")]
+        for mark in marks:
+            if mark.name.rpartition("-")[0] not in stages:
+                mark.touch()
         run(box, workers=2)
         same(calm, box / "out")
-        assert len(list((box / "marks").iterdir())) == 2 * len(STAGES)
+        assert all(mark.exists() for mark in marks)
 
     def test_stragglers_that_finish_after_their_replacements(self, calm, box, monkeypatch):
         troubled.trouble(monkeypatch.setattr, troubled.late, box / "marks")
@@ -94,11 +102,15 @@ def drive(folder, trouble, limit=""):
 
 
 class TestDriver:
-    def test_killed_in_every_stage(self, calm, box):
-        for dead in range(len(STAGES)):
+    @pytest.mark.parametrize("stages", [FEW, pytest.param(STAGES, marks=pytest.mark.thorough)], ids=["few", "every"])
+    def test_killed_and_started_again(self, calm, box, stages):
+        (box / "marks").mkdir()
+        for stage in set(STAGES) - set(stages):
+            (box / "marks" / f"{stage}-dead").touch()
+        for stage in stages:
             ended = drive(box, "dead_after")
             assert ended.status == -signal.SIGKILL, ended.errors
-            assert len(list((box / "marks").glob("*-dead"))) == dead + 1
+            assert (box / "marks" / f"{stage}-dead").exists()
             assert not (box / "out").exists()
         ended = drive(box, "dead_after")
         assert ended.status == 0, ended.errors
@@ -107,3 +119,217 @@ class TestDriver:
         assert len(begun) == len(set(begun))
         assert not (box / "work").exists()
         assert json.loads((box / "out" / "report.json").read_text())["tasks"]["resumed"] > 0
+
+    def test_a_full_disk(self, calm, box):
+        judge_needs_mounts()
+        disk = DISKS + f"""
+own_mounts()
+mount({str(box / "work")!r}, '{{size}}')
+"""
+
+    def test_files_that_may_not_grow(self, calm, box):
+        """As on a full disk: what is written before is kept, and the same command goes on when there is room."""
+        limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))\n"
+        lines = set()
+        for most in (6_000, 20_000, 40_000):
+            ended = drive(box, "noted", limit.format(most))
+            if ended.status == 0:
+                break
+            lines.add(ended.errors.strip().splitlines()[-1])
+            assert not (box / "out").exists() and not list(box.glob(".out*"))
+        assert lines and all("work_dir" in line for line in lines), lines
+        ended = drive(box, "noted")
+        assert ended.status == 0, ended.errors
+        same(calm, box / "out")
+        begun = (box / "marks" / "log").read_text().splitlines()
+        assert len(begun) == len(set(begun))
+
+
+class TestFiles:
+    def test_damaged_while_the_job_runs(self, calm, box, monkeypatch):
+        troubled.trouble(monkeypatch.setattr, troubled.damaging, box / "marks")
+        run(box)
+        same(calm, box / "out")
+        assert len(list((box / "marks").iterdir())) > 20
+
+    @pytest.mark.parametrize("kind", ["cut", "flipped", "empty", "missing", "of another task", "of no exchange"])
+    def test_exchanges_between_two_runs(self, calm, done, kind):
+        named = [path for path in sorted((done / "work").glob("*/*")) if path.suffix != ".json"]
+        for path in named[:: 1 if kind == "missing" else 3]:
+            data = bytearray(path.read_bytes())
+            if kind == "cut":
+                path.write_bytes(data[:-7])
+            elif kind == "flipped":
+                data[len(data) // 2] ^= 1
+                path.write_bytes(data)
+            elif kind == "empty":
+                path.write_bytes(b"")
+            elif kind == "missing":
+                path.unlink()
+            elif kind == "of another task":
+                other = path.with_name(path.name.replace("000000", "000001"))
+                if other.exists():
+                    path.write_bytes(other.read_bytes())
+            else:
+                path.write_bytes(bytes(len(data)))
+        run(done)
+        same(calm, done / "out")
+
+    @pytest.mark.parametrize("kind", ["cut", "flipped", "empty", "list", "null", "of another task", "folder"])
+    def test_records_between_two_runs(self, calm, done, kind):
+        records = sorted((done / "work").glob("*/*.json"))
+        for path in records[::2]:
+            data = bytearray(path.read_bytes())
+            if kind == "cut":
+                path.write_bytes(data[: len(data) // 2])
+            elif kind == "flipped":  # a digit of a count, which is JSON as well
+                place = max(i for i, byte in enumerate(data[: data.index(b"seconds")]) if chr(byte).isdigit())
+                data[place] ^= 1
+                path.write_bytes(data)
+            elif kind == "empty":
+                path.write_bytes(b"")
+            elif kind in ("list", "null"):
+                path.write_text("[]" if kind == "list" else "null")
+            elif kind == "of another task":
+                path.write_bytes(records[0].read_bytes())
+            elif path.parent.name == "write":
+                path.write_bytes(b"\xff\xfe")
+        report = run(done)
+        same(calm, done / "out")
+        assert report["tasks"]["resumed"] > 0
+
+    def test_files_of_the_result(self, calm, box, monkeypatch):
+        """A run that fails when all is written, and one whose files of the result are changed meanwhile."""
+        with monkeypatch.context() as patch:
+            patch.setattr("neardup_gpu.tasks.driver.report_of", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                run(box)
+        written = sorted(path for path in (box / "work" / "result").rglob("*") if path.is_file())
+        assert len(written) > 6
+        for number, path in enumerate(written):
+            if number % 3 == 0:
+                path.unlink()
+            elif number % 3 == 1:
+                path.write_bytes(path.read_bytes()[:-1])
+        (box / "work" / "result" / "documents" / ".part-left").mkdir()
+        run(box)
+        same(calm, box / "out")
+        assert not list(box.rglob(".part*")) and not (box / "work").exists()
+
+    def test_what_is_damaged_for_ever(self, box, monkeypatch):
+        def damaged(folder, perform, shared, stage, *others):
+            record = perform(shared, stage, *others)
+            if stage == "copies":
+                for name in record.files:
+                    Path(shared.work, name).write_bytes(b"")
+            return record
+
+        troubled.trouble(monkeypatch.setattr, damaged, box / "marks")
+        with pytest.raises(DamagedError, match=r"work: copies/00000\d-\w+ is damaged however often it is made; check"):
+            run(box)
+        assert not (box / "out").exists()
+
+
+def _interrupted(*_):
+    raise KeyboardInterrupt
+
+
+class TestFolders:
+    def refused(self, says, kind, *arguments, **settings):
+        with pytest.raises(kind, match=says) as caught:
+            run(*arguments, **settings)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    def test_another_driver(self, box):
+        (box / "work").mkdir()
+        held = "import fcntl, sys; lock = open(sys.argv[1], 'w'); fcntl.flock(lock, fcntl.LOCK_EX); print(flush=True); input()"
+        other = subprocess.Popen(
+            [sys.executable, "-c", held, box / "work" / "lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        try:
+            other.stdout.readline()
+            self.refused(r"work: another run works in this folder; wait for it, or name another work_dir$", OutputError, box)
+        finally:
+            other.communicate(b"\n")
+        assert os.listdir(box / "work") == ["lock"]
+        run(box)
+        assert not (box / "work").exists()
+
+    @pytest.mark.parametrize(
+        "others, says",
+        [
+            ({"partitions": 3}, r"with another partitions \(2\); give"),
+            ({"slice_bytes": 3000}, r"with another slice_bytes \(4000\); give"),
+            ({"task_memory": "64MB"}, r"with another task_memory \(2000000000\)"),
+            ({"spool": True}, r"with another spool \(False\)"),
+            ({"recipe": Recipe(method="exact", threshold=0.5), "partitions": 3}, "partitions .2. and another recipe;"),
+        ],
+    )
+    def test_another_job(self, done, others, says):
+        before = sorted((done / "work").rglob("*"))
+        self.refused(rf"work: holds the work of a job {says}".replace("job partitions", "job with another partitions"), OutputError, done, **others)
+        assert sorted((done / "work").rglob("*")) == before and not (done / "out").exists()
+
+    def test_other_workers_go_on(self, calm, done):
+        whole = sum(1 for _ in (done / "work").glob("*/*.json"))
+        assert run(done, workers=3, partitions=None, output="out")["tasks"]["resumed"] == whole - 5
+        same(calm, done / "out")
+
+    def test_a_changed_input(self, done):
+        os.utime(done / "in" / "1.parquet", ns=(1, 1))
+        self.refused("work of a job with another input; give", OutputError, done)
+
+    def test_another_version(self, done, monkeypatch):
+        monkeypatch.setattr("neardup_gpu.tasks.driver.__version__", "9.0")
+        self.refused(r"was begun by another version of neardup_gpu \(0\.", OutputError, done)
+
+    @pytest.mark.parametrize("text", ["", "[]", "{}", "\xff", "null"])
+    def test_a_damaged_description(self, done, text):
+        (done / "work" / "job.json").write_text(text, "latin-1")
+        self.refused(r"its job\.json is damaged; remove the folder", OutputError, done)
+
+    def test_a_folder_of_somebody_else(self, box):
+        (box / "work" / "sketch").mkdir(parents=True)
+        (box / "work" / "sketch" / "mine").write_text("mine")
+        self.refused("work: holds sketch, which is of no job; name a folder", OutputError, box)
+        assert (box / "work" / "sketch" / "mine").read_text() == "mine"
+        assert not (box / "work" / "job.json").exists() and not (box / "out").exists()
+
+    def test_what_somebody_else_put_there_stays(self, calm, done):
+        (done / "work" / "notes").write_text("mine")
+        (done / "work" / ".hidden").write_text("mine")
+        run(done)
+        same(calm, done / "out")
+        assert sorted(os.listdir(done / "work")) == [".hidden", "notes"]
+
+    def test_no_folder(self, box):
+        (box / "file").touch()
+        for name in ("file", "file/below"):
+            self.refused(rf"{name}: is a file, or lies below one; name another folder", OutputError, box, work_dir=str(box / name))
+        if sys.platform == "linux":
+            self.refused("/proc/work: .*; name another folder", OutputError, box, work_dir="/proc/work")
+        assert sorted(path.name for path in box.iterdir()) == ["file", "in"]
+
+    @pytest.mark.parametrize("output, work", [("out", "out"), ("out", "out/work"), ("work/out", "work")])
+    def test_output_and_work_in_one_another(self, box, output, work):
+        self.refused("is not apart from the work folder", OutputError, box, output=output, work_dir=str(box / work))
+        assert [path.name for path in box.iterdir()] == ["in"]
+
+    def test_work_in_the_input(self, calm, box):
+        self.refused("is in the input folder .*, whose files are read", OutputError, box, work_dir=str(box / "in" / "work"))
+        run(box, work_dir=str(box / "in" / ".work"))
+        same(calm, box / "out")
+
+    def test_a_relative_folder(self, calm, box, monkeypatch):
+        monkeypatch.chdir(box)
+        run(box, work_dir="work")
+        same(calm, box / "out")
+
+
+class TestInputs:
+    def test_a_stream(self, box):
+        with pytest.raises(InputError) as caught:
+            run(box, source=iter([{"text": "to be", "id": "a"}]))
+        assert "stream" in str(caught.value) and "\n" not in str(caught.value)
+        assert sorted(path.name for path in box.iterdir()) == ["in"]
