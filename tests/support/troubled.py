@@ -18,10 +18,11 @@ from neardup_gpu.tasks.driver import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
 FILES = 3
-STAGES = (
-    "sketch sample choose spread order rows rank copies merge postings collide pairs sets verify members crowd-sets "
-    "crowd decide name listed fates ids tables write"
-).split()
+STAGES = [
+    *("sketch", "sample", "choose", "spread", "order", "rows", "rank", "copies", "merge", "postings", "collide"),
+    *("pairs", "sets", "verify", "members", "crowd-sets", "crowd", "decide", "name"),
+    *("listed", "fates", "ids", "tables", "write"),
+]
 """Stages of the job, in their order."""
 
 

@@ -1,8 +1,8 @@
 """Faults of a job of tasks: each ends in the same bits as a run that nothing disturbs, or in one line."""
 
 import json
+import logging
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -10,13 +10,16 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import troubled
 from faults import judge
+from faults.cases_output import DISKS, needs_mounts
 from troubled import STAGES, bits, documents, run
 
 from neardup_gpu import Recipe
-from neardup_gpu.errors import DamagedError, InputError, NeardupError, OutputError
+from neardup_gpu.errors import DamagedError, InputError, OutputError
 from neardup_gpu.tasks.contract import TaskFailedError
 
 FEW = ["sketch", "collide", "write"]
@@ -94,11 +97,37 @@ troubled.trouble(setattr, troubled.{trouble}, Path("marks"))
 troubled.run(Path.cwd())
 """
 
+FULL = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, {support!r})
+import troubled
+from neardup_gpu.errors import NeardupError
+own_mounts()
+mount("work", "160k")
+for size in ("160k", "400k", "800k", "4m"):
+    assert libc.mount(b"tmpfs", b"work", b"tmpfs", 32, b"size=" + size.encode()) == 0
+    try:
+        line = troubled.run(Path.cwd())["tasks"]["resumed"]
+    except NeardupError as error:
+        assert not Path("out").exists()
+        line = error
+    with open("lines", "a") as lines:
+        print(line, file=lines)
+"""
 
-def drive(folder, trouble, limit=""):
-    """Run the job in a process of its own; returns how it ended."""
-    support = str(Path(troubled.__file__).parent)
-    return judge._fork_server().run(folder, limit + DRIVER.format(support=support, trouble=trouble), {})
+INTERRUPTED = """
+from pathlib import Path
+import troubled
+troubled.run(Path.cwd(), workers=2)
+"""
+
+SUPPORT = str(Path(troubled.__file__).parent)
+
+
+def drive(folder, trouble, before=""):
+    """Run the job in a process of its own, which runs some statements first; returns how it ended."""
+    return judge._fork_server().run(folder, before + DRIVER.format(support=SUPPORT, trouble=trouble), {})
 
 
 class TestDriver:
@@ -121,28 +150,59 @@ class TestDriver:
         assert json.loads((box / "out" / "report.json").read_text())["tasks"]["resumed"] > 0
 
     def test_a_full_disk(self, calm, box):
-        judge_needs_mounts()
-        disk = DISKS + f"""
-own_mounts()
-mount({str(box / "work")!r}, '{{size}}')
-"""
+        """What was written before is kept, and the same command goes on when there is room."""
+        needs_mounts()
+        ended = judge._fork_server().run(box, DISKS + FULL.format(support=SUPPORT), {})
+        assert ended.status == 0, ended.errors
+        same(calm, box / "out")
+        *lines, resumed = (box / "lines").read_text().splitlines()
+        assert len(lines) == 3 and int(resumed) > 10
+        assert all("/work" in line and ("disk" in line or "room" in line) for line in lines)
 
     def test_files_that_may_not_grow(self, calm, box):
-        """As on a full disk: what is written before is kept, and the same command goes on when there is room."""
-        limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))\n"
-        lines = set()
-        for most in (6_000, 20_000, 40_000):
+        """The same where the system refuses a write."""
+        limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({0}, -1))\n"
+        for most in (3_000, 7_000):
             ended = drive(box, "noted", limit.format(most))
-            if ended.status == 0:
-                break
-            lines.add(ended.errors.strip().splitlines()[-1])
+            (line,) = [line for line in ended.errors.splitlines() if line.startswith("neardup: ")]
+            assert ended.status == 2 and "arge" in line
             assert not (box / "out").exists() and not list(box.glob(".out*"))
-        assert lines and all("work_dir" in line for line in lines), lines
         ended = drive(box, "noted")
         assert ended.status == 0, ended.errors
         same(calm, box / "out")
         begun = (box / "marks" / "log").read_text().splitlines()
         assert len(begun) == len(set(begun))
+
+    def test_an_interrupt_of_all_processes_as_at_a_terminal(self, calm, box):
+        script = box / "script.py"
+        script.write_text(INTERRUPTED)
+        process = subprocess.Popen(
+            [sys.executable, script],
+            cwd=box,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            end = time.monotonic() + 60
+            while not (box / "work" / "copies").exists():
+                assert process.poll() is None and time.monotonic() < end, process.stderr.read()
+                time.sleep(0.02)
+            os.killpg(process.pid, signal.SIGINT)
+            _, errors = process.communicate(timeout=30)
+            assert process.returncode == -signal.SIGINT
+            assert errors.endswith("KeyboardInterrupt\n")
+            with pytest.raises(ProcessLookupError):
+                os.killpg(process.pid, 0)
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+        assert not (box / "out").exists() and not list(box.glob(".out*"))
+        script.unlink()
+        assert run(box)["tasks"]["resumed"] >= 3
+        same(calm, box / "out")
 
 
 class TestFiles:
@@ -243,13 +303,15 @@ class TestFolders:
 
     def test_another_driver(self, box):
         (box / "work").mkdir()
-        held = "import fcntl, sys; lock = open(sys.argv[1], 'w'); fcntl.flock(lock, fcntl.LOCK_EX); print(flush=True); input()"
+        held = "import fcntl, sys; lock = open(sys.argv[1], 'w'); fcntl.flock(lock, 2); print(flush=True); input()"
         other = subprocess.Popen(
             [sys.executable, "-c", held, box / "work" / "lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         try:
             other.stdout.readline()
-            self.refused(r"work: another run works in this folder; wait for it, or name another work_dir$", OutputError, box)
+            self.refused(
+                r"work: another run works in this folder; wait for it, or name another work_dir$", OutputError, box
+            )
         finally:
             other.communicate(b"\n")
         assert os.listdir(box / "work") == ["lock"]
@@ -259,16 +321,16 @@ class TestFolders:
     @pytest.mark.parametrize(
         "others, says",
         [
-            ({"partitions": 3}, r"with another partitions \(2\); give"),
-            ({"slice_bytes": 3000}, r"with another slice_bytes \(4000\); give"),
-            ({"task_memory": "64MB"}, r"with another task_memory \(2000000000\)"),
-            ({"spool": True}, r"with another spool \(False\)"),
+            ({"partitions": 3}, r"partitions \(2\); give"),
+            ({"slice_bytes": 3000}, r"slice_bytes \(4000\); give"),
+            ({"task_memory": "64MB"}, r"task_memory \(2000000000\)"),
+            ({"spool": True}, r"spool \(False\)"),
             ({"recipe": Recipe(method="exact", threshold=0.5), "partitions": 3}, "partitions .2. and another recipe;"),
         ],
     )
     def test_another_job(self, done, others, says):
         before = sorted((done / "work").rglob("*"))
-        self.refused(rf"work: holds the work of a job {says}".replace("job partitions", "job with another partitions"), OutputError, done, **others)
+        self.refused(rf"work: holds the work of a job with another {says}", OutputError, done, **others)
         assert sorted((done / "work").rglob("*")) == before and not (done / "out").exists()
 
     def test_other_workers_go_on(self, calm, done):
@@ -306,7 +368,12 @@ class TestFolders:
     def test_no_folder(self, box):
         (box / "file").touch()
         for name in ("file", "file/below"):
-            self.refused(rf"{name}: is a file, or lies below one; name another folder", OutputError, box, work_dir=str(box / name))
+            self.refused(
+                rf"{name}: is a file, or lies below one; name another folder",
+                OutputError,
+                box,
+                work_dir=str(box / name),
+            )
         if sys.platform == "linux":
             self.refused("/proc/work: .*; name another folder", OutputError, box, work_dir="/proc/work")
         assert sorted(path.name for path in box.iterdir()) == ["file", "in"]
@@ -317,7 +384,9 @@ class TestFolders:
         assert [path.name for path in box.iterdir()] == ["in"]
 
     def test_work_in_the_input(self, calm, box):
-        self.refused("is in the input folder .*, whose files are read", OutputError, box, work_dir=str(box / "in" / "work"))
+        self.refused(
+            "is in the input folder .*, whose files are read", OutputError, box, work_dir=str(box / "in" / "work")
+        )
         run(box, work_dir=str(box / "in" / ".work"))
         same(calm, box / "out")
 
@@ -328,8 +397,47 @@ class TestFolders:
 
 
 class TestInputs:
-    def test_a_stream(self, box):
-        with pytest.raises(InputError) as caught:
-            run(box, source=iter([{"text": "to be", "id": "a"}]))
-        assert "stream" in str(caught.value) and "\n" not in str(caught.value)
+    @pytest.mark.parametrize("kind", ["stream", "in memory"])
+    def test_what_other_processes_cannot_read(self, box, kind):
+        table = pa.table({"id": ["a"], "text": ["to be"]})
+        source = pa.RecordBatchReader.from_batches(table.schema, table.to_batches()) if kind == "stream" else table
+        with pytest.raises(InputError, match=rf"^input: is (a )?{kind}, .*; write it to files first\.$"):
+            run(box, source=source)
         assert sorted(path.name for path in box.iterdir()) == ["in"]
+
+    def test_a_document_larger_than_a_task(self, box):
+        most = 16 << 20
+        longer = pa.table({"id": ["short", "long"], "text": ["to be", "a " * (most // 8 + 1)]})
+        pq.write_table(longer, box / "in" / "1.parquet")
+        with pytest.raises(InputError, match=r"1\.parquet.*: document 'long' has 2,097,153 words, .* allow more, or"):
+            run(box, task_memory=most)
+        assert not (box / "out").exists()
+        run(box, task_memory=most + 8, output="other", work_dir=str(box / "other-work"))
+        assert pq.read_table(box / "other" / "documents").num_rows == 242
+
+    def test_a_file_that_changes_while_the_job_runs(self, box, monkeypatch):
+        def touched(folder, perform, shared, stage, number, *others):
+            if stage == "verify":
+                os.utime(box / "in" / "1.parquet", ns=(1, 1))
+            return perform(shared, stage, number, *others)
+
+        troubled.trouble(monkeypatch.setattr, touched, box / "marks")
+        with pytest.raises(InputError, match=r"1\.parquet: .*chang"):
+            run(box)
+        assert not (box / "out").exists()
+
+
+def test_ray_workers_that_are_killed(calm, box, monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+    ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+    try:
+        troubled.trouble(monkeypatch.setattr, troubled.killed_twice, box / "marks")
+        for stage in set(STAGES) - {"sketch", "verify"}:
+            for which in ("first", "second"):
+                (box / "marks" / f"{stage}-{which}").touch()
+        run(box, runner="ray", workers=None)
+    finally:
+        ray.shutdown()
+    same(calm, box / "out")
+    assert (box / "marks" / "verify-second").exists()
