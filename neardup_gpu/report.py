@@ -250,7 +250,8 @@ def summary(
     else:
         counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
         left_out = "skipped.parquet, " if "skipped" in report["counts"] else ""
-        files = f"documents.parquet, pairs.parquet, {counted}{left_out}kept/, report.json"
+        tables = "documents/, pairs/" if "tasks" in report else "documents.parquet, pairs.parquet"
+        files = f"{tables}, {counted}{left_out}kept/, report.json"
         parts.append(row("written", f"{output}: {files}"))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""

@@ -43,6 +43,7 @@ def report_of(
         "verified_pairs": made.listed.total("listed") if recipe.verifies else 0,
         "groups": made.listed.total("groups"),
     }
+    sampled = None if made.checked is None else made.checked.facts[0]["sampled"]
     if skipped is not None:
         counts["skipped"] = num_skipped(skipped)
     return {
@@ -57,7 +58,7 @@ def report_of(
         "counts": counts,
         **_groups(made),
         "candidates": list(recipe.method.in_words(recipe.threshold)),
-        "recall": {"expected": recipe.expected_recall, "sampled": None},
+        "recall": {"expected": recipe.expected_recall, "sampled": sampled},
         "limits": _limits(job, made),
         "tasks": {
             "workers": job.work.workers.num_workers,

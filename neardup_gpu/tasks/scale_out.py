@@ -88,13 +88,46 @@ class ScaleOut:
             raise ParameterError("ray_address: is for runner='ray'; give that as well, or leave it out")
 
     def num_workers(self) -> int:
-        """How many tasks run at once, by local processes."""
+        """How many tasks run at once, by local processes.
+
+        Returns
+        -------
+        int
+            `workers`, or the number of processors.
+
+        Examples
+        --------
+        >>> ScaleOut(workers=2).num_workers()
+        2
+        """
         from ..engine.threads import most_threads
 
         return self.workers or most_threads()
 
     def start(self, engine: Engine) -> tuple[Workers, Engine]:
-        """Those who run tasks, and what a task computes with: each process has its share of processors and of GPUs."""
+        """Those who run tasks, and what a task computes with: each process has its share of processors and of GPUs.
+
+        Parameters
+        ----------
+        engine : Engine
+            Whose `backend` is decided.
+
+        Returns
+        -------
+        workers, engine
+            The workers, a context manager, and the engine for tasks.
+
+        Raises
+        ------
+        NeardupError
+            If they cannot be started.
+
+        Examples
+        --------
+        >>> from neardup_gpu import Engine
+        >>> ScaleOut(workers=1).start(Engine(backend="cpu", threads=1))[0].num_workers
+        1
+        """
         from ..engine.threads import most_threads
 
         if self.runner == "ray":

@@ -2,6 +2,8 @@
 
 NUMBER-rows      num_tokens, and size: how many shingles wait of each document
 NUMBER-ids       id, and where the document lies, if it is of files: file and row
+    NUMBER-named     a hash of the id and the row, by its upper bits, if ids are of a column
+    NUMBER-order     a word of each document that puts them in random order, if recall is checked
 NUMBER-skipped   rows that could not be read, if they are to be skipped
 NUMBER-column    the column that says which document of a group stays, if one does
 NUMBER-keys      keys, if the method sketches
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup_gpu.kernels import gather
 
@@ -31,12 +34,25 @@ from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
 from ..errors import InputError
+from ..recall import random_order
 from ..sketching import Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
 from ..tables import as_json
-from .columns import TABLE, add_table, lists_of, mixed, name_of, partition_of, ragged_of, save, save_by_ranges, storable
+from .columns import (
+    TABLE,
+    add_table,
+    lists_of,
+    mixed,
+    name_of,
+    partition_of,
+    ragged_of,
+    save,
+    save_by_ranges,
+    storable,
+    words_of,
+)
 from .joining import Counter
 from .work import Files, file_name, plain
 
@@ -45,6 +61,7 @@ if TYPE_CHECKING:
     from ..engine.contract import Runtime
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
+ORDER = pa.schema([("order", pa.uint64())])
 HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
@@ -72,7 +89,7 @@ class _Waiting:
             self._writer.add_to(0, {"shingles": lists_of(rows)})
 
 
-def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, Any]:
+def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool) -> dict[str, Any]:
     """Sketch the documents of a slice. Memory: a batch, the slice's keys and ids, and rows that wait to be written.
 
     Parameters
@@ -82,11 +99,14 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
         Whether it is of the input, and not of a reference set.
     bits : int
         Of the table in which shingles are counted, if the method compares these alone.
+    checked : bool
+        Whether the recall is checked.
 
     Returns
     -------
     dict
-        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty; `waiting`, the number of
+        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty, and `id_span`, the
+        least and the greatest, if they are integers; `waiting`, the number of
         shingles that wait.
     """
     shared = files.shared
@@ -111,15 +131,21 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
     save(files, "rows", {"num_tokens": sketched.num_tokens, "size": sizes})
     places = {name: storable(column) for name, column in documents.places().items()}
     save(files, "ids", {"id": storable(sketched.ids), **places})
+    if has_names(slice):
+        _save_hashes(files, "named", words_of(sketched.ids), np.arange(len(sketched.ids)))
     if documents.skipped is not None:
         with files.exchange("skipped", TABLE, 1) as out:
             add_table(out, 0, documents.skipped)
-    types = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    types: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    if types and pa.types.is_integer(sketched.ids.type):
+        types["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
     if sketched.column is not None:
         with files.exchange("column", TABLE, 1) as out:
             add_table(out, 0, pa.table({"column": sketched.column}))
     if recipe.method.sketches:
         save(files, "keys", {"keys": keys})
+    if checked:
+        save(files, "order", {"order": random_order(hashes)})
     present = np.flatnonzero(sketched.num_tokens > 0)
     _save_hashes(files, "hashes", hashes[present], present)
     if not recipe.verifies:
@@ -139,6 +165,11 @@ def _check_sizes(slice: Slice, ids: pa.Array, num_tokens: np.ndarray, task_memor
             f"{slice.covers}: {which} has {num_tokens[row]:,} words, for which a task of task_memory="
             f"{task_memory / 1e6:,.0f}MB is too small; allow more, or leave that document out"
         )
+
+
+def has_names(slice: Slice) -> bool:
+    """Whether documents have ids of a column, which may come again; row numbers and paths do not."""
+    return slice.source.key is not None and slice.source.format != "text"
 
 
 def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:
