@@ -553,10 +553,10 @@ def _check_apart(place: Place, output: str, read: list[Documents]) -> None:
     work, target = place.folder.resolve(), Path(output).resolve()
     if work.is_relative_to(target) or target.is_relative_to(work):
         raise OutputError(f"{output}: is not apart from the work folder {place}; name another output or work_dir")
-    for path in [path for documents in read for path in documents.describe()["paths"]]:
+    for path in [path for documents in read for path in documents.describe()["paths"] if not is_uri(path)]:
         around = Path(path).resolve()
-        inside = not is_uri(path) and around.is_dir() and work.is_relative_to(around)
-        if inside and not any(part.startswith(".") for part in work.relative_to(around).parts):
+        inside = around.is_dir() and work.is_relative_to(around)
+        if inside and not any(part.startswith(".") for part in work.relative_to(around).parts):  # those are not read
             raise OutputError(
                 f"{place}: is in the input folder {path}, whose files are read as documents; name a work_dir outside, "
                 "or one that begins with a dot"
@@ -565,7 +565,7 @@ def _check_apart(place: Place, output: str, read: list[Documents]) -> None:
 
 @contextlib.contextmanager
 def _claimed(place: Place) -> Iterator[None]:
-    """Let no other driver work in the folder meanwhile; if it is empty then, it is removed. A store has no lock.
+    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty. Stores have no locks.
 
     Raises
     ------
@@ -578,20 +578,22 @@ def _claimed(place: Place) -> Iterator[None]:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / "lock", "a+b")  # noqa: SIM115
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         why = "is a file, or lies below one" if isinstance(error, (FileExistsError, NotADirectoryError)) else None
         raise OutputError(f"{place}: {why or error.strerror}; name another folder with work_dir=...") from None
-    with lock:
-        if try_to_lock(lock.fileno()) is False:
+    try:
+        if try_to_lock(lock) is False:
             raise OutputError(f"{place}: another run works in this folder; wait for it, or name another work_dir")
         try:
             yield
         finally:
             with contextlib.suppress(OSError):
-                if os.listdir(folder) == ["lock"]:
+                if not os.path.lexists(folder / JOB):
                     os.unlink(folder / "lock")
                     folder.rmdir()
+    finally:
+        os.close(lock)
 
 
 def _begun(place: Place) -> dict[str, Any]:

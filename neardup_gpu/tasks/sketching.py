@@ -33,11 +33,13 @@ from ..documents.batches import ragged
 from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
+from ..errors import InputError
 from ..recall import random_order
 from ..sketching import Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
+from ..tables import as_json
 from .columns import (
     TABLE,
     add_table,
@@ -121,6 +123,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool)
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
         sketched = sketcher.sketch_part(documents, column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
+        _check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
         if waiting is not None and counter is not None:
             for what, table in zip(("counters", "beyond"), counter.table, strict=True):
                 save_by_ranges(files, what, table)
@@ -151,6 +154,17 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
     present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
+
+
+def _check_sizes(slice: Slice, ids: pa.Array, num_tokens: np.ndarray, task_memory: int) -> None:
+    """Refuse a document whose words alone, at 8 bytes each, are more than a task may hold."""
+    if 8 * int(num_tokens.max(initial=0)) > task_memory:
+        row = int(num_tokens.argmax())
+        which = f"row {row} of it" if slice.ids_are_rows else f"document {as_json(ids[row])!r}"
+        raise InputError(
+            f"{slice.covers}: {which} has {num_tokens[row]:,} words, for which a task of task_memory="
+            f"{task_memory / 1e6:,.0f}MB is too small; allow more, or leave that document out"
+        )
 
 
 def has_names(slice: Slice) -> bool:

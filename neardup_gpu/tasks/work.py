@@ -13,8 +13,10 @@ of the work folder the checksums, that are recorded.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +25,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import DamagedError, NeardupError
+from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
 from ..store.exchange import DamagedExchangeError, ExchangeWriter, sealed
 from ..store.places import Place
@@ -165,7 +167,16 @@ def perform(
     """Do a task: call the function with its files and arguments, then write the record of it."""
     begin = time.perf_counter()
     files = shared.files(stage, number)
-    facts = function(files, *arguments) or {}
+    try:
+        facts = function(files, *arguments) or {}
+    except OSError as error:
+        if isinstance(error, NeardupError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        why = f"{os.strerror(error.errno)}, task {number} of stage {stage}"
+        raise OutputError(
+            f"{files.place}: no room for all that is written ({why}); make room there, in the temporary folder and at "
+            "the output, and run the same again"
+        ) from error
     written = [writer.close() for writer in files.written]
     seals = {each.name: (each.num_bytes, each.checksum) for each in written}
     result = {name: Path(shared.result, name).stat().st_size for name in facts.get("files", [])}
