@@ -31,7 +31,7 @@ METHODS = ("exact", "minhash")
 SMALL_BLOCK = 100_000
 """Bytes of a file's partition below which reading it costs more than its bytes."""
 
-FEW_BLOCKS = 100
+FEW_BLOCKS = 1000
 """Blocks for each core that do no harm, whatever their size."""
 
 TAIL_BYTES = 1 << 16
@@ -734,7 +734,7 @@ def plan(
     )
     first = shape
     while (small := small_blocks(expected(work, shape, threshold), shape, cores)) is not None:
-        smaller = _fewer(work, shape, small, cores, given)
+        smaller = _fewer(work, shape, threshold, small, cores, given)
         if smaller is None:
             break
         shape = smaller
@@ -774,18 +774,26 @@ def small_blocks(counts: Counts, shape: Shape, cores: int) -> Exchange | None:
     return min(small, key=lambda each: each.block_bytes, default=None)
 
 
-def _fewer(work: Workload, shape: Shape, small: Exchange, cores: int, given: tuple[bool, bool]) -> Shape | None:
+def _fewer(
+    work: Workload, shape: Shape, threshold: float, small: Exchange, cores: int, given: tuple[bool, bool]
+) -> Shape | None:
     """The same job with fewer slices or partitions, by the larger number of both; None if neither can be."""
     slices, partitions = (max(cores, -(-number * 4 // 5)) for number in (shape.slices, shape.partitions))
-    held = slice_row_bytes(shape, work.place_bytes) * work.documents / slices
-    choices = []
-    if not given[0] and slices < shape.slices and held <= shape.task_memory / 2:
-        choices.append((shape.slices, replace(shape, slices=slices)))
     by_memory = small.stage == "keys" and shape.partitions <= small.partitions * 4 // 5
-    pairs = 48 * expected(work, shape, 1.0).pairs / partitions
-    if not given[1] and not by_memory and partitions < shape.partitions and pairs <= shape.task_memory / 2:
+    choices = []
+    if not given[0] and slices < shape.slices:
+        choices.append((shape.slices, replace(shape, slices=slices)))
+    if not given[1] and not by_memory and partitions < shape.partitions:
         choices.append((shape.partitions, replace(shape, partitions=partitions)))
-    return max(choices, key=lambda each: each[0], default=(0, None))[1]
+    most = max(shape.task_memory, _largest(work, shape, threshold))
+    fits = [each for each in choices if _largest(work, each[1], threshold) <= most]
+    return max(fits, key=lambda each: each[0], default=(0, None))[1]
+
+
+def _largest(work: Workload, shape: Shape, threshold: float) -> float:
+    """Memory of the largest task, about."""
+    counts = expected(work, shape, threshold)
+    return max(_memory(name, counts, shape) for name in stage_names(shape))
 
 
 def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:

@@ -88,7 +88,7 @@ def test_blocks_of_a_large_job_are_not_small() -> None:
     small = planning.small_blocks(usual.counts, usual.shape, 320)
     assert small is not None and small.block_bytes < planning.SMALL_BLOCK
     assert any(note.startswith("small blocks: ") for note in usual.notes)
-    chosen = plan(work, method="minhash", machines=machines)
+    chosen = plan(work, method="minhash", machines=machines, task_memory=4 * 10**9)
     assert planning.small_blocks(chosen.counts, chosen.shape, 320) is None
     [note] = [note for note in chosen.notes if note.startswith("chosen for larger blocks: ")]
     assert f"{chosen.shape.slices:,} in place of 5,000" in note

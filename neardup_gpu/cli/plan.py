@@ -118,16 +118,13 @@ def _page(made: Any, methods: dict[str, Any], machines: Any, rates: dict[str, st
     shape, totals = made.shape, made.totals
     wide = 11
     job = f"{count(shape.slices, 'slice')} of {size(made.slice_bytes)}, {count(shape.partitions, 'partition')}"
+    cluster = f"{count(machines.nodes, 'node')} of {count(machines.cores, 'core')}"
+    speed = f"each {size(machines.disk)}/s by disk and {size(machines.network)}/s by network"
     parts: list[Any] = [
         row("documents", f"{count(made.counts.documents, 'document')}, {size(made.counts.text_bytes)} of text", wide),
         row("method", f"{shape.method}{', shingles in files' if shape.spool else ''}", wide),
-        row("tasks", f"{job}, {size(shape.task_memory)} of memory a task", wide),
-        row(
-            "machines",
-            f"{count(machines.nodes, 'node')} of {count(machines.cores, 'core')}, each {size(machines.disk)}/s by disk "
-            f"and {size(machines.network)}/s by network",
-            wide,
-        ),
+        *_wrapped("tasks", f"{job}, {size(shape.task_memory)} of memory a task", wide),
+        *_wrapped("machines", f"{cluster}; {speed}", wide),
         "",
         heading(_line("stage", "core h", "read", "exchanged", "written", "memory", "files", "block", "time", "bound")),
     ]
@@ -142,25 +139,31 @@ def _page(made: Any, methods: dict[str, Any], machines: Any, rates: dict[str, st
     for name, each in methods.items():
         cost = f"{_hours(each.totals['core_seconds'])} core hours, {_size(each.totals['exchanged'])} exchanged"
         parts.append(row(name, f"{cost}, {_time(each.totals['seconds'])}", wide))
-    parts += ["", *(_note(note, wide) for note in made.notes)]
-    parts += [
-        row("bytes", "exchanged ones follow from the counts; these are assumed unless you give them", wide),
-        row("times", f"predicted from rates measured {rates['date']} on {rates['machine']}", wide),
-    ]
+    counts = made.counts
+    near = f"{count(counts.verified, 'pair')} of near-duplicates, {count(counts.copies, 'copy')}"
+    size_of = f"{counts.shingles / counts.documents:,.0f} shingles in each document"
+    parts.append("")
+    for note in made.notes:
+        what, _, says = note.partition(": ")
+        chosen = what.startswith("chosen")
+        parts += _wrapped("chosen" if chosen else "warning", f"{says}, for larger blocks" if chosen else note, wide)
+    parts += _wrapped("assumed", f"{near}, {size_of}: what is exchanged follows from these", wide)
+    parts += _wrapped("predicted", f"times, from rates measured {rates['date']} on {rates['machine']}", wide)
     return parts
 
 
-def _note(note: str, wide: int) -> Any:
-    """A note of a plan, whose first words are its label."""
+def _wrapped(label: str, text: str, wide: int) -> list[Any]:
+    """A label and its value, in as many lines as it takes."""
+    import textwrap
+
     from ..report import row
 
-    what, _, says = note.partition(": ")
-    label = "chosen" if what.startswith("chosen") else "warning"
-    return row(label, note if label == "warning" else f"{says}, for larger blocks", wide)
+    lines = textwrap.wrap(text, 79 - wide)
+    return [row(label if number == 0 else "", line, wide) for number, line in enumerate(lines)]
 
 
 def _line(*cells: str) -> str:
-    widths = (-8, 7, 8, 9, 8, 8, 6, 8, 8, -8)
+    widths = (-7, 6, 7, 9, 7, 7, 5, 7, 6, -7)
     padded = (cell.rjust(width) if width > 0 else cell.ljust(-width) for cell, width in zip(cells, widths, strict=True))
     return " ".join(padded).rstrip()
 
