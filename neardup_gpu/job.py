@@ -29,7 +29,7 @@ from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import InputError
 from .partners import TooManyComparisonsError, partners_of
-from .recall import Run, check_recall
+from .recall import Run, check_recall, choose_check
 from .recipe import Recipe, choose_recipe
 from .result import Result
 from .sketching import Sketcher
@@ -186,7 +186,6 @@ def dedup(
     output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
-    check = checks.optional(checks.integer, "check", check, 0, hint="0 turns the check of recall off")
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
     recipe = choose_recipe(
         recipe,
@@ -202,7 +201,7 @@ def dedup(
         cluster=cluster,
         max_partners=max_partners,
     )
-    check = (200 if recipe.method.sketches else 0) if check is None else check
+    num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     engine.resolve()  # before anything is opened
@@ -211,7 +210,7 @@ def dedup(
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
     reading["other_columns"] = [column] if column else []
     documents = open_documents(source, texts=texts, **reading)
-    reference = None if against is None else _open_reference(against, reading)
+    reference = None if against is None else open_reference(against, reading)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         folder, reads = None, files_read(documents, reference, frequencies)
@@ -231,7 +230,7 @@ def dedup(
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
-        result = run(documents, reference, sketcher, check, max_comparisons)
+        result = run(documents, reference, sketcher, num_checked, max_comparisons)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
@@ -240,7 +239,7 @@ def dedup(
 
 
 def run(
-    documents: Documents, reference: Documents | None, sketcher: Sketcher, check: int, max_comparisons: int | None
+    documents: Documents, reference: Documents | None, sketcher: Sketcher, num_checked: int, max_comparisons: int | None
 ) -> Result:
     """Do the whole job except writing."""
     runtime, clock, spool = sketcher.runtime, sketcher.clock, sketcher.spool
@@ -270,11 +269,11 @@ def run(
     with clock.stage("decide"):
         decisions = decide(ranked, groups, deciding, listed, recipe, runtime)
     sampled = None
-    if check and recipe.verifies:
+    if num_checked:
         with clock.stage("check"):
             crowded = runtime.fetch(candidates.crowded) & measure.weighted  # others were joined
             seen = Run(rows, groups, decisions, measure, crowded)
-            sampled = runtime.run(check_recall, seen, spool, recipe, check, clock, runtime)
+            sampled = runtime.run(check_recall, seen, spool, recipe, num_checked, clock, runtime)
     with clock.stage("decide"):
         facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)
@@ -301,7 +300,7 @@ def files_read(
     return [*files, str(frequencies)] if isinstance(frequencies, (str, Path)) else files
 
 
-def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
+def open_reference(against: Any, reading: dict[str, Any]) -> Documents:
     """Open a reference set, read like the input; column names are left out if it consists of text files."""
     try:
         return open_documents(against, **reading)

@@ -1,7 +1,7 @@
 """The stages that find candidates: of a method that sketches, by its keys; of one that does not, by rare shingles.
 
     keys         of a slice: what the tables of the method hold of its representatives
-    count        of some slices: how often there is each shingle; `merge` adds a range of the counters
+    merge        of a range of counters of shingles: those of all slices together
     postings     of a slice: the prefixes of its representatives, and which shingles they mark; `merge_marks`
     containers   of a slice, by a directed measure: the further shingles that are marked
     collide      of some parts of the tables, or of a range of shingles: candidates, and crowded documents
@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..joining import table_bits
 from ..store.exchange import read_arrays, read_partition
 from . import colliding, joining
-from .columns import load, partition_of, save, schema_of
+from .columns import load, partition_of, ranges_of, save, save_by_ranges, schema_of
 from .copies import stand_alone
 from .layout import Layout
 from .pairs import load_keys
 from .sketching import ROWS, shingles_of
-from .work import Files, Shared, file_name
+from .work import Files, file_name
 
 if TYPE_CHECKING:
     from ..data import Ragged
@@ -104,29 +103,11 @@ def collide_keys(
 # --------------------------------------------------------------------------------------------------- by rare shingles
 
 
-def counters_of(shared: Shared, num_shingles: int) -> int:
-    """Bits of the table of counters: as many as there are shingles, in at most a quarter of a task's memory."""
-    return table_bits(num_shingles, shared.task_memory // 4)
-
-
 def _waiting(
     files: Files, number: int, slice: Slice, layout: Layout, copies: list[str], runtime: Runtime
 ) -> Iterator[tuple[Ragged, np.ndarray]]:
     """(what waits of them, rows) of the representatives of a slice, some at a time."""
     return shingles_of(files, number, slice, representatives(files, number, layout, copies), runtime)
-
-
-def count(files: Files, slices: list[tuple[int, Slice]], copies: list[str], layout: Layout, bits: int) -> None:
-    """Count the shingles of the representatives of some slices; the table goes to files by ranges."""
-    with files.shared.engine.start() as runtime:
-        parts = (
-            shingles
-            for number, slice in slices
-            for shingles, _ in _waiting(files, number, slice, layout, copies, runtime)
-        )
-        counters, beyond = joining.count(parts, bits, runtime)
-    _save_by_ranges(files, "counters", counters)
-    _save_by_ranges(files, "beyond", beyond)
 
 
 def merge(files: Files, counters: list[str], beyond: list[str]) -> None:
@@ -148,21 +129,6 @@ def merge_marks(files: Files, marks: list[str]) -> None:
     """Join a range of the marks of all."""
     parts = (read_arrays(files.place, [name], files.number, MARKS)["marks"] for name in marks)
     save(files, "marks", {"marks": joining.merged_marks(parts)})
-
-
-def _save_by_ranges(files: Files, what: str, table: np.ndarray) -> None:
-    """Write an array whose length is a power of two by ranges, of which there are as many as `ranges_of` says."""
-    number = ranges_of(files.shared.partitions)
-    width = len(table) // number
-    with files.exchange(what, schema_of({what: table}), number) as writer:
-        for part in range(number):
-            some = table[part * width : (part + 1) * width]
-            writer.add_to(part, {what: some})
-
-
-def ranges_of(partitions: int) -> int:
-    """Ranges of a table of counters: a power of two, of which the smallest table has several words each."""
-    return 1 << min(6, max(0, (partitions - 1).bit_length()))
 
 
 def _table(files: Files) -> joining.Table:
@@ -200,7 +166,7 @@ def postings(files: Files, slice: Slice, copies: list[str], layout: Layout) -> d
                 yield posted
 
         if measure.directed:
-            _save_by_ranges(files, "marks", joining.mark(written(), table, runtime))
+            save_by_ranges(files, "marks", joining.mark(written(), table, runtime))
         else:
             collections.deque(written(), maxlen=0)
     return {"postings": number}

@@ -1,6 +1,6 @@
 """The exact join by tasks: shingles are counted slice by slice of the documents, and meet range by range of shingles.
 
-    count       a table of counters for each slice; `merged` is that of all slices
+    Counter     makes a table of counters for each slice; `merged` is that of all slices
     mark        for containment: which shingles are in a prefix of some document of the slice; `merged_marks`
     postings    the postings of the documents of a slice, to be divided into ranges by their shingles
     collide     of all postings of a range, the pairs that meet, and the ranks of documents that are *crowded*
@@ -117,38 +117,42 @@ class Collided(NamedTuple):
 NO_RANKS = np.empty(0, np.int64)
 
 
-def count(parts: Iterable[Ragged], bits: int, runtime: Runtime) -> Table:
-    """Count the shingles of a slice.
+class Counter:
+    """Counts the shingles of a slice as they come.
 
     Parameters
     ----------
-    parts : iterable of Ragged of uint64
-        The shingles of its documents, some documents at a time, in any order and with repeats. To count documents
-        that are not joined in the end costs time, never a pair.
     bits : int
         As `joining.table_bits` says, from the number of all shingles: one number for all slices.
     runtime : Runtime
-
-    Returns
-    -------
-    counters : array of uint8, shape (2**bits,)
-    beyond : array of uint32, shape (2**(bits - 6),)
-        In host memory; see `kernels/rarity.py`.
     """
-    table = kernel(rarity, runtime.backend)(np.empty(0, np.uint64), bits)
 
-    def add(shingles: Ragged, part: Span) -> None:  # counts that are too large, if it is called again, cost time alone
-        nonlocal table
-        table = kernel(rarity, runtime.backend)(_values(_rows(shingles, part)), bits, table)
+    def __init__(self, bits: int, runtime: Runtime) -> None:
+        self._bits, self._runtime, self._rarity = bits, runtime, kernel(rarity, runtime.backend)
+        self._table = self._rarity(np.empty(0, np.uint64), bits)
 
-    for shingles in parts:
-        for _ in runtime.map(lambda part, shingles=shingles: add(shingles, part), _parts(shingles, runtime)):  # type: ignore[misc]
+    def add(self, shingles: Ragged) -> None:
+        """Count the shingles of some documents, in any order and with repeats.
+
+        To count documents that are not joined in the end costs time, never a pair.
+        """
+        for _ in self._runtime.map(lambda part: self._add(shingles, part), _parts(shingles, self._runtime)):
             pass
-    return runtime.fetch(table[0]), runtime.fetch(table[1])
+
+    def _add(self, shingles: Ragged, part: Span) -> None:  # counts that are too large, if called again, cost time alone
+        self._table = self._rarity(_values(_rows(shingles, part)), self._bits, self._table)
+
+    @property
+    def table(self) -> Table:
+        """Counters, uint8 of shape (2**bits,), and beyond, uint32 of shape (2**(bits - 6),), in host memory.
+
+        See `kernels/rarity.py`.
+        """
+        return self._runtime.fetch(self._table[0]), self._runtime.fetch(self._table[1])
 
 
 def merged(tables: Iterable[Table]) -> Table:
-    """The table of all slices: what `count` makes of all their shingles together, bit for bit.
+    """The table of all slices: what `Counter` makes of all their shingles together, bit for bit.
 
     A counter that is not full, 255, has all of its count in itself. So the sum of two slices' counters, up to 255, and
     what is above it added to what either has beyond, are what counting on would have made of them; only where what is

@@ -43,6 +43,7 @@ def report_of(
         "verified_pairs": made.listed.total("listed") if recipe.verifies else 0,
         "groups": made.listed.total("groups"),
     }
+    sampled = None if made.checked is None else made.checked.facts[0]["sampled"]
     if skipped is not None:
         counts["skipped"] = num_skipped(skipped)
     return {
@@ -53,13 +54,18 @@ def report_of(
         "against": None if reference is None else reference.describe(),
         "backend": job.work.shared.engine.backend,
         "device": None,
-        "threads": job.work.shared.engine.threads,
+        "threads": max(facts["threads"] for facts in made.sketched.facts),
         "counts": counts,
         **_groups(made),
         "candidates": list(recipe.method.in_words(recipe.threshold)),
-        "recall": {"expected": recipe.expected_recall, "sampled": None},
+        "recall": {"expected": recipe.expected_recall, "sampled": sampled},
         "limits": _limits(job, made),
-        "tasks": {"slices": len(job.slices), "partitions": len(job.partitions), "resumed": job.work.resumed},
+        "tasks": {
+            "workers": job.work.workers.num_workers,
+            "slices": len(job.slices),
+            "partitions": len(job.partitions),
+            "resumed": job.work.resumed,
+        },
     }
 
 

@@ -2,6 +2,8 @@
 
 NUMBER-rows      num_tokens, and size: how many shingles wait of each document
 NUMBER-ids       id, and where the document lies, if it is of files: file and row
+    NUMBER-named     a hash of the id and the row, by its upper bits, if ids are of a column
+    NUMBER-order     a word of each document that puts them in random order, if recall is checked
 NUMBER-skipped   rows that could not be read, if they are to be skipped
 NUMBER-column    the column that says which document of a group stays, if one does
 NUMBER-keys      keys, if the method sketches
@@ -18,8 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup_gpu.kernels import gather
 
@@ -29,11 +33,25 @@ from ..documents.batches import ragged
 from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
+from ..recall import random_order
 from ..sketching import Sketcher, text_of
 from ..stages import count_shingles, count_tokens
-from ..store.exchange import read_partition
+from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
-from .columns import TABLE, add_table, lists_of, mixed, name_of, partition_of, ragged_of, save, storable
+from .columns import (
+    TABLE,
+    add_table,
+    lists_of,
+    mixed,
+    name_of,
+    partition_of,
+    ragged_of,
+    save,
+    save_by_ranges,
+    storable,
+    words_of,
+)
+from .joining import Counter
 from .work import Files, file_name, plain
 
 if TYPE_CHECKING:
@@ -41,6 +59,7 @@ if TYPE_CHECKING:
     from ..engine.contract import Runtime
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
+ORDER = pa.schema([("order", pa.uint64())])
 HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
@@ -49,10 +68,10 @@ COUNTED = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_byt
 
 
 class _Waiting:
-    """What waits of the documents of one pass: the sizes of rows, and their values in a file, if there is one."""
+    """What waits of the documents of one pass: the sizes of rows; their values in a file and counted, if they are."""
 
-    def __init__(self, folder: Path, writer: Any) -> None:
-        self.folder, self._writer = folder, writer
+    def __init__(self, folder: Path, writer: ExchangeWriter | None, counter: Counter | None) -> None:
+        self.folder, self._writer, self._counter = folder, writer, counter
         self._sizes: list[np.ndarray] = [np.empty(0, np.int64)]
 
     @property
@@ -60,13 +79,15 @@ class _Waiting:
         return np.concatenate(self._sizes)
 
     def append(self, rows: Ragged) -> None:
+        if self._counter is not None:
+            self._counter.add(rows)
         rows = Ragged(host(rows.values), host(rows.offsets))
         self._sizes.append(np.diff(rows.offsets))
         if self._writer is not None:
             self._writer.add_to(0, {"shingles": lists_of(rows)})
 
 
-def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
+def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool) -> dict[str, Any]:
     """Sketch the documents of a slice. Memory: a batch, the slice's keys and ids, and rows that wait to be written.
 
     Parameters
@@ -74,11 +95,16 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
     slice : Slice
     of_input : bool
         Whether it is of the input, and not of a reference set.
+    bits : int
+        Of the table in which shingles are counted, if the method compares these alone.
+    checked : bool
+        Whether the recall is checked.
 
     Returns
     -------
     dict
-        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty; `waiting`, the number of
+        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty, and `id_span`, the
+        least and the greatest, if they are integers; `waiting`, the number of
         shingles that wait.
     """
     shared = files.shared
@@ -90,31 +116,46 @@ def sketch(files: Files, slice: Slice, of_input: bool) -> dict[str, Any]:
         waiting = None
         if recipe.verifies:
             writer = stack.enter_context(files.exchange("shingles", SHINGLES, 1)) if shared.spool else None
-            waiting = _Waiting(shared.temporary, writer)
+            counter = None if recipe.method.sketches else Counter(bits, runtime)
+            waiting = _Waiting(shared.temporary, writer, counter)
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
         sketched = sketcher.sketch_part(documents, column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
+        if waiting is not None and counter is not None:
+            for what, table in zip(("counters", "beyond"), counter.table, strict=True):
+                save_by_ranges(files, what, table)
     sizes = np.zeros(len(hashes), np.int64) if waiting is None else waiting.sizes
     save(files, "rows", {"num_tokens": sketched.num_tokens, "size": sizes})
     places = {name: storable(column) for name, column in documents.places().items()}
     save(files, "ids", {"id": storable(sketched.ids), **places})
+    if has_names(slice):
+        _save_hashes(files, "named", words_of(sketched.ids), np.arange(len(sketched.ids)))
     if documents.skipped is not None:
         with files.exchange("skipped", TABLE, 1) as out:
             add_table(out, 0, documents.skipped)
-    types = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    types: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    if types and pa.types.is_integer(sketched.ids.type):
+        types["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
     if sketched.column is not None:
         with files.exchange("column", TABLE, 1) as out:
             add_table(out, 0, pa.table({"column": sketched.column}))
     if recipe.method.sketches:
         save(files, "keys", {"keys": keys})
+    if checked:
+        save(files, "order", {"order": random_order(hashes)})
     present = np.flatnonzero(sketched.num_tokens > 0)
     _save_hashes(files, "hashes", hashes[present], present)
     if not recipe.verifies:
         save(files, "tokens", {"hash": hashes})
         _save_hashes(files, "same", keys.reshape(len(keys), -1)[present], present)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
-    present_rows = {"present": len(present), "waiting": int(sizes.sum())}
+    present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
+
+
+def has_names(slice: Slice) -> bool:
+    """Whether documents have ids of a column, which may come again; row numbers and paths do not."""
+    return slice.source.key is not None and slice.source.format != "text"
 
 
 def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:
