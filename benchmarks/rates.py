@@ -32,13 +32,14 @@ from neardup_gpu import Recipe, __version__, planning
 from neardup_gpu.planning import Counts, Machines, Shape
 from neardup_gpu.store.exchange import num_rows, read_partition
 from neardup_gpu.store.places import Place
+from neardup_gpu.tasks.columns import ranges_of
 from neardup_gpu.tasks.driver import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
-SIZES = (75_000, 300_000)
+SIZES = (50_000, 200_000)
 """Documents of the jobs that rates are taken from."""
 
-CHECKED = (50_000, 150_000, 400_000)
+CHECKED = (60_000, 150_000, 400_000)
 """Documents of those that are predicted."""
 
 FILES = 8
@@ -84,7 +85,7 @@ def run_tasks(folder: Path, work: Path, *, method: str, slices: int, partitions:
         keep_work=True,
     )
     output = work.with_name(f"{work.name}-output")
-    report = dedup_in_tasks(folder, recipe=recipe, output=output, engine="cpu", scale_out=settings)
+    report = dedup_in_tasks(folder, recipe=recipe, output=output, engine="cpu", check=0, scale_out=settings)
     sketches = recipe.method.sketches
     return Shape(
         method=method,
@@ -131,6 +132,7 @@ def counted(work: Path, shape: Shape) -> Counts:
         place_bytes=place_bytes,
         id_bytes=8,
         copies=total("copies", "copies"),
+        counters=0 if shape.tables else rows("sketch", "counters", range(ranges_of(ranges))) // slices,
         postings=0 if shape.tables else total("postings", "postings"),
         found=total("collide", "found"),
         pairs=total("pairs", "pairs"),

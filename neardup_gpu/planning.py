@@ -4,8 +4,8 @@ Every file of the stages in `neardup_gpu/tasks` is an `Exchange` here. Its paylo
 for given counts; what the format of exchanges adds is bounded by `overhead`. Nothing else is certain: `expected` makes
 counts from a few assumptions, and seconds are predictions.
 
-Planned are jobs without a reference set that keep the first document of a group, by greedy clustering; documents that
-are crowded are not planned.
+Planned are jobs without a reference set, an id column and a check of the recall, that keep the first document of a
+group by greedy clustering; documents that are crowded are not planned.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from .errors import ParameterError
 from .joining import table_bits
 from .prefix_filter import prefix_lengths
 from .recipe import Recipe
-from .tasks.candidates import ranges_of
 from .tasks.colliding import ENTRY_BYTES
+from .tasks.columns import ranges_of
+from .tasks.driver import BYTES_A_WORD
 
 METHODS = ("exact", "minhash")
 """The methods that can be planned."""
@@ -57,8 +58,9 @@ class Counts:
         Of one id.
     copies : int
         Documents with tokens for which an equal one stands.
+    counters : int
+        Of shingles, in the table of a slice; 0 by methods that sketch, as there are postings.
     postings : int
-        Of shingles; 0 by methods that sketch.
     found : int
         Candidate pairs, each as often as it is found.
     pairs : int
@@ -83,6 +85,7 @@ class Counts:
     place_bytes: int
     id_bytes: int
     copies: int
+    counters: int
     postings: int
     found: int
     pairs: int
@@ -138,10 +141,6 @@ class Shape:
     @property
     def _fits(self) -> int:
         return max(1, self.task_memory // (4 * ENTRY_BYTES))
-
-    @property
-    def count_tasks(self) -> int:
-        return min(self.slices, self.partitions)
 
 
 class Exchange(NamedTuple):
@@ -222,12 +221,12 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         parts = shape.tables * shape.per_table(c.representatives)
         made.append(Exchange("keys", "entries", entries, 14 * entries, 3, slices, parts))
     else:
-        counters, tasks, parts = 1 << _bits(counts, shape), shape.count_tasks, ranges_of(ranges)
+        number, parts = c.counters, ranges_of(ranges)
         made += [
-            Exchange("count", "counters", tasks * counters, tasks * counters, 1, tasks, parts),
-            Exchange("count", "beyond", tasks * counters // 64, tasks * counters // 16, 1, tasks, parts),
-            Exchange("merge", "counters", counters, counters, 1, parts),
-            Exchange("merge", "beyond", counters // 64, counters // 16, 1, parts),
+            Exchange("sketch", "counters", slices * number, slices * number, 1, slices, parts),
+            Exchange("sketch", "beyond", slices * number // 64, slices * number // 16, 1, slices, parts),
+            Exchange("merge", "counters", number, number, 1, parts),
+            Exchange("merge", "beyond", number // 64, number // 16, 1, parts),
             Exchange("postings", "postings", c.postings, 24 * c.postings, 4, slices, ranges),
         ]
     finders = shape.collide_tasks(c.representatives)
@@ -251,10 +250,6 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         Exchange("fates", "wanted", c.kept_ids, 16 * c.kept_ids, 2, slices, slices),
         Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes) * c.wanted_ids, 2, slices, ranges + slices),
     ]
-
-
-def _bits(counts: Counts, shape: Shape) -> int:
-    return table_bits(counts.shingles, shape.task_memory // 4)
 
 
 # ----------------------------------------------------------------------------------------------------- what is expected
@@ -321,9 +316,10 @@ def expected(work: Workload, shape: Shape, threshold: float) -> Counts:
     pairs, representatives = 2 * verified, n - copies
     wanted, removed = 2 * pairs, copies + min(verified, representatives // 2)
     prefix = prefix_lengths(size, threshold).long
-    postings = 0
+    counters = postings = 0
     if not shape.tables:
-        alone = math.exp(-n * size / (1 << table_bits(n * size, shape.task_memory // 4)))
+        counters = 1 << table_bits(max(1, work.text_bytes // BYTES_A_WORD), shape.task_memory // 4)
+        alone = math.exp(-n * size / counters)
         related = min(wanted, representatives)
         others = max(0.0, prefix - alone * size)
         postings = int(related * prefix + (representatives - related) * others)
@@ -336,6 +332,7 @@ def expected(work: Workload, shape: Shape, threshold: float) -> Counts:
         place_bytes=work.place_bytes * n,
         id_bytes=work.id_bytes,
         copies=copies,
+        counters=counters,
         postings=postings,
         found=pairs * -(-(shape.tables or prefix) // 2),
         pairs=pairs,
@@ -421,8 +418,7 @@ class Stage(NamedTuple):
 READS = {
     "copies": {"sketch hashes": 3},
     "keys": {"sketch rows": 1, "sketch keys": 1, "copies slices": 1},
-    "count": {"sketch rows": 1, "copies slices": 1, "sketch shingles": 1},
-    "merge": {"count counters": 1, "count beyond": 1},
+    "merge": {"sketch counters": 1, "sketch beyond": 1},
     "postings": {"sketch rows": 1, "copies slices": 1, "sketch shingles": 1},
     "collide": {"keys entries": 2, "postings postings": 1},
     "pairs": {"collide found": 1},
@@ -444,7 +440,7 @@ TWICE = {"copies": "sketch hashes"}
 TEXT = ("sketch", "write")
 """Stages that read the text; others do where shingles do not wait in files."""
 
-TEXT_UNLESS_SPOOLED = ("count", "postings", "sets")
+TEXT_UNLESS_SPOOLED = ("postings", "sets")
 
 
 def items(stage: str, counts: Counts, shape: Shape) -> float:
@@ -462,7 +458,7 @@ def items(stage: str, counts: Counts, shape: Shape) -> float:
     return {
         "copies": c.present,
         "keys": shape.tables * c.representatives,
-        "merge": shape.count_tasks << (0 if shape.tables else _bits(counts, shape)),
+        "merge": shape.slices * c.counters,
         "collide": c.postings or shape.tables * c.representatives,
         "pairs": c.found,
         "verify": c.pairs,
@@ -479,7 +475,7 @@ def tasks_of(stage: str, counts: Counts, shape: Shape) -> int:
     """How many tasks a stage has."""
     if stage in ("sketch", "keys", "postings", "sets", "fates", "ids", "write"):
         return shape.slices
-    special = {"count": shape.count_tasks, "merge": ranges_of(shape.partitions), "decide": 1}
+    special = {"merge": ranges_of(shape.partitions), "decide": 1}
     if stage == "collide":
         return shape.collide_tasks(counts.representatives)
     return special.get(stage, shape.partitions)
@@ -487,7 +483,7 @@ def tasks_of(stage: str, counts: Counts, shape: Shape) -> int:
 
 def stage_names(shape: Shape) -> list[str]:
     """The stages of a job, in their order."""
-    find = ("keys",) if shape.tables else ("count", "merge", "postings")
+    find = ("keys",) if shape.tables else ("merge", "postings")
     after = ("collide", "pairs", "sets", "verify", "decide", "name", "listed", "fates", "ids", "tables", "write")
     return ["sketch", "copies", *find, *after]
 
@@ -582,20 +578,19 @@ def _memory(stage: str, counts: Counts, shape: Shape) -> float:
     """Memory of a task, about."""
     c, most, ranges = counts, shape.task_memory, shape.partitions
     rows = c.documents / shape.slices
+    table = c.counters * 17 / 16
     a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents)
     of_slice = {
-        "sketch": a_slice + min(most / 4, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
+        "sketch": a_slice + table + min(most / 4, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
         "keys": rows * (16 + 8 * shape.key_columns) + min(most / 4, 14 * shape.tables * rows) + 60 * rows,
         "sets": min(most / 4, (16 * c.wanted + 8 * c.wanted_shingles) / shape.slices) + 32 * c.wanted / shape.slices,
         "fates": 24 * c.removed / shape.slices,
         "ids": rows * c.id_bytes + 64 * c.wanted_ids / shape.slices,
         "write": a_slice + 64 * rows,
     }
-    table = 0 if shape.tables else (1 << _bits(counts, shape)) * 17 / 16
     parts = shape.tables * shape.per_table(c.representatives) if shape.tables else 1
     of_range = {
         "copies": min(most / 4, 96 * c.present / ranges),
-        "count": table,
         "merge": 2 * table / ranges_of(ranges),
         "postings": table + min(most / 4, 24 * c.postings / shape.slices),
         "collide": ENTRY_BYTES * shape.tables * c.representatives / parts + most / 8 if shape.tables else most / 4,

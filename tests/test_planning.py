@@ -109,9 +109,9 @@ def test_small_blocks_of_a_small_job_do_no_harm() -> None:
     assert made.notes == []
 
 
-def test_counters_do_not_grow_with_partitions_beyond_slices() -> None:
+def test_each_slice_has_counters() -> None:
     made = plan(Workload(documents=1e6, text_bytes=10**10), partitions=64)
-    [counters] = [each for each in made.exchanged_by if (each.stage, each.what) == ("count", "counters")]
+    [counters] = [each for each in made.exchanged_by if (each.stage, each.what) == ("sketch", "counters")]
     assert counters.files == made.shape.slices == 10
     assert counters.payload == 10 * 2**28  # a quarter of 2 GB holds no more, with what is beyond
 
