@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from .sketch_jobs import pairs, sketch
     from .stages import Verified, keep, shingle, tokenize, verify
     from .suppression import suppress
+    from .tasks.driver import dedup_in_tasks
+    from .tasks.scale_out import ScaleOut
 
 __all__ = [
     "METHODS",
@@ -104,12 +106,14 @@ __all__ = [
     "RecipeMismatchError",
     "ResourceError",
     "Result",
+    "ScaleOut",
     "Shingles",
     "SimHash",
     "TableDesign",
     "Verified",
     "clusters",
     "dedup",
+    "dedup_in_tasks",
     "hamming",
     "keep",
     "merge",
@@ -189,6 +193,8 @@ _HOMES = {
         "verify",
     ),
     "suppression": ("suppress",),
+    "tasks.driver": ("dedup_in_tasks",),
+    "tasks.scale_out": ("ScaleOut",),
 }
 
 

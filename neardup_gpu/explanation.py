@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from .printable import printable
 from .recipe import Recipe
 from .report import beside, count, resemblance, shorten
 from .stages import shingle, tokenize
-from .store.artefacts import read_report, using_report
+from .store.artefacts import DOCUMENTS, parts_of, read_report, using_report
 from .store.parquet import read_table
 
 if TYPE_CHECKING:
@@ -162,15 +162,16 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
     """
     with using_report(folder):
         report = read_report(folder)
-        table = read_table(Path(folder) / "documents.parquet")
-        recipe = Recipe.of(table.schema, f"{folder}/documents.parquet")
+        paths = parts_of(folder, report["files"], DOCUMENTS)
+        read = lru_cache(maxsize=1)(read_table)  # one part at a time; where there are no others, it is read once
+        recipe = Recipe.of(read(paths[0]).schema, str(paths[0]))
         measure: Any = recipe.method.measure
         if measure.weighted and recipe.method.needs_statistics:
             from .methods.frequencies import Frequencies
 
             measure = measure.knowing(Frequencies.load(Path(folder) / "frequencies.parquet"))
         return explained(
-            table,
+            lambda: map(read, paths),
             recipe,
             measure,
             id,
@@ -193,8 +194,12 @@ def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str
     return open_documents(given, **columns)
 
 
+Tables = Callable[[], Iterable[pa.Table]]
+"""Gives the parts of a result's table of documents, one after another."""
+
+
 def explained(
-    table: pa.Table,
+    tables: Tables,
     recipe: Recipe,
     measure: Any,
     id: Any,
@@ -205,22 +210,20 @@ def explained(
     full: bool,
 ) -> Explanation:
     """Explain a row of a result's table of documents; `documents` and `reference` open its sources."""
-    row = _row_of(table["id"], id, name)
-    found = {column: table[column][row].as_py() for column in table.column_names}
+    row, entry = _row_of(tables, id, name)
+    (found,) = entry.to_pylist()
+    own = entry["id"][0]
     if found["kept"]:
-        members = table.filter(pc.and_(pc.equal(table["group"], table["id"][row]), pc.invert(table["kept"])))
-        if "in_reference" in table.column_names:
-            members = members.filter(pc.invert(members["in_reference"]))
-        listed = members["id"].slice(0, MEMBERS).to_pylist()
-        return Explanation(found["id"], True, group=found["id"], members=listed, num_members=members.num_rows)
+        listed, number = _members(tables, own)
+        return Explanation(found["id"], True, group=found["id"], members=listed, num_members=number)
 
     in_reference = bool(found.get("in_reference"))
-    target = table["duplicate_of"][row]
+    target = entry["duplicate_of"][0]
     if in_reference:
         kept_text = text_of(reference(), target, None)
     else:
-        kept_text = text_of(documents(), target, _row_of(table["id"], target.as_py(), name))
-    text = text_of(documents(), table["id"][row], row)
+        kept_text = text_of(documents(), target, _row_of(tables, target.as_py(), name)[0])
+    text = text_of(documents(), own, row)
     tokens = tokenize([kept_text, text], recipe, backend="cpu")
     ours = shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
@@ -250,6 +253,19 @@ def explained(
         words=words,
         notes=notes,
     )
+
+
+def _members(tables: Tables, kept: pa.Scalar) -> tuple[list[Any], int]:
+    """Ids of the first documents that a kept one stands for, and the number of all of them."""
+    listed: list[Any] = []
+    number = 0
+    for table in tables():
+        members = table.filter(pc.and_(pc.equal(table["group"], kept), pc.invert(table["kept"])))
+        if "in_reference" in table.column_names:
+            members = members.filter(pc.invert(members["in_reference"]))
+        listed += members["id"].slice(0, MEMBERS - len(listed)).to_pylist()
+        number += members.num_rows
+    return listed, number
 
 
 def _place(shingles: np.ndarray, common: np.ndarray, num_words: Any, width: int) -> dict[str, int]:
@@ -287,36 +303,48 @@ def _place(shingles: np.ndarray, common: np.ndarray, num_words: Any, width: int)
     return {"first_word": begin + 1, "last_word": end, "kept_words": int(num_words)}
 
 
-def _row_of(ids: pa.ChunkedArray, id: Any, folder: str) -> int:
-    """Row of a document; its id may be given as text."""
-    kind = ids.type
-    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    try:
-        if isinstance(id, str):
-            wanted = pa.scalar(id.encode("utf-8", "surrogateescape") if is_bytes else id).cast(kind)
-        else:
-            wanted = pa.scalar(id, kind)
-        row = pc.index(ids, wanted).as_py()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
-        row = -1
-    if row >= 0:
-        return row
-    if pa.types.is_integer(kind):
-        span = pc.min_max(ids).as_py()
-        known = f"ids are integers from {span['min']} to {span['max']}" if len(ids) else "it holds no documents"
-    else:
-        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        some = [] if is_text else [_readable(value) for value in ids.slice(0, 10_000).to_pylist()]
+def _row_of(tables: Tables, id: Any, folder: str) -> tuple[int, pa.Table]:
+    """Row of a document, and a table of that row alone; its id may be given as text."""
+    before = 0
+    for table in tables():
+        kind = table["id"].type
+        is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        try:
+            if isinstance(id, str):
+                wanted = pa.scalar(id.encode("utf-8", "surrogateescape") if is_bytes else id).cast(kind)
+            else:
+                wanted = pa.scalar(id, kind)
+            row = pc.index(table["id"], wanted).as_py()
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+            break  # all parts have ids of one type
+        if row >= 0:
+            return before + row, table.slice(row, 1)
+        before += table.num_rows
+    raise InputError(f"{folder}: no document {id!r}; {_ids_there(tables, str(id))}")
+
+
+def _ids_there(tables: Tables, id: str) -> str:
+    """Which ids there are: all integers, or those that look like one that there is not."""
+    spans: list[int] = []
+    first: list[str] = []
+    similar: list[str] = []
+    for table in tables():
+        ids = table["id"]
+        if pa.types.is_integer(ids.type):
+            spans += [value for value in pc.min_max(ids).as_py().values() if value is not None]
+            continue
+        is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
+        some = [_readable(value) for value in ids.slice(0, 10_000 - len(first)).to_pylist()]
         text = ids.cast(pa.large_string()) if is_text else pa.array(some, pa.large_string())
-        similar = (
-            text.filter(pc.match_substring(text, printable(str(id)), ignore_case=True)).slice(0, 100).to_pylist()
-            if id
-            else []
-        )
-        pool = dict.fromkeys([*similar, *text.slice(0, 10_000).to_pylist()])
-        close = difflib.get_close_matches(str(id), list(pool), 3, 0.5) or similar[:3] or text.slice(0, 3).to_pylist()
-        known = f"it has {', '.join(shorten(c, 80) for c in close)}" if close else "it holds no documents"
-    raise InputError(f"{folder}: no document {id!r}; {known}")
+        if id:
+            like = text.filter(pc.match_substring(text, printable(id), ignore_case=True))
+            similar += like.slice(0, 100 - len(similar)).to_pylist()
+        first += some
+    if spans:
+        return f"ids are integers from {min(spans)} to {max(spans)}"
+    pool = dict.fromkeys([*similar, *first])
+    close = difflib.get_close_matches(id, list(pool), 3, 0.5) or similar[:3] or first[:3]
+    return f"it has {', '.join(shorten(c, 80) for c in close)}" if close else "it holds no documents"
 
 
 def text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:

@@ -210,7 +210,7 @@ def dedup(
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
     reading["other_columns"] = [column] if column else []
     documents = open_documents(source, texts=texts, **reading)
-    reference = None if against is None else _open_reference(against, reading)
+    reference = None if against is None else open_reference(against, reading)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         folder, reads = None, files_read(documents, reference, frequencies)
@@ -300,7 +300,7 @@ def files_read(
     return [*files, str(frequencies)] if isinstance(frequencies, (str, Path)) else files
 
 
-def _open_reference(against: Any, reading: dict[str, Any]) -> Documents:
+def open_reference(against: Any, reading: dict[str, Any]) -> Documents:
     """Open a reference set, read like the input; column names are left out if it consists of text files."""
     try:
         return open_documents(against, **reading)

@@ -149,6 +149,8 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     where = count(report["threads"], "thread")
     if report.get("device"):
         where = report["device"]["name"]
+    if report.get("tasks"):
+        where = f"{count(report['tasks']['workers'], 'worker')} of {where}"
     rows += times(report["timings"], report.get("seconds"), counts["text_bytes"], f" ({report['backend']}, {where})")
     return rows
 
@@ -248,7 +250,8 @@ def summary(
     else:
         counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
         left_out = "skipped.parquet, " if "skipped" in report["counts"] else ""
-        files = f"documents.parquet, pairs.parquet, {counted}{left_out}kept/, report.json"
+        tables = "documents/, pairs/" if "tasks" in report else "documents.parquet, pairs.parquet"
+        files = f"{tables}, {counted}{left_out}kept/, report.json"
         parts.append(row("written", f"{output}: {files}"))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""

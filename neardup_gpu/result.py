@@ -111,7 +111,7 @@ class Result:
             )
         documents, reference = self.sources
         return explained(
-            self.documents,
+            lambda: [self.documents],
             self.recipe,
             self.recipe.method.measure.knowing(self.frequencies),
             id,

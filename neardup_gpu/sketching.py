@@ -158,7 +158,7 @@ class Sketcher:
                 known = self._sketch(reference, None, 0, total)
             sketches = self._sketch(documents, column, known.documents, total)
             if sketches.documents == 0:
-                raise _no_documents(documents)
+                raise no_documents(documents.skipped)
             ids = _joined_ids(known, sketches, documents, reference)
         if self.first_pass is not None:
             with self.clock.stage("weigh"):
@@ -387,9 +387,8 @@ def num_skipped(skipped: pa.Table) -> int:
     return int(pc.sum(pc.fill_null(skipped["rows"], 1)).as_py() or 0)
 
 
-def _no_documents(documents: Documents) -> InputError:
-    """Make the error for an input without documents."""
-    skipped = documents.skipped
+def no_documents(skipped: pa.Table | None) -> InputError:
+    """Make the error for an input without documents; `skipped` are its rows that could not be read."""
     if skipped is None or len(skipped) == 0:
         return InputError("the input holds no documents; nothing was written")
     first = skipped.slice(0, 1).to_pylist()[0]

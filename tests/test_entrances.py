@@ -150,6 +150,19 @@ class World:
             "max_comparisons:count? check:count?",
         )
         yield (
+            "dedup_in_tasks",
+            nd.dedup_in_tasks,
+            {
+                "source": self.table,
+                "id_column": "id",
+                "output": "tasks",
+                "overwrite": True,
+                "scale_out": nd.ScaleOut(work_dir="work", workers=1),
+            },
+            f"source:source texts:texts? against:source? {READ} recipe:own? frequencies:path? output:path "
+            f"overwrite:flag scale_out:own {RUN} temp_dir:path? max_comparisons:count?",
+        )
+        yield (
             "sketch",
             nd.sketch,
             {"source": self.table, "output": "out.parquet", "id_column": "id", "overwrite": True},

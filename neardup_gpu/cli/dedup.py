@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from ..engine.settings import Engine
 from ..errors import ParameterError
 from ..settings import setting
+from ..tasks.scale_out import ScaleOut
 from . import methods
 from .console import say, say_json, shown_progress, stdout
 from .methods import ChoiceFlags, ShinglesFlags, chosen, method_flags
@@ -16,6 +18,7 @@ from .options import (
     DOCUMENTS,
     OUTPUT,
     RUNNING,
+    TASKS,
     EngineFlags,
     Inputs,
     Output,
@@ -89,6 +92,7 @@ KeepingFlags: Any = flags(DECIDING, Keeping)
 MethodFlags: Any = method_flags(methods.DECIDING)
 ResultFlags: Any = flags(OUTPUT, Result)
 CheckFlags: Any = flags(RUNNING, Check, Effort)
+TaskFlags: Any = flags(TASKS, ScaleOut)
 
 
 def dedup(
@@ -103,6 +107,7 @@ def dedup(
     engine: EngineFlags = None,
     temporary: TemporaryFlags = None,
     checked: CheckFlags = None,
+    tasks: TaskFlags = None,
 ) -> None:
     """Remove near-duplicates. OUT gets the kept rows, and for each removed row its kept document and resemblance."""
     shown = Result(**given(result))
@@ -114,14 +119,16 @@ def dedup(
     if "max_partners" in kept:
         kept["max_partners"] = _number_or_all(kept["max_partners"])
     place = Engine(**given(engine))
+    options = {**given(reading, reference, temporary, checked), **how, **kept}
+    if tasks is not None and given(tasks):
+        _in_tasks(ScaleOut(**given(tasks)), one_or_all(inputs), shown, place, options)
+        return
     from .. import job
 
     with shown_progress(shown.quiet) as progress:
         found = job.dedup(
             one_or_all(inputs),
-            **given(reading, reference, temporary, checked),
-            **how,
-            **kept,
+            **options,
             engine=place,
             output=where,
             overwrite=shown.overwrite,
@@ -134,6 +141,39 @@ def dedup(
 
         example = None if where is None else _telling_example(found.documents, found.recipe.method.measure.name)
         say(*summary(found.report, stdout().width, output=where, example=example, verbose=shown.verbose))
+
+
+def _in_tasks(
+    scale_out: ScaleOut, inputs: str | list[str], shown: Result, engine: Engine, options: dict[str, Any]
+) -> None:
+    """Run the job as tasks over files."""
+    if scale_out.work_dir is None:
+        raise ParameterError("work_dir: tasks need a folder to work in; give one, or leave their other options out")
+    if shown.output is None or shown.dry_run:
+        raise ParameterError("dry_run: a job of tasks writes its result; say where it goes with --output OUT")
+    from ..recipe import Recipe, choose_recipe
+    from ..tasks.driver import dedup_in_tasks
+
+    settings = {*signature(choose_recipe).parameters, *(field.name for field in fields(Recipe))}
+    recipe = choose_recipe(usual="exact", **{name: value for name, value in options.items() if name in settings})
+    others = {name: value for name, value in options.items() if name not in settings}
+    with shown_progress(shown.quiet) as progress:
+        report = dedup_in_tasks(
+            inputs,
+            **others,
+            recipe=recipe,
+            output=shown.output,
+            overwrite=shown.overwrite,
+            engine=engine,
+            scale_out=scale_out,
+            progress=progress,
+        )
+    if shown.json:
+        say_json({**report, "output": shown.output})
+    elif not shown.quiet:
+        from ..report import summary
+
+        say(*summary(report, stdout().width, output=shown.output, verbose=shown.verbose))
 
 
 def _number_or_all(word: str) -> int | None:

@@ -24,7 +24,7 @@ from ..settings import setting
 if TYPE_CHECKING:
     from cyclopts import Token
 
-DOCUMENTS, FINGERPRINTS, MATCHING, DECIDING, TABLES, OUTPUT, RUNNING = (
+DOCUMENTS, FINGERPRINTS, MATCHING, DECIDING, TABLES, OUTPUT, RUNNING, TASKS = (
     Group(title, sort_key=place)
     for place, title in enumerate(
         (
@@ -35,6 +35,7 @@ DOCUMENTS, FINGERPRINTS, MATCHING, DECIDING, TABLES, OUTPUT, RUNNING = (
             "Tables",
             "Output",
             "Running",
+            "Running as tasks over files",
         )
     )
 )

@@ -21,6 +21,7 @@ from pyarrow import fs
 
 from ..definitions import METADATA_KEY
 from ..errors import InputError, NeardupError
+from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
 from .files import File, check_relative, escaped_name
 from .formats import COMPRESSIONS, format_of, supported
 from .patterns import Pattern, States
@@ -227,14 +228,15 @@ def _check_file(path: str) -> None:
     for folder in (whole, *whole.parents):
         if re.fullmatch(r"\..+\.partial", folder.name) and (folder / "lock").exists():
             raise InputError(f"{_shortened(path)}: belongs to a run that has not finished; name its input.")
-    if whole.name == "report.json" and _is_result(local, whole.parent.as_posix()):
+    if whole.name == REPORT and _is_result(local, whole.parent.as_posix()):
         raise InputError(f"{_shortened(path)}: the report of a result; name its folder to read the rows it kept.")
 
 
 def _is_result(system: fs.FileSystem, folder: str) -> bool:
     """Whether a folder is a finished result of dedup: it has a report, and its decisions carry their recipe."""
-    report, decisions = system.get_file_info([f"{folder}/report.json", f"{folder}/documents.parquet"])
-    if report.type != fs.FileType.File or decisions.type != fs.FileType.File:
+    report, *others = system.get_file_info([f"{folder}/{name}" for name in (REPORT, *beginnings_of(DOCUMENTS))])
+    decisions = next((info for info in others if info.type == fs.FileType.File), None)
+    if report.type != fs.FileType.File or decisions is None:
         return False
     try:
         with system.open_input_file(decisions.path) as file:
@@ -243,6 +245,10 @@ def _is_result(system: fs.FileSystem, folder: str) -> bool:
         raise
     except (OSError, pa.ArrowException):
         return False
+
+
+_DECISIONS = {name.partition("/")[0] for name in beginnings_of(DOCUMENTS)}
+"""One of these is beside the report of a result."""
 
 
 class _Walk:
@@ -275,8 +281,8 @@ class _Walk:
         """The folders of one folder, whose files and links are noted."""
         with os.scandir(real) as listed:
             entries = list(listed)
-        only_kept = False
-        if inside and {"report.json", "documents.parquet"} <= {entry.name for entry in entries}:
+        only_kept, names = False, {entry.name for entry in entries}
+        if inside and REPORT in names and not names.isdisjoint(_DECISIONS):
             only_kept = _is_result(fs.LocalFileSystem(), real)
             if only_kept and "kept" not in self.pattern.names:
                 self.found.leave_out("results", inside)
@@ -345,7 +351,7 @@ def _list(system: fs.FileSystem, root: str, pattern: Pattern, found: Found) -> l
     """Files in an object store below a prefix that the pattern selects."""
     infos = system.get_file_info(fs.FileSelector(root, recursive=pattern.is_deep))
     paths = {_path(info)[len(root) + 1 :]: info for info in infos if info.type == fs.FileType.File}
-    folders = [path.removesuffix("/report.json") for path in paths if path.endswith("/report.json")]
+    folders = [path.removesuffix(f"/{REPORT}") for path in paths if path.endswith(f"/{REPORT}")]
     results = [folder for folder in folders if _is_result(system, f"{root}/{folder}")]
     entries = []
     for inside in sorted(paths):

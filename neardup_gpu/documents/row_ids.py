@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data import arrow
 from ..errors import InputError
+from ..report import shorten
 from .columns import check_ids, mixed_integers
 from .kept import filtered
 from .passes import Pass
@@ -69,3 +72,12 @@ def repeated(ids: pa.Array | pa.ChunkedArray) -> tuple[object, int, int, int] | 
     first = pc.index(ids, entry["values"]).as_py()
     second = pc.index(ids.slice(first + 1), entry["values"]).as_py() + first + 1
     return entry["values"].as_py(), entry["counts"].as_py(), first, second
+
+
+def stands_for_several(what: str, value: object, number: int, places: Sequence[str]) -> InputError:
+    """The error for an id of several documents; `places` says where the first two lie."""
+    where = f"{', '.join(places)}{', ...' if number > 2 else ''}"
+    return InputError(
+        f"{what}: id {shorten(repr(value), 60)} stands for {number:,} documents ({where}); name a column of unique "
+        "ids with id_column=..., or leave it out to use row numbers"
+    )

@@ -20,7 +20,6 @@ from pyarrow import fs
 from .. import checks
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
-from ..report import shorten
 from .batches import ahead, coalesce, ragged, sliced
 from .columns import check_ids, copied, decoded
 from .contract import Reader
@@ -29,7 +28,7 @@ from .joined_text import joined, visible
 from .kept import Rows, writing
 from .passes import Pass, over_all_rows, place
 from .reading import reading
-from .row_ids import IntegerRange, repeated, with_ids
+from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
 from .schemas import Columns, DecidedColumns
 from .skipped import SCHEMA, Policy, Skipped
 from .valid import validated_column
@@ -344,11 +343,7 @@ class Documents:
         if again is None:
             return
         value, number, first, second = again
-        where = f"{place(self._passes, first)}, {place(self._passes, second)}{', ...' if number > 2 else ''}"
-        raise InputError(
-            f"{what}: id {shorten(repr(value), 60)} stands for {number:,} documents ({where}); name a column of unique "
-            "ids with id_column=..., or leave it out to use row numbers"
-        )
+        raise stands_for_several(what, value, number, [place(self._passes, each) for each in (first, second)])
 
     def check_ids_early(self, what: str = "input") -> None:
         """Raise InputError for null and repeated ids, where the ids can be read without the text: before all work.

@@ -30,6 +30,8 @@ class Clock:
     ----------
     progress : callable or bool, optional
         Called at every step; see `Progress`. A bool is ignored here.
+    noun : str, optional
+        What all stages count; what `STAGES` says of each unless given.
 
     Attributes
     ----------
@@ -37,13 +39,14 @@ class Clock:
         Of each stage. The time in which Numba compiled kernels is not included: it is under "compile".
     """
 
-    def __init__(self, progress: Progress | bool | None) -> None:
+    def __init__(self, progress: Progress | bool | None, *, noun: str | None = None) -> None:
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
             raise ArgumentTypeError(
                 f"progress: {type(progress).__name__} given; pass True for bars, or a function of a stage's name, "
                 "what is done and of how much"
             )
         self.seconds: dict[str, float] = {}
+        self._noun = noun
         self._begin = time.perf_counter()
         self._progress = progress if callable(progress) else None
         self._done: tuple[int, int | None] = (0, None)
@@ -71,7 +74,7 @@ class Clock:
             if value or key == name:
                 self.seconds[key] = round(self.seconds.get(key, 0.0) + value, 4)
         if self._turns is None:
-            self.say(_line_at_the_end(name, self._done[0], seconds, compiled))
+            self.say(_line_at_the_end(name, self._done[0], seconds, compiled, self._noun))
         else:
             _, before, compiled_before = self._turns.get(name, (0, 0.0, 0.0))
             self._turns[name] = self._done[0], before + seconds, compiled_before + compiled
@@ -84,7 +87,7 @@ class Clock:
             with self._logged_meanwhile(time.perf_counter()):
                 yield
             for name, turn in self._turns.items():
-                self.say(_line_at_the_end(name, *turn))
+                self.say(_line_at_the_end(name, *turn, self._noun))
         finally:
             self._turns = None
 
@@ -107,7 +110,7 @@ class Clock:
 
         def speak() -> None:
             while not ended.wait(SILENCE):
-                progress_log.info("%s", _line_so_far(self._name, *self._done, time.perf_counter() - start))
+                progress_log.info("%s", _line_so_far(self._name, *self._done, time.perf_counter() - start, self._noun))
 
         thread = threading.Thread(target=speak, name="neardup-progress", daemon=True)
         thread.start()
@@ -118,16 +121,17 @@ class Clock:
             thread.join()
 
 
-def _line_at_the_end(name: str, done: int, seconds: float, compiled: float) -> str:
-    label, noun = STAGES.get(name, (name, "document"))
-    amount = f"{count(done, noun)} in " if done else ""
+def _line_at_the_end(name: str, done: int, seconds: float, compiled: float, noun: str | None = None) -> str:
+    label, usual = STAGES.get(name, (name, "document"))
+    amount = f"{count(done, noun or usual)} in " if done else ""
     compiling = f", and {duration(compiled)} of compiling" if compiled else ""
     return f"{label}: {amount}{duration(seconds)}{compiling}"
 
 
-def _line_so_far(name: str, done: int, total: int | None, seconds: float) -> str:
+def _line_so_far(name: str, done: int, total: int | None, seconds: float, noun: str | None = None) -> str:
     """ "sketching: 1,200 of 5,000 documents (24.0%), 40 a second, 1 min 35 s left"."""
-    label, noun = STAGES.get(name, (name, "document"))
+    label, usual = STAGES.get(name, (name, "document"))
+    noun = noun or usual
     if not done:
         return f"{label}: {duration(seconds)} so far"
     rate = done / seconds

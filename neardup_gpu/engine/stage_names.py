@@ -11,6 +11,7 @@ bytes read so far; that of comparisons is estimated, too."""
 
 STAGES = {
     "sketch": ("sketching", "document"),
+    "rank": ("ranking", "document"),
     "weigh": ("weighing", "document"),
     "build": ("building tables", "fingerprint"),
     "query": ("asking", "fingerprint"),
@@ -25,5 +26,6 @@ STAGES = {
     "decide": ("deciding", "document"),
     "check": ("checking recall", "document"),
     "write": ("writing", "document"),
+    "place": ("placing the result", "file"),
 }
 """What each stage is called, and what it counts."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from ..documents import Documents
 
 REPORT, KEPT = "report.json", "kept"
+
+DOCUMENTS, PAIRS = "documents", "pairs"
+"""The tables of a result: a file each, or a folder of parts where tasks wrote them."""
 
 LITTER = (".DS_Store",)
 """What file managers put into every folder that they show; it is nobody's work."""
@@ -57,7 +61,7 @@ def foreign_files(folder: Path) -> list[str] | None:
     try:
         report, written = read_report(folder), (folder / REPORT).stat().st_mtime
         files = report["files"]
-        if METADATA_KEY not in (pq.read_schema(parts_of(folder, "documents")[0]).metadata or {}):
+        if METADATA_KEY not in (pq.read_schema(parts_of(folder, files, DOCUMENTS)[0]).metadata or {}):
             return None
         sizes = {**files, REPORT: (folder / REPORT).stat().st_size}
     except MemoryError:
@@ -79,21 +83,31 @@ def foreign_files(folder: Path) -> list[str] | None:
     return sorted(foreign)
 
 
-def parts_of(folder: Path, name: str) -> list[Path]:
-    """The files of a result that hold the table "documents" or "pairs", in order: one, or those of a job of tasks.
+def part_name(table: str, number: int) -> str:
+    """The file of a part of a table, below the folder of the result."""
+    return f"{table}/part-{number:05}.parquet"
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
+
+def beginnings_of(table: str) -> tuple[str, str]:
+    """The files in which a table of a result may begin, below its folder: all of it, or its first part."""
+    return f"{table}.parquet", part_name(table, 0)
+
+
+def parts_of(folder: str | Path, files: Iterable[str], table: str) -> list[Path]:
+    """The files that hold a table of a result, in order: one, or several of a job of tasks.
+
+    Parameters
+    ----------
+    folder : path
+    files : iterable of str
+        The files that the report lists.
+    table : str
+        `DOCUMENTS` or `PAIRS`.
     """
-    whole = folder / f"{name}.parquet"
-    if whole.exists():
-        return [whole]
-    parts = sorted((folder / name).glob("part-*.parquet"))
-    if not parts:
-        raise FileNotFoundError(whole)
-    return parts
+    found = (re.fullmatch(rf"{table}/part-(\d+)\.parquet", name) for name in files)
+    numbers = sorted(int(match[1]) for match in found if match)
+    names = [part_name(table, number) for number in numbers] or [f"{table}.parquet"]
+    return [Path(folder, name) for name in names]
 
 
 def write_result(folder: Path, result: Any, documents: Documents, clock: Any) -> None:
@@ -108,8 +122,8 @@ def write_result(folder: Path, result: Any, documents: Documents, clock: Any) ->
 
 
 def _write_tables(folder: Path, result: Any, documents: Documents) -> None:
-    write_table(result.documents, folder / "documents.parquet")
-    write_table(result.pairs, folder / "pairs.parquet")
+    write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
+    write_table(result.pairs, folder / f"{PAIRS}.parquet")
     if result.skipped is not None:
         write_table(result.skipped, folder / "skipped.parquet")
     if result.frequencies is not None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 
 from neardup_gpu.kernels._gf2 import mix64_all
 
 from ..data import Ragged, arrow
 from ..store.exchange import ExchangeWriter, read_arrays, read_partition
+from ..store.ids import Ids
 
 if TYPE_CHECKING:
     from ..store.places import Place
@@ -83,7 +86,31 @@ def storable(column: pa.Array) -> pa.Array:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column.cast(pa.large_string())
-    return column.cast(pa.large_binary()) if pa.types.is_binary(kind) else column
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    return column.cast(pa.large_binary()) if is_bytes else column
+
+
+def words_of(ids: pa.Array) -> np.ndarray:
+    """Words that are the same where ids are: integers themselves, of strings and bytes a hash of 128 bits.
+
+    Parameters
+    ----------
+    ids : pyarrow.Array, length n
+        Integers, strings or bytes, none of them null.
+
+    Returns
+    -------
+    array of uint64, shape (n, 1) or (n, 2)
+    """
+    if len(ids) == 0:
+        return np.empty((0, 1), np.uint64)
+    found = Ids.of(ids)
+    if found.kind == "integer":
+        return found.arrays["ids"].astype(np.uint64)[:, None]
+    values, bounds = found.arrays["id_values"].data, found.arrays["id_offsets"].tolist()
+    digest = xxhash.xxh3_128_digest
+    hashes = b"".join([digest(values[start:stop]) for start, stop in itertools.pairwise(bounds)])
+    return np.frombuffer(hashes, np.uint64).reshape(-1, 2)
 
 
 def add_table(writer: ExchangeWriter, partition: int, table: pa.Table) -> None:

@@ -54,13 +54,18 @@ def report_of(
         "against": None if reference is None else reference.describe(),
         "backend": job.work.shared.engine.backend,
         "device": None,
-        "threads": job.work.shared.engine.threads,
+        "threads": max(facts["threads"] for facts in made.sketched.facts),
         "counts": counts,
         **_groups(made),
         "candidates": list(recipe.method.in_words(recipe.threshold)),
         "recall": {"expected": recipe.expected_recall, "sampled": sampled},
         "limits": _limits(job, made),
-        "tasks": {"slices": len(job.slices), "partitions": len(job.partitions), "resumed": job.work.resumed},
+        "tasks": {
+            "workers": job.work.workers.num_workers,
+            "slices": len(job.slices),
+            "partitions": len(job.partitions),
+            "resumed": job.work.resumed,
+        },
     }
 
 

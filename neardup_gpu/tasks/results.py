@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..data import arrow
-from ..store.artefacts import KEPT
+from ..store.artefacts import DOCUMENTS, KEPT, PAIRS, part_name
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
 from ..tables import as_json, with_recipe
@@ -177,10 +177,10 @@ def tables(
     columns |= {name: arrow(values) for name, values in _pair_columns(answers, recipe, a, b).items()}
     if against:
         columns["a_in_reference"] = arrow(a < layout.num_known)
-    with _placed(files, f"pairs/part-{part:05}.parquet") as path:
+    with _placed(files, part_name(PAIRS, part)) as path:
         write_table(with_recipe(columns, recipe), path)
     largest = answers.ids(np.array(largest, np.int64), type_named(kind))
-    return {"files": [f"pairs/part-{part:05}.parquet"], "largest": [as_json(id) for id in largest]}
+    return {"files": [part_name(PAIRS, part)], "largest": [as_json(id) for id in largest]}
 
 
 def write(
@@ -222,7 +222,7 @@ def write(
         "duplicate_of": answers.ids(keeper, own.type, kept),
         recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
         "group": _either(own, answers.ids(keeper, own.type, kept), kept),
-        **offset.places(_places(files, number), extent),
+        **offset.places(places_of(files, number, slice), extent),
     }
     if recipe.method.tells_pairs or not recipe.verifies:
         both = np.concatenate(
@@ -234,7 +234,7 @@ def write(
         columns |= {name: arrow(values, kept) for name, values in found.items()}
     if against:
         columns["in_reference"] = arrow(keeper < layout.num_known)
-    written = [f"documents/part-{files.number:05}.parquet"]
+    written = [part_name(DOCUMENTS, files.number)]
     with _placed(files, written[0]) as path:
         write_table(with_recipe(columns, recipe), path)
     written += _write_kept(files, slice, extent, kept)
@@ -272,14 +272,13 @@ def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:
     return pa.concat_arrays([own, others]).take(arrow(places))
 
 
-def _places(files: Files, number: int) -> dict[str, pa.Array]:
-    """Where the documents of a slice lie, as its reading found them."""
-    batches = list(read_partition(files.place, [file_name("sketch", number, "ids")], 0))
-    table = pa.Table.from_batches(batches) if batches else None
-    if table is None or "file" not in table.column_names:
+def places_of(files: Files, number: int, slice: Slice) -> dict[str, pa.Array]:
+    """Where the documents of a slice lie, as its reading found them; nothing for documents in memory."""
+    if slice.source.format == "memory":
         return {}
-    file = table["file"].combine_chunks().cast(pa.string()).dictionary_encode()
-    return {"file": file, "row": table["row"].combine_chunks()}
+    names = [file_name("sketch", number, "ids")]
+    file = load_column(files.place, names, 0, "file", pa.string()).dictionary_encode()
+    return {"file": file, "row": load_column(files.place, names, 0, "row", pa.int64())}
 
 
 def _write_kept(files: Files, slice: Slice, extent: Extent, kept: np.ndarray) -> list[str]:

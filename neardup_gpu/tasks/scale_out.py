@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .. import checks
@@ -12,6 +12,7 @@ from ..errors import ParameterError
 from ..settings import setting
 
 if TYPE_CHECKING:
+    from ..engine.settings import Engine
     from .contract import Workers
 
 RUNNERS = ("local", "ray")
@@ -87,20 +88,70 @@ class ScaleOut:
             raise ParameterError("ray_address: is for runner='ray'; give that as well, or leave it out")
 
     def num_workers(self) -> int:
-        """How many tasks run at once."""
-        return self.workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        """How many tasks run at once, by local processes.
 
-    def start(self, threads: int | None) -> Workers:
-        """Those who run tasks, each of which uses so many processors."""
+        Returns
+        -------
+        int
+            `workers`, or the number of processors.
+
+        Examples
+        --------
+        >>> ScaleOut(workers=2).num_workers()
+        2
+        """
+        from ..engine.threads import most_threads
+
+        return self.workers or most_threads()
+
+    def start(self, engine: Engine) -> tuple[Workers, Engine]:
+        """Those who run tasks, and what a task computes with: each process has its share of processors and of GPUs.
+
+        Parameters
+        ----------
+        engine : Engine
+            Whose `backend` is decided.
+
+        Returns
+        -------
+        workers, engine
+            The workers, a context manager, and the engine for tasks.
+
+        Raises
+        ------
+        NeardupError
+            If they cannot be started.
+
+        Examples
+        --------
+        >>> from neardup_gpu import Engine
+        >>> ScaleOut(workers=1).start(Engine(backend="cpu", threads=1))[0].num_workers
+        1
+        """
+        from ..engine.threads import most_threads
+
         if self.runner == "ray":
             from ..engine.ray import RayWorkers
 
-            return RayWorkers(self.ray_address, threads=threads or 1)
+            num_gpus = 1 if engine.backend == "gpu" else 0
+            workers = RayWorkers(self.ray_address, threads=engine.threads, num_gpus=num_gpus)
+            return workers, replace(engine, threads=None)
         number = self.num_workers()
+        threads = engine.threads or max(1, most_threads() // number)
         if number == 1:
             from ..engine.inline import InlineWorkers
 
-            return InlineWorkers()
+            return InlineWorkers(), replace(engine, threads=threads)
         from ..engine.local import LocalWorkers
 
-        return LocalWorkers(number, threads=threads)
+        devices = _devices(number) if engine.backend == "gpu" else []
+        return LocalWorkers(number, threads=threads, devices=devices), replace(engine, threads=None)
+
+
+def _devices(most: int) -> list[str]:
+    """The GPUs that this process sees, as CUDA_VISIBLE_DEVICES names them; at most one for each worker."""
+    from neardup_gpu.kernels._launch import namespace
+
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    number = namespace().cuda.runtime.getDeviceCount()
+    return (shown.split(",") if shown else [str(device) for device in range(number)])[:most]

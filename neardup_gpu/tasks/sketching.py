@@ -2,7 +2,8 @@
 
 NUMBER-rows      num_tokens, and size: how many shingles wait of each document
 NUMBER-ids       id, and where the document lies, if it is of files: file and row
-NUMBER-order     a word of each document that puts them in random order, if recall is checked
+    NUMBER-named     a hash of the id and the row, by its upper bits, if ids are of a column
+    NUMBER-order     a word of each document that puts them in random order, if recall is checked
 NUMBER-skipped   rows that could not be read, if they are to be skipped
 NUMBER-column    the column that says which document of a group stays, if one does
 NUMBER-keys      keys, if the method sketches
@@ -19,8 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup_gpu.kernels import gather
 
@@ -35,7 +38,19 @@ from ..sketching import Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
-from .columns import TABLE, add_table, lists_of, mixed, name_of, partition_of, ragged_of, save, save_by_ranges, storable
+from .columns import (
+    TABLE,
+    add_table,
+    lists_of,
+    mixed,
+    name_of,
+    partition_of,
+    ragged_of,
+    save,
+    save_by_ranges,
+    storable,
+    words_of,
+)
 from .joining import Counter
 from .work import Files, file_name, plain
 
@@ -88,7 +103,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool)
     Returns
     -------
     dict
-        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty; `waiting`, the number of
+        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty, and `id_span`, the
+        least and the greatest, if they are integers; `waiting`, the number of
         shingles that wait.
     """
     shared = files.shared
@@ -112,10 +128,14 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool)
     save(files, "rows", {"num_tokens": sketched.num_tokens, "size": sizes})
     places = {name: storable(column) for name, column in documents.places().items()}
     save(files, "ids", {"id": storable(sketched.ids), **places})
+    if has_names(slice):
+        _save_hashes(files, "named", words_of(sketched.ids), np.arange(len(sketched.ids)))
     if documents.skipped is not None:
         with files.exchange("skipped", TABLE, 1) as out:
             add_table(out, 0, documents.skipped)
-    types = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    types: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    if types and pa.types.is_integer(sketched.ids.type):
+        types["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
     if sketched.column is not None:
         with files.exchange("column", TABLE, 1) as out:
             add_table(out, 0, pa.table({"column": sketched.column}))
@@ -129,8 +149,13 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool)
         save(files, "tokens", {"hash": hashes})
         _save_hashes(files, "same", keys.reshape(len(keys), -1)[present], present)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
-    present_rows = {"present": len(present), "waiting": int(sizes.sum())}
+    present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
+
+
+def has_names(slice: Slice) -> bool:
+    """Whether documents have ids of a column, which may come again; row numbers and paths do not."""
+    return slice.source.key is not None and slice.source.format != "text"
 
 
 def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:

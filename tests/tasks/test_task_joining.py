@@ -28,7 +28,7 @@ THRESHOLDS = st.sampled_from([1e-9, 0.07, 0.3, 0.5, 0.6, 2 / 3, 0.8, 28 / 35, 0.
 MUCH = 1 << 30
 
 
-def counted(parts, bits, runtime):
+def table_of(parts, bits, runtime):
     counter = joining.Counter(bits, runtime)
     for part in parts:
         counter.add(part)
@@ -48,7 +48,7 @@ def sliced(rows, number):
 def posted_by(sets, ranks, measure, threshold, runtime, slices=1, bits=FEWEST_BITS):
     """All postings, made slice by slice as tasks do; sets are ascending for a directed measure."""
     parts = list(zip(map(ragged, sliced(sets, slices)), sliced(ranks, slices), strict=True))
-    table = joining.merged(counted([part], bits, runtime) for part, _ in parts)
+    table = joining.merged(table_of([part], bits, runtime) for part, _ in parts)
     made = [joining.postings(*part, table, measure, threshold, runtime) for part in parts]
     if measure.directed:
         marks = joining.merged_marks(joining.mark([posted], table, runtime) for posted in made)
@@ -233,8 +233,8 @@ def test_merged_tables_are_the_table_of_all():
     with Engine(backend="cpu").start() as runtime:
         for slices in (1, 2, 3, 7):
             parts = [Ragged(part, [0, len(part) // 2, len(part)]) for part in np.array_split(counted, slices)]
-            found = joining.merged(counted([part], FEWEST_BITS, runtime) for part in parts)
-            again = counted(parts, FEWEST_BITS, runtime)
+            found = joining.merged(table_of([part], FEWEST_BITS, runtime) for part in parts)
+            again = table_of(parts, FEWEST_BITS, runtime)
             for one, other, expected in zip(found, again, whole, strict=True):
                 assert one.dtype == other.dtype == expected.dtype
                 np.testing.assert_array_equal(one, expected)
