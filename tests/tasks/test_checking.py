@@ -200,3 +200,14 @@ def test_documents_that_are_looked_at_a_few_at_a_time(compare, folder, monkeypat
     monkeypatch.setattr("neardup_gpu.engine.memory.HOST_BYTES", 20_000)
     _, report = compare(folder / "in", METHODS[method], 50, "whole")
     assert report["recall"] == expected
+
+
+def test_another_check_of_the_same_job_goes_on_from_what_is_there(folder, tmp_path):
+    out = ScaleOut(work_dir=str(tmp_path / "work"), workers=1, slice_bytes=30_000, keep_work=True)
+    given = {"recipe": METHODS["weak"], "engine": "cpu", "id_column": "id"}
+    resumed = []
+    for number, check in enumerate((10, 20, 20)):
+        found = dedup_in_tasks(folder / "in", output=tmp_path / f"{number}", scale_out=out, check=check, **given)
+        assert found["recall"] == dedup(folder / "in", check=check, **given).report["recall"]
+        resumed.append(found["tasks"]["resumed"])
+    assert 0 == resumed[0] < resumed[1] < resumed[2]
