@@ -47,12 +47,15 @@ def write(folder, texts, files):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Families with copies and empty documents, more pages of a crowd than a document is compared with, and two long
-    documents that resemble each other, one of which is too long for a sample."""
+    """Families with copies and empty documents, more pages of a crowd than a document is compared with, pages that
+    share few shingles, of which each is often there, and two long documents that resemble each other, one of which is
+    too long for a sample."""
     folder = tmp_path_factory.mktemp("checked")
     generator = random.Random(2)
     long = [f"l{i}" for i in range(recall.LONGEST + 10)]
-    texts = [*families(70), *crowd(230, 70, "t"), *crowd(30, 90, "u"), "", " ", "\n"]
+    often = "over and over and again " * 80
+    often = [often + " ".join(f"o{page}w{i}" for i in range(25)) for page in range(12)]
+    texts = [*families(70), *often, *crowd(230, 70, "t"), *crowd(30, 90, "u"), "", " ", "\n"]
     write(folder / "known", generator.choices(texts, k=60) + crowd(2, 70, "t"), 1)
     texts += [" ".join(long), " ".join([*long[:-9], "end"])]
     generator.shuffle(texts)
@@ -86,7 +89,7 @@ def compare(tmp_path):
 METHODS = {
     "minhash": Recipe(method=MinHash()),
     "weak": Recipe(method=MinHash(filter="1,20,1"), cluster="components"),
-    "weighted": Recipe(method=MinHash(weighting="tf", bucket_limit=6, bucket_probe=2), max_partners=3),
+    "weighted": Recipe(method=MinHash(weighting="tf", bucket_limit=6, bucket_probe=2), max_partners=None),
     "segments": Recipe(method=MinHash(sample_bits=1, candidates="segments"), keep="longest"),
     "bottomk": Recipe(method=BottomK(s=20, leading=2), keep="date:desc"),
     "modm": Recipe(method=ModM(m=64, leading=1), max_partners=None),
