@@ -345,7 +345,7 @@ def _type_of_ids(job: Job, sketched: Stage) -> str:
     if len(kinds) == 2:
         rows_only = job.slices[0].ids_are_rows
         spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
-        return name_of(common_type(*reversed(kinds), spans, rows_only=rows_only))
+        return name_of(common_type(kinds[1], kinds[0], spans, rows_only=rows_only))
     return name_of(kinds[0])
 
 
@@ -441,6 +441,8 @@ def dedup_in_tasks(
         Where each task's own temporary files go; the system's temporary folder unless given.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents of a crowd.
+    check : int, default None
+        Documents sampled for the check of recall, as for `dedup`.
     progress : bool or callable, default None
         True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 

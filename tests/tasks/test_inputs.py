@@ -241,7 +241,7 @@ class TestSkipped:
     def test_ids_that_are_null(self, folder, tmp_path):
         ids = [None if i in (0, 40, 69) else id for i, id in enumerate(IDS)]
         as_parquet(folder, with_ids(ids))
-        for name, source in (("files", folder), ("memory", with_ids(ids))):
+        for name, source in (("files", folder), ("table", with_ids(ids))):
             both(tmp_path / name, source, id_column="id", text_columns="text", on_error="skip")
             assert read_report(tmp_path / name / "tasks")["counts"]["skipped"] == 3
             here, there = errors(tmp_path, source, id_column="id", text_columns="text")
