@@ -122,9 +122,7 @@ def made(kind, seed=1):
     few = [draw.choice(texts or ["none"]) for _ in range(60)] + [""]
     many = [" ".join(edited(text.split(), draw, draw.randrange(3))) for text in texts + texts] + few
     references = [
-        pa.table(
-            {"id": pa.array([f"r{i}" for i in range(len(part))], pa.string()), "text": pa.array(part, pa.string())}
-        )
+        pa.table({"id": pa.array([f"r{i}" for i in range(len(part))], pa.string()), "text": pa.array(part, pa.string())})
         for part in (few, many)
     ]
     return table, *references
@@ -287,22 +285,9 @@ def drawn(number, seed):
     while len(found) < number:
         method = draw.choice(list(METHODS))
         threshold = draw.choice([None, 0.5, 0.8, 0.9, 1.0] if "simhash" in method else [None, 0.5, 0.7, 0.8, 0.95, 1.0])
-        shingling, keep, cluster = (
-            draw.choice(list(SHINGLINGS)),
-            draw.choice(KEEP),
-            draw.choice(["greedy", "components"]),
-        )
-        settings = {
-            "threshold": threshold,
-            "keep": keep,
-            "cluster": cluster,
-            "max_partners": draw.choice([1, 2, 64, None]),
-        }
-        kind, against, ids = (
-            draw.choice(["mixed", "crowds", "long"]),
-            draw.choice([None, "few", "many"]),
-            draw.random() < 0.7,
-        )
+        shingling, keep, cluster = draw.choice(list(SHINGLINGS)), draw.choice(KEEP), draw.choice(["greedy", "components"])
+        settings = {"threshold": threshold, "keep": keep, "cluster": cluster, "max_partners": draw.choice([1, 2, 64, None])}
+        kind, against, ids = draw.choice(["mixed", "crowds", "long"]), draw.choice([None, "few", "many"]), draw.random() < 0.7
         cut = {
             "slice_bytes": draw.choice([700, 4000, 9000, 30000, 10**6]),
             "partitions": draw.choice([1, 2, 3, 5, 16]),
