@@ -13,6 +13,7 @@ What is held grows with the sample, which `recall.LONGEST` and `recall.PARTNERS`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def sampled(files: Files, names: list[str]) -> None:
 
 
 def _sample(files: Files) -> Sample:
-    """The sample; its rows are ranks."""
+    """The sample, whose rows are ranks."""
     columns = load(files.place, file_name("sampled", 0, "sample"), SAMPLE)
     values = load(files.place, file_name("sampled", 0, "sets"), SETS)["shingle"]
     sets = Ragged(values, np.append(0, np.cumsum(columns["size"])))
@@ -105,16 +106,16 @@ def near(files: Files, slice: Slice, copies: list[str], layout: Layout) -> None:
     with files.shared.engine.start() as runtime:
         search = Search.of(sample, recipe.method.measure, recipe.threshold, runtime)
         for shingles, mine in shingles_of(files, files.number, slice, rows, runtime):
-            search.look(
-                runtime.fetch(shingles.sizes),
-                lambda first, last, shingles=shingles, mine=mine: (  # type: ignore[misc]
-                    Ragged(shingles.values, shingles.offsets[first : last + 1]),
-                    ranks[mine[first:last]],
-                    order[mine[first:last]],
-                ),
-            )
+            search.look(runtime.fetch(shingles.sizes), partial(_run, shingles, ranks[mine], order[mine]))
     found = search.nearest
     save(files, "near", {"sampled": found.sampled, "rank": found.rows, "order": found.order})
+
+
+def _run(
+    shingles: Ragged, ranks: np.ndarray, order: np.ndarray, first: int, last: int
+) -> tuple[Ragged, np.ndarray, np.ndarray]:
+    """A run of some rows, with their ranks and their words."""
+    return Ragged(shingles.values, shingles.offsets[first : last + 1]), ranks[first:last], order[first:last]
 
 
 def nearest(files: Files, names: list[str], layout: Layout) -> None:
