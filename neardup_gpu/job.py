@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from .store.outputs import new_folder
 from .tables import Facts, Job, all_skipped, report_of, tabulate
 
 if TYPE_CHECKING:
+    from .engine.contract import Rows
     from .methods.contract import Method
     from .methods.frequencies import Frequencies
 
@@ -242,7 +243,7 @@ def run(
     documents: Documents, reference: Documents | None, sketcher: Sketcher, num_checked: int, max_comparisons: int | None
 ) -> Result:
     """Do the whole job except writing."""
-    runtime, clock, spool = sketcher.runtime, sketcher.clock, sketcher.spool
+    runtime, clock, spool = sketcher.runtime, sketcher.clock, cast("Rows | None", sketcher.spool)
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(documents, reference, column=column)
     recipe = sketcher.recipe  # which names its statistics by now

@@ -212,8 +212,8 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number:
         after = [*settled, merged, marked]
         more = stage("containers", candidates.containers, arguments, after=after, on_device=True)
         files, after = [*files, *more.names("postings")], [posted, more]
-    arguments = [(files, layout)] * len(job.partitions)
-    return stage("collide", candidates.collide_shingles, arguments, after=after, on_device=True)
+    given_ranges = [(files, layout)] * len(job.partitions)
+    return stage("collide", candidates.collide_shingles, given_ranges, after=after, on_device=True)
 
 
 def _asked(job: Job, name: str, names: list[str], settled: list[Stage], asking: Stage, *, keys: bool) -> Stage:
@@ -245,8 +245,8 @@ def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled
     if job.recipe.method.sketches:
         answered.append(_asked(job, "crowd-keys", names, settled, asking, keys=True))
     keys = answered[-1].names("keys")
-    arguments = [(answered[0].names("sets"), keys, layout, job.max_comparisons)]
-    return job.work.stage("crowd", crowds.crowd, arguments, after=[asking, *answered], on_device=True)
+    given = answered[0].names("sets"), keys, layout, job.max_comparisons
+    return job.work.stage("crowd", crowds.crowd, [given], after=[asking, *answered], on_device=True)
 
 
 def _decide(job: Job, layout: Layout, same: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]) -> Stage:
@@ -271,11 +271,11 @@ def _write(
     extents = [_extent(facts) for facts in sketched.facts]
     offsets = _offsets(job, extents)
     kind, against = _type_of_ids(job, sketched), job.num_known > 0
-    arguments = [(*each, wanted, kind) for each in zip(job.slices, offsets, strict=True)]
-    answered = stage("ids", results.ids, arguments, after=[sketched, listed, asking])
+    given_slices = [(*each, wanted, kind) for each in zip(job.slices, offsets, strict=True)]
+    answered = stage("ids", results.ids, given_slices, after=[sketched, listed, asking])
     names = answered.names("ids")
-    arguments = [(names, kind, against, facts["largest"][0], layout) for facts in listed.facts]
-    tables = stage("tables", results.tables, arguments, after=[listed, answered])
+    given_ranges = [(names, kind, against, facts["largest"][0], layout) for facts in listed.facts]
+    tables = stage("tables", results.tables, given_ranges, after=[listed, answered])
     mine = range(job.num_known, slices)
     arguments = [
         (number, job.slices[number], extents[number], offsets[number], names, kind, against, layout) for number in mine
@@ -317,8 +317,8 @@ def _extent(facts: dict[str, Any]) -> Extent:
     plain = dict(facts["extent"])
     left_out = tuple(tuple(tuple(run) for run in part) for part in plain.pop("left_out"))
     integers = tuple(tuple(each) for each in plain.pop("integers"))
-    numbers = {name: tuple(plain.pop(name)) for name in ("num_documents", "num_places")}
-    return Extent(**numbers, **plain, left_out=left_out, integers=integers)
+    documents, places = tuple(plain["num_documents"]), tuple(plain["num_places"])
+    return Extent(documents, places, left_out, plain["num_skipped"], integers)
 
 
 def _offsets(job: Job, extents: list[Extent]) -> list[Offset]:

@@ -77,7 +77,7 @@ def _of_crowd(made: Made, fact: str) -> int:
 def _groups(made: Made) -> dict[str, Any]:
     """The sizes of groups, and the largest ones: of equal ones those whose kept document comes first."""
     sizes: Counter[int] = Counter()
-    largest = []
+    largest: list[tuple[int, int, Any]] = []
     for listed, tables in zip(made.listed.facts, made.tables.facts, strict=True):
         sizes.update(dict(zip(*listed["group_sizes"], strict=True)))
         ranks, members = listed["largest"]

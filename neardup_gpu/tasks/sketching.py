@@ -105,9 +105,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool)
     Returns
     -------
     dict
-        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty, and `id_span`, the
-        least and the greatest, if they are integers; `waiting`, the number of
-        shingles that wait.
+        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty, and `id_span`, the least
+        and the greatest, if they are integers; `waiting`, the number of shingles that wait.
     """
     shared = files.shared
     recipe, statistics = shared.settled()
@@ -209,7 +208,8 @@ def _from_text(files: Files, slice: Slice, rows: np.ndarray, runtime: Runtime) -
         return recipe.method.measure.waiting(shingles, backend)
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
-    for batch in slice.open().batches(**({} if most is None else {"max_bytes": most})):
+    options = {} if most is None else {"max_bytes": most}
+    for batch in slice.open().batches((), **options):
         found = _chosen_text(batch.text, batch.first_row, rows)
         if len(found):
             text = Ragged(runtime.put(found.values), runtime.put(found.offsets))

@@ -62,8 +62,8 @@ def edited(page, draw, edits):
 
 
 def template(words, number, draw, at=20):
-    """Pages that are alike but for a word. Of 49 words with another one at 20, 40 shingles of 5 in 50 are the same: they
-    are at the threshold of 0.8 exactly."""
+    """Pages that are alike but for a word. Of 49 words with another one at 20, 40 shingles of 5 in 50 are the same:
+    they are at the threshold of 0.8 exactly."""
     frame = [f"t{draw.randrange(10**6)}" for _ in range(words)]
     return [[*frame[:at], f"date{i}", *frame[at + 1 :]] for i in range(number)]
 
@@ -152,7 +152,7 @@ class Corpora:
         key = str(source), recipe.to_json(), str(sorted(options.items()))
         if key not in self._results:
             output = self.folder / f"memory-{len(self._results)}"
-            self._results[key] = dedup(source, recipe=recipe, output=output, engine="cpu", check=0, **options), output
+            self._results[key] = dedup(source, recipe=recipe, output=output, engine="cpu", **options), output
         return self._results[key]
 
 
