@@ -92,7 +92,7 @@ def _short(bench: Bench) -> list[dict]:
     figures, medians, sizes = [], {}, [bench.sized(size) for size in SHORT]
     for size in sizes:
         source = bench.scratch / "short.parquet"
-        _write(source, _short_texts(size))
+        write_texts(source, short_texts(size))
         variants = {"exact": ("exact", THRESHOLD), "min-hash": ("minhash", THRESHOLD)}
         done = _jobs(bench, source, variants, 1 if size > 5_000_000 else min(bench.repeat, SLOW_ROUNDS))
         figures += _figures(f"{size:,} documents of 40 words", done, bench)
@@ -106,7 +106,8 @@ def _short(bench: Bench) -> list[dict]:
     return figures
 
 
-def _short_texts(size: int) -> Iterator[list[str]]:
+def short_texts(size: int) -> Iterator[list[str]]:
+    """Documents of 40 words, some at a time; 1% of them are like another but for a word."""
     rng = np.random.default_rng(SHUFFLE_SEED)
     for first in range(0, size, PART):
         words = rng.integers(0, 200_000, (min(PART, size - first), 40))
@@ -116,7 +117,8 @@ def _short_texts(size: int) -> Iterator[list[str]]:
         yield [" ".join(row) for row in words.astype(str).tolist()]
 
 
-def _write(path: Path, parts: Iterator[list[str]]) -> None:
+def write_texts(path: Path, parts: Iterator[list[str]]) -> None:
+    """Write column `text`, a row group for each list."""
     schema = pa.schema({"text": pa.large_string()})
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for texts in parts:
@@ -152,7 +154,7 @@ def _crowds(bench: Bench) -> list[dict]:
     limits = {"pages of one template": 2.5, "pages of 30 sentences of 60": None}
     for name, make in crowds.items():
         source = bench.scratch / "crowd.parquet"
-        _write(source, iter([make()]))
+        write_texts(source, iter([make()]))
         variants = {"exact": ("exact", THRESHOLD), "min-hash": ("minhash", THRESHOLD)}
         done = _jobs(bench, source, variants, min(bench.repeat, SLOW_ROUNDS))
         figures += _figures(name, done, bench)
@@ -170,7 +172,7 @@ def _peer(bench: Bench) -> list[dict]:
         "SetSimilaritySearch", [requirement("SetSimilaritySearch"), requirement("pyarrow")], bench.cache
     )
     short = bench.scratch / "short.parquet"
-    _write(short, _short_texts(bench.sized(100_000)))
+    write_texts(short, short_texts(bench.sized(100_000)))
     figures = []
     for name, source in {"django_docs": bench.corpus("django_docs"), "100,000 short documents": short}.items():
         ours, theirs = [], []

@@ -21,7 +21,9 @@ CORPUS.gold.parquet (id_a, id_b, jaccard) beside the corpus; `error` looks at so
 Definitions, so that nobody is slowed down unfairly: words are `\\w+` of the lower-cased text, a shingle is five words
 joined by a space, made in Python since neither rensa nor datasketch takes text; rensa gets lists (faster than the sets
 would be), datasketch sets, both 128 samples. text-dedup is its own command with the wanted threshold, every core and
-otherwise its defaults: 5-grams, 250 permutations, no verification.
+otherwise its defaults: 5-grams, 250 permutations, no verification. datatrove is its four steps of min-hash, one after
+another, a task of each for every core (or bucket), and otherwise its defaults, too: 5-grams, 14 buckets of 8 hashes,
+which fit a threshold near 0.72 whatever is wanted, no verification.
 """
 
 import argparse
@@ -30,6 +32,7 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -69,7 +72,14 @@ def ensure_venv(name: str, requirements: list[str], cache: Path) -> Path:
 
 
 def run_peer(
-    peer: str, corpus: Path, *, cache: Path, limit: int | None = None, threshold: float = 0.8, column: str = "text"
+    peer: str,
+    corpus: Path,
+    *,
+    cache: Path,
+    limit: int | None = None,
+    threshold: float = 0.8,
+    column: str = "text",
+    most_seconds: float | None = None,
 ) -> dict:
     """Run one peer in its environment and return what it measured.
 
@@ -87,6 +97,8 @@ def run_peer(
         Resemblance from which dedup removes.
     column : str
         The text.
+    most_seconds : float, optional
+        After which it is stopped, and has failed.
 
     Returns
     -------
@@ -94,20 +106,36 @@ def run_peer(
         As the module's docstring lists; {"peer", "failed"} with the last line of its complaint where it could not run.
     """
     try:
-        python = ensure_venv(peer, [requirement(peer), requirement("pyarrow")], cache)
+        more = [requirement(package) for package in NEEDS.get(peer, ())]
+        python = ensure_venv(peer, [requirement(peer), requirement("pyarrow"), *more], cache)
         with tempfile.TemporaryDirectory() as scratch:
-            answer = subprocess.run(
+            answer = run_within(
+                most_seconds,
                 [str(python), __file__, "--inside", peer, "--corpus", str(corpus), "--scratch", scratch]
                 + ["--column", column, "--threshold", str(threshold)]
                 + ([] if limit is None else ["--limit-docs", str(limit)]),
-                check=True,
-                capture_output=True,
-                text=True,
             )
+    except subprocess.TimeoutExpired:
+        return {"peer": peer, "failed": f"it took more than {most_seconds:g} s"}
     except subprocess.CalledProcessError as error:
         complaint = (error.stderr or str(error)).strip().splitlines()
         return {"peer": peer, "failed": complaint[-1]}
-    return json.loads(answer.stdout.splitlines()[-1])
+    return json.loads(answer.splitlines()[-1])
+
+
+def run_within(most_seconds: float | None, command: list[str]) -> str:
+    """Standard output of a command, which is stopped with all that it started if it takes longer."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, complaint = process.communicate(timeout=most_seconds)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, out, complaint)
+    return out
 
 
 # Inside a peer's environment
@@ -167,8 +195,41 @@ def run_text_dedup(corpus: Path, scratch: Path, column: str, threshold: float) -
     return seconds, load_from_disk(str(output))["id"][:]
 
 
+def run_datatrove(corpus: Path, scratch: Path, column: str, threshold: float) -> tuple[float, list]:
+    """Seconds of all steps, and the ids it kept; each task reads a file of its own, written before."""
+    import pyarrow.parquet
+    from datatrove.executor import LocalPipelineExecutor
+    from datatrove.pipeline.dedup import MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter
+    from datatrove.pipeline.dedup.minhash import MinhashConfig, MinhashDedupSignature
+    from datatrove.pipeline.readers import ParquetReader
+    from datatrove.pipeline.writers import ParquetWriter
+
+    tasks = os.cpu_count() or 1
+    table = pyarrow.parquet.read_table(corpus, columns=["id", column])
+    (scratch / "input").mkdir()
+    for task in range(tasks):
+        first, last = (len(table) * end // tasks for end in (task, task + 1))
+        pyarrow.parquet.write_table(table.slice(first, last - first), scratch / "input" / f"{task}.parquet")
+    reader = ParquetReader(str(scratch / "input"), text_key=column, id_key="id")
+    signatures, buckets, removed, output = (str(scratch / name) for name in ("signatures", "buckets", "removed", "out"))
+    steps: list[tuple[int, list]] = [
+        (tasks, [reader, MinhashDedupSignature(signatures)]),
+        (MinhashConfig().num_buckets, [MinhashDedupBuckets(signatures, buckets)]),
+        (1, [MinhashDedupCluster(buckets, removed)]),
+        (tasks, [reader, MinhashDedupFilter(removed), ParquetWriter(output)]),
+    ]
+    start = time.perf_counter()
+    for number, (parts, step) in enumerate(steps):
+        LocalPipelineExecutor(step, tasks=parts, workers=tasks, logging_dir=str(scratch / "logs" / str(number))).run()
+    seconds = time.perf_counter() - start
+    return seconds, pyarrow.parquet.read_table(output, columns=["id"])["id"].to_pylist()
+
+
 SIGNATURES = {"rensa": run_rensa, "datasketch": run_datasketch}
-PEERS = (*SIGNATURES, "text-dedup")
+JOBS = {"text-dedup": run_text_dedup, "datatrove": run_datatrove}
+PEERS = (*SIGNATURES, *JOBS)
+NEEDS = {"datatrove": ("spacy", "xxhash", "orjson")}
+"""What else a peer needs to be installed for what it is to do here."""
 
 
 def measure(peer: str, corpus: Path, scratch: Path, column: str, threshold: float, limit: int | None) -> dict:
@@ -182,8 +243,8 @@ def measure(peer: str, corpus: Path, scratch: Path, column: str, threshold: floa
         pyarrow.parquet.write_table(head, corpus)
         del head
     result: dict = {"peer": peer, "version": importlib.metadata.version(peer)}
-    if peer == "text-dedup":  # before the text is read: a child's peak counts that of the process it was forked from
-        seconds, kept_ids = run_text_dedup(corpus, scratch, column, threshold)
+    if peer in JOBS:  # before the text is read: a child's peak counts that of the process it was forked from
+        seconds, kept_ids = JOBS[peer](corpus, scratch, column, threshold)
         result |= {"task": "dedup", "peak_rss_mb": peak_mb(resource.RUSAGE_CHILDREN), "threads": os.cpu_count()}
         ids, _, size = read(corpus, column)
         quality = dedup_quality(kept_ids, ids, gold_pairs(gold, ids), threshold)

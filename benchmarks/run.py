@@ -3,9 +3,9 @@
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, containment, giant,
-losses, simhash, hamming, compression, samples, deciding; each is a file. A part whose corpus is missing is skipped and
-says so. What is compared is interleaved, A B A B, in the same run; everything runs once before it is timed, so that
-compilation and cold files are left out; recall stands beside time.
+losses, simhash, hamming, compression, samples, deciding, scale; each is a file. A part whose corpus is missing is
+skipped and says so. What is compared is interleaved, A B A B, in the same run; everything runs once before it is timed,
+so that compilation and cold files are left out; recall stands beside time.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from . import (
     memory,
     methods,
     samples,
+    scale,
     signatures,
     simhash,
     verification,
@@ -62,6 +63,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "compression": compression.part,
     "samples": samples.part,
     "deciding": deciding.part,
+    "scale": scale.part,
 }
 
 
@@ -119,6 +121,13 @@ def options() -> argparse.ArgumentParser:
         "--small", action="store_true", help="make a hundredth of what is made, to see that all runs; measures nothing"
     )
     parser.add_argument(
+        "--largest",
+        type=int,
+        default=3_000_000,
+        metavar="N",
+        help="documents of the largest job of the part scale, up to 30 million; 3 million unless given",
+    )
+    parser.add_argument(
         "--cache",
         type=Path,
         default=Path(tempfile.gettempdir()) / "neardup-peers",
@@ -136,10 +145,18 @@ def main() -> None:
         parser.error(f"--only {', '.join(unknown)}: the parts are {', '.join(PARTS)}")
     start = time.perf_counter()
     parameters = {"repeat": args.repeat, "threshold": THRESHOLD, "recipe": Recipe(threshold=THRESHOLD).describe()}
-    parameters |= {"shuffle_seed": SHUFFLE_SEED, "peers": args.peers, "small": args.small, "parts": chosen}
+    parameters |= {
+        "shuffle_seed": SHUFFLE_SEED,
+        "peers": args.peers,
+        "small": args.small,
+        "largest": args.largest,
+        "parts": chosen,
+    }
     results: dict[str, Any] = {"machine": machine(), "parameters": parameters}
     with tempfile.TemporaryDirectory(prefix="neardup-bench-") as scratch:
-        bench = Bench(args.corpora.resolve(), args.repeat, args.peers, args.cache, Path(scratch), args.small)
+        bench = Bench(
+            args.corpora.resolve(), args.repeat, args.peers, args.cache, Path(scratch), args.small, args.largest
+        )
         for name in chosen:
             try:
                 bench.figures[name] = PARTS[name](bench)

@@ -74,7 +74,7 @@ def test_main_command(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_every_option_exists() -> None:
     hamming = ("hamming build", "hamming query", "hamming join", "hamming pairs")
-    commands = ("dedup", "sketch", "pairs", "clusters", *hamming, "explain", "compare", "curve", "info")
+    commands = ("dedup", "sketch", "pairs", "clusters", *hamming, "explain", "compare", "curve", "plan", "info")
     known = set()
     for command in commands:
         done = subprocess.run(

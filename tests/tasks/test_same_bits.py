@@ -134,7 +134,7 @@ class Corpora:
     def __init__(self, folder):
         self.folder, self._results = folder, {}
 
-    def files(self, kind, number=3, rows=13):
+    def files(self, kind, number=3, rows=7):
         """The folders of the documents and of two reference sets."""
         found = []
         for what, table in zip(("documents", "few", "many"), made(kind), strict=True):
@@ -211,10 +211,8 @@ def same_report(expected, found, recipe):
 def slice_bytes_for(source, number):
     """The size of which an input has so many slices, or a few more."""
     documents = open_documents(source, other_columns=[])
-    size = 1 << 24
-    while len(slices_of(documents, size)) < number:
-        size = max(1, size * 4 // 5)
-    return size
+    sizes = (int(2**24 / 1.25**step) for step in range(70))
+    return next(size for size in sizes if len(slices_of(documents, size)) >= number)
 
 
 # --------------------------------------------------------------------------------------------------------------- tests

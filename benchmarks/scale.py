@@ -1,0 +1,289 @@
+"""The same job in memory and cut into tasks, by processes of one machine and on Ray: the part `scale` of run.py.
+
+Documents are of 40 words, 1% of them like another but for a word; the time is that of whole processes, which write
+their results. Slices and partitions grow with the documents, so that what a task holds should not. What several
+machines do is not measured here.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from . import peers
+from .exact import short_texts, write_texts
+from .measure import PROGRAMS, SLOW_ROUNDS, Bench, figure, launch, ratio
+
+DOCUMENTS = 1_000_000
+GROWTH = (300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000)
+BESIDE_PEERS, PEER_SECONDS = 100_000, 300
+METHODS = ("exact", "minhash")
+WORKERS = 2
+SLICE_BYTES = 32_000_000
+ROWS = 25_000  # of a row group, the least that a slice can be
+
+Run = dict[str, Any]
+Settings = dict[str, Any]
+
+
+def part(bench: Bench) -> list[dict]:
+    """Tasks beside the job in memory, on Ray, killed and resumed; growth, bytes exchanged, and beside peers."""
+    jobs = Jobs(bench)
+    source = jobs.source(DOCUMENTS)
+    few = jobs.source(ROWS)
+    for method in METHODS:
+        check_agreement(jobs, few, method)
+    return [
+        *_beside_memory(bench, jobs, source),
+        *_on_ray(bench, jobs, source),
+        *_exchanged(bench, jobs, source),
+        *_resumed(bench, jobs, source),
+        *_growth(bench, jobs),
+        *_beside_peers(bench, jobs),
+    ]
+
+
+class Jobs:
+    """Makes inputs and runs jobs, in a folder of a run of the benchmarks."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench, self._folder = bench, bench.scratch / "scale"
+        self.work, self.output = self._folder / "work", self._folder / "output"
+        self._slice_bytes = bench.sized(SLICE_BYTES)
+        self._folder.mkdir(exist_ok=True)
+
+    def source(self, documents: int) -> Path:
+        """A file of so many documents, made unless it is there."""
+        path = self._folder / f"{documents}.parquet"
+        if not path.exists():
+            write_texts(path, _cut(short_texts(self._bench.sized(documents)), self._bench.sized(ROWS)))
+        return path
+
+    def command(self, source: Path, method: str, runner: str, **settings: Any) -> list[Any]:
+        """The command of a job; in memory, or as tasks in an empty work folder."""
+        shutil.rmtree(self.work, ignore_errors=True)
+        command = [sys.executable, PROGRAMS / "scaled_job.py", source, self.output, method, runner]
+        if runner == "memory":
+            return command
+        given = {"work_dir": str(self.work), "workers": WORKERS, "slice_bytes": self._slice_bytes, **settings}
+        return [*command, *(f"{name}={json.dumps(value)}" for name, value in given.items())]
+
+    def run(self, source: Path, method: str, runner: str, **settings: Any) -> Run:
+        """Run a job: seconds, processor seconds, peak memory in MB of its largest process, counts and stages."""
+        return run(self.command(source, method, runner, **settings))
+
+    def by_turns(self, source: Path, method: str, variants: dict[str, tuple[str, Settings]]) -> dict[str, list[Run]]:
+        """Runs of each variant, a runner and its settings, in turns."""
+        done: dict[str, list[Run]] = {name: [] for name in variants}
+        for _ in range(rounds(self._bench)):
+            for name, (runner, settings) in variants.items():
+                done[name].append(self.run(source, method, runner, **settings))
+        return done
+
+
+def run(command: list[Any]) -> Run:
+    done = launch(command)
+    return {**done, **json.loads(done["stdout"])}
+
+
+def _cut(parts: Iterator[list[str]], rows: int) -> Iterator[list[str]]:
+    """Lists of at most so many rows."""
+    for texts in parts:
+        for first in range(0, len(texts), rows):
+            yield texts[first : first + rows]
+
+
+def _seconds(runs: list[Run]) -> list[float]:
+    return [run["seconds"] for run in runs]
+
+
+def _of_runs(what: str, runs: list[Run]) -> dict[str, Any]:
+    """Time of whole processes, and what belongs to it."""
+    known = {key: runs[0]["counts"][key] for key in ("documents", "kept", "candidate_pairs", "verified_pairs")}
+    known["cpu_seconds"] = round(statistics.median(run["cpu_seconds"] for run in runs), 2)
+    known["peak_mb"] = round(max(run["peak_mb"] for run in runs), 1)
+    return figure(what, _seconds(runs), "s", **known, stages=runs[len(runs) // 2]["timings"])
+
+
+def check_agreement(jobs: Jobs, source: Path, method: str) -> None:
+    """Run a job on few documents, by all who are compared, for which kernels are compiled.
+
+    Raises
+    ------
+    AssertionError
+        If tasks find another result than the job in memory.
+    """
+    found = []
+    for runner, spool in (("memory", False), ("local", False), ("local", True)):
+        jobs.run(source, method, runner, spool=spool)
+        ending = "" if runner == "local" else ".parquet"
+        tables = (pq.read_table(jobs.output / f"{name}{ending}") for name in ("documents", "pairs"))
+        found.append([str(table.to_pylist()) for table in tables])
+    assert found[0] == found[1] == found[2]
+
+
+def rounds(bench: Bench) -> int:
+    return 1 if bench.small else min(bench.repeat, SLOW_ROUNDS)
+
+
+def _beside_memory(bench: Bench, jobs: Jobs, source: Path) -> list[dict]:
+    """Two processes beside the job in memory, with and without a spool."""
+    figures = []
+    for method in METHODS:
+        variants = {"in memory": ("memory", {}), "local": ("local", {}), "local, spool": ("local", {"spool": True})}
+        runs = jobs.by_turns(source, method, variants)
+        figures += [_of_runs(f"{method}, {name}", done) for name, done in runs.items()]
+        local = _seconds(runs["local"])
+        over = ratio(f"{method}, local over in memory", local, _seconds(runs["in memory"]))
+        figures += [over, ratio(f"{method}, local, spool over none", _seconds(runs["local, spool"]), local)]
+        bench.target(f"{method}: two processes over the job in memory", over["median"], 1, least=False)
+    return figures
+
+
+def _on_ray(bench: Bench, jobs: Jobs, source: Path) -> list[dict]:
+    """A cluster of this machine with two processors beside two processes."""
+    try:
+        from ray.cluster_utils import Cluster
+    except ImportError:
+        bench.skipped.append("scale: ray is not installed")
+        return []
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": WORKERS})
+    try:
+        on = {"workers": None, "ray_address": cluster.address}
+        jobs.run(source, "minhash", "ray", **on)  # in which the cluster starts its processes
+        figures = []
+        for method in METHODS:
+            runs = jobs.by_turns(source, method, {"local": ("local", {}), "ray": ("ray", on)})
+            what = f"{method}, ray over local"
+            over = ratio(what, _seconds(runs["ray"]), _seconds(runs["local"]), stages=runs["ray"][0]["timings"])
+            figures.append(over)
+            bench.target(f"{method}: Ray with two processors over two processes", over["median"], 1.1, least=False)
+    finally:
+        cluster.shutdown()
+    return figures
+
+
+def _exchanged(bench: Bench, jobs: Jobs, source: Path) -> list[dict]:
+    """Bytes a document of the files by which tasks hand on what they found."""
+    figures = []
+    kinds = {
+        "minhash": {"keys, 20 features": "keys/*-entries", "copies": "sketch/*-hashes"},
+        "exact": {"counters": "sketch/*-counters", "postings": "postings/*-postings"},
+    }
+    for method, patterns in kinds.items():
+        documents = jobs.run(source, method, "local", keep_work=True)["counts"]["documents"]
+        for name, pattern in {**patterns, "all files": "*/*"}.items():
+            size = sum(path.stat().st_size for path in jobs.work.glob(pattern) if path.is_file())
+            figures.append(figure(f"{method}, exchanged: {name}", [size / documents], "bytes/document"))
+    by_name = {each["what"]: each["median"] for each in figures}
+    for name, wanted in (("keys, 20 features", 280), ("copies", 24)):
+        value = by_name[f"minhash, exchanged: {name}"]
+        what = f"exchanged bytes a document, {name}: {wanted} and 1% for footers"
+        bench.target(what, value, round(1.01 * wanted, 2), least=False)
+    return figures
+
+
+def _resumed(bench: Bench, jobs: Jobs, source: Path) -> list[dict]:
+    """A driver that is killed when half of the tasks are done, and the same command again."""
+    figures = []
+    for method in METHODS:
+        jobs.run(source, method, "local", keep_work=True)
+        records = _num_records(jobs.work)
+        whole, parts, share = [], [], []
+        for _ in range(rounds(bench)):
+            whole.append(jobs.run(source, method, "local")["seconds"])
+            command = jobs.command(source, method, "local")
+            first = _killed(command, jobs.work, records // 2)
+            parts.append(first + run(command)["seconds"])
+            share.append(first / parts[-1])
+        known = {"tasks": records, "killed_after": round(statistics.median(share), 2)}
+        over = ratio(f"{method}, killed half way and resumed, both parts over undisturbed", parts, whole, **known)
+        figures.append(over)
+        bench.target(f"{method}: killed half way and resumed over undisturbed", over["median"], 1.1, least=False)
+    return figures
+
+
+def _num_records(work: Path) -> int:
+    return sum(1 for _ in work.glob("*/*.json"))
+
+
+def _killed(command: list[Any], work: Path, records: int) -> float:
+    """Start a command and kill it once so many tasks are done; how many seconds it had."""
+    start = time.perf_counter()
+    with subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None and _num_records(work) < records:
+            time.sleep(0.01)
+        process.kill()
+    return time.perf_counter() - start
+
+
+def _growth(bench: Bench, jobs: Jobs) -> list[dict]:
+    """Time and memory of more and more documents, two processes."""
+    figures = []
+    sizes = [size for size in GROWTH if size <= bench.largest]
+    runs: dict[tuple[str, int], list[Run]] = {}
+    for size in sizes:
+        source = jobs.source(size)
+        for _ in range(rounds(bench) if size <= DOCUMENTS else 1):
+            for method in METHODS:
+                runs.setdefault((method, size), []).append(jobs.run(source, method, "local"))
+        if size != DOCUMENTS:
+            source.unlink()
+    for method in METHODS:
+        of = {size: runs[method, size] for size in sizes}
+        figures += [_of_runs(f"{method}, local, {size:,} documents", done) for size, done in of.items()]
+        seconds = [statistics.median(_seconds(done)) for done in of.values()]
+        peaks = [statistics.median(run["peak_mb"] for run in done) for done in of.values()]
+        for name, first in (("", 0), ("last step of ", len(sizes) - 2)):
+            growth = float(np.log(seconds[-1] / seconds[first]) / np.log(sizes[-1] / sizes[first]))
+            what = f"{method}, {name}{sizes[first]:,} to {sizes[-1]:,} documents: time grows as"
+            figures.append(figure(what, [growth], "exponent"))
+        bench.target(f"{method}: exponent of time, last step", growth, 1.05, least=False)
+        what = f"{method}, peak memory, {sizes[-1]:,} over {sizes[0]:,} documents"
+        more = figure(what, [peaks[-1] / peaks[0]], "ratio")
+        figures.append(more)
+        bench.target(f"{method}: peak memory of the most documents over the fewest", more["median"], 1.1, least=False)
+    return figures
+
+
+def _beside_peers(bench: Bench, jobs: Jobs) -> list[dict]:
+    """Pipelines of others, unverified, beside ours, on the same file and processors; words are of letters alone."""
+    if not bench.peers:
+        return []
+    letters = str.maketrans("0123456789", "abcdefghij")
+    texts = [text.translate(letters) for part in short_texts(bench.sized(BESIDE_PEERS)) for text in part]
+    source = bench.scratch / "scale" / "peers.parquet"
+    ids = pa.array(np.arange(len(texts))).cast(pa.string())
+    pq.write_table(pa.table({"id": ids, "text": pa.array(texts, pa.large_string())}), source, row_group_size=ROWS)
+    theirs: dict[str, list[dict]] = {name: [] for name in peers.JOBS}
+    ours: dict[str, list[Run]] = {method: [] for method in METHODS}
+    for _ in range(rounds(bench)):
+        for method in METHODS:
+            ours[method].append(jobs.run(source, method, "local"))
+        for name, answers in theirs.items():
+            if all("failed" not in answer for answer in answers):
+                answers.append(peers.run_peer(name, source, cache=bench.cache, most_seconds=PEER_SECONDS))
+    figures = [_of_runs(f"{method}, local, beside peers", runs) for method, runs in ours.items()]
+    for name, answers in theirs.items():
+        if "failed" in answers[-1]:
+            bench.skipped.append(f"scale: {name}: {answers[-1]['failed']}")
+            continue
+        known = {key: answers[0][key] for key in ("version", "kept", "peak_rss_mb")}
+        seconds = [answer["seconds"] for answer in answers]
+        figures.append(figure(f"{name}, unverified", seconds, "s", **known))
+        for method, runs in ours.items():
+            faster = ratio(f"{name} over {method}, local, verified", seconds, _seconds(runs))
+            figures.append(faster)
+            bench.target(f"{method}, as tasks, times {name}", faster["median"], 10, least=True)
+    return figures
