@@ -7,16 +7,14 @@ where shingles are joined `candidate_pairs`; and the number of pairs that are no
 import datetime
 import itertools
 import math
-import os
 import random
 from functools import cache
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import BottomK, Frequencies, MinHash, ModM, ParameterError, Recipe, Shingles, SimHash, dedup
+from neardup_gpu import BottomK, MinHash, ModM, ParameterError, Recipe, Shingles, SimHash, dedup
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.slices import slices_of
 from neardup_gpu.tasks.driver import dedup_in_tasks
@@ -122,7 +120,9 @@ def made(kind, seed=1):
     few = [draw.choice(texts or ["none"]) for _ in range(60)] + [""]
     many = [" ".join(edited(text.split(), draw, draw.randrange(3))) for text in texts + texts] + few
     references = [
-        pa.table({"id": pa.array([f"r{i}" for i in range(len(part))], pa.string()), "text": pa.array(part, pa.string())})
+        pa.table(
+            {"id": pa.array([f"r{i}" for i in range(len(part))], pa.string()), "text": pa.array(part, pa.string())}
+        )
         for part in (few, many)
     ]
     return table, *references
@@ -283,9 +283,22 @@ def drawn(number, seed):
     while len(found) < number:
         method = draw.choice(list(METHODS))
         threshold = draw.choice([None, 0.5, 0.8, 0.9, 1.0] if "simhash" in method else [None, 0.5, 0.7, 0.8, 0.95, 1.0])
-        shingling, keep, cluster = draw.choice(list(SHINGLINGS)), draw.choice(KEEP), draw.choice(["greedy", "components"])
-        settings = {"threshold": threshold, "keep": keep, "cluster": cluster, "max_partners": draw.choice([1, 2, 64, None])}
-        kind, against, ids = draw.choice(["mixed", "crowds", "long"]), draw.choice([None, "few", "many"]), draw.random() < 0.7
+        shingling, keep, cluster = (
+            draw.choice(list(SHINGLINGS)),
+            draw.choice(KEEP),
+            draw.choice(["greedy", "components"]),
+        )
+        settings = {
+            "threshold": threshold,
+            "keep": keep,
+            "cluster": cluster,
+            "max_partners": draw.choice([1, 2, 64, None]),
+        }
+        kind, against, ids = (
+            draw.choice(["mixed", "crowds", "long"]),
+            draw.choice([None, "few", "many"]),
+            draw.random() < 0.7,
+        )
         cut = {
             "slice_bytes": draw.choice([700, 4000, 9000, 30000, 10**6]),
             "partitions": draw.choice([1, 2, 3, 5, 16]),
