@@ -19,7 +19,20 @@ from neardup_gpu.tasks.scale_out import ScaleOut
 
 FILES = 3
 STAGES = [
-    *("sketch", "sample", "choose", "spread", "order", "rows", "rank", "copies", "merge", "postings", "collide"),
+    *(
+        "sketch",
+        "unique",
+        "sample",
+        "choose",
+        "spread",
+        "order",
+        "rows",
+        "rank",
+        "copies",
+        "merge",
+        "postings",
+        "collide",
+    ),
     *("pairs", "sets", "verify", "members", "crowd-sets", "crowd", "decide", "name"),
     *("listed", "fates", "ids", "tables", "write"),
 ]
