@@ -149,24 +149,33 @@ def _folded_bytes(text, start, stop, widest):
 
 
 @jit(parallel=True)
-def fold_documents(text, offsets, bounds, widest, page, sequence, starts, combining, kinds, spelled, spelling):
-    """Count tokens; documents that are not ASCII are folded first, each into its own region of one scratch array.
+def place_folded(text, offsets, bounds, widest):
+    """Where each document that is not ASCII may be folded to, in one array for all.
 
-    Returns the number of tokens of each document, the scratch, where each document begins and ends in it (end -1: not
-    there, the text itself will do), and the number of ill-formed sequences.
+    Returns where each begins, and at last the size of that array; and -1 for those that are ASCII, another number else.
     """
     num = len(offsets) - 1
-    counts = np.zeros(num, np.int64)
     begins = np.zeros(num + 1, np.int64)
     ends = np.full(num, -1, np.int64)
-    invalid = np.zeros(len(bounds) - 1, np.int64)
     for part in prange(len(bounds) - 1):
         for d in range(bounds[part], bounds[part + 1]):
             if not is_ascii(text, offsets[d], offsets[d + 1]):
                 ends[d] = _folded_bytes(text, offsets[d], offsets[d + 1], widest)
     for d in range(num):
         begins[d + 1] = begins[d] + max(ends[d], 0)
-    folded = np.empty(begins[num], np.uint8)
+    return begins, ends
+
+
+@jit(parallel=True)
+def fold_documents(
+    text, offsets, bounds, begins, ends, folded, page, sequence, starts, combining, kinds, spelled, spelling
+):
+    """Count tokens; documents that are not ASCII are folded first, from `begins` on, and `ends` says then to where.
+
+    Returns the number of tokens of each document, and the number of ill-formed sequences.
+    """
+    counts = np.zeros(len(offsets) - 1, np.int64)
+    invalid = np.zeros(len(bounds) - 1, np.int64)
     for part in prange(len(bounds) - 1):
         for d in range(bounds[part], bounds[part + 1]):
             if ends[d] < 0:
@@ -178,4 +187,4 @@ def fold_documents(text, offsets, bounds, widest, page, sequence, starts, combin
                 )  # fmt: skip
                 invalid[part] += wrong
                 counts[d] = count_words(folded, begins[d], ends[d])
-    return counts, folded, begins, ends, invalid.sum()
+    return counts, invalid.sum()

@@ -67,7 +67,7 @@ def _sketch_rows(values, offsets, salt, most, bounds, out, sizes):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
             longest = max(longest, offsets[d + 1] - offsets[d])
-        kept, ends = np.empty(longest + 1, np.uint64), np.empty(longest + 1, np.uint32)
+        kept, ends = np.empty(longest + 1, np.uint64), np.empty(2 * longest + 1, np.uint32)
         block = np.empty(BLOCK, np.uint64)
         at = offsets[bounds[p]] - base
         for d in range(bounds[p], bounds[p + 1]):

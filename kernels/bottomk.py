@@ -62,7 +62,7 @@ def _sketch_rows(values, offsets, salt, s, bounds, sketches):
         for d in range(bounds[p], bounds[p + 1]):
             longest = max(longest, offsets[d + 1] - offsets[d])
         kept, ordered = np.empty(longest + 1, np.uint64), np.empty(longest + 1, np.uint64)
-        ends, block = np.empty(longest + 1, np.uint32), np.empty(BLOCK, np.uint64)
+        ends, block = np.empty(2 * longest + 1, np.uint32), np.empty(BLOCK, np.uint64)
         for d in range(bounds[p], bounds[p + 1]):
             row = values[offsets[d] : offsets[d + 1]]
             wanted, most = np.uint64(s + s // 4 + 16), EMPTY

@@ -16,7 +16,8 @@ place in the order of the document's elements, from 0.
 
 Source: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007; Xiao, Wang, Lin and Yu 2008, for the places.
 Cost: one look at the counter of each shingle; documents whose prefix has no posting, most of them where documents
-differ, end there. The others are made into sets, and a counting sort by count takes the prefix out.
+differ, end there. The others are made into sets, which are kept for verification, and a counting sort by count takes
+the prefix out.
 """
 
 from __future__ import annotations
@@ -60,8 +61,10 @@ def reference(values, offsets, rows, counters, beyond, threshold):
         Document by document, in the order of places.
     sizes : array of int32, shape (documents,)
         Distinct shingles of each document that has postings; 0 for others.
+    elements : array of uint64, shape (sum of sizes,)
+        The sets of these documents, one after another, each ascending.
     """
-    shingles, entries, sizes = [], [], np.zeros(len(rows), np.int32)
+    shingles, entries, elements, sizes = [], [], [], np.zeros(len(rows), np.int32)
     shift = 64 - (len(counters).bit_length() - 1)
 
     def count(shingle):
@@ -78,7 +81,9 @@ def reference(values, offsets, rows, counters, beyond, threshold):
                 shingles.append(shingle)
                 entries.append((place >= short) * 2**63 + int(rows[d]) * 2**31 + place)
                 sizes[d] = size
-    return np.array(shingles, np.uint64), np.array(entries, np.uint64), sizes
+        if sizes[d]:
+            elements += sorted(x for _, x in ordered)
+    return np.array(shingles, np.uint64), np.array(entries, np.uint64), sizes, np.array(elements, np.uint64)
 
 
 @jit()
@@ -94,15 +99,6 @@ def _most_postings(row, counters, beyond, shift, threshold):
             if most <= 0:
                 return np.int64(0)
     return np.int64(most)
-
-
-@jit(parallel=True)
-def _room(values, offsets, bounds, counters, beyond, shift, threshold, room):
-    """Write how many postings each document may have, at most."""
-    for p in prange(len(bounds) - 1):
-        for d in range(bounds[p], bounds[p + 1]):
-            row = values[offsets[d] : offsets[d + 1]]
-            room[d + 1] = _most_postings(row, counters, beyond, shift, threshold)
 
 
 @jit()
@@ -159,42 +155,54 @@ def _write_postings(row, number, counters, beyond, shift, threshold, room, shing
 
 
 @jit(parallel=True)
-def _postings(
-    values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number
-):
+def _postings(values, offsets, rows, bounds, table, threshold, room, shingles, entries, elements, sizes, made):
+    """Write what runs of documents have: postings from `room` on, sets from where a run begins; `made` counts them."""
+    counters, beyond, shift = table
     for p in prange(len(bounds) - 1):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
-            if room[d + 1] > room[d]:
-                longest = max(longest, offsets[d + 1] - offsets[d])
-        out, ends = np.empty(longest, np.uint64), np.empty(longest + 1, np.uint32)
+            longest = max(longest, offsets[d + 1] - offsets[d])
+        ends = np.empty(2 * longest + 1, np.uint32)
         work = np.empty(longest, np.uint8), ends, np.empty(257, np.int64)  # of `ends` there is no further need then
+        first, begin = room[p], offsets[bounds[p]] - offsets[0]
+        posting, element = first, begin
         for d in range(bounds[p], bounds[p + 1]):
-            if room[d + 1] == room[d]:
+            row = values[offsets[d] : offsets[d + 1]]
+            if _most_postings(row, counters, beyond, shift, threshold) <= 0:
                 continue
-            row = distinct(values[offsets[d] : offsets[d + 1]], out, ends)
-            first, last = room[d], room[d + 1]
-            number[d] = _write_postings(
-                row, rows[d], counters, beyond, shift, threshold, work, shingles[first:last], entries[first:last]
+            found = distinct(row, elements[element : element + len(row)], ends)
+            number = _write_postings(
+                found, rows[d], counters, beyond, shift, threshold, work, shingles[posting:], entries[posting:]
             )
-            if number[d]:
-                sizes[d] = len(row)
+            if number:
+                sizes[d] = len(found)
+                posting += number
+                element += len(found)
+        made[p, 0], made[p, 1] = posting - first, element - begin
 
 
 def cpu(values, offsets, rows, counters, beyond, threshold):
-    """As `reference`, documents in parallel; a first pass ends for those whose prefix surely has no posting."""
-    bounds, shift = shares(offsets), shift_of(counters)
-    room = np.zeros(len(rows) + 1, np.int64)
-    _room(values, offsets, bounds, counters, beyond, shift, threshold, room)
-    np.cumsum(room, out=room)
-    shingles, entries = np.empty(room[-1], np.uint64), np.empty(room[-1], np.uint64)
-    sizes, number = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int64)
-    _postings(values, offsets, rows, bounds, counters, beyond, shift, threshold, room, shingles, entries, sizes, number)
-    if number.sum() < len(shingles):
-        ends = np.cumsum(number)
-        there = np.arange(ends[-1] if len(ends) else 0) + np.repeat(room[:-1] - (ends - number), number)
-        shingles, entries = shingles[there], entries[there]
-    return shingles, entries, sizes
+    """As `reference`; runs of documents in parallel, of which each writes one thing after another."""
+    bounds = shares(offsets)
+    begins = offsets[bounds] - offsets[0]
+    # A document's long prefix is at most one longer than 1 - t of its elements, and rounding adds less than one to all.
+    most = np.floor((1 - threshold) * np.diff(begins)).astype(np.int64) + np.diff(bounds) + 2
+    room = np.concatenate([np.zeros(1, np.int64), np.cumsum(most)])
+    shingles, entries, elements = (np.empty(size, np.uint64) for size in (room[-1], room[-1], begins[-1]))
+    sizes, made = np.zeros(len(rows), np.int32), np.empty((len(most), 2), np.int64)
+    table = counters, beyond, shift_of(counters)
+    _postings(values, offsets, rows, bounds, table, threshold, room, shingles, entries, elements, sizes, made)
+    shingles, entries = (_closed_up(array, room, made[:, 0]).copy() for array in (shingles, entries))
+    return shingles, entries, sizes, _closed_up(elements, begins, made[:, 1])
+
+
+def _closed_up(values, begins, numbers):
+    """The first values of each run, which are moved together."""
+    end = 0
+    for begin, number in zip(begins[:-1].tolist(), numbers.tolist(), strict=True):
+        values[end : end + number] = values[begin : begin + number]
+        end += number
+    return values[:end]
 
 
 @kernel("void(uint64[::1], int64, uint8[::1], uint64, bool_[::1])")
@@ -260,5 +268,6 @@ def gpu(values, offsets, rows, counters, beyond, threshold):
     _write_entries.threads(len(keys), keys[order], ends, xp.asarray(rows)[which], short, long, entries)
     there = entries != _NONE
     sizes = xp.zeros(len(rows), np.int32)
-    sizes[which] = xp.where(long > singles[which], distinct_sizes, 0).astype(np.int32)
-    return elements[order][there], entries[there], sizes
+    has = long > singles[which]
+    sizes[which] = xp.where(has, distinct_sizes, 0).astype(np.int32)
+    return elements[order][there], entries[there], sizes, gather.gpu(elements, ends, xp.flatnonzero(has))[0]

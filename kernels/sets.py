@@ -35,56 +35,64 @@ def reference(values, offsets):
 
 
 @jit()
-def _sort_row(row, out, ends):
-    """Sort `row` into `out`; `ends` is room for len(row) + 1 counts.
+def _near_their_places(row, out, ends):
+    """Write `row` to `out`, so that few values are out of order, and those near their places.
 
-    Fingerprints are uniform: their upper bits put each near its place, and insertion does the rest. Where many fall
-    together, they are sorted first, and insertion moves nothing.
+    Fingerprints are uniform: their upper bits say where. Where many fall together, they are sorted.
     """
-    n = len(row)
-    if n <= 16:
-        out[:] = row
-    else:
-        bits = 1
-        while n >> (bits + 1):
-            bits += 1
-        shift, num_groups = np.uint64(64 - bits), 1 << bits
-        ends[: num_groups + 1] = 0  # after the scatter: where each group of equal upper bits ends
-        for x in row:
-            ends[(x >> shift) + np.uint64(1)] += np.uint32(1)
-        crowded = False
-        for group in range(1, num_groups + 1):
-            crowded |= ends[group] > 32
-            ends[group] += ends[group - 1]
-        for x in row:
-            upper = x >> shift
-            place = ends[upper]
-            ends[upper] = place + np.uint32(1)
-            out[place] = x
-        if crowded:
-            start = np.int64(0)
-            for group in range(num_groups):
-                stop = np.int64(ends[group])
-                if stop - start > 32:
-                    out[start:stop].sort()
-                start = stop
-    for i in range(1, n):
-        x, place = out[i], i
-        while place > 0 and out[place - 1] > x:
-            out[place] = out[place - 1]
-            place -= 1
+    bits = 5
+    while len(row) >> bits:
+        bits += 1
+    shift, num_groups = np.uint64(64 - bits), 1 << bits
+    ends[: num_groups + 1] = 0  # after the scatter: where each group of equal upper bits ends
+    for x in row:
+        ends[(x >> shift) + np.uint64(1)] += np.uint32(1)
+    largest, before = np.uint32(0), np.uint32(0)
+    for group in range(1, num_groups + 1):
+        size = ends[group]
+        largest = max(largest, size)
+        before += size
+        ends[group] = before
+    for x in row:
+        upper = x >> shift
+        place = ends[upper]
+        ends[upper] = place + np.uint32(1)
         out[place] = x
+    if largest > 32:
+        start = np.int64(0)
+        for group in range(num_groups):
+            stop = np.int64(ends[group])
+            if stop - start > 32:
+                out[start:stop].sort()
+            start = stop
 
 
 @jit()
 def distinct(row, out, ends):
-    """The distinct values of a row, ascending, in the first places of `out`; `ends` is room for len(row) + 1 counts."""
-    _sort_row(row, out[: len(row)], ends)
-    size = 0
-    for i in range(len(row)):
-        if size == 0 or out[size - 1] != out[i]:
-            out[size] = out[i]
+    """The distinct values of a row, ascending, in the first places of `out`; `ends` is room for 2 len(row) + 1 counts.
+
+    `out` has room for the whole row. What is out of order is inserted; where values were sorted, that moves nothing.
+    """
+    n = len(row)
+    if n > 16:
+        _near_their_places(row, out, ends)
+    else:
+        out[:n] = row
+    size, largest = 0, np.uint64(0)
+    for i in range(n):
+        x = out[i]
+        if size == 0 or x > largest:
+            out[size] = largest = x
             size += 1
+        elif x < largest:
+            place = size - 1
+            while place > 0 and out[place - 1] > x:
+                place -= 1
+            if place == 0 or out[place - 1] < x:
+                for later in range(size, place, -1):
+                    out[later] = out[later - 1]
+                out[place] = x
+                size += 1
     return out[:size]
 
 
@@ -96,7 +104,7 @@ def _sort_rows(values, offsets, bounds, out, sizes):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
             longest = max(longest, offsets[d + 1] - offsets[d])
-        ends = np.empty(longest + 1, np.uint32)
+        ends = np.empty(2 * longest + 1, np.uint32)
         for d in range(bounds[p], bounds[p + 1]):
             row = out[offsets[d] - base : offsets[d + 1] - base]
             sizes[d] = len(distinct(values[offsets[d] : offsets[d + 1]], row, ends))

@@ -19,7 +19,7 @@ import numpy as np
 from numba import prange, types
 
 from . import _unicode_table as unicode_table
-from ._folding import fold_documents
+from ._folding import fold_documents, place_folded
 from ._gf2 import LANES, advance, advance_block, append_byte, byte_tables, prepare, rabin
 from ._launch import Device, cuda, jit, kernel, load, namespace, shares
 from ._token_beginnings import (
@@ -237,7 +237,10 @@ def _fill(text, offsets, bounds, folded, begins, ends, new_offsets, values, q):
 def cpu(text, offsets, poly):
     """As `reference`; documents in parallel, words found 64 bytes at a time."""
     bounds = shares(offsets)
-    counts, folded, begins, ends, invalid = fold_documents(text, offsets, bounds, *unicode_table.load())
+    widest, *table = unicode_table.load()
+    begins, ends = place_folded(text, offsets, bounds, widest)
+    folded = np.empty(begins[-1], np.uint8)  # as `rarity` says of huge pages
+    counts, invalid = fold_documents(text, offsets, bounds, begins, ends, folded, *table)
     new_offsets = np.zeros(len(offsets), np.int64)
     np.cumsum(counts, out=new_offsets[1:])
     values = np.empty(new_offsets[-1], np.uint64)

@@ -18,6 +18,7 @@ from neardup_gpu.kernels import containers, prefixes, rarity, runs as runs_kerne
 from neardup_gpu.kernels._launch import array_module
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 
+from .data import Ragged
 from .engine.arrays import concat_and_clear, same_device
 from .engine.choice import kernel
 from .engine.pieces import Span, spans
@@ -85,6 +86,7 @@ def build_index(
     spool: Rows,
     spool_rows: np.ndarray,
     members: np.ndarray,
+    sets: Rows,
     measure: JoinMeasure,
     threshold: float,
     clock: Clock,
@@ -103,6 +105,9 @@ def build_index(
         The row of the spool that holds each row's.
     members : array of int64
         Rows to index; the others have no places.
+    sets : Rows
+        An empty spool. There the set of each member that has postings is kept for verification, in the order of the
+        spool; other members have an empty row. It stays empty by a directed measure.
     measure : JoinMeasure
 
     Returns
@@ -110,15 +115,20 @@ def build_index(
     list of Index
         Its parts; one, where postings fit in memory.
     """
-    in_file = members[np.argsort(spool_rows[members], kind="stable")]
+    in_file = in_order_of(spool_rows, members)
     with Postings(spool.folder, runtime.shares.postings) as postings:
-        distinct = _add_postings(postings, spool, spool_rows, in_file, measure, threshold, clock, runtime)
+        distinct = _add_postings(postings, spool, spool_rows, in_file, sets, measure, threshold, clock, runtime)
         needed = measure.needed(int(distinct.max(initial=0)), threshold)
         ends = runtime.put(distinct), runtime.put(needed), measure.larger
         made = (Index.of(runtime.run(_runs, *part, len(spool_rows), runtime), *ends) for part in postings.parts())
         if measure.directed:
             made = (runtime.run(part.of_short_prefixes) for part in made)
         return stored(made, 2 if postings.divided else 1, spool.folder, runtime)
+
+
+def in_order_of(spool_rows: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Some rows in the order in which they lie in a spool."""
+    return members[np.argsort(spool_rows[members], kind="stable")]
 
 
 def stored(parts: Iterable[Index], number: int, folder: Path, runtime: Runtime) -> list[Index]:
@@ -133,6 +143,7 @@ def _add_postings(
     spool: Rows,
     spool_rows: np.ndarray,
     in_file: np.ndarray,
+    sets: Rows,
     measure: JoinMeasure,
     threshold: float,
     clock: Clock,
@@ -145,10 +156,12 @@ def _add_postings(
     marks = no_marks(table[0]) if measure.directed else None
     passes = 1 if marks is None else 2
     done, distinct = 0, np.zeros(len(spool_rows), np.int32)
-    for rows, shingles, entries, size in runtime.map(take, parts):
+    for rows, shingles, entries, size, elements in runtime.map(take, parts):
         postings.add(shingles, entries)
-        distinct[rows] = runtime.fetch(size)
-        if marks is not None:
+        distinct[rows] = size = runtime.fetch(size)
+        if marks is None:
+            sets.append(Ragged(elements, np.concatenate([[0], np.cumsum(size, dtype=np.int64)])))
+        else:
             runtime.run(mark, marks, shingles)
         done += len(rows)
         clock.report("index", done // passes, len(in_file))
@@ -228,15 +241,15 @@ def _taken(
     threshold: float,
     runtime: Runtime,
     part: Span,
-) -> tuple[np.ndarray, Any, Any, Any]:
-    """(rows, and their postings: shingles, entries and the sizes of sets) of some documents."""
+) -> tuple[np.ndarray, Any, Any, Any, Any]:
+    """(rows, and their postings: shingles, entries, the sizes of sets, and these sets) of some documents."""
     rows = in_file[part.rows]
     shingles = spool.gather(spool_rows[rows])
     take = kernel(prefixes, runtime.backend)
-    found, entries, sizes = take(shingles.values, shingles.offsets, runtime.put(rows), *table, threshold)
+    found, entries, sizes, elements = take(shingles.values, shingles.offsets, runtime.put(rows), *table, threshold)
     if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
         entries &= ~LONG
-    return rows, found, entries, sizes
+    return rows, found, entries, sizes, elements
 
 
 def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runtime) -> Any:
@@ -377,7 +390,7 @@ def commonest(
     meeting = [_comparisons(part, runtime) for part in index]
     largest = [np.argsort(-each, kind="stable")[:most].tolist() for each in meeting]
     best = [(-float(meeting[part][run]), part, run) for part, runs in enumerate(largest) for run in runs]
-    in_file = members[np.argsort(spool_rows[members], kind="stable")]
+    in_file = in_order_of(spool_rows, members)
     table = _counted(spool, spool_rows[in_file], _parts(spool, spool_rows[in_file], runtime), runtime)
     found = []
     for _, number, run in sorted(best)[:most]:
@@ -385,7 +398,7 @@ def commonest(
         word = runtime.fetch(index[number].entries[begin : begin + 1])[0] & ~LONG
         row = np.array([word >> np.uint64(PLACE_BITS)], np.int64)
         (part,) = _parts(spool, spool_rows[row], runtime)
-        _, shingles, theirs, _ = _taken(spool, spool_rows, row, table, measure, threshold, runtime, part)
+        _, shingles, theirs, *_ = _taken(spool, spool_rows, row, table, measure, threshold, runtime, part)
         there = (runtime.fetch(theirs) & ~LONG) == word
         found += [Common(shingle, end - begin, int(row[0])) for shingle in runtime.fetch(shingles)[there].tolist()]
     return found

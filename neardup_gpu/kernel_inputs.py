@@ -450,7 +450,7 @@ def _postings(draw: Draw, size: int, threshold: float) -> tuple[np.ndarray, np.n
     num_rows = len(offsets) - 1
     rows = draw.random.permutation(num_rows + draw.integer(0, 3))[:num_rows]
     table = _table(draw, values[offsets[0] : offsets[-1]])
-    shingles, entries, distinct = prefixes_kernel.cpu(values, offsets, rows, *table, threshold)
+    shingles, entries, distinct, _ = prefixes_kernel.cpu(values, offsets, rows, *table, threshold)
     sizes = np.zeros(max(len(rows), int(rows.max(initial=-1)) + 1), np.int32)
     sizes[rows] = distinct
     if len(entries) <= FEW and draw.chance():

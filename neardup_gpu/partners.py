@@ -34,10 +34,10 @@ from .data import NO_PAIRS, Pairs
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ResourceError
-from .joining import Common, Index, build_index, commonest, expected_comparisons, meet, stored
+from .joining import Common, Index, build_index, commonest, expected_comparisons, in_order_of, meet, stored
 from .report import count
 from .stages import Verified
-from .verification import in_host_memory, verify_spooled
+from .verification import in_host_memory, verify_sets, verify_spooled
 
 if TYPE_CHECKING:
     from .engine.clock import Clock
@@ -560,7 +560,6 @@ def partners_of(
     """
     method, threshold = recipe.method, recipe.threshold
     assert threshold is not None
-    verify = partial(_verified, spool, spool_rows, measure, threshold, clock, runtime)
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if not method.sketches:
@@ -569,43 +568,52 @@ def partners_of(
 
     crowded = runtime.fetch(candidates.crowded)
     members = np.flatnonzero(np.zeros_like(crowded) if measure.weighted else crowded)
-    index: list[Index] = []
-    if len(members):
-        with clock.stage("index"):
-            index = build_index(spool, spool_rows, members, method.measure, threshold, clock, runtime)
-    explicit = Verified(NO_PAIRS, np.empty(0))
-    search = Search(
-        index,
-        pinned,
-        accepts,
-        verify,
-        method.measure.directed,
-        recipe.max_partners,
-        max_comparisons,
-        spool.folder,
-        clock,
-        runtime,
-    )
-    if known is not None:
-        search.known.add(known)
-    search.expected = expected_comparisons(index, runtime)
-    if search.expected:
-        clock.say(f"joining: about {count(search.expected, 'comparison')}")
-    with clock.turns():
-        if method.sketches:
-            with clock.stage("verify"):
-                explicit = verify(candidates.pairs)
-        try:
-            found = find_partners(search, explicit, recipe.cluster)
-        except TooManyComparisonsError as error:
-            error.common = tuple(
-                commonest(index, spool, spool_rows, members, method.measure, threshold, NAMED, runtime)
-            )
-            raise
+    with runtime.spool(spool.folder, runtime.shares.sets) as sets:
+        index: list[Index] = []
+        if len(members):
+            with clock.stage("index"):
+                index = build_index(spool, spool_rows, members, sets, method.measure, threshold, clock, runtime)
+        if method.measure.directed:  # sets wait already
+            verify = partial(_verified, verify_sets, spool, spool_rows, measure, threshold, clock, runtime)
+        else:
+            set_rows = np.empty(len(spool_rows), np.int64)
+            set_rows[in_order_of(spool_rows, members)] = np.arange(len(members))
+            verify = partial(_verified, verify_sets, sets, set_rows, measure, threshold, clock, runtime)
+        explicit = Verified(NO_PAIRS, np.empty(0))
+        search = Search(
+            index,
+            pinned,
+            accepts,
+            verify,
+            method.measure.directed,
+            recipe.max_partners,
+            max_comparisons,
+            spool.folder,
+            clock,
+            runtime,
+        )
+        if known is not None:
+            search.known.add(known)
+        search.expected = expected_comparisons(index, runtime)
+        if search.expected:
+            clock.say(f"joining: about {count(search.expected, 'comparison')}")
+        with clock.turns():
+            if method.sketches:
+                with clock.stage("verify"):
+                    settings = measure, threshold, clock, runtime
+                    explicit = _verified(verify_spooled, spool, spool_rows, *settings, candidates.pairs)
+            try:
+                found = find_partners(search, explicit, recipe.cluster)
+            except TooManyComparisonsError as error:
+                error.common = tuple(
+                    commonest(index, spool, spool_rows, members, method.measure, threshold, NAMED, runtime)
+                )
+                raise
     return found._replace(num_candidates=found.num_candidates + len(candidates.pairs))
 
 
 def _verified(
+    verify: Callable[..., Verified],
     spool: Rows,
     spool_rows: np.ndarray,
     measure: Measure,
@@ -615,5 +623,5 @@ def _verified(
     pairs: Pairs,
 ) -> Verified:
     """The pairs at the threshold, in host memory."""
-    found = runtime.run(verify_spooled, spool, spool_rows, pairs, measure, threshold, clock, runtime)
+    found = runtime.run(verify, spool, spool_rows, pairs, measure, threshold, clock, runtime)
     return in_host_memory(found, runtime)

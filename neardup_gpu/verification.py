@@ -33,28 +33,55 @@ def verify_spooled(
 ) -> Verified:
     """Like `verify`, for shingles in a spool: row i of the candidates is row spool_rows[i] of the spool.
 
-    The sets of all candidates are sorted once, into a spool of their own; then pairs are compared a connected component
-    at a time, so that most sets are read back once. At most `runtime.shares.sets` bytes of sets are held at a time, or
-    one pair's, if these are larger.
+    The sets of all candidates are sorted once, into a spool of their own, for `verify_sets`.
+    """
+    rows = _rows_of(candidates, spool_rows, runtime)
+    with runtime.spool(spool.folder, runtime.shares.sets) as sets:
+        weights = Span.of_sizes(8 * _sizes(spool, spool_rows[rows]))
+        parts = (Span(weights.ends, *bounds, "sets") for bounds in spans(np.diff(weights.ends), runtime.shares.sorted))
+        prepare = partial(_prepared, spool, spool_rows[rows], measure, runtime.backend)
+        for made in runtime.map(prepare, parts):
+            sets.append(made)
+        set_rows = np.empty(len(spool_rows), np.int64)
+        set_rows[rows] = np.arange(len(rows))
+        return verify_sets(sets, set_rows, candidates, measure, threshold, clock, runtime)
+
+
+def verify_sets(
+    sets: Rows,
+    set_rows: np.ndarray,
+    candidates: Pairs,
+    measure: Measure,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
+) -> Verified:
+    """Like `verify`, for what is prepared already and waits in a spool: row i of the candidates is its row set_rows[i].
+
+    Pairs are compared a connected component at a time, so that most sets are read once. At most `runtime.shares.sets`
+    bytes of sets are held at a time, or one pair's, if these are larger.
     """
     left, right = runtime.put(candidates.left), runtime.put(candidates.right)
+    rows = _rows_of(candidates, set_rows, runtime)
+    place = np.empty(len(set_rows), np.int64)
+    place[rows] = np.arange(len(rows))
+    place = runtime.put(place)
+    found = _compare_spooled(sets, set_rows[rows], place[left], place[right], measure, threshold, clock, runtime)
+    return at_least(threshold, left, right, found)
+
+
+def _rows_of(pairs: Pairs, spool_rows: np.ndarray, runtime: Runtime) -> np.ndarray:
+    """All rows of some pairs, in the order in which they lie in a spool; in host memory."""
+    left, right = runtime.put(pairs.left), runtime.put(pairs.right)
     xp = array_module(left)
     wanted = xp.zeros(len(spool_rows), bool)
     wanted[left] = wanted[right] = True
     rows = runtime.fetch(xp.flatnonzero(wanted))
-    rows = rows[np.argsort(spool_rows[rows])]
-    place = np.empty(len(spool_rows), np.int64)
-    place[rows] = np.arange(len(rows))
-    place = runtime.put(place)
-    with runtime.spool(spool.folder, runtime.shares.sets) as sets:
-        sizes = 8 * np.diff(spool.offsets)[spool_rows[rows]]
-        weights = Span.of_sizes(sizes)
-        parts = (Span(weights.ends, first, last, "sets") for first, last in spans(sizes, runtime.shares.sorted))
-        prepare = partial(_prepared, spool, spool_rows[rows], measure, runtime.backend)
-        for made in runtime.map(prepare, parts):
-            sets.append(made)
-        found = _compare_spooled(sets, place[left], place[right], measure, threshold, clock, runtime)
-    return at_least(threshold, left, right, found)
+    return rows[np.argsort(spool_rows[rows])]
+
+
+def _sizes(spool: Rows, rows: np.ndarray) -> np.ndarray:
+    return spool.offsets[rows + 1] - spool.offsets[rows]
 
 
 def in_host_memory(verified: Verified, runtime: Runtime) -> Verified:
@@ -68,16 +95,21 @@ def _prepared(spool: Rows, spool_rows: np.ndarray, measure: Measure, backend: st
 
 
 def _compare_spooled(
-    sets: Rows, left: Any, right: Any, measure: Measure, threshold: float, clock: Clock, runtime: Runtime
+    sets: Rows,
+    set_rows: np.ndarray,
+    left: Any,
+    right: Any,
+    measure: Measure,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
 ) -> Any:
     """Like `worth`, for what waits in a spool."""
-    held_bytes = runtime.shares.sets
-    if 8 * sets.num_values <= held_bytes:
-        whole = sets.gather(np.arange(len(sets.offsets) - 1))
-        return runtime.run(worth, measure, whole, left, right, threshold, runtime.backend)
+    held_bytes, sizes = runtime.shares.sets, _sizes(sets, set_rows)
+    if 8 * int(sizes.sum()) <= held_bytes:
+        return runtime.run(worth, measure, sets.gather(set_rows), left, right, threshold, runtime.backend)
     left, right = runtime.fetch(left), runtime.fetch(right)
     found = np.full(len(left), -1.0)
-    sizes = np.diff(sets.offsets)
     pairs = measure.possible(sizes, left, right, threshold)
     component = runtime.fetch(kernel(components, runtime.backend)(len(sizes), left[pairs], right[pairs]))
     # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
@@ -88,7 +120,7 @@ def _compare_spooled(
     pairs = pairs[in_order(key.astype(np.uint64))[1]]
     bounds = resemblance.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
     blocks = (Numbers(pairs[first:last], "pairs") for first, last in zip(bounds[:-1], bounds[1:], strict=True))
-    compare, done = partial(_compare_block, sets, left, right, measure, threshold, runtime), 0
+    compare, done = partial(_compare_block, sets, set_rows, left, right, measure, threshold, runtime), 0
     for block, measured in runtime.map(compare, blocks):
         found[block] = measured
         done += len(block)
@@ -98,6 +130,7 @@ def _compare_spooled(
 
 def _compare_block(
     sets: Rows,
+    set_rows: np.ndarray,
     left: np.ndarray,
     right: np.ndarray,
     measure: Measure,
@@ -109,4 +142,4 @@ def _compare_block(
     pairs = block.numbers
     rows, at = np.unique(np.concatenate([left[pairs], right[pairs]]), return_inverse=True)
     left, right = at[: len(pairs)], at[len(pairs) :]
-    return pairs, runtime.fetch(measure.compare(sets.gather(rows), left, right, threshold, runtime.backend))
+    return pairs, runtime.fetch(measure.compare(sets.gather(set_rows[rows]), left, right, threshold, runtime.backend))

@@ -32,7 +32,22 @@ def indexed(runtime, spool, sets, threshold, order=None, members=None, measure=R
     spool.append(Ragged(values, np.cumsum([0, *(len(sets[row]) for row in order)])))
     spool_rows = np.argsort(order)
     members = np.arange(len(sets)) if members is None else members
-    return joining.build_index(spool, spool_rows, members, measure, threshold, Clock(None), runtime)
+    with runtime.spool(None) as kept:
+        index = joining.build_index(spool, spool_rows, members, kept, measure, threshold, Clock(None), runtime)
+        waiting = rows_of(kept, runtime)
+    in_file = [row for row in order if row in set(members.tolist())]
+    assert len(waiting) == (0 if measure.directed else len(in_file))
+    for row, found in zip(in_file, waiting, strict=False):
+        assert found in ([], sorted(set(sets[row])))
+        assert found or not any(part.offsets[row] < part.offsets[row + 1] for part in index)
+    return index
+
+
+def rows_of(spool, runtime):
+    """All rows of a spool, as lists."""
+    found = spool.gather(np.arange(len(spool.offsets) - 1))
+    values, offsets = runtime.fetch(found.values).tolist(), runtime.fetch(found.offsets)
+    return [values[first:last] for first, last in itertools.pairwise(offsets)]
 
 
 def met_by(index, rows, most, runtime, first=None, stop=None):

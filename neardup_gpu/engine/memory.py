@@ -13,8 +13,11 @@ from ..errors import ArgumentTypeError, ParameterError
 HOST_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
 
+HOST_SORTED = 8 << 20
+"""Shingles made into sets at a time on the host: with room to work in they fit a processor's last cache, about."""
+
 HOST_POSTINGS = 1 << 30
-"""The same for the index of rare shingles while it is made, 48 bytes a posting."""
+"""Memory that the index of rare shingles takes on the host while it is made, 48 bytes a posting."""
 
 BATCH_BYTES = 256 << 20
 """Most text in a batch on a GPU: larger ones cost memory, and kernels have enough to do with this."""
@@ -63,7 +66,7 @@ class Shares:
     @classmethod
     def of_host(cls) -> Shares:
         """Those of host memory."""
-        return cls(keys=0, spool=0, sets=HOST_BYTES, postings=HOST_POSTINGS, sorted=HOST_BYTES)
+        return cls(keys=0, spool=0, sets=HOST_BYTES, postings=HOST_POSTINGS, sorted=HOST_SORTED)
 
     @classmethod
     def of_gpu(cls, memory: int) -> Shares:

@@ -230,7 +230,7 @@ def postings(
     def take(part: Span) -> Posted:
         some = _rows(shingles, part)
         rows = runtime.put(np.arange(len(some)))
-        found, entries, sizes = kernel(prefixes, runtime.backend)(some.values, some.offsets, rows, *table, threshold)
+        found, entries, sizes, _ = kernel(prefixes, runtime.backend)(some.values, some.offsets, rows, *table, threshold)
         if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
             entries &= ~LONG
         return _posted(found, entries, ranks[part.rows], runtime.fetch(sizes), runtime)
