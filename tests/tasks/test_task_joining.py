@@ -213,7 +213,8 @@ def test_what_ranges_list_and_the_crowd_decide_alike(measured, most, long_run, t
 
         explicit = verify(Pairs.from_unsorted(*np.array(sorted(listed)).T))
         assert len(explicit.pairs) < len(every)  # so that the crowd has something to find
-        index = build_index(spool, rows, np.array(sorted(crowded)), measure, threshold, clock, runtime)
+        with runtime.spool(tmp_path) as kept:
+            index = build_index(spool, rows, np.array(sorted(crowded)), kept, measure, threshold, clock, runtime)
         accepts = lambda left, right: np.ones(len(left), bool)  # noqa: E731
         for cluster in ("greedy", "components"):
             search = Search(index, is_pinned, accepts, verify, measure.directed, most, None, tmp_path, clock, runtime)
