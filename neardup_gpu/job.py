@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import InputError
 from .partners import TooManyComparisonsError, partners_of
-from .recall import Run, check_recall
+from .recall import Run, check_recall, choose_check
 from .recipe import Recipe, choose_recipe
 from .result import Result
 from .sketching import Sketcher
@@ -38,6 +38,7 @@ from .store.outputs import new_folder
 from .tables import Facts, Job, all_skipped, report_of, tabulate
 
 if TYPE_CHECKING:
+    from .engine.contract import Rows
     from .methods.contract import Method
     from .methods.frequencies import Frequencies
 
@@ -186,7 +187,6 @@ def dedup(
     output, overwrite = checks.optional(checks.path, "output", output), checks.flag("overwrite", overwrite)
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
-    check = checks.optional(checks.integer, "check", check, 0, hint="0 turns the check of recall off")
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
     recipe = choose_recipe(
         recipe,
@@ -202,7 +202,7 @@ def dedup(
         cluster=cluster,
         max_partners=max_partners,
     )
-    check = (200 if recipe.method.sketches else 0) if check is None else check
+    num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     engine.resolve()  # before anything is opened
@@ -231,7 +231,7 @@ def dedup(
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
-        result = run(documents, reference, sketcher, check, max_comparisons)
+        result = run(documents, reference, sketcher, num_checked, max_comparisons)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
@@ -240,10 +240,10 @@ def dedup(
 
 
 def run(
-    documents: Documents, reference: Documents | None, sketcher: Sketcher, check: int, max_comparisons: int | None
+    documents: Documents, reference: Documents | None, sketcher: Sketcher, num_checked: int, max_comparisons: int | None
 ) -> Result:
     """Do the whole job except writing."""
-    runtime, clock, spool = sketcher.runtime, sketcher.clock, sketcher.spool
+    runtime, clock, spool = sketcher.runtime, sketcher.clock, cast("Rows | None", sketcher.spool)
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(documents, reference, column=column)
     recipe = sketcher.recipe  # which names its statistics by now
@@ -270,11 +270,11 @@ def run(
     with clock.stage("decide"):
         decisions = decide(ranked, groups, deciding, listed, recipe, runtime)
     sampled = None
-    if check and recipe.verifies:
+    if num_checked:
         with clock.stage("check"):
             crowded = runtime.fetch(candidates.crowded) & measure.weighted  # others were joined
             seen = Run(rows, groups, decisions, measure, crowded)
-            sampled = runtime.run(check_recall, seen, spool, recipe, check, clock, runtime)
+            sampled = runtime.run(check_recall, seen, spool, recipe, num_checked, clock, runtime)
     with clock.stage("decide"):
         facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)

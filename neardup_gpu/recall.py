@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,19 +12,22 @@ from neardup_gpu.kernels import overlap
 from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import array_module
 
-from . import theory
+from . import checks, theory
 from .data import Pairs, Ragged
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .engine.pieces import Span, spans
 from .measures import shingle_sets
-from .verification import verify_spooled
+from .verification import in_host_memory, verify_spooled
 
 if TYPE_CHECKING:
     from .decisions import Decisions, Groups
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
     from .recipe import Recipe
+
+SAMPLED = 200
+"""Documents that are sampled unless told, of a method that may miss pairs."""
 
 PARTNERS = 200
 """Documents that one sampled document is compared with, at most."""
@@ -35,6 +39,25 @@ LONGEST = 1 << 15
 """Shingles of the longest document that is sampled, so that a sample fits in 50 MB."""
 
 CONFIDENCE = 0.99
+
+
+def choose_check(check: int | None, recipe: Recipe) -> int:
+    """How many documents are sampled: `SAMPLED` of a method that sketches unless told, none where nothing is verified.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If `check` is not such a number.
+    """
+    check = checks.optional(checks.integer, "check", check, 0, hint="0 turns the check of recall off")
+    if not recipe.verifies:
+        return 0
+    return (SAMPLED if recipe.method.sketches else 0) if check is None else check
+
+
+def random_order(document_hashes: np.ndarray) -> np.ndarray:
+    """Words that put documents in a random order, which depends on their contents alone: uint64, shape (documents,)."""
+    return mix64_all(document_hashes[:, 0])
 
 
 class Run(NamedTuple):
@@ -53,12 +76,23 @@ class Run(NamedTuple):
     crowded: np.ndarray
 
 
-class _Sample(NamedTuple):
-    """Sampled rows, their shingle sets, and an inverted index of these sets."""
+class Sample(NamedTuple):
+    """The sampled documents.
+
+    rows : array of int64, shape (samples,)
+        Their rows, in random order.
+    sets : Ragged
+        Their shingle sets, in host memory.
+    inverted : tuple of arrays
+        See `overlap.invert`.
+    need : array of int64, shape (samples,), or None
+        By a measure of weights, how many shingles each shares with whatever reaches the threshold, at least.
+    """
 
     rows: np.ndarray
     sets: Ragged
     inverted: tuple[Any, Any, Any]
+    need: np.ndarray | None
 
 
 def check_recall(
@@ -68,7 +102,223 @@ def check_recall(
 
     The sample is the `num_sampled` documents of smallest mixed hash, so it depends on their contents alone; of a
     document's possible near-duplicates, `PARTNERS` are taken in the same way, and fewer documents are sampled where
-    they share too much (`ADDITIONS`).
+    they share too much (`ADDITIONS`). Returns what `shares_of` does.
+    """
+    assert recipe.threshold is not None
+    order = random_order(run.groups.document_hashes)
+    sizes = np.diff(spool.offsets)[run.spool_rows]
+    mine = np.flatnonzero(~run.groups.pinned)
+    rows = draw(mine, sizes[mine], order[mine], num_sampled)
+    sample = sample_of(rows, spool, run.spool_rows, run.measure, recipe.threshold, runtime)
+    possible = _partners(run, spool, sample, sizes, order, recipe.threshold, clock, runtime)
+    there = verify_spooled(spool, run.spool_rows, possible, run.measure, recipe.threshold, clock, runtime)
+    true = in_host_memory(there, runtime).pairs
+    listed = run.decisions.verified.pairs
+
+    def are_listed() -> np.ndarray:
+        return listed_of([(listed.left, listed.right)], true, recipe.max_partners)
+
+    both_crowded = run.crowded[true.left] & run.crowded[true.right]
+    found = found_of(true, run.groups.keys, both_crowded, are_listed, recipe, runtime)
+    removed = run.decisions.removed
+    return shares_of(true, found, removed[true.left] | removed[true.right], sample.rows)
+
+
+# --------------------------------------------------------------------------------------------------------- the sample
+
+
+def draw(rows: np.ndarray, sizes: np.ndarray, order: np.ndarray, number: int) -> np.ndarray:
+    """The first rows in random order, without those of more than `LONGEST` shingles; equal ones in their own order."""
+    some = sizes <= LONGEST
+    rows, order = rows[some], order[some]
+    return rows[np.lexsort((rows, order))[:number]]
+
+
+def sample_of(
+    rows: np.ndarray, spool: Rows, spool_rows: np.ndarray, measure: Any, threshold: float, runtime: Runtime
+) -> Sample:
+    """Some rows as a sample: the first ones alone if they share too many shingles (`ADDITIONS`)."""
+    sample = _sampled(rows, spool, spool_rows, runtime)
+    # What the sample shares with itself says what one document costs: too much where all pages are of one template.
+    additions = float(np.square(np.diff(sample.inverted[1])).sum()) / max(1, len(rows))
+    if additions > ADDITIONS:
+        sample = _sampled(rows[: max(10, int(len(rows) * ADDITIONS / additions))], spool, spool_rows, runtime)
+    if not measure.weighted:
+        return sample
+    own = spool.gather(spool_rows[sample.rows])
+    return sample._replace(need=runtime.run(measure.least_shared, own, threshold, runtime.backend))
+
+
+def _sampled(rows: np.ndarray, spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> Sample:
+    """Sets of some rows, in host memory."""
+    found = runtime.run(lambda: shingle_sets(spool.gather(spool_rows[rows]), runtime.backend))
+    sets = Ragged(runtime.fetch(found.values), runtime.fetch(found.offsets))
+    return Sample(rows, sets, overlap.invert(sets.values, sets.offsets), None)
+
+
+# -------------------------------------------------------------------------------------------------- possible partners
+
+
+class Nearest:
+    """For each sampled document, its first `PARTNERS` possible partners in random order, of all that were added.
+
+    sampled : array of int64
+        Numbers of sampled documents, ascending.
+    rows, order : arrays of int64 and uint64
+        Possible partners of each, and their words in random order.
+    """
+
+    def __init__(self, num_sampled: int) -> None:
+        self.sampled = self.rows = np.empty(0, np.int64)
+        self.order = np.empty(0, np.uint64)
+        self.latest = np.full(num_sampled, np.iinfo(np.uint64).max)  # only partners before it are still wanted
+
+    def add(self, sampled: np.ndarray, rows: np.ndarray, order: np.ndarray) -> None:
+        """Add possible partners; equal ones in random order count in the order in which they come."""
+        both = (self.sampled, sampled), (self.rows, rows), (self.order, order)
+        sampled, rows, order = map(np.concatenate, both)
+        sort = np.lexsort((order, sampled))
+        place = np.arange(len(sort)) - np.searchsorted(sampled[sort], sampled[sort])
+        first = sort[place < PARTNERS]
+        self.sampled, self.rows, self.order = sampled[first], rows[first], order[first]
+        full = np.flatnonzero(np.bincount(self.sampled, minlength=len(self.latest)) == PARTNERS)
+        self.latest[full] = self.order[np.searchsorted(self.sampled, full, side="right") - 1]
+
+
+class Search(NamedTuple):
+    """What it takes to find the possible partners of a sample."""
+
+    sample: Sample
+    nearest: Nearest
+    inverted: tuple[Any, Any, Any]
+    measure: Any
+    threshold: float
+    runtime: Runtime
+
+    @classmethod
+    def of(cls, sample: Sample, measure: Any, threshold: float, runtime: Runtime) -> Search:
+        """One that has seen no document."""
+        keys, first_holder, holders = map(runtime.put, sample.inverted)
+        inverted = keys, first_holder, holders
+        return cls(sample, Nearest(len(sample.rows)), inverted, measure, threshold, runtime)
+
+    def look(
+        self,
+        sizes: np.ndarray,
+        take: Callable[[int, int], tuple[Ragged, np.ndarray, np.ndarray]],
+        done: Callable[[int], object] | None = None,
+    ) -> None:
+        """Look at some documents, of so many shingles each.
+
+        Parameters
+        ----------
+        sizes : array of int64, shape (documents,)
+        take : callable
+            Gives what waits of those from a first to before a last one, their rows, and their words in random order.
+        done : callable, optional
+            Called with the number of those that were looked at.
+        """
+        weights = 8 * (sizes + len(self.sample.rows))  # a document counts its shingles and a row of shared counts
+        ends = Span.of_sizes(weights).ends
+        for first, last in spans(weights, self.runtime.shares.sets):
+            span = Span(ends, first, last, "documents of the check")
+            for found in self.runtime.map(partial(self._among, take), [span]):
+                self.nearest.add(*found)
+            if done is not None:
+                done(last)
+
+    def _among(
+        self, take: Callable[[int, int], tuple[Ragged, np.ndarray, np.ndarray]], span: Span
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sampled documents, rows of a span that share enough shingles with them, and their order."""
+        shingles, rows, order = take(span.first, span.last)
+        sample, samples = self.sample, len(self.sample.rows)
+        shared = kernel(overlap, self.runtime.backend)(shingles.values, shingles.offsets, *self.inverted, samples)
+        need, sizes = sample.need, np.asarray(sample.sets.sizes)
+        if self.measure.directed:  # either may be contained; what waits are sets
+            sizes = np.minimum(sizes, self.runtime.fetch(shingles.sizes)[:, None])
+        # What resembles A by t shares t |A| shingles; one fewer makes up for rounding and is sorted out by `verify`.
+        if need is None:
+            need = np.maximum(1, np.ceil(self.threshold * sizes).astype(np.int64) - 1)
+        least, place, most, row, own = same_device(shared, need, order, self.nearest.latest, rows, sample.rows)
+        wanted = (shared >= least) & (place[:, None] <= most) & (row[:, None] != own)
+        near, of = map(self.runtime.fetch, array_module(shared).nonzero(wanted))
+        return of, rows[near], order[near]
+
+
+def _partners(
+    run: Run,
+    spool: Rows,
+    sample: Sample,
+    sizes: np.ndarray,
+    order: np.ndarray,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
+) -> Pairs:
+    """The pairs of sampled rows and their possible partners, of all rows."""
+    in_file = np.argsort(run.spool_rows)
+
+    def take(first: int, last: int) -> tuple[Ragged, np.ndarray, np.ndarray]:
+        rows = in_file[first:last]
+        return spool.gather(run.spool_rows[rows]), rows, order[rows]
+
+    search = Search.of(sample, run.measure, threshold, runtime)
+    search.look(sizes[in_file], take, lambda done: clock.report("check", done, len(in_file)))
+    return Pairs.from_unsorted(sample.rows[search.nearest.sampled], search.nearest.rows)
+
+
+# --------------------------------------------------------------------------------------------------- what was found
+
+
+def found_of(
+    true: Pairs,
+    keys: Any,
+    both_crowded: np.ndarray,
+    are_listed: Callable[[], np.ndarray],
+    recipe: Recipe,
+    runtime: Runtime,
+) -> np.ndarray:
+    """Which pairs of rows of keys the method finds: bool, shape (pairs,).
+
+    Parameters
+    ----------
+    both_crowded : array of bool, shape (pairs,)
+        Pairs of which both documents are crowded, where crowds are not joined.
+    are_listed : callable
+        Gives what `listed_of` does.
+    """
+    if not recipe.method.sketches:
+        return are_listed()
+    found = runtime.fetch(recipe.method.are_candidates(keys, *same_device(keys, true.left, true.right)))
+    return found & (~both_crowded | are_listed()) if both_crowded.any() else found
+
+
+def listed_of(parts: Iterable[tuple[np.ndarray, np.ndarray]], true: Pairs, max_partners: int | None) -> np.ndarray:
+    """Which pairs are listed, or left out by the rule of `max_partners`: bool, shape (pairs,).
+
+    Parameters
+    ----------
+    parts : iterable of (left, right)
+        The listed pairs in any order, each once, some at a time.
+    """
+    rights, of = np.unique(true.right, return_inverse=True)
+    width = int(true.left.max(initial=-1)) + 1  # behind it no pair matters
+    wanted = of * width + true.left
+    there, better = np.zeros(len(true), bool), np.zeros(len(true), np.int64)
+    for left, right in parts:
+        mine = (left < width) & np.isin(right, rights)
+        words = np.sort(np.searchsorted(rights, right[mine]) * width + left[mine])
+        place = np.searchsorted(words, wanted)
+        better += place - np.searchsorted(words, of * width)
+        known = place < len(words)
+        there[known] |= words[place[known]] == wanted[known]
+    # If so many better partners are listed, it is left out.
+    return there if max_partners is None else there | (better >= max_partners)
+
+
+def shares_of(true: Pairs, found: np.ndarray, one_removed: np.ndarray, sample: np.ndarray) -> dict[str, Any]:
+    """What the check says, of the true pairs of some sampled rows.
 
     For each sampled document that has near-duplicates, the share of them that the method finds: the mean of these
     shares is the recall, whatever is missed counts. A method that sketches finds the pairs that its keys make
@@ -85,140 +335,25 @@ def check_recall(
         documents, the number sampled; with_duplicates, those that have any; pairs, all of theirs; recall, low, high;
         one_removed with share, low and high; confidence. A share is None where no sampled document has near-duplicates.
     """
-    assert recipe.threshold is not None
-    order = mix64_all(run.groups.document_hashes[:, 0])  # a random one, by contents
-    sizes = np.diff(spool.offsets)[run.spool_rows]
-    sample = _draw(run, spool, sizes, order, num_sampled, runtime)
-    possible = _partners(run, spool, sample, sizes, order, recipe.threshold, clock, runtime)
-    there = verify_spooled(spool, run.spool_rows, possible, run.measure, recipe.threshold, clock, runtime).pairs
-    true = Pairs(runtime.fetch(there.left), runtime.fetch(there.right))
-    removed = run.decisions.removed
-    found = _mean_share(true, _found(run, true, recipe, runtime), sample.rows, len(run.spool_rows))
-    settled = _mean_share(true, removed[true.left] | removed[true.right], sample.rows, len(run.spool_rows))
+    recall, settled = _mean_share(true, found, sample), _mean_share(true, one_removed, sample)
     return {
-        "documents": len(sample.rows),
-        "with_duplicates": len(np.intersect1d(sample.rows, np.concatenate([true.left, true.right]))),
+        "documents": len(sample),
+        "with_duplicates": len(np.intersect1d(sample, np.concatenate([true.left, true.right]))),
         "pairs": len(true),
-        "recall": found[0],
-        "low": found[1],
-        "high": found[2],
+        "recall": recall[0],
+        "low": recall[1],
+        "high": recall[2],
         "one_removed": dict(zip(("share", "low", "high"), settled, strict=True)),
         "confidence": CONFIDENCE,
     }
 
 
-def _found(run: Run, true: Pairs, recipe: Recipe, runtime: Runtime) -> np.ndarray:
-    """Which pairs the method finds: bool, shape (pairs,)."""
-    if not recipe.method.sketches:
-        return _listed(run, true, recipe)
-    keys = run.groups.keys
-    found = runtime.fetch(recipe.method.are_candidates(keys, *same_device(keys, true.left, true.right)))
-    left_out = run.crowded[true.left] & run.crowded[true.right]
-    return found & (~left_out | _listed(run, true, recipe)) if left_out.any() else found
-
-
-def _listed(run: Run, true: Pairs, recipe: Recipe) -> np.ndarray:
-    """Which pairs are listed, or left out by the rule of `max_partners`: bool, shape (pairs,)."""
-    listed = run.decisions.verified.pairs
-    most = len(run.spool_rows) if recipe.max_partners is None else recipe.max_partners
-    by_right = np.sort(listed.right << 32 | listed.left)
-    first, place = (np.searchsorted(by_right, true.right << 32 | left) for left in (0, true.left))
-    there = place < len(by_right)
-    there[there] = by_right[place[there]] == (true.right << 32 | true.left)[there]
-    return there | (place - first >= most)  # so many better partners are listed before it
-
-
-def _draw(run: Run, spool: Rows, sizes: np.ndarray, order: np.ndarray, num_sampled: int, runtime: Runtime) -> _Sample:
-    """Draw the sample: fewer documents if they share too many shingles."""
-    mine = np.flatnonzero(~run.groups.pinned & (sizes <= LONGEST))
-    rows = mine[np.argsort(order[mine], kind="stable")[:num_sampled]]
-    sample = _sampled(rows, spool, run.spool_rows, runtime)
-    # What the sample shares with itself says what one document costs: too much where all pages are of one template.
-    additions = float(np.square(np.diff(sample.inverted[1])).sum()) / max(1, len(rows))
-    if additions > ADDITIONS:
-        sample = _sampled(rows[: max(10, int(len(rows) * ADDITIONS / additions))], spool, run.spool_rows, runtime)
-    return sample._replace(inverted=tuple(map(runtime.put, sample.inverted)))
-
-
-def _sampled(rows: np.ndarray, spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> _Sample:
-    """Sets of some rows, in host memory."""
-    found = runtime.run(lambda: shingle_sets(spool.gather(spool_rows[rows]), runtime.backend))
-    sets = Ragged(runtime.fetch(found.values), runtime.fetch(found.offsets))
-    return _Sample(rows, sets, overlap.invert(sets.values, sets.offsets))
-
-
-def _partners(
-    run: Run,
-    spool: Rows,
-    sample: _Sample,
-    sizes: np.ndarray,
-    order: np.ndarray,
-    threshold: float,
-    clock: Clock,
-    runtime: Runtime,
-) -> Pairs:
-    """For each sampled row, the first `PARTNERS` rows, in random order, that may resemble it enough."""
-    need = None
-    if run.measure.weighted:
-        own = spool.gather(run.spool_rows[sample.rows])
-        need = runtime.run(run.measure.least_shared, own, threshold, runtime.backend)
-    in_file = np.argsort(run.spool_rows)
-    which = partner = np.empty(0, np.int64)
-    latest = np.full(len(sample.rows), np.iinfo(np.uint64).max)  # only partners before it are still wanted
-    weights = 8 * (sizes[in_file] + len(sample.rows))  # a document counts its shingles and a row of shared counts
-    ends = Span.of_sizes(weights).ends
-    for first, last in spans(weights, runtime.shares.sets):
-        near = partial(_near, run, spool, sample, in_file, need, threshold, order, latest, runtime)
-        for rows, of in runtime.map(near, [Span(ends, first, last, "documents of the check")]):
-            which, partner = np.append(which, of), np.append(partner, rows)
-        which, partner = _first_partners(which, partner, order)
-        full = np.flatnonzero(np.bincount(which, minlength=len(sample.rows)) == PARTNERS)
-        latest[full] = order[partner[np.searchsorted(which, full, side="right") - 1]]
-        clock.report("check", last, len(in_file))
-    return Pairs.from_unsorted(sample.rows[which], partner)
-
-
-def _near(
-    run: Run,
-    spool: Rows,
-    sample: _Sample,
-    in_file: np.ndarray,
-    need: np.ndarray | None,
-    threshold: float,
-    order: np.ndarray,
-    latest: np.ndarray,
-    runtime: Runtime,
-    span: Span,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a span that share enough shingles with sampled rows, each with the number of its sampled row."""
-    rows = in_file[span.rows]
-    shingles = spool.gather(run.spool_rows[rows])
-    shared = kernel(overlap, runtime.backend)(shingles.values, shingles.offsets, *sample.inverted, len(sample.rows))
-    sizes = np.asarray(sample.sets.sizes)
-    if run.measure.directed:  # either may be contained; the sizes of the spool's rows are those of sets
-        sizes = np.minimum(sizes, np.diff(spool.offsets)[run.spool_rows[rows]][:, None])
-    # What resembles A by t shares t |A| shingles; one fewer makes up for rounding and is sorted out by `verify`.
-    if need is None:
-        need = np.maximum(1, np.ceil(threshold * sizes).astype(np.int64) - 1)
-    least, place, most, row, self = same_device(shared, need, order[rows], latest, rows, sample.rows)
-    wanted = (shared >= least) & (place[:, None] <= most) & (row[:, None] != self)
-    near, of = map(runtime.fetch, array_module(shared).nonzero(wanted))
-    return rows[near], of
-
-
-def _first_partners(left: np.ndarray, right: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each left row, its first `PARTNERS` right rows, in this order."""
-    sort = np.lexsort((order[right], left))
-    left, right = left[sort], right[sort]
-    rank = np.arange(len(left)) - np.searchsorted(left, left)
-    return left[rank < PARTNERS], right[rank < PARTNERS]
-
-
-def _mean_share(true: Pairs, found: np.ndarray, sample: np.ndarray, num_rows: int) -> tuple[float | None, float, float]:
+def _mean_share(true: Pairs, found: np.ndarray, sample: np.ndarray) -> tuple[float | None, float, float]:
     """The share of each sampled row's pairs that was found: the mean of these shares, and the ends of its interval."""
-    ends = np.concatenate([true.left, true.right])
-    pairs_of = np.bincount(ends, minlength=num_rows)[sample]
-    found_of = np.bincount(ends, np.tile(found, 2).astype(np.float64), minlength=num_rows)[sample]
+    rows, at = np.unique(np.concatenate([sample, true.left, true.right]), return_inverse=True)
+    own, ends = at[: len(sample)], at[len(sample) :]
+    pairs_of = np.bincount(ends, minlength=len(rows))[own]
+    found_of = np.bincount(ends, np.tile(found, 2).astype(np.float64), minlength=len(rows))[own]
     shares = found_of[pairs_of > 0] / pairs_of[pairs_of > 0]
     if len(shares) == 0:
         return None, 0.0, 1.0

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ from .store.spool import DiskFullError, disk_full
 if TYPE_CHECKING:
     from .documents import Batch
     from .engine.clock import Clock
-    from .engine.contract import Rows, Runtime
+    from .engine.contract import Runtime
     from .methods.contract import FirstPass, Statistics
 
 
@@ -58,6 +58,16 @@ class Sketches:
     null_text: int = 0
     invalid_utf8: int = 0
     stripped_pages: int = 0
+
+
+class Waiting(Protocol):
+    """Where shingles wait for verification, such as a spool."""
+
+    folder: Any
+
+    def append(self, rows: Ragged) -> None:
+        """Add rows after those already there."""
+        ...
 
 
 class Sketched(NamedTuple):
@@ -133,7 +143,7 @@ class Sketcher:
     clock: Clock
     statistics: Statistics | None = None
     first_pass: FirstPass | None = None
-    spool: Rows | None = None
+    spool: Waiting | None = None
     stored: bool = False
     hashed: bool = True
     max_bytes: int | None = None

@@ -160,7 +160,7 @@ class World:
                 "scale_out": nd.ScaleOut(work_dir="work", workers=1),
             },
             f"source:source texts:texts? against:source? {READ} recipe:own? frequencies:path? output:path "
-            f"overwrite:flag scale_out:own {RUN} temp_dir:path? max_comparisons:count?",
+            f"overwrite:flag scale_out:own {RUN} temp_dir:path? max_comparisons:count? check:count?",
         )
         yield (
             "sketch",

@@ -74,7 +74,7 @@ def test_main_command(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_every_option_exists() -> None:
     hamming = ("hamming build", "hamming query", "hamming join", "hamming pairs")
-    commands = ("dedup", "sketch", "pairs", "clusters", *hamming, "explain", "compare", "curve", "info")
+    commands = ("dedup", "sketch", "pairs", "clusters", *hamming, "explain", "compare", "curve", "plan", "info")
     known = set()
     for command in commands:
         done = subprocess.run(
@@ -85,7 +85,8 @@ def test_every_option_exists() -> None:
             check=True,
         )
         known |= set(re.findall(r"--[a-z][a-z-]*", done.stdout))
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", README)) <= known
+    ours = re.sub(r"^    ray start .*$", "", README, flags=re.MULTILINE)
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", ours)) <= known
 
 
 @pytest.mark.thorough
@@ -97,7 +98,7 @@ def test_commands_on_bills(corpora: Path, tmp_path: Path) -> None:
     assert len(commands) > 12
     for line in commands:
         words = shlex.split(line)[1:]
-        if words[0] == "selftest":
+        if words[0] == "selftest" or "--work-dir" in words:
             continue
         outputs = [tmp_path / words[at + 1] for at, word in enumerate(words) if word in ("-o", "--output")]
         for output in outputs:
@@ -110,6 +111,24 @@ def test_commands_on_bills(corpora: Path, tmp_path: Path) -> None:
             (tmp_path / "new.parquet").symlink_to(outputs[0])
             (tmp_path / "crawl").mkdir()
             (tmp_path / "crawl" / "a.parquet").symlink_to(outputs[0])
+
+
+@pytest.mark.thorough
+@pytest.mark.corpus
+@pytest.mark.skipif(os.name == "nt", reason="README's commands are for a POSIX shell")
+def test_a_job_of_tasks_is_killed_and_gone_on_with(corpora: Path, tmp_path: Path) -> None:
+    (tmp_path / "bills.parquet").symlink_to(corpora / "bills_116_small.parquet")
+    (tmp_path / "neardup").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m neardup_gpu "$@"\n')
+    (tmp_path / "neardup").chmod(0o755)
+    begun, killed, again = re.findall(r"^    ((?:neardup .* --work-dir work .*|sleep .*))$", README, re.MULTILINE)
+    assert begun == f"{again} &"
+    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    script = f"{begun}\n{killed}\ntest ! -e scaled || exit 9\n{again}\n"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "scaled" / "report.json").exists() and not (tmp_path / "work" / "job.json").exists()
 
 
 def test_links_lead_somewhere() -> None:

@@ -8,8 +8,7 @@ import pytest
 from versions import corpus, decisions
 from witnesses import jaccard, shingle_set, token_strings
 
-from neardup_gpu import MinHash, Pairs, Verified, dedup, recall, report
-from neardup_gpu.measures import RESEMBLANCE
+from neardup_gpu import MinHash, Pairs, dedup, recall, report
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +89,12 @@ class TestCheckOfRecall:
         assert run.pairs.num_rows < 200
         short = run.facts.decisions.verified.pairs
         missing = Pairs(short.left[1:], short.right[1:])  # of document 1, the pair with 0
-        there = Pairs(np.array([0, 0, 0]), np.array([1, 2, 39]))
-        decisions = run.facts.decisions._replace(verified=Verified(missing, np.ones(len(missing))))
-        seen = recall.Run(np.arange(40), run.facts.groups, decisions, RESEMBLANCE, np.zeros(40, bool))
-        assert recall._found(seen, there, run.recipe, None).tolist() == [False, True, True]
+        there = Pairs(np.array([0, 0, 0, 5]), np.array([1, 2, 39, 39]))
+        for parts in ([slice(None)], [slice(0, 7), slice(7, 7), slice(7, None)]):
+            found = recall.listed_of(((missing.left[some], missing.right[some]) for some in parts), there, 2)
+            assert found.tolist() == [False, True, True, True]
+        whole = recall.listed_of([(missing.left, missing.right)], there, None)
+        assert whole.tolist() == [False, True, True, False]
 
     def test_the_exact_method_is_not_checked_unless_asked(self, table):
         assert dedup(table, id_column="id").report["recall"] == {"expected": 1.0, "sampled": None}

@@ -396,6 +396,23 @@ def num_rows(place: Place, names: Sequence[str], partition: int) -> int:
     return total
 
 
+def sealed(place: Place, name: str) -> tuple[int, str]:
+    """Bytes and checksum of a file, as `Exchanged` has them, from its size and its end.
+
+    Raises
+    ------
+    DamagedExchangeError
+        If it is missing, or ends as no exchange does.
+    InputError
+        If it cannot be read.
+    """
+    with _file(place, name) as (file, end):
+        marker, *_, stored = _SEAL.unpack(_read(place, name, file, max(0, end - _SEAL.size), _SEAL.size))
+    if marker != _MARKER:
+        raise _damaged(place, name, "was cut short or has changed since it was written")
+    return end, f"{stored:016x}"
+
+
 # ------------------------------------------------------------------------------------------------------------ reading
 
 
@@ -436,8 +453,8 @@ class _Opened:
 
 
 @contextlib.contextmanager
-def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
-    """Open a file, and compare its index with its checksum."""
+def _file(place: Place, name: str) -> Iterator[tuple[pa.NativeFile, int]]:
+    """A file that is open, and its size."""
     try:
         file = place.open(name)
     except NoSuchFileError:
@@ -445,6 +462,13 @@ def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
     with file:
         with place.reading(name):
             end = file.size()
+        yield file, end
+
+
+@contextlib.contextmanager
+def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
+    """Open a file, and compare its index with its checksum."""
+    with _file(place, name) as (file, end):
         tail = _read(place, name, file, max(0, end - _TAIL_BYTES), min(end, _TAIL_BYTES))
         if end < _SEAL.size:
             raise _damaged(place, name, "was cut short")

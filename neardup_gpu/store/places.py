@@ -177,13 +177,12 @@ class Place:
         Names of a folder begin with its name, as the other methods take them. Raises InputError where the folder cannot
         be listed.
         """
-        system, path = self._opened
-        with self._failing(folder, InputError):
-            self._forget_listings()
-            base = self._path(folder) if folder else path
-            found = system.get_file_info(fs.FileSelector(base, allow_not_found=True))
-        files = [info.base_name for info in found if info.type == fs.FileType.File]
-        return sorted(f"{folder}/{name}" if folder else name for name in files if not name.startswith("."))
+        files = [info.base_name for info in self._listed(folder) if info.type == fs.FileType.File]
+        return sorted(f"{folder}/{name}" if folder else name for name in files)
+
+    def entries(self) -> list[str]:
+        """Names of all files and folders in the place, sorted, but hidden ones; raises InputError as `names` does."""
+        return sorted(info.base_name for info in self._listed(""))
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there; raises OutputError if that fails."""
@@ -222,6 +221,15 @@ class Place:
         """The path of a file within the file system."""
         folder, slash, last = name.rpartition("/")
         return f"{self._opened[1]}/{_checked(folder) + slash if slash else ''}{_checked(last)}"
+
+    def _listed(self, folder: str) -> list[fs.FileInfo]:
+        """What is in the place, or in a folder of it, and not hidden."""
+        system, path = self._opened
+        with self._failing(folder, InputError):
+            self._forget_listings()
+            base = self._path(folder) if folder else path
+            found = system.get_file_info(fs.FileSelector(base, allow_not_found=True))
+        return [info for info in found if not info.base_name.startswith(".")]
 
     def _info(self, name: str) -> fs.FileInfo:
         system, _ = self._opened

@@ -151,6 +151,7 @@ def postings(files: Files, slice: Slice, copies: list[str], layout: Layout) -> d
     """
     shared = files.shared
     measure, threshold = shared.recipe.method.measure, shared.recipe.threshold
+    assert threshold is not None
     ranks, table, number = layout.ranks_of(files, files.number), _table(files), 0
     with (
         files.exchange("postings", POSTED, shared.partitions) as writer,
@@ -175,6 +176,8 @@ def postings(files: Files, slice: Slice, copies: list[str], layout: Layout) -> d
 def containers(files: Files, slice: Slice, copies: list[str], layout: Layout) -> dict[str, Any]:
     """Write the further postings of the representatives of a slice, by a directed measure."""
     shared = files.shared
+    threshold = shared.recipe.threshold
+    assert threshold is not None
     ranks, table, number = layout.ranks_of(files, files.number), _table(files), 0
     names = [file_name("marks", part, "marks") for part in range(ranges_of(shared.partitions))]
     marks = read_arrays(files.place, names, 0, MARKS)["marks"]
@@ -183,7 +186,7 @@ def containers(files: Files, slice: Slice, copies: list[str], layout: Layout) ->
         shared.engine.start() as runtime,
     ):
         for sets, rows in _waiting(files, files.number, slice, layout, copies, runtime):
-            posted = joining.containing(sets, ranks[rows], table, marks, shared.recipe.threshold, runtime)
+            posted = joining.containing(sets, ranks[rows], table, marks, threshold, runtime)
             writer.add(partition_of(posted.shingle, shared.partitions), posted._asdict())
             number += len(posted.shingle)
     return {"postings": number}
@@ -193,6 +196,7 @@ def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str
     """Find the candidates of a range of shingles."""
     shared = files.shared
     method, threshold = shared.recipe.method, shared.recipe.threshold
+    assert threshold is not None
 
     def read() -> Iterator[joining.Posted]:
         for batch in read_partition(files.place, names, files.number):

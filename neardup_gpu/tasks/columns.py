@@ -86,7 +86,8 @@ def storable(column: pa.Array) -> pa.Array:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column.cast(pa.large_string())
-    return column.cast(pa.large_binary()) if pa.types.is_binary(kind) else column
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    return column.cast(pa.large_binary()) if is_bytes else column
 
 
 def words_of(ids: pa.Array) -> np.ndarray:

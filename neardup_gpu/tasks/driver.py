@@ -20,24 +20,26 @@ import pyarrow as pa
 
 from .. import __version__, checks
 from ..decisions import keep_column
-from ..definitions import versions
+from ..definitions import DEFINITIONS, versions
 from ..documents import open_documents
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..documents.slices import Extent, Offset, offsets as offsets_of, slices_of
 from ..documents.stored import stored
+from ..documents.uris import is_uri
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError
 from ..job import open_reference
 from ..joining import table_bits
+from ..recall import choose_check
 from ..recipe import Recipe
 from ..sketching import no_documents
 from ..store.artefacts import write_report
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
-from . import candidates, colliding, copies, crowds, naming, pairs, ranking, results, sketching, unique
+from . import candidates, checking, colliding, copies, crowds, naming, pairs, ranking, results, sketching, unique
 from .columns import name_of, tables_of, type_named
 from .layout import Layout
 from .reporting import report_of
@@ -48,6 +50,11 @@ if TYPE_CHECKING:
     from ..documents import Documents
     from ..documents.slices import Slice
 
+
+JOB = "job.json"
+
+STORED = ("input", "against")
+"""Where documents in memory are written: those of the input, and of a reference set."""
 
 BYTES_A_WORD = 6
 """Of text, about: a table of counters has about as many counters as there are words."""
@@ -65,12 +72,15 @@ class Job:
     num_known : int
         Slices of the reference set.
     max_comparisons : int, optional
+    num_checked : int
+        Documents sampled to check the recall.
     """
 
     work: Work
     slices: list[Slice]
     num_known: int
     max_comparisons: int | None
+    num_checked: int
 
     @property
     def recipe(self) -> Recipe:
@@ -107,7 +117,11 @@ def run(job: Job) -> Made:
         named = _decide(job, layout, same, verified, crowd, settled)
     with told_as("write"):
         listed, tables, written = _write(job, layout, sketched, same, named, settled)
-    return Made(layout, number, sketched, copied, found, distinct, verified, crowd, listed, tables, written)
+    checked = None
+    if job.num_checked:
+        with told_as("check"):
+            checked = _sampled(job, layout, found, listed, settled)
+    return Made(layout, number, sketched, copied, found, distinct, verified, crowd, listed, tables, written, checked)
 
 
 class Made(NamedTuple):
@@ -124,12 +138,14 @@ class Made(NamedTuple):
     listed: Stage
     tables: Stage
     written: Stage
+    checked: Stage | None
 
 
 def _sketch(job: Job) -> Stage:
     words = sum(slice.num_bytes for slice in job.slices) // BYTES_A_WORD
     bits = table_bits(max(1, words), job.work.shared.task_memory // 4)
-    arguments = [(slice, number >= job.num_known, bits) for number, slice in enumerate(job.slices)]
+    given = bits, job.num_checked > 0
+    arguments = [(slice, number >= job.num_known, *given) for number, slice in enumerate(job.slices)]
     covers = [slice.covers for slice in job.slices]
     return job.work.stage("sketch", sketching.sketch, arguments, covers=covers, on_device=True)
 
@@ -196,16 +212,17 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number:
         after = [*settled, merged, marked]
         more = stage("containers", candidates.containers, arguments, after=after, on_device=True)
         files, after = [*files, *more.names("postings")], [posted, more]
-    arguments = [(files, layout)] * len(job.partitions)
-    return stage("collide", candidates.collide_shingles, arguments, after=after, on_device=True)
+    given_ranges = [(files, layout)] * len(job.partitions)
+    return stage("collide", candidates.collide_shingles, given_ranges, after=after, on_device=True)
 
 
 def _asked(job: Job, name: str, names: list[str], settled: list[Stage], asking: Stage, *, keys: bool) -> Stage:
     """The stage in which slices answer who asked for documents: with their keys, or with what waits of them."""
+    stage, after, slices = job.work.stage, [settled[0], asking], job.slices
     if keys:
-        return job.work.stage(name, pairs.keys, [(names,)] * len(job.slices), after=[settled[0], asking])
-    arguments = [(names, slice) for slice in job.slices]
-    return job.work.stage(name, pairs.sets, arguments, after=[settled[0], asking], on_device=not job.work.shared.spool)
+        return stage(name, pairs.keys, [(names,)] * len(slices), after=after)
+    arguments, on_device = [(names, slice) for slice in slices], not job.work.shared.spool
+    return stage(name, pairs.sets, arguments, after=after, on_device=on_device)
 
 
 def _verify(job: Job, layout: Layout, found: Stage, settled: list[Stage]) -> tuple[Stage, Stage]:
@@ -228,8 +245,8 @@ def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled
     if job.recipe.method.sketches:
         answered.append(_asked(job, "crowd-keys", names, settled, asking, keys=True))
     keys = answered[-1].names("keys")
-    arguments = [(answered[0].names("sets"), keys, layout, job.max_comparisons)]
-    return job.work.stage("crowd", crowds.crowd, arguments, after=[asking, *answered], on_device=True)
+    given = answered[0].names("sets"), keys, layout, job.max_comparisons
+    return job.work.stage("crowd", crowds.crowd, [given], after=[asking, *answered], on_device=True)
 
 
 def _decide(job: Job, layout: Layout, same: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]) -> Stage:
@@ -254,11 +271,11 @@ def _write(
     extents = [_extent(facts) for facts in sketched.facts]
     offsets = _offsets(job, extents)
     kind, against = _type_of_ids(job, sketched), job.num_known > 0
-    arguments = [(*each, wanted, kind) for each in zip(job.slices, offsets, strict=True)]
-    answered = stage("ids", results.ids, arguments, after=[sketched, listed, asking])
+    given_slices = [(*each, wanted, kind) for each in zip(job.slices, offsets, strict=True)]
+    answered = stage("ids", results.ids, given_slices, after=[sketched, listed, asking])
     names = answered.names("ids")
-    arguments = [(names, kind, against, facts["largest"][0], layout) for facts in listed.facts]
-    tables = stage("tables", results.tables, arguments, after=[listed, answered])
+    given_ranges = [(names, kind, against, facts["largest"][0], layout) for facts in listed.facts]
+    tables = stage("tables", results.tables, given_ranges, after=[listed, answered])
     mine = range(job.num_known, slices)
     arguments = [
         (number, job.slices[number], extents[number], offsets[number], names, kind, against, layout) for number in mine
@@ -268,13 +285,40 @@ def _write(
     return listed, tables, written
 
 
+def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: list[Stage]) -> Stage:
+    """Check the recall by a sample; returns the stage that says what was found."""
+    copies = settled[-1].names("slices")
+
+    def stage(name: str, function: Any, arguments: list[Any], after: list[Stage], on_device: bool = False) -> Stage:
+        return job.work.stage(name, function, arguments, after=after, on_device=on_device)
+
+    def answered(name: str, asking: Stage, keys: bool = False) -> Stage:
+        return _asked(job, name, asking.names("wanted"), settled, asking, keys=keys)
+
+    mine = range(job.num_known, len(job.slices))
+    proposed = stage("draw", checking.draw, [(number, copies, layout, job.num_checked) for number in mine], settled)
+    given = proposed.names("drawn"), layout, job.num_checked
+    drawn = stage("drawn", checking.drawn, [given], [proposed, *settled])
+    waiting = answered("drawn-sets", drawn)
+    sampled = stage("sampled", checking.sampled, [(waiting.names("sets"),)], [drawn, waiting], on_device=True)
+    of_slices = [(slice, copies, layout) for slice in job.slices]
+    near = stage("near", checking.near, of_slices, [sampled, *settled], on_device=True)
+    nearest = stage("nearest", checking.nearest, [(near.names("near"), layout)], [sampled, near, *settled])
+    waiting = answered("near-sets", nearest)
+    keys = [answered("near-keys", nearest, keys=True)] if job.recipe.method.sketches else []
+    crowded = found.names("crowded") if job.recipe.method.measure.weighted else []  # others were joined
+    files = waiting.names("sets"), [name for each in keys for name in each.names("keys")], crowded
+    after = [sampled, nearest, waiting, *keys, found, listed]
+    return stage("check", checking.check, [(*files, listed.names("pairs"))], after, on_device=True)
+
+
 def _extent(facts: dict[str, Any]) -> Extent:
     """What the reading of a slice found."""
     plain = dict(facts["extent"])
     left_out = tuple(tuple(tuple(run) for run in part) for part in plain.pop("left_out"))
     integers = tuple(tuple(each) for each in plain.pop("integers"))
-    numbers = {name: tuple(plain.pop(name)) for name in ("num_documents", "num_places")}
-    return Extent(**numbers, **plain, left_out=left_out, integers=integers)
+    documents, places = tuple(plain["num_documents"]), tuple(plain["num_places"])
+    return Extent(documents, places, left_out, plain["num_skipped"], integers)
 
 
 def _offsets(job: Job, extents: list[Extent]) -> list[Offset]:
@@ -300,7 +344,8 @@ def _type_of_ids(job: Job, sketched: Stage) -> str:
     kinds = [one_type_of(part) for part in (known, mine) if part]
     if len(kinds) == 2:
         rows_only = job.slices[0].ids_are_rows
-        return name_of(common_type(*reversed(kinds), rows_only=rows_only))
+        spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
+        return name_of(common_type(kinds[1], kinds[0], spans, rows_only=rows_only))
     return name_of(kinds[0])
 
 
@@ -309,12 +354,17 @@ def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:
     return pa.uint64() if set(kinds) == {pa.int64(), pa.uint64()} else kinds[0]
 
 
-def common_type(kind: pa.DataType, known: pa.DataType, *, rows_only: bool) -> pa.DataType:
-    """The type of ids of both the input and a reference set, whose row numbers may become strings."""
+def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows_only: bool) -> pa.DataType:
+    """The type of ids of both the input and a reference set, whose row numbers may become strings.
+
+    `spans` holds the least and the greatest of all integers, and perhaps others.
+    """
     if kind == known:
         return kind
     if pa.types.is_integer(kind) and pa.types.is_integer(known):
-        return pa.uint64() if pa.uint64() in (kind, known) else pa.int64()
+        for low, high, large in ((-(2**63), 2**63, pa.int64()), (0, 2**64, pa.uint64())):
+            if low <= min(spans) and max(spans) < high:
+                return large
     for is_of, large in _FAMILIES:
         if is_of(kind) and is_of(known):
             return large
@@ -349,6 +399,7 @@ def dedup_in_tasks(
     engine: str | Engine = "auto",
     temp_dir: str | Path | None = None,
     max_comparisons: int | None = None,
+    check: int | None = None,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Like `dedup`, cut into tasks over files, which several processes or machines run, and which can be resumed.
@@ -390,6 +441,8 @@ def dedup_in_tasks(
         Where each task's own temporary files go; the system's temporary folder unless given.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents of a crowd.
+    check : int, default None
+        Documents sampled for the check of recall, as for `dedup`.
     progress : bool or callable, default None
         True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 
@@ -425,6 +478,7 @@ def dedup_in_tasks(
     if scale_out.work_dir is None:
         raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
     recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
+    num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress, noun="task"), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     if recipe.method.needs_statistics and statistics is None:
@@ -440,16 +494,18 @@ def dedup_in_tasks(
         reading |= {"text_columns": reference.text_columns, "other_columns": []}
         reference = open_reference(against, reading)
     reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
-    with contextlib.ExitStack() as stack:
+    place = Place.of(scale_out.work_dir)
+    _check_apart(place, checks.path("output", output), [documents, *([] if reference is None else [reference])])
+    with _claimed(place), contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_folder(output, overwrite, reads))
-        place = stack.enter_context(_claimed(scale_out.work_dir))
         most = parse_size(scale_out.slice_bytes, "slice_bytes")
-        known = [] if reference is None else _divided(reference, place.child("against"), most)
-        slices = [*known, *_divided(documents, place.child("input"), most)]
-        partitions = scale_out.partitions or max(len(slices), scale_out.num_workers())
+        begun = _begun(place)
+        known = [] if reference is None else _divided(reference, place.child(STORED[1]), most)
+        slices = [*known, *_divided(documents, place.child(STORED[0]), most)]
+        partitions = scale_out.partitions or begun.get("partitions") or max(len(slices), scale_out.num_workers())
         workers, engine = scale_out.start(engine)
         shared = Shared(
-            str(scale_out.work_dir),
+            place.uri,
             str(_result_folder(place, output)),
             recipe,
             engine,
@@ -459,23 +515,27 @@ def dedup_in_tasks(
             scale_out.spool,
             None if frequencies is None else str(frequencies),
         )
-        identity = _identify(place, shared, slices, len(known))
+        identity = _identify(place, begun, shared, most, slices, len(known))
         stack.enter_context(workers)
         workers.check_folder(shared.work)
-        job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons)
+        job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons, num_checked)
         made = run(job)
         with clock.stage("place"):
-            skipped = _skipped(job, made.sketched)
+            skipped = job.work.repairing(lambda: _skipped(job, made.sketched))
             report = report_of(job, made, documents, reference, skipped)
-            _move(Path(shared.result), folder)
+            _move(made, Path(shared.result), folder)
             if skipped is not None:
                 write_table(skipped, folder / "skipped.parquet")
             if statistics is not None:
                 statistics.write(folder / "frequencies.parquet")
         report = {**report, "timings": clock.seconds, "seconds": clock.elapsed}
         write_report(folder, report)
-    if not scale_out.keep_work:
-        place.remove_all()
+        stack.close()
+        if not scale_out.keep_work:
+            job.work.remove()
+            for name in STORED:
+                place.child(name).remove_all()
+            place.remove(JOB)
     return report
 
 
@@ -486,21 +546,83 @@ def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice
     return slices_of(documents, slice_bytes)
 
 
-@contextlib.contextmanager
-def _claimed(work_dir: str) -> Iterator[Place]:
-    """The work folder, which no other driver works in meanwhile."""
-    place = Place.of(work_dir)
+def _check_apart(place: Place, output: str, read: list[Documents]) -> None:
+    """Refuse a work folder in the output or around it, and one whose files would be read as documents."""
     if place.folder is None:
-        yield place
         return
-    place.folder.mkdir(parents=True, exist_ok=True)
-    with open(place.folder / "lock", "a+") as lock:
-        if not try_to_lock(lock.fileno()):
-            raise OutputError(f"{work_dir}: another run works in this folder; wait for it, or name another work_dir")
-        yield place
+    work, target = place.folder.resolve(), Path(output).resolve()
+    if work.is_relative_to(target) or target.is_relative_to(work):
+        raise OutputError(f"{output}: is not apart from the work folder {place}; name another output or work_dir")
+    for path in [path for documents in read for path in documents.describe()["paths"] if not is_uri(path)]:
+        around = Path(path).resolve()
+        inside = around.is_dir() and work.is_relative_to(around)
+        if inside and not any(part.startswith(".") for part in work.relative_to(around).parts):  # those are not read
+            raise OutputError(
+                f"{place}: is in the input folder {path}, whose files are read as documents; name a work_dir outside, "
+                "or one that begins with a dot"
+            )
 
 
-def _identify(place: Place, shared: Shared, slices: list[Slice], num_known: int) -> str:
+@contextlib.contextmanager
+def _claimed(place: Place) -> Iterator[None]:
+    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty. Stores have no locks.
+
+    Raises
+    ------
+    OutputError
+        If another one does, or if the folder cannot be made.
+    """
+    folder = place.folder
+    if folder is None:
+        yield
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        why = "is a file, or lies below one" if isinstance(error, (FileExistsError, NotADirectoryError)) else None
+        raise OutputError(f"{place}: {why or error.strerror}; name another folder with work_dir=...") from None
+    try:
+        if try_to_lock(lock) is False:
+            raise OutputError(f"{place}: another run works in this folder; wait for it, or name another work_dir")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                if not os.path.lexists(folder / JOB):
+                    os.unlink(folder / "lock")
+                    folder.rmdir()
+    finally:
+        os.close(lock)
+
+
+def _begun(place: Place) -> dict[str, Any]:
+    """What an earlier run said of the job whose work the folder holds; nothing where it holds nothing.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds anything else.
+    """
+    if not place.exists(JOB):
+        others = [name for name in place.entries() if name not in ("lock", *STORED)]
+        if others:
+            raise OutputError(
+                f"{place}: holds {others[0]}, which is of no job; name a folder with work_dir=... that is new or empty"
+            )
+        return {}
+    try:
+        begun = json.loads(place.read_text(JOB))
+    except (InputError, ValueError):
+        begun = None
+    if not isinstance(begun, dict) or not isinstance(begun.get("partitions"), int):
+        raise OutputError(f"{place}: its {JOB} is damaged; remove the folder, or name another work_dir")
+    return begun
+
+
+def _identify(
+    place: Place, begun: dict[str, Any], shared: Shared, slice_bytes: int, slices: list[Slice], num_known: int
+) -> str:
     """A digest of what the job is.
 
     Raises
@@ -508,29 +630,40 @@ def _identify(place: Place, shared: Shared, slices: list[Slice], num_known: int)
     OutputError
         If the folder is of another job.
     """
-    facts = {
-        "recipe": shared.recipe.describe(),
+    digests = {
+        "recipe": [shared.recipe.describe(), versions()],
         "input": [slice.to_json() for slice in slices[num_known:]],
-        "against": [slice.to_json() for slice in slices[:num_known]],
+        "reference set": [slice.to_json() for slice in slices[:num_known]],
+    }
+    facts = {
+        "version": f"{__version__}, definitions {DEFINITIONS}",
+        "slice_bytes": slice_bytes,
         "partitions": shared.partitions,
         "task_memory": shared.task_memory,
         "spool": shared.spool,
-        "version": [__version__, versions()],
+        **{name: _digest(fact) for name, fact in digests.items()},
     }
-    digests = {
-        name: hashlib.sha256(json.dumps(fact, sort_keys=True).encode()).hexdigest() for name, fact in facts.items()
-    }
-    if place.exists("job.json"):
-        there = json.loads(place.read_text("job.json"))
-        others = [name for name in digests if there.get(name) != digests[name]]
-        if others:
-            raise OutputError(
-                f"{shared.work}: holds the work of another job (its {' and '.join(others)} differ); run that again as "
-                "it was, name another work_dir, or remove this one"
-            )
-    else:
-        place.write_text("job.json", json.dumps(digests, indent=1))
-    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
+    others = [name for name in facts if begun and begun.get(name) != facts[name]]
+    if "version" in others:
+        raise OutputError(
+            f"{place}: was begun by another version of neardup_gpu ({begun.get('version')}); go on with that one, name "
+            "another work_dir, or remove this one"
+        )
+    if "slice_bytes" in others:  # then the slices differ anyway
+        others = [name for name in others if name not in digests or name == "recipe"]
+    if others:
+        was = [name if name in digests else f"{name} ({begun.get(name)})" for name in others]
+        raise OutputError(
+            f"{place}: holds the work of a job with another {' and another '.join(was)}; give what was given to that "
+            "one, name another work_dir, or remove this one"
+        )
+    if not begun:
+        place.write_text(JOB, json.dumps(facts, indent=1))
+    return _digest(facts)
+
+
+def _digest(fact: Any) -> str:
+    return hashlib.sha256(json.dumps(fact, sort_keys=True).encode()).hexdigest()
 
 
 def _result_folder(place: Place, output: str | Path) -> Path:
@@ -541,11 +674,12 @@ def _result_folder(place: Place, output: str | Path) -> Path:
     return target.parent / f".{target.name}.parts"
 
 
-def _move(result: Path, folder: Path) -> None:
-    """Move the files of the result to the output."""
-    for name in os.listdir(result):
+def _move(made: Made, result: Path, folder: Path) -> None:
+    """Move the files of the result to the output, and remove what killed workers left beside them."""
+    for name in [name for facts in (*made.tables.facts, *made.written.facts) for name in facts["files"]]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.move(result / name, folder / name)
-    shutil.rmtree(result)
+    shutil.rmtree(result, ignore_errors=True)
 
 
 def _skipped(job: Job, sketched: Stage, *, of_known: bool = True) -> pa.Table | None:

@@ -43,6 +43,7 @@ def report_of(
         "verified_pairs": made.listed.total("listed") if recipe.verifies else 0,
         "groups": made.listed.total("groups"),
     }
+    sampled = None if made.checked is None else made.checked.facts[0]["sampled"]
     if skipped is not None:
         counts["skipped"] = num_skipped(skipped)
     return {
@@ -57,7 +58,7 @@ def report_of(
         "counts": counts,
         **_groups(made),
         "candidates": list(recipe.method.in_words(recipe.threshold)),
-        "recall": {"expected": recipe.expected_recall, "sampled": None},
+        "recall": {"expected": recipe.expected_recall, "sampled": sampled},
         "limits": _limits(job, made),
         "tasks": {
             "workers": job.work.workers.num_workers,
@@ -76,7 +77,7 @@ def _of_crowd(made: Made, fact: str) -> int:
 def _groups(made: Made) -> dict[str, Any]:
     """The sizes of groups, and the largest ones: of equal ones those whose kept document comes first."""
     sizes: Counter[int] = Counter()
-    largest = []
+    largest: list[tuple[int, int, Any]] = []
     for listed, tables in zip(made.listed.facts, made.tables.facts, strict=True):
         sizes.update(dict(zip(*listed["group_sizes"], strict=True)))
         ranks, members = listed["largest"]

@@ -222,7 +222,7 @@ def write(
         "duplicate_of": answers.ids(keeper, own.type, kept),
         recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
         "group": _either(own, answers.ids(keeper, own.type, kept), kept),
-        **offset.places(places_of(files, number), extent),
+        **offset.places(places_of(files, number, slice), extent),
     }
     if recipe.method.tells_pairs or not recipe.verifies:
         both = np.concatenate(
@@ -272,14 +272,13 @@ def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:
     return pa.concat_arrays([own, others]).take(arrow(places))
 
 
-def places_of(files: Files, number: int) -> dict[str, pa.Array]:
-    """Where the documents of a slice lie, as its reading found them."""
-    batches = list(read_partition(files.place, [file_name("sketch", number, "ids")], 0))
-    table = pa.Table.from_batches(batches) if batches else None
-    if table is None or "file" not in table.column_names:
+def places_of(files: Files, number: int, slice: Slice) -> dict[str, pa.Array]:
+    """Where the documents of a slice lie, as its reading found them; nothing for documents in memory."""
+    if slice.source.format == "memory":
         return {}
-    file = table["file"].combine_chunks().cast(pa.string()).dictionary_encode()
-    return {"file": file, "row": table["row"].combine_chunks()}
+    names = [file_name("sketch", number, "ids")]
+    file = load_column(files.place, names, 0, "file", pa.string()).dictionary_encode()
+    return {"file": file, "row": load_column(files.place, names, 0, "row", pa.int64())}
 
 
 def _write_kept(files: Files, slice: Slice, extent: Extent, kept: np.ndarray) -> list[str]:

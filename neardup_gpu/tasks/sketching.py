@@ -2,7 +2,8 @@
 
 NUMBER-rows      num_tokens, and size: how many shingles wait of each document
 NUMBER-ids       id, and where the document lies, if it is of files: file and row
-NUMBER-named     a hash of the id and the row, by its upper bits, if ids are of a column
+    NUMBER-named     a hash of the id and the row, by its upper bits, if ids are of a column
+    NUMBER-order     a word of each document that puts them in random order, if recall is checked
 NUMBER-skipped   rows that could not be read, if they are to be skipped
 NUMBER-column    the column that says which document of a group stays, if one does
 NUMBER-keys      keys, if the method sketches
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup_gpu.kernels import gather
 
@@ -31,10 +33,13 @@ from ..documents.batches import ragged
 from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
+from ..errors import InputError
+from ..recall import random_order
 from ..sketching import Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
+from ..tables import as_json
 from .columns import (
     TABLE,
     add_table,
@@ -56,6 +61,7 @@ if TYPE_CHECKING:
     from ..engine.contract import Runtime
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
+ORDER = pa.schema([("order", pa.uint64())])
 HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
@@ -83,7 +89,7 @@ class _Waiting:
             self._writer.add_to(0, {"shingles": lists_of(rows)})
 
 
-def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, Any]:
+def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool) -> dict[str, Any]:
     """Sketch the documents of a slice. Memory: a batch, the slice's keys and ids, and rows that wait to be written.
 
     Parameters
@@ -93,12 +99,14 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
         Whether it is of the input, and not of a reference set.
     bits : int
         Of the table in which shingles are counted, if the method compares these alone.
+    checked : bool
+        Whether the recall is checked.
 
     Returns
     -------
     dict
-        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty; `waiting`, the number of
-        shingles that wait.
+        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty, and `id_span`, the least
+        and the greatest, if they are integers; `waiting`, the number of shingles that wait.
     """
     shared = files.shared
     recipe, statistics = shared.settled()
@@ -114,6 +122,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
         sketched = sketcher.sketch_part(documents, column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
+        _check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
         if waiting is not None and counter is not None:
             for what, table in zip(("counters", "beyond"), counter.table, strict=True):
                 save_by_ranges(files, what, table)
@@ -126,12 +135,16 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
     if documents.skipped is not None:
         with files.exchange("skipped", TABLE, 1) as out:
             add_table(out, 0, documents.skipped)
-    types = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    types: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    if types and pa.types.is_integer(sketched.ids.type):
+        types["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
     if sketched.column is not None:
         with files.exchange("column", TABLE, 1) as out:
             add_table(out, 0, pa.table({"column": sketched.column}))
     if recipe.method.sketches:
         save(files, "keys", {"keys": keys})
+    if checked:
+        save(files, "order", {"order": random_order(hashes)})
     present = np.flatnonzero(sketched.num_tokens > 0)
     _save_hashes(files, "hashes", hashes[present], present)
     if not recipe.verifies:
@@ -140,6 +153,17 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int) -> dict[str, A
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
     present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
+
+
+def _check_sizes(slice: Slice, ids: pa.Array, num_tokens: np.ndarray, task_memory: int) -> None:
+    """Refuse a document whose words alone, at 8 bytes each, are more than a task may hold."""
+    if 8 * int(num_tokens.max(initial=0)) > task_memory:
+        row = int(num_tokens.argmax())
+        which = f"row {row} of it" if slice.ids_are_rows else f"document {as_json(ids[row])!r}"
+        raise InputError(
+            f"{slice.covers}: {which} has {num_tokens[row]:,} words, for which a task of task_memory="
+            f"{task_memory / 1e6:,.0f}MB is too small; allow more, or leave that document out"
+        )
 
 
 def has_names(slice: Slice) -> bool:
@@ -184,7 +208,8 @@ def _from_text(files: Files, slice: Slice, rows: np.ndarray, runtime: Runtime) -
         return recipe.method.measure.waiting(shingles, backend)
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
-    for batch in slice.open().batches(**({} if most is None else {"max_bytes": most})):
+    options = {} if most is None else {"max_bytes": most}
+    for batch in slice.open().batches((), **options):
         found = _chosen_text(batch.text, batch.first_row, rows)
         if len(found):
             text = Ragged(runtime.put(found.values), runtime.put(found.offsets))

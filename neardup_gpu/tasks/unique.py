@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -73,7 +73,8 @@ def _where(job: Job, number: int, row: int, extent: Extent, offset: Offset) -> s
     slice = job.slices[number]
     if slice.source.format == "memory":
         return place(slice.open(extent)._passes, row)
-    found = offset.places(places_of(job.work.shared.files("unique", 0), number), extent)
+    found = offset.places(places_of(job.work.shared.files("unique", 0), number, slice), extent)
     file = found["file"][row].as_py()
     name = next(each.name for each in slice.files if each.below == file)
-    return f"{name} {FORMATS[slice.source.format].reader.row_word} {found['row'][row].as_py()}"
+    reader: Any = FORMATS[slice.source.format].reader
+    return f"{name} {reader.row_word} {found['row'][row].as_py()}"

@@ -6,25 +6,28 @@
     WORK/STAGE/NUMBER.json  its record, which appears after its files: the task is done
 
 A record holds a digest of all that its task depends on: the job, the stage, the task's arguments, and the digests of
-the stages before. A task is done if its record has the digest that is expected and its files have the sizes recorded.
+the stages before. A task is done if its record has the digest that is expected and its files have the sizes, and those
+of the work folder the checksums, that are recorded.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import DamagedError
+from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
-from ..store.exchange import DamagedExchangeError, ExchangeWriter
+from ..store.exchange import DamagedExchangeError, ExchangeWriter, sealed
 from ..store.places import Place
 from .contract import ATTEMPTS, Task, Workers
 
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from ..engine.clock import Clock
     from ..engine.settings import Engine
     from ..recipe import Recipe
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -92,28 +97,18 @@ class Files:
     shared: Shared
     stage: str
     number: int
-    written: list[str] = field(default_factory=list)
+    written: list[ExchangeWriter] = field(default_factory=list)
 
     @cached_property
     def place(self) -> Place:
         """The work folder."""
         return Place.of(self.shared.work)
 
-    def name(self, what: str) -> str:
-        """The name of a file that this task writes; `what` is one word."""
-        found = file_name(self.stage, self.number, what)
-        self.written.append(found)
-        return found
-
-    @contextlib.contextmanager
-    def write(self, what: str) -> Iterator[Any]:
-        """A file to write, which appears whole or not at all."""
-        with self.place.write(self.name(what)) as file:
-            yield file
-
     def exchange(self, what: str, schema: pa.Schema, num_partitions: int) -> ExchangeWriter:
-        """A file of rows by partition; a quarter of the task's memory is for rows that wait."""
-        return ExchangeWriter(self.place, self.name(what), schema, num_partitions, self.shared.task_memory // 4)
+        """A file of rows by partition, which this task writes; a quarter of its memory is for rows that wait."""
+        name = file_name(self.stage, self.number, what)
+        self.written.append(ExchangeWriter(self.place, name, schema, num_partitions, self.shared.task_memory // 4))
+        return self.written[-1]
 
 
 def file_name(stage: str, number: int, what: str) -> str:
@@ -135,25 +130,35 @@ class Record:
     ----------
     digest : str
         Of all that it depends on.
-    files : dict of str to int
-        Its files, by name, and their sizes.
+    files : dict of str to (int, str)
+        Its files in the work folder, by name: their sizes and checksums.
+    result : dict of str to int
+        Its files of the result, by name, and their sizes.
     facts : dict
-        What it found out: plain values.
+        What it found out: plain values. `files` are the names of its files of the result, if it writes any.
     seconds : float
         How long it took.
     """
 
     digest: str
-    files: dict[str, int]
+    files: dict[str, tuple[int, str]]
+    result: dict[str, int]
     facts: dict[str, Any]
     seconds: float
 
     def to_json(self) -> str:
-        return json.dumps({each.name: getattr(self, each.name) for each in fields(self)})
+        """The record and a checksum of it."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return json.dumps({**found, "checksum": _digest(found)})
 
     @classmethod
     def from_json(cls, text: str) -> Record:
-        return cls(**json.loads(text))
+        """The reverse of `to_json`; raises ValueError, TypeError, KeyError or AttributeError for anything else."""
+        found = json.loads(text)
+        if found.pop("checksum") != _digest(found):
+            raise ValueError("a record that has changed")
+        files = {name: (size, checksum) for name, (size, checksum) in found.pop("files").items()}
+        return cls(**found, files=files)
 
 
 def perform(
@@ -162,10 +167,21 @@ def perform(
     """Do a task: call the function with its files and arguments, then write the record of it."""
     begin = time.perf_counter()
     files = shared.files(stage, number)
-    facts = function(files, *arguments) or {}
-    sizes = {name: files.place.size(name) for name in files.written}
-    record = Record(digest, sizes, facts, round(time.perf_counter() - begin, 3))
-    files.place.write_text(f"{stage}/{number:06}.json", record.to_json())
+    try:
+        facts = function(files, *arguments) or {}
+    except OSError as error:
+        if isinstance(error, NeardupError) or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        why = f"{os.strerror(error.errno)}, task {number} of stage {stage}"
+        raise OutputError(
+            f"{files.place}: no room for all that is written ({why}); make room there, in the temporary folder and at "
+            "the output, and run the same again"
+        ) from error
+    written = [writer.close() for writer in files.written]
+    seals = {each.name: (each.num_bytes, each.checksum) for each in written}
+    result = {name: Path(shared.result, name).stat().st_size for name in facts.get("files", [])}
+    record = Record(digest, seals, result, facts, round(time.perf_counter() - begin, 3))
+    files.place.write_text(_record_name(stage, number), record.to_json())
     return record
 
 
@@ -236,7 +252,7 @@ class Work:
         after : list of Stage
             The stages of which it reads files.
         covers : list of str, optional
-            What each task is of, for messages.
+            What each task is of, for messages; its part of the stage unless given.
         on_device : bool
             Whether tasks should run where a GPU is.
         """
@@ -244,7 +260,7 @@ class Work:
         digests = [_digest([self.identity, name, number, plain(each), before]) for number, each in enumerate(arguments)]
         for number, each in enumerate(arguments):
             call = self.shared, name, number, digests[number], function, each
-            covered = "" if covers is None else covers[number]
+            covered = f"part {number + 1} of {len(arguments)}" if covers is None else covers[number]
             self._tasks[name, number] = Task(name, number, perform, call, covered, on_device)
         records = [self._found(name, number, digest) for number, digest in enumerate(digests)]
         self.resumed += sum(record is not None for record in records)
@@ -272,32 +288,56 @@ class Work:
                     self.clock.report(self._label, self._done + number, self._done + len(records))
                 return
             except DamagedExchangeError as error:
-                repairs[error.name] = repairs.get(error.name, 0) + 1
-                if repairs[error.name] > ATTEMPTS:
-                    raise
-                log.warning("%s; it is made again", error)
-                self._make_again(error.name)
+                self._repair(error, repairs)
             tasks = [task for task in tasks if task.number not in done]
 
-    def _make_again(self, name: str) -> None:
-        """Do the task again that wrote a file."""
-        task = self._tasks.get(producer_of(name))
-        if task is None:
-            raise DamagedError(f"{self.shared.work}/{name}: is damaged; remove the work folder and run again")
-        self.place.remove(f"{task.stage}/{task.number:06}.json")
+    def _repair(self, error: DamagedExchangeError, repairs: dict[str, int]) -> None:
+        """Do the task again that wrote a damaged file, but not for ever."""
+        repairs[error.name] = repairs.get(error.name, 0) + 1
+        task = self._tasks.get(producer_of(error.name))
+        if task is None or repairs[error.name] > ATTEMPTS:
+            raise DamagedError(
+                f"{self.place}: {error.name} is damaged however often it is made; check the disk, or name another "
+                "work_dir"
+            ) from error
+        log.warning("%s: is missing or damaged; its task is done again", error.name)
+        self.place.remove(_record_name(task.stage, task.number))
         self._do([task], [None] * (task.number + 1))
+
+    def repairing(self, read: Callable[[], Result]) -> Result:
+        """What the driver itself reads from files of tasks; those that are damaged are made again first."""
+        repairs: dict[str, int] = {}
+        while True:
+            try:
+                return read()
+            except DamagedExchangeError as error:
+                self._repair(error, repairs)
+
+    def remove(self) -> None:
+        """Remove the files of all stages, and nothing else from the work folder."""
+        for stage in dict.fromkeys(stage for stage, _ in self._tasks):
+            self.place.child(stage).remove_all()
 
     def _found(self, stage: str, number: int, digest: str) -> Record | None:
         """The record of a task that is done already."""
-        name = f"{stage}/{number:06}.json"
-        if not self.place.exists(name):
-            return None
+        name = _record_name(stage, number)
         try:
+            if not self.place.exists(name):
+                return None
             record = Record.from_json(self.place.read_text(name))
-            whole = all(self.place.exists(file) and self.place.size(file) == n for file, n in record.files.items())
-            return record if whole and record.digest == digest else None
-        except (KeyError, TypeError, ValueError):
+            return record if record.digest == digest and self._is_whole(record) else None
+        except (NeardupError, OSError, AttributeError, KeyError, TypeError, ValueError):
             return None
+
+    def _is_whole(self, record: Record) -> bool:
+        """Whether all files of a task are there and, as far as sizes and ends show, as they were written."""
+        return all(sealed(self.place, name) == seal for name, seal in record.files.items()) and all(
+            Path(self.shared.result, name).stat().st_size == size for name, size in record.result.items()
+        )
+
+
+def _record_name(stage: str, number: int) -> str:
+    return f"{stage}/{number:06}.json"
 
 
 def plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ from neardup_gpu import cli
 from neardup_gpu.cli import help as cli_help
 
 COMMANDS = [
-    *([name] for name in ("dedup", "sketch", "pairs", "explain", "curve", "info", "selftest", "hamming")),
+    *([name] for name in ("dedup", "sketch", "pairs", "explain", "curve", "plan", "info", "selftest", "hamming")),
     *(["hamming", name] for name in ("build", "query", "join", "pairs")),
     [],
 ]

@@ -14,7 +14,7 @@ from neardup_gpu.tasks.scale_out import ScaleOut
 TOLD = ("group_sizes", "largest_groups", "input", "against")
 
 
-def in_tasks(folder, source=None, *, slice_bytes=4000, partitions=3, **options):
+def in_tasks(folder, source=None, *, slice_bytes=2500, partitions=2, **options):
     """Do a job in tasks; the result is in `folder`, and nothing is left of the work."""
     scale_out = ScaleOut(work_dir=f"{folder}.work", workers=1, slice_bytes=slice_bytes, partitions=partitions)
     try:
@@ -23,10 +23,10 @@ def in_tasks(folder, source=None, *, slice_bytes=4000, partitions=3, **options):
         shutil.rmtree(f"{folder}.work", ignore_errors=True)
 
 
-def both(folder, source=None, **options):
+def both(folder, source=None, *, slice_bytes=2500, **options):
     """Do a job in memory and in tasks, compare what they wrote, and give the result in memory."""
     result = dedup(source, output=folder / "memory", engine="cpu", check=0, **options)
-    report = in_tasks(folder / "tasks", source, **options)
+    report = in_tasks(folder / "tasks", source, slice_bytes=slice_bytes, **options)
     compare(folder / "memory", folder / "tasks")
     assert report["tasks"]["slices"] > 1
     return result
@@ -54,10 +54,13 @@ def rows(folder, table):
     return whole.schema, whole.to_pylist()
 
 
-def errors(folder, source=None, **options):
+def errors(folder, source=None, *, slice_bytes=2500, **options):
     """What a job says that ends with an error: in memory, and in tasks."""
     said = []
-    for do in (partial(dedup, output=folder / "memory", check=0), partial(in_tasks, folder / "tasks")):
+    for do in (
+        partial(dedup, output=folder / "memory", check=0),
+        partial(in_tasks, folder / "tasks", slice_bytes=slice_bytes),
+    ):
         try:
             do(source, **options)
         except Exception as error:

@@ -1,0 +1,248 @@
+"""Rates of the stages of a job of tasks, for `neardup plan`: from the records of real jobs on made documents.
+
+    python -m benchmarks.rates --write neardup_gpu/rates.json
+    python -m benchmarks.rates --check
+
+Documents have 34 to 46 random words of 50,000; a hundredth are the document before with a word changed, another are
+copies of it. Jobs of two sizes with as many slices give two times of a task, and so what a task takes
+at least and what each item adds. As tasks are alike, the fastest of a stage stands for all: it neither loaded compiled
+kernels, as the first of a process do, nor was it disturbed by other work. A small job runs before, to compile them.
+
+`--check` runs jobs of three other sizes and prints predicted beside measured core seconds, and their ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup_gpu import Recipe, __version__, planning
+from neardup_gpu.planning import Counts, Machines, Shape
+from neardup_gpu.store.exchange import num_rows, read_partition
+from neardup_gpu.store.places import Place
+from neardup_gpu.tasks.columns import ranges_of
+from neardup_gpu.tasks.driver import dedup_in_tasks
+from neardup_gpu.tasks.scale_out import ScaleOut
+
+SIZES = (50_000, 200_000)
+"""Documents of the jobs that rates are taken from."""
+
+CHECKED = (60_000, 150_000, 400_000)
+"""Documents of those that are predicted."""
+
+FILES = 8
+TASK_MEMORY = 2 * 10**9
+WITHIN = 0.25
+"""How far a prediction may be off."""
+
+Record = dict[str, Any]
+
+
+def write_documents(folder: Path, documents: int, files: int = FILES) -> int:
+    """Write made documents to Parquet files of one size each; returns the bytes of their text."""
+    random, total = np.random.default_rng(1), 0
+    words = np.array([f"w{number}" for number in range(50_000)])
+    folder.mkdir(parents=True)
+    for file in range(files):
+        rows = documents // files
+        lengths = random.integers(34, 47, rows)
+        ends = np.cumsum(lengths)
+        found = np.split(words[random.integers(0, len(words), ends[-1])], ends[:-1])
+        for row in random.integers(1, rows, rows // 100).tolist():
+            found[row] = found[row - 1].copy()
+            found[row][random.integers(0, len(found[row]))] = "changed"
+        for row in random.integers(1, rows, rows // 100).tolist():
+            found[row] = found[row - 1]
+        texts = [" ".join(row) for row in found]
+        total += sum(map(len, texts))
+        pq.write_table(pa.table({"text": texts}), folder / f"{file}.parquet")
+    return total
+
+
+def run_tasks(folder: Path, work: Path, *, method: str, slices: int, partitions: int, spool: bool = False) -> Shape:
+    """Run a job of tasks whose work folder stays; returns its shape, as planned."""
+    recipe = Recipe(method=method)
+    num_bytes = sum(file.stat().st_size for file in folder.iterdir())
+    settings = ScaleOut(
+        work_dir=str(work),
+        workers=2,
+        slice_bytes=max(1, 2 * num_bytes // slices),
+        partitions=partitions,
+        task_memory=TASK_MEMORY,
+        spool=spool,
+        keep_work=True,
+    )
+    output = work.with_name(f"{work.name}-output")
+    report = dedup_in_tasks(folder, recipe=recipe, output=output, engine="cpu", check=0, scale_out=settings)
+    sketches = recipe.method.sketches
+    return Shape(
+        method=method,
+        slices=report["tasks"]["slices"],
+        partitions=partitions,
+        task_memory=TASK_MEMORY,
+        spool=spool,
+        key_columns=recipe.method.key_columns if sketches else 0,
+        tables=len(recipe.method.buckets(report["counts"]["representatives"]).masks) if sketches else 0,
+    )
+
+
+def records(work: Path, stage: str) -> list[Record]:
+    """The records of a stage, in the order of its tasks."""
+    return [json.loads(path.read_text()) for path in sorted((work / stage).glob("*.json"))]
+
+
+def counted(work: Path, shape: Shape) -> Counts:
+    """What a job counted, from its records and the numbers of rows in its files."""
+    place, slices, ranges = Place.of(str(work)), shape.slices, shape.partitions
+
+    def total(stage: str, fact: str) -> int:
+        return sum(record["facts"][fact] for record in records(work, stage))
+
+    def rows(stage: str, what: str, partitions: Sequence[int]) -> int:
+        names = sorted(f"{stage}/{path.name}" for path in (work / stage).glob(f"*-{what}"))
+        return sum(num_rows(place, names, partition) for partition in partitions)
+
+    sets = [f"sets/{number:06}-sets" for number in range(slices)]
+    shingles = 0
+    for part in range(ranges):
+        for batch in read_partition(place, sets, part, ["shingles"]):
+            shingles += len(batch.column("shingles").flatten())
+    place_bytes = 0
+    for number in range(slices):
+        for batch in read_partition(place, [f"sketch/{number:06}-ids"], 0):
+            place_bytes += sum(map(bytes_of, batch))
+    kept_ids = rows("fates", "wanted", range(slices))
+    return Counts(
+        documents=total("sketch", "documents"),
+        text_bytes=total("sketch", "text_bytes"),
+        shingles=total("sketch", "waiting"),
+        present=total("sketch", "present"),
+        place_bytes=place_bytes,
+        id_bytes=8,
+        copies=total("copies", "copies"),
+        counters=0 if shape.tables else rows("sketch", "counters", range(ranges_of(ranges))) // slices,
+        postings=0 if shape.tables else total("postings", "postings"),
+        found=total("collide", "found"),
+        pairs=total("pairs", "pairs"),
+        wanted=rows("pairs", "wanted", range(slices)),
+        wanted_shingles=shingles,
+        verified=total("verify", "verified"),
+        listed=rows("name", "listed", range(ranges)),
+        removed=rows("name", "fates", range(slices)),
+        wanted_ids=rows("listed", "wanted", range(slices)) + kept_ids,
+        kept_ids=kept_ids,
+        crowded=total("collide", "crowded"),
+    )
+
+
+def bytes_of(column: pa.Array) -> int:
+    """Bytes of the values of a column in a file, with 8 for each text or list."""
+    if pa.types.is_large_list(column.type):
+        return 8 * len(column) + bytes_of(column.flatten())
+    if pa.types.is_large_string(column.type):
+        return 8 * len(column) + sum(len(text.as_buffer()) for text in column)
+    if pa.types.is_fixed_size_list(column.type):
+        return bytes_of(column.flatten())
+    return len(column) * column.type.bit_width // 8
+
+
+KINDS = [(method, spool) for method in planning.METHODS for spool in (False, True)]
+
+
+def name_of(method: str, spool: bool) -> str:
+    return f"{method}, spool" if spool else method
+
+
+def measured(folder: Path, work: Path, method: str, spool: bool) -> tuple[Shape, Counts, dict[str, list[float]]]:
+    """The shape and the counts of a job, and the seconds of the tasks of each stage."""
+    shape = run_tasks(folder, work, method=method, slices=FILES, partitions=FILES, spool=spool)
+    seconds = {name: [record["seconds"] for record in records(work, name)] for name in planning.stage_names(shape)}
+    return shape, counted(work, shape), seconds
+
+
+def rates(folder: Path) -> dict[str, Any]:
+    """Measure all rates."""
+    methods: dict[str, Any] = {}
+    for documents in SIZES:
+        write_documents(folder / str(documents), documents)
+    for method, spool in KINDS:
+        points: dict[str, list[tuple[float, float]]] = {}
+        measured(folder / str(SIZES[0]), folder / f"compiled-{method}-{spool}", method, spool)
+        for documents in SIZES:
+            shape, counts, seconds = measured(
+                folder / str(documents), folder / f"{documents}-{method}-{spool}", method, spool
+            )
+            for stage, of_tasks in seconds.items():
+                share = planning.items(stage, counts, shape) / len(of_tasks)
+                points.setdefault(stage, []).append((share, min(of_tasks)))
+        methods[name_of(method, spool)] = {stage: _line(*found) for stage, found in points.items()}
+    return methods
+
+
+def _line(small: tuple[float, float], large: tuple[float, float]) -> dict[str, float]:
+    """What a task takes at least, and what its items add: a tenth of the time at least."""
+    (few, short), (many, long) = small, large
+    item = max(0.0, (long - short) / (many - few)) if many > few else 0.0
+    task = min(max(0.0, long - item * many), short, 0.9 * long)
+    return {"task_seconds": float(f"{task:.3g}"), "item_seconds": float(f"{max(0.0, long - task) / many:.3g}")}
+
+
+def check(folder: Path) -> list[dict[str, Any]]:
+    """Predicted and measured core seconds of jobs, the latter by the fastest task of each stage, as rates are."""
+    known, found = planning.load_rates(), []
+    machines = Machines(nodes=1, cores=2, open_seconds=0)
+    for documents in CHECKED:
+        write_documents(folder / str(documents), documents)
+        for method, spool in KINDS:
+            work = folder / f"{documents}-{method}-{spool}"
+            shape, counts, seconds = measured(folder / str(documents), work, method, spool)
+            planned = sum(stage.core_seconds for stage in planning.stages(counts, shape, machines, known))
+            took = sum(len(of_tasks) * min(of_tasks) for of_tasks in seconds.values())
+            row = {"documents": documents, "method": name_of(method, spool), "predicted": planned, "measured": took}
+            found.append(row)
+            print(
+                f"{documents:9,}  {row['method']:15} {planned:8.2f} s {took:8.2f} s  {planned / took:.2f}", flush=True
+            )
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", metavar="FILE", help="measure, and write the rates to this file")
+    parser.add_argument("--note", default="", help="what to know of the machine, such as who shared it")
+    parser.add_argument("--check", action="store_true", help="compare predictions with jobs of three sizes")
+    arguments = parser.parse_args()
+    if not arguments.write and not arguments.check:
+        parser.error("give --write FILE or --check")
+    status = 0
+    with tempfile.TemporaryDirectory(prefix="neardup-rates-") as folder:
+        if arguments.write:
+            made = {
+                "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+                "date": datetime.date.today().isoformat(),
+                "version": __version__,
+                "note": arguments.note,
+                "documents": list(SIZES),
+                "methods": rates(Path(folder)),
+            }
+            Path(arguments.write).write_text(json.dumps(made, indent=1) + "\n")
+        if arguments.check:
+            off = [row for row in check(Path(folder)) if abs(row["predicted"] / row["measured"] - 1) > WITHIN]
+            status = int(bool(off))
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

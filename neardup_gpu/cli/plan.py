@@ -1,0 +1,196 @@
+"""The command `neardup plan`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from cyclopts import Group
+
+from ..errors import ParameterError
+from ..settings import setting
+from .console import say, say_json
+from .options import DOCUMENTS, MATCHING, RUNNING, JsonFlags, flags, given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """The documents."""
+
+    documents: float | None = setting(None, "How many there are, such as 1e10.", metavar="N")
+    text: str | None = setting(None, "How much text they have, such as 50TB.", metavar="SIZE")
+    copies: float = setting(0.2, "Share of the documents that are exact copies of others.", metavar="X")
+    pairs: float | None = setting(
+        None, "Pairs of near-duplicates beside copies.", metavar="N", shown="a tenth of the documents"
+    )
+    token_bytes: float = setting(6.0, "Bytes of text for each word.", metavar="X")
+    id_bytes: int = setting(8, "Bytes of an id.", metavar="N")
+    place_bytes: int = setting(48, "Bytes of an id, the name of a file and a row.", metavar="N")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matched:
+    """How near-duplicates are found."""
+
+    method: str = setting("exact", "How near-duplicates are found: exact or minhash.", metavar="NAME")
+    threshold: float = setting(0.8, "Least resemblance, above 0 to 1.", metavar="X")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machinery:
+    """The machines."""
+
+    nodes: int = setting(1, "Machines.", metavar="N")
+    cores: int = setting(2, "Cores of each machine.", metavar="N")
+    disk: str = setting("1GB", "What each machine reads and writes in a second.", metavar="SIZE")
+    network: str = setting("1GB", "What each machine receives in a second.", metavar="SIZE")
+    open_seconds: float = setting(0.001, "Time to open a file of the work folder.", metavar="X")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Division:
+    """How the job is cut into tasks, as for `neardup dedup`."""
+
+    slice_bytes: str | None = setting(
+        None, "Text that a task sketches.", metavar="SIZE", shown="1GB, or more for larger blocks"
+    )
+    partitions: int | None = setting(
+        None,
+        "Parts into which what tasks hand on is divided.",
+        metavar="N",
+        shown="as many as slices, or fewer for larger blocks",
+    )
+    task_memory: str = setting("2GB", "Memory that a task may hold.", metavar="SIZE")
+    spool: bool = setting(False, "Keep shingles in files, 8 bytes each, instead of making them again from the text.")
+
+
+TASKS = Group("Tasks", sort_key=RUNNING.sort_key)
+
+WorkFlags: Any = flags(DOCUMENTS, Work)
+MatchedFlags: Any = flags(MATCHING, Matched)
+MachineryFlags: Any = flags(RUNNING, Machinery)
+DivisionFlags: Any = flags(TASKS, Division)
+
+
+def plan(
+    *,
+    work: WorkFlags = None,
+    matched: MatchedFlags = None,
+    machinery: MachineryFlags = None,
+    division: DivisionFlags = None,
+    written: JsonFlags = None,
+) -> None:
+    """Say what a job of tasks over files would exchange, hold and cost, stage by stage, before it is run."""
+    from .. import planning
+    from ..engine.memory import parse_size
+
+    described, values = Work(**given(work)), given(work)
+    for name, example in (("documents", "1e10"), ("text", "50TB")):
+        if getattr(described, name) is None:
+            raise ParameterError(f"{name}: is needed; say for example --{name} {example}")
+    values["text_bytes"] = parse_size(values.pop("text"), "text")
+    load = planning.Workload(**values)
+    machines = given(machinery)
+    for name in ("disk", "network"):
+        machines[name] = parse_size(machines.get(name, getattr(Machinery, name)), name)
+    cut = given(division)
+    for name in ("slice_bytes", "task_memory"):
+        if name in cut:
+            cut[name] = parse_size(cut[name], name)
+    how, cluster = Matched(**given(matched)), planning.Machines(**machines)
+    settings = {"threshold": how.threshold, "machines": cluster, "rates": planning.load_rates(), **cut}
+    made = planning.plan(load, method=how.method, **settings)
+    methods = {name: planning.plan(load, method=name, **settings) for name in planning.METHODS if name != how.method}
+    methods = {name: methods.get(name, made) for name in planning.METHODS}
+    rates = {name: settings["rates"][name] for name in ("machine", "date", "note")}
+    if given(written).get("json"):
+        beside = {name: {**each.totals, "notes": each.notes} for name, each in methods.items()}
+        plain = {field.name: getattr(cluster, field.name) for field in fields(cluster)}
+        say_json({**made.to_json(), "machines": plain, "methods": beside, "rates": rates})
+        return
+    say(*_page(made, methods, cluster, rates))
+
+
+def _page(made: Any, methods: dict[str, Any], machines: Any, rates: dict[str, str]) -> list[Any]:
+    """A table of stages, what both methods cost, and what was chosen."""
+    from ..report import count, heading, row, size
+
+    shape, totals = made.shape, made.totals
+    wide = 11
+    job = f"{count(shape.slices, 'slice')} of {size(made.slice_bytes)}, {count(shape.partitions, 'partition')}"
+    cluster = f"{count(machines.nodes, 'node')} of {count(machines.cores, 'core')}"
+    speed = f"each {size(machines.disk)}/s by disk and {size(machines.network)}/s by network"
+    parts: list[Any] = [
+        row("documents", f"{count(made.counts.documents, 'document')}, {size(made.counts.text_bytes)} of text", wide),
+        row("method", f"{shape.method}{', shingles in files' if shape.spool else ''}", wide),
+        *_wrapped("tasks", f"{job}, {size(shape.task_memory)} of memory a task", wide),
+        *_wrapped("machines", f"{cluster}; {speed}", wide),
+        "",
+        heading(_line("stage", "core h", "read", "exchanged", "written", "memory", "files", "block", "time", "bound")),
+    ]
+    for each in made.stages:
+        block = "-" if each.block_bytes is None else _size(each.block_bytes)
+        sizes = (_size(each.read), _size(each.exchanged), _size(each.written), _size(each.memory))
+        ends = (_short(each.files), block, _time(each.seconds), each.bound)
+        parts.append(_line(each.name, _hours(each.core_seconds), *sizes, *ends))
+    sums = tuple(_size(totals[name]) for name in ("read", "exchanged", "written", "memory"))
+    ends = (_short(totals["files"]), "", _time(totals["seconds"]), "")
+    parts += [heading(_line("all", _hours(totals["core_seconds"]), *sums, *ends)), ""]
+    for name, each in methods.items():
+        cost = f"{_hours(each.totals['core_seconds'])} core hours, {_size(each.totals['exchanged'])} exchanged"
+        parts.append(row(name, f"{cost}, {_time(each.totals['seconds'])}", wide))
+    counts = made.counts
+    near = f"{count(counts.verified, 'pair')} of near-duplicates, {count(counts.copies, 'copy')}"
+    size_of = f"{counts.shingles / counts.documents:,.0f} shingles in each document"
+    parts.append("")
+    for note in made.notes:
+        what, _, says = note.partition(": ")
+        chosen = what.startswith("chosen")
+        parts += _wrapped("chosen" if chosen else "warning", f"{says}, for larger blocks" if chosen else note, wide)
+    parts += _wrapped("assumed", f"{near}, {size_of}: what is exchanged follows from these", wide)
+    parts += _wrapped("predicted", f"times, from rates measured {rates['date']} on {rates['machine']}", wide)
+    return parts
+
+
+def _wrapped(label: str, text: str, wide: int) -> list[Any]:
+    """A label and its value, in as many lines as it takes."""
+    import textwrap
+
+    from ..report import row
+
+    lines = textwrap.wrap(text, 79 - wide)
+    return [row(label if number == 0 else "", line, wide) for number, line in enumerate(lines)]
+
+
+def _line(*cells: str) -> str:
+    widths = (-7, 6, 7, 9, 7, 7, 5, 7, 6, -7)
+    padded = (cell.rjust(width) if width > 0 else cell.ljust(-width) for cell, width in zip(cells, widths, strict=True))
+    return " ".join(padded).rstrip()
+
+
+def _size(num_bytes: float) -> str:
+    """Bytes with three digits: "1.23 TB"."""
+    return _short(num_bytes, " ") + "B" if num_bytes >= 1 else "0"
+
+
+def _short(number: float, gap: str = "") -> str:
+    """A number of at most three digits and a letter for a power of a thousand."""
+    value, power = float(number), 0
+    while value >= 999.5 and power < 6:
+        value, power = value / 1000, power + 1
+    digits = 0 if power == 0 or value >= 99.95 else 1
+    return f"{value:.{digits}f}{gap}{['', 'k', 'M', 'G', 'T', 'P', 'E'][power]}"
+
+
+def _hours(seconds: float) -> str:
+    hours = seconds / 3600
+    if hours >= 100:
+        return f"{hours:,.0f}"
+    return f"{hours:.2f}" if hours >= 0.005 else f"{hours:.1g}"
+
+
+def _time(seconds: float) -> str:
+    """ "12 s", "3 min", "1.5 h"."""
+    if seconds < 99.5:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:,.1f} h"

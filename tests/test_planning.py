@@ -1,0 +1,166 @@
+"""Plans: the formulas of what is exchanged beside the files of real jobs, and what is chosen and said."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from neardup_gpu import planning
+from neardup_gpu.errors import ParameterError
+from neardup_gpu.planning import Exchange, Machines, Workload, plan
+from neardup_gpu.store.exchange import read_partition
+from neardup_gpu.store.places import Place
+
+sys.path.append(str(Path(__file__).parent.parent))
+
+from benchmarks import rates
+
+STAGE_RATES = {"task_seconds": 0.001, "item_seconds": 1e-8}
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("planning") / "documents"
+    rates.write_documents(folder, 4000, 4)
+    return folder
+
+
+def values_of(place: Place, file: Exchange) -> tuple[int, int, int, int]:
+    """(rows, bytes of values, bytes of files, files) of all files of a kind, as they are read."""
+    names = sorted(f"{file.stage}/{path.name}" for path in Path(str(place.folder), file.stage).glob(f"*-{file.what}"))
+    rows = values = 0
+    for partition in range(file.partitions):
+        for batch in read_partition(place, names, partition):
+            rows += batch.num_rows
+            values += sum(map(rates.bytes_of, batch.columns))
+    return rows, values, sum(place.size(name) for name in names), len(names)
+
+
+@pytest.mark.parametrize("spool", [False, True])
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("method", planning.METHODS)
+def test_the_bytes_of_every_file_are_those_of_a_job(
+    documents: Path, tmp_path: Path, method: str, partitions: int, spool: bool
+) -> None:
+    work = tmp_path / "work"
+    shape = rates.run_tasks(documents, work, method=method, slices=4, partitions=partitions, spool=spool)
+    counts = rates.counted(work, shape)
+    assert counts.copies > 10 and counts.verified > 5 and counts.pairs >= counts.verified
+    planned, place = planning.exchanges(counts, shape), Place.of(str(work))
+    for file in planned:
+        rows, values, sizes, files = values_of(place, file)
+        assert (rows, values, files) == (file.rows, file.payload, file.files), (file.stage, file.what)
+        assert file.payload < sizes <= file.payload + file.overhead(shape.task_memory), (file.stage, file.what)
+    written = {f"{path.parent.name} {path.name[7:]}" for path in work.glob("*/[0-9]*-*")}
+    assert written == {f"{file.stage} {file.what}" for file in planned}
+    stages = {path.name for path in work.iterdir() if path.is_dir() and any(path.glob("*.json"))}
+    assert stages == set(planning.stage_names(shape))
+    for stage in stages:
+        assert planning.tasks_of(stage, counts, shape) == len(rates.records(work, stage))
+
+
+def test_keys_and_hashes_of_a_document() -> None:
+    made = plan(Workload(documents=1e6, text_bytes=10**9, copies=0), method="minhash", threshold=0.8)
+    by_name = {f"{each.stage} {each.what}": each.payload for each in made.exchanged_by}
+    assert made.shape.tables == 20
+    assert by_name["keys entries"] == 280 * 10**6
+    assert by_name["sketch hashes"] == 24 * 10**6
+
+
+@pytest.mark.parametrize("spool", [False, True])
+@pytest.mark.parametrize("method", planning.METHODS)
+def test_more_documents_cost_more(method: str, spool: bool) -> None:
+    machines = Machines(nodes=4, cores=8)
+    plans = [
+        plan(Workload(documents=n, text_bytes=int(n) * 2000), method=method, machines=machines, spool=spool)
+        for n in (1e5, 1e6, 1e7, 1e8, 1e9)
+    ]
+    for less, more in zip(plans, plans[1:], strict=False):
+        for name in ("core_seconds", "read", "exchanged", "written", "seconds"):
+            assert less.totals[name] < more.totals[name], name
+
+
+def test_blocks_of_a_large_job_are_not_small() -> None:
+    work, machines = Workload(documents=1e9, text_bytes=5 * 10**12), Machines(nodes=10, cores=32)
+    usual = plan(work, method="minhash", machines=machines, slice_bytes=10**9, partitions=5000)
+    small = planning.small_blocks(usual.counts, usual.shape, 320)
+    assert small is not None and small.block_bytes < planning.SMALL_BLOCK
+    assert any(note.startswith("small blocks: ") for note in usual.notes)
+    chosen = plan(work, method="minhash", machines=machines, task_memory=4 * 10**9)
+    assert planning.small_blocks(chosen.counts, chosen.shape, 320) is None
+    [note] = [note for note in chosen.notes if note.startswith("chosen for larger blocks: ")]
+    assert f"{chosen.shape.slices:,} in place of 5,000" in note
+    assert not any(note.startswith("small blocks: ") for note in chosen.notes)
+    assert chosen.totals["memory"] <= chosen.shape.task_memory
+
+
+def test_what_was_given_is_not_chosen() -> None:
+    work, machines = Workload(documents=1e9, text_bytes=5 * 10**12), Machines(nodes=10, cores=32)
+    of_slices = plan(work, method="minhash", machines=machines, slice_bytes=10**9)
+    assert of_slices.shape.slices == 5000 and of_slices.slice_bytes == 10**9
+    of_partitions = plan(work, method="minhash", machines=machines, partitions=4000)
+    assert of_partitions.shape.partitions == 4000 and of_partitions.shape.slices < 5000
+
+
+def test_small_blocks_of_a_small_job_do_no_harm() -> None:
+    made = plan(Workload(documents=1e5, text_bytes=3 * 10**7), method="minhash")
+    assert made.notes == []
+
+
+def test_each_slice_has_counters() -> None:
+    made = plan(Workload(documents=1e6, text_bytes=10**10), partitions=64)
+    [counters] = [each for each in made.exchanged_by if (each.stage, each.what) == ("sketch", "counters")]
+    assert counters.files == made.shape.slices == 10
+    assert counters.payload == 10 * 2**28  # a quarter of 2 GB holds no more, with what is beyond
+
+
+def test_what_bounds_a_stage() -> None:
+    made = {}
+    for name, machines in {
+        "cores": Machines(nodes=2, cores=2, open_seconds=0, disk=10**15, network=10**15),
+        "disk": Machines(nodes=2, cores=2, open_seconds=0, disk=1000),
+        "network": Machines(nodes=2, cores=2, open_seconds=0, network=1000),
+    }.items():
+        found = plan(Workload(documents=1e7, text_bytes=10**11), method="minhash", machines=machines)
+        made[name] = {stage.name: stage for stage in found.stages}
+        assert made[name]["collide"].bound == name
+    assert made["cores"]["decide"].bound == "tasks"
+    assert made["cores"]["collide"].seconds == made["cores"]["collide"].core_seconds / 4
+    assert made["disk"]["collide"].seconds > 1000 * made["cores"]["collide"].seconds
+
+
+def test_rates_are_those_given() -> None:
+    stages = [*planning.stage_names(plan(Workload(documents=10, text_bytes=1000)).shape)]
+    known = {"methods": {"exact": dict.fromkeys(stages, STAGE_RATES)}}
+    made = plan(Workload(documents=1e6, text_bytes=10**8), machines=Machines(open_seconds=0), rates=known)
+    [sketch] = [stage for stage in made.stages if stage.name == "sketch"]
+    assert sketch.core_seconds == pytest.approx(0.001 * made.shape.slices + 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"documents": 0}, "documents must be between 1 and"),
+        ({"documents": 1.5}, "documents must be a whole number"),
+        ({"text_bytes": 0}, "text must be >= 1"),
+        ({"copies": 1}, "copies must be >= 0 and < 1"),
+        ({"pairs": -1}, "pairs must be"),
+    ],
+)
+def test_impossible_workloads(changed: dict, says: str) -> None:
+    with pytest.raises(ParameterError, match=says):
+        Workload(**{"documents": 100, "text_bytes": 1000, **changed})
+
+
+def test_impossible_plans() -> None:
+    work = Workload(documents=100, text_bytes=100_000)
+    with pytest.raises(ParameterError, match="method 'simhash' is not one of exact, minhash"):
+        plan(work, method="simhash")
+    with pytest.raises(ParameterError, match="slice_bytes 10: a document has 1,000 bytes of text"):
+        plan(work, slice_bytes=10)
+    with pytest.raises(ParameterError, match="partitions must be between 1 and 65536"):
+        plan(work, partitions=0)
+    with pytest.raises(ParameterError, match="task_memory must be >= 16777216"):
+        plan(work, task_memory=10)
