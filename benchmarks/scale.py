@@ -31,6 +31,7 @@ BESIDE_PEERS, PEER_SECONDS = 100_000, 300
 METHODS = ("exact", "minhash")
 WORKERS = 2
 SLICE_BYTES = 32_000_000
+SMALL_SLICES = 1_500_000
 ROWS = 25_000  # of a row group, the least that a slice can be
 
 Run = dict[str, Any]
@@ -60,7 +61,7 @@ class Jobs:
     def __init__(self, bench: Bench) -> None:
         self._bench, self._folder = bench, bench.scratch / "scale"
         self.work, self.output = self._folder / "work", self._folder / "output"
-        self._slice_bytes = bench.sized(SLICE_BYTES)
+        self._slice_bytes = SMALL_SLICES if bench.small else SLICE_BYTES
         self._folder.mkdir(exist_ok=True)
 
     def source(self, documents: int) -> Path:
@@ -231,7 +232,7 @@ def _killed(command: list[Any], work: Path, records: int) -> float:
 def _growth(bench: Bench, jobs: Jobs) -> list[dict]:
     """Time and memory of more and more documents, two processes."""
     figures = []
-    sizes = [size for size in GROWTH if size <= bench.largest]
+    sizes = [size for size in GROWTH if size <= max(bench.largest, DOCUMENTS)]
     runs: dict[tuple[str, int], list[Run]] = {}
     for size in sizes:
         source = jobs.source(size)
@@ -242,15 +243,18 @@ def _growth(bench: Bench, jobs: Jobs) -> list[dict]:
             source.unlink()
     for method in METHODS:
         of = {size: runs[method, size] for size in sizes}
-        figures += [_of_runs(f"{method}, local, {size:,} documents", done) for size, done in of.items()]
+        made = [f"{bench.sized(size):,}" for size in sizes]
+        figures += [
+            _of_runs(f"{method}, local, {n} documents", done) for n, done in zip(made, of.values(), strict=True)
+        ]
         seconds = [statistics.median(_seconds(done)) for done in of.values()]
         peaks = [statistics.median(run["peak_mb"] for run in done) for done in of.values()]
-        for name, first in (("", 0), ("last step of ", len(sizes) - 2)):
+        for first in sorted({0, len(sizes) - 2}):
             growth = float(np.log(seconds[-1] / seconds[first]) / np.log(sizes[-1] / sizes[first]))
-            what = f"{method}, {name}{sizes[first]:,} to {sizes[-1]:,} documents: time grows as"
+            what = f"{method}, {made[first]} to {made[-1]} documents: time grows as"
             figures.append(figure(what, [growth], "exponent"))
-        bench.target(f"{method}: exponent of time, last step", growth, 1.05, least=False)
-        what = f"{method}, peak memory, {sizes[-1]:,} over {sizes[0]:,} documents"
+        bench.target(f"{method}: exponent of time, from the second largest to the largest", growth, 1.05, least=False)
+        what = f"{method}, peak memory, {made[-1]} over {made[0]} documents"
         more = figure(what, [peaks[-1] / peaks[0]], "ratio")
         figures.append(more)
         bench.target(f"{method}: peak memory of the most documents over the fewest", more["median"], 1.1, least=False)

@@ -45,9 +45,9 @@ def test_no_benchmark_reaches_into_what_is_private(path):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["verification", "giant"])
+@pytest.mark.parametrize("name", ["verification", "giant", "scale"])
 def test_a_small_run_ends(name, tmp_path):
-    from benchmarks import giant, verification
+    from benchmarks import giant, scale, verification
     from benchmarks.measure import Bench
 
     random = np.random.default_rng(1)
@@ -56,7 +56,7 @@ def test_a_small_run_ends(name, tmp_path):
     texts[-1] += " more"
     pq.write_table(pa.table({"id": range(len(texts)), "text": texts}), tmp_path / "bills_116.parquet")
     bench = Bench(tmp_path, 1, False, tmp_path, tmp_path, small=True)
-    figures = {"verification": verification, "giant": giant}[name].part(bench)
+    figures = {"verification": verification, "giant": giant, "scale": scale}[name].part(bench)
     assert figures and all(row["runs"] >= 1 for row in figures) and bench.targets == []
 
 
