@@ -155,7 +155,7 @@ class Corpora:
         key = str(source), recipe.to_json(), str(sorted(options.items()))
         if key not in self._results:
             output = self.folder / f"memory-{len(self._results)}"
-            self._results[key] = dedup(source, recipe=recipe, output=output, engine="cpu", check=0, **options), output
+            self._results[key] = dedup(source, recipe=recipe, output=output, engine="cpu", check=20, **options), output
         return self._results[key]
 
 
@@ -184,7 +184,7 @@ def compare(corpora, folder, source, recipe, *, engine="cpu", scale_out=None, **
     output = folder / "out"
     scale_out = ScaleOut(work_dir=str(folder / "work"), **cut)
     report = dedup_in_tasks(
-        source, recipe=recipe, output=output, overwrite=True, engine=engine, scale_out=scale_out, **options
+        source, recipe=recipe, output=output, overwrite=True, engine=engine, scale_out=scale_out, check=20, **options
     )
     for name, table in (("documents", expected.documents), ("pairs", expected.pairs)):
         parts = sorted((output / name).glob("*.parquet"))
