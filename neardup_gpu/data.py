@@ -265,3 +265,20 @@ def bools(column: pa.Array) -> np.ndarray:
     """An Arrow array of bools without nulls as a NumPy array: the reverse of `arrow`."""
     bits = np.unpackbits(np.frombuffer(column.buffers()[1], np.uint8), bitorder="little")
     return bits[column.offset : column.offset + len(column)].astype(bool)
+
+
+def numpy_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """An Arrow array of numbers, bools or fixed-size lists of numbers, without nulls, as a NumPy array.
+
+    It is a view of Arrow's memory where that can be; `to_numpy` of Arrow imports pandas, if that is installed.
+    """
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_boolean(column.type):
+        return bools(column)
+    if pa.types.is_fixed_size_list(column.type):
+        return numpy_of(column.flatten()).reshape(len(column), column.type.list_size)
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    return np.frombuffer(column.buffers()[1] or b"", dtype, len(column), column.offset * dtype.itemsize)

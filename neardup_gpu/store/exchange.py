@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
-from ..data import arrow, bools
+from ..data import arrow, numpy_of
 from ..errors import DamagedError, ParameterError
 from .checksums import checksum
 from .places import NoSuchFileError, Place
@@ -379,7 +379,7 @@ def read_arrays(place: Place, names: Sequence[str], partition: int, schema: pa.S
                     if field.name in parts:
                         parts[field.name].append(column)
                     else:
-                        found[field.name][at : at + len(column)] = _values(column)
+                        found[field.name][at : at + len(column)] = numpy_of(column)
                 at += batch.num_rows
     for field in schema:
         if field.name in parts:
@@ -547,20 +547,10 @@ def _column(field: pa.Field, values: Any, n: int) -> Any:
                 f"{field.name}: {len(values)} values of {values.type}, {values.null_count} of them null; {n} of "
                 f"{field.type} and no null are needed"
             )
-        return values if shape is None else _values(values)
+        return values if shape is None else numpy_of(values)
     if shape is None:
         raise ParameterError(f"{field.name}: {checks.shown(values)}; a pyarrow.Array of {field.type} is needed")
     return checks.array(field.name, values, _dtype(field.type), (n, *shape))
-
-
-def _values(column: pa.Array) -> np.ndarray:
-    """An Arrow array of numbers, bools or fixed-size lists of numbers as a NumPy array."""
-    if pa.types.is_boolean(column.type):
-        return bools(column)
-    if pa.types.is_fixed_size_list(column.type):
-        return _values(column.flatten()).reshape(len(column), column.type.list_size)
-    dtype = _dtype(column.type)
-    return np.frombuffer(column.buffers()[1] or b"", dtype, len(column), column.offset * dtype.itemsize)
 
 
 def _arrow(field: pa.Field, column: Any) -> pa.Array:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ..data import numpy_of
 from ..store.exchange import read_arrays, read_partition
 from . import colliding, joining
 from .columns import load, partition_of, ranges_of, save, save_by_ranges, schema_of
@@ -200,7 +201,7 @@ def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str
 
     def read() -> Iterator[joining.Posted]:
         for batch in read_partition(files.place, names, files.number):
-            yield joining.Posted(*(batch.column(field).to_numpy() for field in joining.Posted._fields))
+            yield joining.Posted(*(numpy_of(batch.column(field)) for field in joining.Posted._fields))
 
     with _Candidates(files, layout) as candidates, shared.engine.start() as runtime:
         most = shared.task_memory // 4

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import overlap
 
-from ..data import Pairs, Ragged
+from ..data import Pairs, Ragged, numpy_of
 from ..recall import Nearest, Sample, Search, draw as draw_first, found_of, listed_of, sample_of, shares_of
 from ..store.exchange import read_partition
 from .candidates import CROWDED, representatives
@@ -173,7 +173,7 @@ def check(files: Files, sets: list[str], keys: list[str], crowded: list[str], li
 def _columns(files: Files, names: list[str], schema: pa.Schema) -> Iterator[Any]:
     """Some columns of files, a batch at a time."""
     for batch in read_partition(files.place, names, 0, schema.names):
-        yield tuple(column.to_numpy() for column in batch.columns)
+        yield tuple(numpy_of(column) for column in batch.columns)
 
 
 def _are_removed(files: Files, ranks: np.ndarray) -> np.ndarray:

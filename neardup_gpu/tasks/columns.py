@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import itertools
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import xxhash
 
 from neardup_gpu.kernels._gf2 import mix64_all
 
-from ..data import Ragged, arrow
+from ..data import Ragged, arrow, numpy_of
 from ..store.exchange import ExchangeWriter, read_arrays, read_partition
 from ..store.ids import Ids
 
@@ -142,8 +141,8 @@ def lists_of(rows: Ragged) -> pa.Array:
 def ragged_of(batch: pa.RecordBatch) -> Ragged:
     """The rows of values of a batch, as arrays of their own: kernels are compiled for arrays that can be written."""
     lists = batch.column("shingles")
-    offsets = lists.offsets.to_numpy()
-    return Ragged(lists.values.to_numpy()[offsets[0] : offsets[-1]].copy(), offsets - offsets[0])
+    offsets = numpy_of(lists.offsets)
+    return Ragged(numpy_of(lists.values)[offsets[0] : offsets[-1]].copy(), offsets - offsets[0])
 
 
 def partition_of(words: np.ndarray, partitions: int) -> np.ndarray:
@@ -155,15 +154,3 @@ def partition_of(words: np.ndarray, partitions: int) -> np.ndarray:
 def mixed(words: np.ndarray) -> np.ndarray:
     """Words with uniform upper bits: equal ones stay equal."""
     return mix64_all(words)
-
-
-def joined(batches: Iterator[pa.RecordBatch], name: str, kind: Any) -> np.ndarray:
-    """One column of several batches."""
-    return np.concatenate([np.empty(0, kind), *(batch.column(name).to_numpy() for batch in batches)])
-
-
-def values_of(column: pa.Array) -> np.ndarray:
-    """The numbers of an Arrow array; lists of one length become a matrix."""
-    if pa.types.is_fixed_size_list(column.type):
-        return column.flatten().to_numpy().reshape(len(column), column.type.list_size)
-    return column.to_numpy()

@@ -6,7 +6,6 @@ NUMBER-ranges    rank and representative's rank of each copy, by the range of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import identical
 
+from ..data import numpy_of
 from ..engine.choice import kernel
 from ..store.exchange import num_rows, read_partition
 from .columns import mixed
@@ -43,7 +43,7 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
 
     Notes
     -----
-    Memory: 96 bytes for each distinct hash, in parts that fit; repeats pass by.
+    Memory: 96 bytes a row, in parts that fit, unless one hash has more rows than that.
     """
     most = max(1, files.shared.task_memory // (4 * ROW_BYTES))
     parts = -(-num_rows(files.place, names, files.number) // most)
@@ -53,23 +53,17 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
         files.exchange("ranges", BY_RANGE, layout.partitions) as by_range,
     ):
         for part in range(parts):
-            words, ranks = np.empty((0, 2), np.uint64), np.empty(0, np.int64)
-            for some, theirs, _, _ in _chunks(files, names, layout, part, parts):
-                first = _first(np.concatenate([words, some]), files)
-                np.minimum.at(ranks, first[: len(words)], ranks)
-                both = np.concatenate([ranks, theirs])
-                np.minimum.at(both, first, both)
-                new = len(words) + np.flatnonzero(first[len(words) :] == np.arange(len(words), len(first)))
-                words = np.concatenate([words, some[new - len(words)]])
-                ranks = np.concatenate([both[: len(ranks)], both[new]])
-            for some, theirs, slice, rows in _chunks(files, names, layout, part, parts):
-                representative = ranks[_first(np.concatenate([words, some]), files)[len(words) :]]
-                copied = np.flatnonzero(representative != theirs)
-                found += len(copied)
-                of_input += int((theirs[copied] >= layout.num_known).sum())
-                of = {"representative": representative[copied]}
-                by_slice.add(np.full(len(copied), slice), {"row": rows[copied], **of})
-                by_range.add(layout.range_of(of["representative"]), {"rank": theirs[copied], **of})
+            words, ranks, slices, rows = _rows(files, names, layout, part, parts)
+            first = _first(words, files)
+            least = ranks.copy()
+            np.minimum.at(least, first, ranks)
+            representative = least[first]
+            copied = np.flatnonzero(representative != ranks)
+            found += len(copied)
+            of_input += int((ranks[copied] >= layout.num_known).sum())
+            of = {"representative": representative[copied]}
+            by_slice.add(slices[copied], {"row": rows[copied], **of})
+            by_range.add(layout.range_of(of["representative"]), {"rank": ranks[copied], **of})
     return {"copies": found, "copies_of_input": of_input}
 
 
@@ -78,24 +72,29 @@ def _first(words: np.ndarray, files: Files) -> np.ndarray:
     return kernel(identical, "cpu" if backend == "gpu" else backend)(words)
 
 
-def _chunks(
+def _rows(
     files: Files, names: list[str], layout: Layout, part: int, parts: int
-) -> Iterator[tuple[np.ndarray, np.ndarray, int, np.ndarray]]:
-    """(words, ranks, slice, rows) of the rows of a part, some at a time."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(words, ranks, slices, rows) of the rows of a part."""
+    words, ranks, slices, rows = [np.empty((0, 2), np.uint64)], *([np.empty(0, np.int64)] for _ in range(3))
     for slice, name in enumerate(names):
-        ranks = layout.ranks_of(files, slice)
+        of_slice = layout.ranks_of(files, slice)
         for batch in read_partition(files.place, [name], files.number):
-            high, low, rows = (batch.column(column).to_numpy() for column in ("high", "low", "row"))
-            words = np.stack([high, low], axis=1)
+            high, low, some = (numpy_of(batch.column(column)) for column in ("high", "low", "row"))
+            both = np.stack([high, low], axis=1)
             if parts > 1:  # by bits that the partition did not take
                 mine = mixed(high) % np.uint64(parts) == part
-                words, rows = words[mine], rows[mine]
-            yield words, ranks[rows], slice, rows
+                both, some = both[mine], some[mine]
+            words.append(both)
+            ranks.append(of_slice[some])
+            slices.append(np.full(len(some), slice))
+            rows.append(some)
+    return np.concatenate(words), np.concatenate(ranks), np.concatenate(slices), np.concatenate(rows)
 
 
 def stand_alone(files: Files, number: int, num_documents: int, names: list[str]) -> np.ndarray:
     """Which rows of a slice no other stands for: bool; `names` are the files of copies by slices."""
     alone = np.ones(num_documents, bool)
     for batch in read_partition(files.place, names, number, ["row"]):
-        alone[batch.column("row").to_numpy()] = False
+        alone[numpy_of(batch.column("row"))] = False
     return alone

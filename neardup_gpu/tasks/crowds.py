@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..data import NO_PAIRS, Pairs
+from ..data import NO_PAIRS, Pairs, numpy_of
 from ..engine.clock import Clock
 from ..errors import ResourceError
 from ..methods.contract import Candidates
@@ -45,7 +45,7 @@ def members(files: Files, crowded: list[str], verified: list[str], layout: Layou
         grown = False
         for part in range(layout.partitions):
             for batch in read_partition(files.place, verified, part, ["left", "right"]):
-                left, right = (batch.column(name).to_numpy() for name in ("left", "right"))
+                left, right = (numpy_of(batch.column(name)) for name in ("left", "right"))
                 one = is_member[left] != is_member[right]
                 grown |= bool(one.any())
                 is_member[left[one]] = is_member[right[one]] = True
@@ -60,8 +60,8 @@ def members(files: Files, crowded: list[str], verified: list[str], layout: Layou
     with files.exchange("verified", VERIFIED, 1) as writer:
         for part in range(layout.partitions):
             for batch in read_partition(files.place, verified, part):
-                mine = is_member[batch.column("left").to_numpy()]
-                columns = {name: batch.column(name).to_numpy()[mine] for name in VERIFIED.names}
+                mine = is_member[numpy_of(batch.column("left"))]
+                columns = {name: numpy_of(batch.column(name))[mine] for name in VERIFIED.names}
                 writer.add_to(0, columns)
     ask(files, ranks, layout)
     return {"members": len(all_ranks), "crowded": len(ranks)}

@@ -56,6 +56,9 @@ JOB = "job.json"
 STORED = ("input", "against")
 """Where documents in memory are written: those of the input, and of a reference set."""
 
+LARGEST_SLICE, SMALLEST_SLICE = 10**9, 1 << 25
+"""Bytes of text of a slice, unless they are given."""
+
 BYTES_A_WORD = 6
 """Of text, about: a table of counters has about as many counters as there are words."""
 
@@ -498,8 +501,8 @@ def dedup_in_tasks(
     _check_apart(place, checks.path("output", output), [documents, *([] if reference is None else [reference])])
     with _claimed(place), contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_folder(output, overwrite, reads))
-        most = parse_size(scale_out.slice_bytes, "slice_bytes")
         begun = _begun(place)
+        most = _slice_bytes(scale_out, begun, documents)
         known = [] if reference is None else _divided(reference, place.child(STORED[1]), most)
         slices = [*known, *_divided(documents, place.child(STORED[0]), most)]
         partitions = scale_out.partitions or begun.get("partitions") or max(len(slices), scale_out.num_workers())
@@ -537,6 +540,18 @@ def dedup_in_tasks(
                 place.child(name).remove_all()
             place.remove(JOB)
     return report
+
+
+def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Documents) -> int:
+    """How large slices are: unless given, as in an earlier run, else so that each worker has two, within bounds."""
+    if scale_out.slice_bytes is not None:
+        return parse_size(scale_out.slice_bytes, "slice_bytes")
+    if begun:
+        return begun["slice_bytes"]
+    if documents.format == "memory":
+        return LARGEST_SLICE // 8
+    total = sum(slice.num_bytes for slice in slices_of(documents, LARGEST_SLICE))
+    return min(LARGEST_SLICE, max(SMALLEST_SLICE, total // (2 * scale_out.num_workers())))
 
 
 def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import gather
 
-from ..data import Pairs, Ragged
+from ..data import Pairs, Ragged, numpy_of
 from ..engine.clock import Clock
 from ..stages import Verified
 from ..store.exchange import read_arrays, read_partition
@@ -59,7 +59,7 @@ def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
         return found, counts, np.concatenate([needed, *waiting_needed])[first]
 
     for batch in read_partition(files.place, names, files.number):
-        left, right, least = (batch.column(name).to_numpy() for name in ("left", "right", "needed"))
+        left, right, least = (numpy_of(batch.column(name)) for name in ("left", "right", "needed"))
         new = right >= layout.num_known  # two documents of a reference set are no pair
         waiting.append((right[new] - begin).astype(np.uint64) * number + left[new].astype(np.uint64))
         waiting_needed.append(least[new])
@@ -180,7 +180,7 @@ def answered_sets(
     """Put what was answered into a spool; returns the ranks, ascending, and the row of the spool of each."""
     parts = [np.empty(0, np.int64)]
     for batch in read_partition(files.place, names, asker):
-        parts.append(batch.column("rank").to_numpy())
+        parts.append(numpy_of(batch.column("rank")))
         rows = ragged_of(batch)
         spool.append(Ragged(runtime.put(rows.values), runtime.put(rows.offsets)))
     ranks = np.concatenate(parts)

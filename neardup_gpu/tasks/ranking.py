@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..data import arrow
+from ..data import arrow, numpy_of
 from ..decisions import keep_column, rows_by_priority
 from ..store.exchange import read_partition
 from .columns import TABLE, add_table, load, save, tables_of
@@ -93,7 +93,7 @@ def rows(files: Files, layout: Layout) -> None:
     ranks = np.arange(first, last)
     names = [file_name("order", part, "slices") for part in range(layout.partitions)]
     for batch in read_partition(files.place, names, files.number):
-        ranks[batch.column("row").to_numpy()] = batch.column("rank").to_numpy()
+        ranks[numpy_of(batch.column("row"))] = numpy_of(batch.column("rank"))
     save(files, "ranks", {"rank": ranks})
 
 
@@ -103,7 +103,7 @@ def rank(files: Files, layout: Layout) -> None:
     numbers = np.arange(first, last)
     names = [file_name("order", part, "ranges") for part in range(layout.partitions)]
     for batch in read_partition(files.place, names, files.number):
-        numbers[batch.column("rank").to_numpy() - first] = batch.column("number").to_numpy()
+        numbers[numpy_of(batch.column("rank")) - first] = numpy_of(batch.column("number"))
     save(files, "numbers", {"number": numbers})
 
 
@@ -118,7 +118,7 @@ class _Rows:
 
     @property
     def numbers(self) -> np.ndarray:
-        return self.table["number"].to_numpy()
+        return numpy_of(self.table["number"])
 
     @classmethod
     def of_slice(cls, files: Files, number: int, layout: Layout) -> _Rows:
@@ -148,9 +148,9 @@ class _Rows:
         column = self.table["column"] if "column" in self.table.column_names else None
         if len(self) == 0:
             return np.empty(0, np.int64)
-        found = rows_by_priority(recipe.keep, self.table["num_tokens"].to_numpy(), column)
+        found = rows_by_priority(recipe.keep, numpy_of(self.table["num_tokens"]), column)
         if recipe.method.measure.directed:
-            found = found[np.argsort(-self.table["size"].to_numpy()[found], kind="stable")]
+            found = found[np.argsort(-numpy_of(self.table["size"])[found], kind="stable")]
         return found
 
     def save(self, files: Files, what: str) -> None:

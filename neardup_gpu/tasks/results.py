@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..data import arrow
+from ..data import arrow, numpy_of
 from ..store.artefacts import DOCUMENTS, KEPT, PAIRS, part_name
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
 from ..tables import as_json, with_recipe
-from .columns import load, load_column, save, schema_of, storable, type_named, values_of
+from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE
 from .layout import Layout
 from .naming import FATES, GROUPED
@@ -120,7 +120,7 @@ class _Answers:
     def __init__(self, files: Files, names: Sequence[str], asker: int) -> None:
         batches = list(read_partition(files.place, names, asker))
         table = pa.Table.from_batches(batches) if batches else None
-        self.ranks = np.empty(0, np.int64) if table is None else table["rank"].to_numpy()
+        self.ranks = np.empty(0, np.int64) if table is None else numpy_of(table["rank"])
         self._table, self._order = table, np.argsort(self.ranks)
         self.ranks = self.ranks[self._order]
 
@@ -133,7 +133,7 @@ class _Answers:
     def told(self, name: str, ranks: np.ndarray) -> np.ndarray:
         """A column of numbers, of some ranks."""
         assert self._table is not None
-        return values_of(pa.concat_arrays(self._table[name].chunks))[self._places(ranks, None)]
+        return numpy_of(pa.concat_arrays(self._table[name].chunks))[self._places(ranks, None)]
 
     def _places(self, ranks: np.ndarray, null: np.ndarray | None) -> np.ndarray:
         places = np.searchsorted(self.ranks, ranks)

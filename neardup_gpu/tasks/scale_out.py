@@ -33,8 +33,9 @@ class ScaleOut:
         Tasks that run at once; as many as there are processors unless given.
     ray_address : str, default None
         Of the cluster; unless given, what RAY_ADDRESS says, else a cluster is started on this machine.
-    slice_bytes : int or str, default "1GB"
-        Text of a slice, the part of the input that a task sketches.
+    slice_bytes : int or str, default None
+        Text of a slice, the part of the input that a task sketches, such as "1GB"; unless given, so much that each
+        worker has two, but at least 32 MiB and at most 1 GB.
     partitions : int, default None
         Parts into which what is exchanged is divided; as many as slices unless given, and at least as many as workers.
     task_memory : int or str, default "2GB"
@@ -65,7 +66,9 @@ class ScaleOut:
     ray_address: str | None = setting(
         None, "Address of the Ray cluster.", metavar="ADDRESS", shown="RAY_ADDRESS, else one on this machine"
     )
-    slice_bytes: int | str = setting("1GB", "Text that a task sketches.", metavar="SIZE")
+    slice_bytes: int | str | None = setting(
+        None, "Text that a task sketches.", metavar="SIZE", shown="two slices a worker, at most 1GB"
+    )
     partitions: int | None = setting(
         None, "Parts into which what tasks hand on is divided.", metavar="N", shown="as many as slices"
     )
@@ -78,7 +81,8 @@ class ScaleOut:
         checks.one_of("runner", self.runner, RUNNERS)
         checks.optional(checks.integer, "workers", self.workers, 1)
         checks.optional(checks.text, "ray_address", self.ray_address)
-        parse_size(self.slice_bytes, "slice_bytes")
+        if self.slice_bytes is not None:
+            parse_size(self.slice_bytes, "slice_bytes")
         checks.optional(checks.integer, "partitions", self.partitions, 1, 1 << 16)
         if parse_size(self.task_memory, "task_memory") < 16 << 20:
             raise ParameterError(f"task_memory {self.task_memory}: give at least 16MiB")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data import numpy_of
 from ..documents.formats import FORMATS
 from ..documents.passes import place
 from ..documents.row_ids import stands_for_several
@@ -57,7 +58,7 @@ def _first_repeated(place: Place, names: list[str], layout: Layout) -> tuple[int
     first, second, number = layout.num_rows, layout.num_rows, 0
     for part in range(layout.partitions):
         for batch in read_partition(place, names, part):
-            numbers, representatives = (batch.column(name).to_numpy() for name in ("rank", "representative"))
+            numbers, representatives = (numpy_of(batch.column(name)) for name in ("rank", "representative"))
             if (least := int(representatives.min())) < first:
                 first, second, number = least, layout.num_rows, 1
             if least == first:
