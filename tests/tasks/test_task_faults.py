@@ -16,6 +16,7 @@ import pytest
 import troubled
 from faults import judge
 from faults.cases_output import DISKS, needs_mounts
+from grids import some
 from troubled import STAGES, bits, documents, run
 
 from neardup_gpu import Recipe
@@ -58,7 +59,7 @@ def test_the_job_has_all_stages(calm):
 
 
 class TestWorkers:
-    @pytest.mark.parametrize("stages", [FEW, pytest.param(STAGES, marks=pytest.mark.thorough)], ids=["few", "every"])
+    @pytest.mark.parametrize("stages", some([STAGES], [FEW]), ids=["stages"])
     def test_killed_twice(self, calm, box, monkeypatch, stages):
         troubled.trouble(monkeypatch.setattr, troubled.killed_twice, box / "marks")
         marks = [box / "marks" / f"{stage}-{which}" for stage in STAGES for which in ("first", "second")]
@@ -131,7 +132,7 @@ def drive(folder, trouble, before=""):
 
 
 class TestDriver:
-    @pytest.mark.parametrize("stages", [FEW, pytest.param(STAGES, marks=pytest.mark.thorough)], ids=["few", "every"])
+    @pytest.mark.parametrize("stages", some([STAGES], [FEW]), ids=["stages"])
     def test_killed_and_started_again(self, calm, box, stages):
         (box / "marks").mkdir()
         for stage in set(STAGES) - set(stages):
