@@ -33,7 +33,7 @@ from neardup_gpu.planning import Counts, Machines, Shape
 from neardup_gpu.store.exchange import num_rows, read_partition
 from neardup_gpu.store.places import Place
 from neardup_gpu.tasks.columns import ranges_of
-from neardup_gpu.tasks.driver import dedup_in_tasks
+from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
 SIZES = (50_000, 200_000)

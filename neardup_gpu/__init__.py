@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from .sketch_jobs import pairs, sketch
     from .stages import Verified, keep, shingle, tokenize, verify
     from .suppression import suppress
-    from .tasks.driver import dedup_in_tasks
+    from .tasks.job import dedup_in_tasks
     from .tasks.scale_out import ScaleOut
 
 __all__ = [
@@ -193,7 +193,7 @@ _HOMES = {
         "verify",
     ),
     "suppression": ("suppress",),
-    "tasks.driver": ("dedup_in_tasks",),
+    "tasks.job": ("dedup_in_tasks",),
     "tasks.scale_out": ("ScaleOut",),
 }
 

@@ -9,7 +9,7 @@ import json
 import sys
 
 import neardup_gpu
-from neardup_gpu.tasks.driver import dedup_in_tasks
+from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
 source, output, method, runner, *settings = sys.argv[1:]

@@ -152,7 +152,7 @@ def _in_tasks(
     if shown.output is None or shown.dry_run:
         raise ParameterError("dry_run: a job of tasks writes its result; say where it goes with --output OUT")
     from ..recipe import Recipe, choose_recipe
-    from ..tasks.driver import dedup_in_tasks
+    from ..tasks.job import dedup_in_tasks
 
     settings = {*signature(choose_recipe).parameters, *(field.name for field in fields(Recipe))}
     recipe = choose_recipe(usual="exact", **{name: value for name, value in options.items() if name in settings})

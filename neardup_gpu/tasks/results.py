@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 LARGEST = 5
 """Groups that a report names."""
 
-EXACT = pa.schema([("exact", pa.bool_())])
 HASHES = pa.schema([("hash", pa.list_(pa.uint64(), 2))])
 
 

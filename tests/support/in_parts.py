@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from neardup_gpu import dedup
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
-from neardup_gpu.tasks.driver import dedup_in_tasks
+from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
 TOLD = ("group_sizes", "largest_groups", "input", "against")

@@ -14,7 +14,7 @@ from chores import no_mark
 
 from neardup_gpu import Recipe
 from neardup_gpu.store.places import Place
-from neardup_gpu.tasks.driver import dedup_in_tasks
+from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
 FILES = 3

@@ -23,7 +23,7 @@ from neardup_gpu import (
     dedup,
     recall,
 )
-from neardup_gpu.tasks.driver import dedup_in_tasks
+from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
 CUTS = {"whole": ("1GB", 1), "slices": (30_000, 3), "many": (8_000, 7)}

@@ -20,7 +20,7 @@ from grids import ALL, some
 from neardup_gpu import BottomK, InputError, MinHash, ModM, ParameterError, Recipe, Shingles, SimHash, dedup
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.slices import slices_of
-from neardup_gpu.tasks.driver import dedup_in_tasks
+from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
 METHODS = {
