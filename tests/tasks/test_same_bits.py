@@ -234,7 +234,7 @@ CUTS = list(itertools.product((1, 2, 7, 40), (1, 3, 16)))
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("method", some(METHODS, ["exact", "min-hash", "bottom-k, groups"]))
+@pytest.mark.parametrize("method", some(METHODS, ["bottom-k, groups"]))
 def test_any_cut(corpora_made, tmp_path, method):
     """All cuts by exact; by each other method every fourth of them, other ones."""
     source, few, many = corpora_made.files("crowds")
@@ -290,7 +290,7 @@ def test_keep(corpora_made, tmp_path, keep):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("cluster", ["greedy", "components"])
-@pytest.mark.parametrize("most", some([1, 2, 64, None], [2, None]))
+@pytest.mark.parametrize("most", some([1, 2, 64, None], [2]))
 def test_partners(corpora_made, tmp_path, cluster, most):
     source, *_ = corpora_made.files("crowds")
     recipe = Recipe(cluster=cluster, max_partners=most, threshold=0.7, keep="number")
@@ -350,7 +350,7 @@ def test_a_few_of_all(corpora_made, tmp_path, number):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("number", some(range(40), range(4)))
+@pytest.mark.parametrize("number", some(range(40), range(1)))
 def test_any_of_all(corpora_made, tmp_path, number):
     check_drawn(corpora_made, tmp_path, *drawn(40, 1)[number])
 
