@@ -170,6 +170,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     kernels = {f"neardup_gpu/kernels/{path.name}" for path in (REPOSITORY / "kernels").glob("*.py")}
     assert names == sources | kernels | {
         "neardup_gpu/py.typed",
+        "neardup_gpu/rates.json",
         "neardup_gpu/stop_words.txt",
         "neardup_gpu/kernels/_unicode_table.npz",
     }

@@ -117,7 +117,7 @@ def test_commands_on_bills(corpora: Path, tmp_path: Path) -> None:
 @pytest.mark.corpus
 @pytest.mark.skipif(os.name == "nt", reason="README's commands are for a POSIX shell")
 def test_a_job_of_tasks_is_killed_and_gone_on_with(corpora: Path, tmp_path: Path) -> None:
-    (tmp_path / "bills.parquet").symlink_to(corpora / "bills_116_small.parquet")
+    (tmp_path / "bills.parquet").symlink_to(corpora / "bills_116.parquet")
     (tmp_path / "neardup").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m neardup_gpu "$@"\n')
     (tmp_path / "neardup").chmod(0o755)
     begun, killed, again = re.findall(r"^    ((?:neardup .* --work-dir work .*|sleep .*))$", README, re.MULTILINE)

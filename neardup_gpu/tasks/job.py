@@ -145,6 +145,9 @@ def dedup_in_tasks(
     >>> report["counts"]["removed"]
     1
     """
+    output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
+    temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
+    max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
     scale_out = checks.instance("scale_out", scale_out, ScaleOut)
     if scale_out.work_dir is None:
         raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
@@ -166,7 +169,7 @@ def dedup_in_tasks(
         reference = open_reference(against, reading)
     reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
     place = Place.of(scale_out.work_dir)
-    _check_apart(place, checks.path("output", output), [documents, *([] if reference is None else [reference])])
+    _check_apart(place, output, [documents, *([] if reference is None else [reference])])
     with _claimed(place), contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_folder(output, overwrite, reads))
         begun = _begun(place)

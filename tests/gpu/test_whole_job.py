@@ -290,7 +290,7 @@ def test_what_waited_does_not_take_the_room_of_pairs(gpu, case):
 
     with mock.patch.object(DeviceSpool, "__init__", noted), mock.patch.object(hamming, "gpu", limited):
         check(gpu, **OPTIONS[case])
-    assert len(spools) == (5 if OPTIONS[case]["recipe"].verifies else 2)
+    assert len(spools) == (6 if OPTIONS[case]["recipe"].verifies else 2)
 
 
 def test_a_document_that_does_not_fit(gpu):

@@ -408,7 +408,7 @@ def test_what_is_left_of_a_killed_run_is_said_and_removed(tmp_path: Path, caplog
 def test_a_lock_in_a_folder_that_was_just_removed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run before ends between two steps of this one."""
     calls = []
-    lock = outputs._try_to_lock
+    lock = outputs.try_to_lock
 
     def too_late(handle: int) -> bool | None:
         if not calls:
@@ -416,7 +416,7 @@ def test_a_lock_in_a_folder_that_was_just_removed_is_none(tmp_path: Path, monkey
         calls.append(handle)
         return lock(handle)
 
-    monkeypatch.setattr(outputs, "_try_to_lock", too_late)
+    monkeypatch.setattr(outputs, "try_to_lock", too_late)
     with new_folder(tmp_path / "out") as folder:
         assert (tmp_path / ".out.partial" / "lock").exists()
         put_result(folder, "new")

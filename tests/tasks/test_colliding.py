@@ -119,7 +119,7 @@ def named(method):
     return " ".join([method.name, *map(str, told.values()), f"{method.bucket_limit}/{method.bucket_probe}"])
 
 
-@pytest.mark.parametrize("method", METHODS, ids=named)
+@pytest.mark.parametrize("method", some(METHODS, METHODS[::3]), ids=named)
 @pytest.mark.parametrize(
     ("num_slices", "per_table", "most_bytes"),
     some([(1, 1, 64 << 20), (3, 3, 20_000), (7, 16, 4_000), (2, 2, 1)], [(3, 3, 20_000)]),

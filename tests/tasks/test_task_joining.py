@@ -270,7 +270,7 @@ def test_postings_are_the_prefixes():
     sets, ranks = planted(5, 60), np.arange(60)[::-1] * 2**40
     table = rarity.reference(ragged(sets).values, FEWEST_BITS)
     rows = ragged(sets)
-    shingles, entries, sizes = prefixes.reference(rows.values, rows.offsets, np.arange(60), *table, 0.7)
+    shingles, entries, sizes, _ = prefixes.reference(rows.values, rows.offsets, np.arange(60), *table, 0.7)
     owner = [entry % 2**63 // 2**31 for entry in entries.tolist()]
     with Engine(backend="cpu").start() as runtime:
         runtime.shares = replace(runtime.shares, sorted=500)
