@@ -26,7 +26,7 @@ from . import colliding, joining
 from .columns import load, partition_of, ranges_of, save, save_by_ranges, schema_of
 from .copies import stand_alone
 from .layout import Layout
-from .pairs import load_keys
+from .pairs import load_keys, no_keys
 from .sketching import ROWS, shingles_of
 from .work import Files, file_name
 
@@ -78,8 +78,8 @@ def collide_keys(
     shared = files.shared
     recipe = shared.recipe
     buckets = recipe.method.buckets(num_representatives)
-    empty = load_keys(files, 0)[:0]
-    schema = schema_of(colliding.to_columns(_nothing(recipe, empty, num_representatives), np.empty(0, np.int64)))
+    nothing = _nothing(recipe, no_keys(files), num_representatives)
+    schema = schema_of(colliding.to_columns(nothing, np.empty(0, np.int64)))
     with _Candidates(files, layout) as candidates, shared.engine.start() as runtime:
         for part in range(*parts):
             columns = read_arrays(files.place, names, part, schema)

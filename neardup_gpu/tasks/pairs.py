@@ -123,8 +123,13 @@ def load_keys(files: Files, number: int) -> np.ndarray:
 
 def keys_schema(files: Files) -> pa.Schema:
     """The schema of ranks and keys."""
+    return schema_of({"rank": np.empty(0, np.int64), "keys": no_keys(files)})
+
+
+def no_keys(files: Files) -> np.ndarray:
+    """The keys of no documents."""
     columns = files.shared.recipe.method.key_columns
-    return schema_of({"rank": np.empty(0, np.int64), "keys": np.empty((0, columns) if columns else 0, np.uint64)})
+    return np.empty((0, columns) if columns else 0, np.uint64)
 
 
 def verify(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
