@@ -192,19 +192,6 @@ def collide_range(
             yield search.among(_by_rank(order, starts[first:last], stops[first:last], ranks), *limits)
 
 
-def often_enough(left: np.ndarray, right: np.ndarray, needed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """The candidates among all findings of some pairs: in lexicographic order, each once. Cost: a sort."""
-    order = np.lexsort((right, left))
-    left, right = left[order], right[order]
-    begins = np.ones(len(left), bool)
-    begins[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
-    begins = np.flatnonzero(begins)
-    if needed is not None:
-        times = np.diff(np.append(begins, len(left)))
-        begins = begins[times >= needed[order[begins]]]
-    return left[begins], right[begins]
-
-
 def _in_buckets(values: np.ndarray, mask: np.ndarray, backend: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(entries in the order of their buckets, where each bucket of two or more begins in it, where it ends)"""
     words, order = map(to_host, kernel(hamming_table, backend)(values, mask, False))

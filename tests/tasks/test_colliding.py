@@ -13,12 +13,24 @@ from neardup_gpu.tasks.colliding import (
     exchanged,
     from_columns,
     halves,
-    often_enough,
     parts,
     whole,
 )
 
 NONE = np.uint64(2**64 - 1)
+
+
+def often_enough(left: np.ndarray, right: np.ndarray, needed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The candidates among all findings of some pairs: in lexicographic order, each once. Cost: a sort."""
+    order = np.lexsort((right, left))
+    left, right = left[order], right[order]
+    begins = np.ones(len(left), bool)
+    begins[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
+    begins = np.flatnonzero(begins)
+    if needed is not None:
+        times = np.diff(np.append(begins, len(left)))
+        begins = begins[times >= needed[order[begins]]]
+    return left[begins], right[begins]
 
 
 def simhashes(method, draw, rows):
