@@ -11,7 +11,7 @@ second run adds its lines. What the steps print goes to FOLDER/STEP.log. The ste
     launch       one launch through Numba and through CuPy; what launches and waiting cost
     kernels      every kernel on small inputs against `cpu`; compile time, registers, local bytes
     ceilings     copies on the device and over the bus, filling a slab, page-locking
-    scale        every kernel and step of CuPy on 256 MB of text, against results/gpu-prediction.json
+    scale        every kernel and step of CuPy on 256 MB of text
     job          whole jobs with a timeline, against `cpu`
     batches      GPU against CPU by size of the text
     profiler     ncu on eight kernels, nsys, compute-sanitizer, as far as they are installed

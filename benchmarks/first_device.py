@@ -6,9 +6,7 @@ and figures. It raises `NotRun` with the reason where it cannot be found out her
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -38,8 +36,7 @@ from .gpu_inputs import Inputs, Timed, timed_kernels
 from .tracing import Timeline, by_name, compiling, expected_usage, tracing, usage, wait
 
 TEXT_BYTES = 256_000_000
-DOCUMENT_TOKENS, TOKEN_BYTES = 965, 6.7  # of the text whose speed gpu-prediction.json predicts
-PREDICTION = Path(__file__).with_name("results") / "gpu-prediction.json"
+DOCUMENT_TOKENS, TOKEN_BYTES = 965, 6.7  # as bills have
 SLAB = 1 << 28
 
 
@@ -376,46 +373,13 @@ def _allocation() -> dict[str, Any]:
 
 # -------------------------------------------------------------------------------------------------------------- scale
 
-CUPY_STEPS = {
-    "pair tables 6,14,2": {"sorts of the pair tables": ("argsort",)},
-    "exact: prefixes": {"prefixes: sorts": ("argsort",)},
-    "exact: runs": {"runs: sorts": ("argsort",)},
-    "weights: counts": {"counts: sorts": ("argsort", "sort", "lexsort", "unique")},
-    "weights: look-up": {"lookup: search": ("searchsorted",)},
-    "hamming: pairs": {
-        "sort of a Hamming table": ("argsort",),
-        "search of both ends of each row's bucket": ("searchsorted",),
-    },
-    "hamming: probe": {"search of both ends of a bucket": ("searchsorted",)},
-}
-"""Which functions of CuPy make up each step that gpu-prediction.json predicts of it."""
-
-RENAMED = {
-    ("simhash tf, 64 bits", "simhash._add"): "simhash._add, weights of 1",
-    ("simhash weighted, 64 bits", "simhash._add"): "simhash._add, weighted",
-}
-
 
 def scale(settings: Settings) -> Items:
-    """Every kernel and every call of CuPy on 256 MB of text, beside what was predicted."""
+    """Every kernel and every call of CuPy on 256 MB of text."""
     text = texts(settings)
     sizes = (10, 20, 10) if simulated() else (10_000_000, 10_000_000, 1_000_000)
     inputs = Inputs(text, *sizes)
     return {name: partial(_measured, name, make, inputs, settings) for name, make in timed_kernels(inputs).items()}
-
-
-def predictions() -> tuple[str | None, dict[str, dict[str, Any]]]:
-    """(the card of gpu-prediction.json that this device is, its lines by kernel)"""
-    if simulated() or not PREDICTION.exists():
-        return None, {}
-    name, lines = describe_device()["name"], json.loads(PREDICTION.read_text())["lines"]
-    card = card_of(name, {line["card"] for line in lines})
-    return card, {line["kernel"]: line for line in lines if line["card"] == card}
-
-
-def card_of(name: str, cards: set[str]) -> str | None:
-    """Which of some cards a device's name is of: an "NVIDIA H200" is an H200, a "GH200" is none."""
-    return next((card for card in sorted(cards) if re.search(rf"(?<![A-Z0-9]){card}(?![0-9])", name)), None)
 
 
 def _measured(name: str, make: Callable[[], Timed], inputs: Inputs, settings: Settings) -> dict[str, Any]:
@@ -427,43 +391,16 @@ def _measured(name: str, make: Callable[[], Timed], inputs: Inputs, settings: Se
     with tracing() as spans:
         timed.run(*held)
     rows = by_name(spans)
-    card, lines = predictions()
-    found |= {"card": card, "traced": rows, "predicted": compared_with(lines, name, rows, timed, inputs.text_bytes)}
-    ratios = [f"{row['name']} {row['ratio']}" for row in found["predicted"]]
-    found["says"] = f"{found['median']} ms" + (f", times the predicted: {'; '.join(ratios)}" if ratios else "")
+    found |= {"traced": rows, "says": f"{found['median']} ms: {slowest(rows)}"}
     if found.get("problem"):
         found |= {"verdict": "wrong", "reason": found["problem"]}
     return found
 
 
-def compared_with(
-    lines: dict[str, dict[str, Any]], name: str, rows: list[dict[str, Any]], timed: Timed, text_bytes: int
-) -> list[dict[str, Any]]:
-    """Measured and predicted milliseconds, and their ratio, of each kernel and step of CuPy that has a prediction."""
-    kind, context = name.rpartition(",")[0] or name, timed.context
-    measured = {RENAMED.get((name, row["name"]), row["name"]): row["ms"] for row in rows}
-    by_function = {row["name"]: row["ms"] for row in rows}
-    for step, functions in CUPY_STEPS.get(name, CUPY_STEPS.get(kind, {})).items():
-        measured[step] = sum(by_function.get(function, 0.0) for function in functions)
-    tables = ""
-    if "queries" in context:
-        tables = f", {context['queries']:,} queries of {context['rows']:,} rows, {context['tables']} tables"
-    elif "tables" in context:
-        tables = f", {context['rows']:,} rows, {context['tables']} tables"
-    found = []
-    for label, ms in measured.items():
-        line = lines.get(f"{label}{tables}", lines.get(label) if timed.text else None)
-        if line is None:
-            continue
-        if "milliseconds" in line:
-            predicted = line["milliseconds"]
-        elif "text_gb_per_s" in line:
-            predicted = text_bytes / line["text_gb_per_s"] / 1e6
-        else:
-            predicted = context[line["unit"]] / line["giga_units_per_s"] / 1e6
-        ratio = round(ms / predicted, 2) if predicted else None
-        found.append({"name": label, "ms": round(ms, 4), "predicted_ms": round(predicted, 4), "ratio": ratio})
-    return found
+def slowest(rows: list[dict[str, Any]], number: int = 3) -> str:
+    """The kernels and calls of CuPy that took longest, with their milliseconds."""
+    ordered = sorted(rows, key=lambda row: -row["ms"])[:number]
+    return ", ".join(f"{row['name']} {row['ms']:.2f}" for row in ordered)
 
 
 # ---------------------------------------------------------------------------------------------------------------- job

@@ -17,8 +17,8 @@ A line is printed, and the JSON file written anew, as soon as a figure is known.
 in place of figures, the rest goes on, and the exit status is 1; after an illegal access, when the device takes no more
 calls of this process, the rest is not run. (benchmarks/first_contact.py goes on then, in another process.)
 
-Without a device it says why and ends with status 2; gpu_model.py then gives a prediction. In the simulator
-(NUMBA_ENABLE_CUDASIM=1, with --megabytes 0.003) it shows that it runs, and no figure of it means anything.
+Without a device it says why and ends with status 2. In the simulator (NUMBA_ENABLE_CUDASIM=1, with --megabytes 0.003)
+it shows that it runs, and no figure of it means anything.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def main() -> int:
     try:
         resolve("gpu")
     except BackendUnavailableError as error:
-        print(f"{error}\nbenchmarks/gpu_model.py predicts what a device would do", file=sys.stderr)
+        print(error, file=sys.stderr)
         return 2
     batches = load(shuffled(args.corpus, ["id", "text"]))
     text = repeated(batches, int(args.megabytes * 1e6))

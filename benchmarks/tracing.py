@@ -24,7 +24,7 @@ _HARNESS = Path(__file__).resolve().parent.parent / "tests" / "gpu" / "harness"
 
 
 def kernel_name(kernel: Kernel) -> str:
-    """Its name as in tests/gpu/harness/kernel_list.py, which gpu-prediction.json uses; its own where that lacks it."""
+    """Its name as in tests/gpu/harness/kernel_list.py; its own where that lacks it."""
     if str(_HARNESS) not in sys.path:
         sys.path.append(str(_HARNESS))
     try:

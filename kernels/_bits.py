@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from ._launch import cuda, jit, kernel, to_host
+from ._launch import cuda, jit, kernel, on_device, to_host
 
 
 def as_integers(words):
@@ -137,5 +137,5 @@ def _permute(fingerprints, parts, words):
 def permuted_on_device(xp, fingerprints, parts):
     """As `permuted_words`, on the device."""
     words = xp.empty(len(fingerprints), np.uint64)
-    _permute.threads(len(words), fingerprints, xp.ascontiguousarray(parts), words)
+    _permute.threads(len(words), fingerprints, on_device(parts), words)
     return words

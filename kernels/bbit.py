@@ -22,7 +22,7 @@ import numpy as np
 from numba import prange
 
 from ._gf2 import mix64
-from ._launch import Kernel, cuda, jit, kernel, namespace
+from ._launch import Kernel, cuda, jit, kernel, namespace, on_device
 
 
 def num_words(samples, bits):
@@ -105,7 +105,7 @@ _PACK = {kind: _pack_kernel(kind) for kind in ("uint32", "uint64")}
 def gpu(signatures, salts, bits):
     """As `reference`; words in parallel."""
     xp = namespace()
-    signatures, salts = xp.ascontiguousarray(signatures), xp.ascontiguousarray(salts)
+    signatures, salts = on_device(signatures), on_device(salts)
     packed = xp.empty((len(signatures), num_words(len(salts), bits)), np.uint64)
     _PACK[signatures.dtype.name].threads(packed.size, signatures, salts, bits, packed)
     return packed

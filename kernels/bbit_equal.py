@@ -15,7 +15,7 @@ import numpy as np
 from numba import prange
 
 from ._bits import count_bits
-from ._launch import cuda, jit, kernel, namespace
+from ._launch import cuda, jit, kernel, namespace, on_device
 
 LOWEST = {1: 2**64 - 1, 2: 0x5555555555555555, 4: 0x1111111111111111, 8: 0x0101010101010101}
 """The lowest bit of each group of a word, by k."""
@@ -101,7 +101,7 @@ def _count(words, left, right, bits, samples, lowest, last, equal):
 def gpu(words, left, right, bits, samples):
     """As `reference`; pairs in parallel."""
     xp = namespace()
-    words, left, right = (xp.ascontiguousarray(array) for array in (words, left, right))
+    words, left, right = (on_device(array) for array in (words, left, right))
     equal = xp.empty(len(left), np.int64)
     _count.threads(len(left), words, left, right, bits, samples, *_masks(bits, samples), equal)
     return equal

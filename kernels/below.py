@@ -23,7 +23,7 @@ from numba import prange
 from . import sets
 from ._elements import BLOCK, keep_small, zeros_above
 from ._gf2 import mix64
-from ._launch import cuda, jit, kernel, namespace, row_of, shares
+from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
 
 
 def reference(values, offsets, salt, most):
@@ -112,7 +112,7 @@ def _write_images(values, offsets, salt, most, images, small):
 def gpu(values, offsets, salt, most):
     """As `reference`: images side by side; what is small is gathered, and all rows are put in order together."""
     xp = namespace()
-    values, offsets, most = (xp.ascontiguousarray(each) for each in (values, offsets, most))
+    values, offsets, most = (on_device(each) for each in (values, offsets, most))
     first, last = int(offsets[0]), int(offsets[-1])
     images, small = xp.empty(last - first, np.uint64), xp.empty(last - first, bool)
     _write_images.threads(len(images), values, offsets, np.uint64(salt), most, images, small)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import Device, cuda, jit, kernel, namespace
+from ._launch import Device, cuda, jit, kernel, namespace, on_device
 
 
 def reference(num_rows, left, right):
@@ -109,6 +109,6 @@ def gpu(num_rows, left, right):
     """
     xp = namespace()
     parent = xp.arange(num_rows, dtype=np.int64)
-    _unite.threads(len(left), xp.ascontiguousarray(left), xp.ascontiguousarray(right), parent)
+    _unite.threads(len(left), on_device(left), on_device(right), parent)
     _flatten.threads(num_rows, parent)
     return parent

@@ -20,7 +20,7 @@ import numpy as np
 from numba import prange
 
 from ._bounds import least_shared, prefix_lengths_of
-from ._launch import cuda, jit, kernel, namespace, row_of, shares
+from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
 from .prefixes import LONG, PLACE_BITS, _write_keys
 from .rarity import MOST, SHARED_BITS, shift_of
 
@@ -200,7 +200,7 @@ def gpu(values, offsets, rows, counters, beyond, marks, threshold):
     """As `reference`; all elements are sorted by (document, count), and each one's place says whether it is beyond."""
     xp = namespace()
     first, last = int(offsets[0]), int(offsets[-1])
-    values, offsets = xp.ascontiguousarray(values[first:last]), xp.ascontiguousarray(offsets) - first
+    values, offsets = on_device(values[first:last]), on_device(offsets) - first
     counters, beyond, marks = xp.asarray(counters), xp.asarray(beyond), xp.asarray(marks)
     keys = xp.empty(len(values), np.uint64)
     _write_keys.threads(len(keys), values, offsets, counters, beyond, shift_of(counters), keys)

@@ -38,7 +38,7 @@ import numpy as np
 from numba import prange
 
 from ._gf2 import mix64
-from ._launch import cuda, jit, kernel, namespace, row_of, shares
+from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
 from ._logarithm import log2, table
 
 EMPTY = np.uint64(2**64 - 1)
@@ -288,7 +288,7 @@ def gpu(features, offsets, weights, salt, samples):
     Rows of which a sample got no dart are thrown again, farther, while the others rest.
     """
     xp = namespace()
-    features, offsets, weights = (xp.ascontiguousarray(array) for array in (features, offsets, weights))
+    features, offsets, weights = (on_device(array) for array in (features, offsets, weights))
     num_rows, num_features = len(offsets) - 1, int(offsets[-1] - offsets[0])
     before = xp.zeros(len(features) + 1, np.int64)
     before[1:] = xp.cumsum(weights)

@@ -34,7 +34,7 @@ import numpy as np
 from numba import prange, types
 
 from ._gf2 import mix64
-from ._launch import cuda, jit, kernel, namespace, shares
+from ._launch import cuda, jit, kernel, namespace, on_device, shares
 
 MOST_SLOTS = 1 << 16
 """Slots whose rounds have room in a value."""
@@ -220,7 +220,7 @@ def gpu(values, offsets, salt, t):
     A block of 256 threads reads a long document alone, and all of it again for each further range of slots.
     """
     xp = namespace()
-    values, offsets = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets)
+    values, offsets = on_device(values), on_device(offsets)
     documents, ranges = len(offsets) - 1, -(-t // SLOTS)
     sketches = xp.empty((documents, t), np.uint64)
     _fill.blocks(documents * ranges, values, offsets, np.uint64(salt), t, ranges, sketches)

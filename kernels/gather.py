@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace, row_of, shares
+from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
 
 
 def reference(values, offsets, rows):
@@ -69,7 +69,7 @@ def _copy_values(values, starts, new_offsets, gathered):
 def gpu(values, offsets, rows):
     """As `reference`; values in parallel, neighbours from neighbouring places."""
     xp = namespace()
-    values, offsets, rows = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets), xp.ascontiguousarray(rows)
+    values, offsets, rows = on_device(values), on_device(offsets), on_device(rows)
     starts = offsets[rows]
     new_offsets = _new_offsets(xp, offsets[rows + 1] - starts)
     gathered = xp.empty(int(new_offsets[-1]), np.uint64)

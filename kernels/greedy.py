@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import cuda, jit, kernel, namespace, to_host
+from ._launch import cuda, jit, kernel, namespace, on_device, to_host
 
 
 def reference(num_rows, left, right, weight, pinned):
@@ -159,7 +159,7 @@ def gpu(num_rows, left, right, weight, pinned):
     order is that of the numbers, as none is negative.
     """
     xp = namespace()
-    left, right, weight, pinned = (xp.ascontiguousarray(array) for array in (left, right, weight, pinned))
+    left, right, weight, pinned = (on_device(array) for array in (left, right, weight, pinned))
     state = xp.zeros(num_rows, np.int8)
     state[pinned] = _KEPT
     state[right[pinned[left] & ~pinned[right]]] = _REMOVED
@@ -173,7 +173,7 @@ def gpu(num_rows, left, right, weight, pinned):
         some_left, some_right = _undecided(xp, some_left, some_right, state)
     if len(some_left):
         covered = _covered(num_rows, to_host(some_left), to_host(some_right), np.zeros(num_rows, bool))
-        state[xp.ascontiguousarray(covered)] = _REMOVED
+        state[on_device(covered)] = _REMOVED
     kept, weight = state != _REMOVED, weight.view(np.uint64)
     best = xp.zeros(num_rows, np.uint64)
     keeper = xp.where(kept, xp.arange(num_rows, dtype=np.int64), num_rows)

@@ -16,7 +16,7 @@ import numpy as np
 from numba import prange
 
 from ._gf2 import mix64
-from ._launch import Device, cuda, jit, kernel, namespace
+from ._launch import Device, cuda, jit, kernel, namespace, on_device
 
 EMPTY = np.uint64(2**64 - 1)
 ONE_IN = 10
@@ -100,6 +100,6 @@ def _write_groups(sketches, salt, groups):
 def gpu(sketches, salt, width):
     """As `cpu`, a thread a row."""
     xp = namespace()
-    sketches, groups = xp.ascontiguousarray(sketches), xp.full((len(sketches), width), EMPTY)
+    sketches, groups = on_device(sketches), xp.full((len(sketches), width), EMPTY)
     _write_groups.threads(len(sketches), sketches, np.uint64(salt), groups)
     return groups

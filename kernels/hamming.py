@@ -28,7 +28,7 @@ import numpy as np
 from numba import prange
 
 from ._bits import as_integers, count_bits, in_columns, permuted_on_device, permuted_words, plan
-from ._launch import check_rows, jit, most_rows, namespace
+from ._launch import check_rows, jit, most_rows, namespace, on_device
 from ._matches import Matches
 from ._near import (
     add_written,
@@ -214,14 +214,14 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
     """
     check_rows(len(fingerprints), "fingerprints")
     xp, prepared = namespace(), plan(masks)
-    values = in_columns(xp.ascontiguousarray(fingerprints))
-    masks = in_columns(xp.ascontiguousarray(masks))
+    values = in_columns(on_device(fingerprints))
+    masks = in_columns(on_device(masks))
     passes = -(-len(values) // (max_rows or most_rows(_ROW_BYTES)))
     found, num_large, num_uncompared = Matches(xp), 0, 0
     crowded = xp.zeros(len(values), bool)
     for number, top in enumerate(prepared.tops):
         known = 0 if num_large else number
-        before = xp.ascontiguousarray(prepared.before[number, :known])
+        before = on_device(prepared.before[number, :known])
         split = min(max(0, passes - 1).bit_length(), int(top).bit_count())
         for upper in range(1 << split):
             if split:

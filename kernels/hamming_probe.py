@@ -15,7 +15,7 @@ from numba import prange
 
 from . import hamming_table
 from ._bits import as_integers, count_bits, in_columns, move, permuted_on_device, permuted_words, plan
-from ._launch import check_rows, jit, namespace
+from ._launch import check_rows, jit, namespace, on_device
 from ._matches import Matches, halves
 from ._near import (
     add_written,
@@ -313,14 +313,14 @@ def gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerp
     """
     check_rows(len(queries), "queries")
     xp, prepared = namespace(), plan(masks)
-    queries, masks = in_columns(xp.ascontiguousarray(queries)), in_columns(xp.ascontiguousarray(masks))
-    values = queries if fingerprints is None else xp.ascontiguousarray(fingerprints)
+    queries, masks = in_columns(on_device(queries)), in_columns(on_device(masks))
+    values = queries if fingerprints is None else on_device(fingerprints)
     numbers = xp.arange(len(queries), dtype=np.uint32)
     found, num_large, num_uncompared = Matches(xp), 0, 0
     for number, top in enumerate(prepared.tops):
         known = 0 if num_large else number
-        before = xp.ascontiguousarray(prepared.before[number, :known])
-        table, order = xp.ascontiguousarray(words[number]), xp.ascontiguousarray(rows[number])
+        before = on_device(prepared.before[number, :known])
+        table, order = on_device(words[number]), on_device(rows[number])
         permuted = permuted_on_device(xp, queries, prepared.moves[number])
         starts, stops, large, uncompared = compared_ranges(xp, table, permuted, top, bucket_limit, bucket_probe, False)
         num_large += len(large)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._bits import as_integers, in_columns, permuted_on_device, permuted_words, plan
-from ._launch import check_rows, namespace
+from ._launch import check_rows, namespace, on_device
 from ._sort import radix_sort
 
 
@@ -52,6 +52,6 @@ def gpu(fingerprints, mask, whole):
     """As `reference`: one thread a fingerprint, then a radix sort."""
     check_rows(len(fingerprints), "fingerprints")
     xp, prepared = namespace(), plan(mask.reshape(1, *mask.shape))
-    words = permuted_on_device(xp, in_columns(xp.ascontiguousarray(fingerprints)), prepared.moves[0])
+    words = permuted_on_device(xp, in_columns(on_device(fingerprints)), prepared.moves[0])
     order = xp.argsort(words if whole else words & prepared.tops[0], kind="stable")
     return words[order], order.astype(np.uint32)

@@ -22,7 +22,7 @@ from ._huffman import (
     differ_of,
     next_word,
 )
-from ._launch import cuda, jit, kernel, namespace, row_of
+from ._launch import cuda, jit, kernel, namespace, on_device, row_of
 
 
 def reference(lengths, offsets, blocks, firsts, numbers):
@@ -134,8 +134,8 @@ def gpu(lengths, offsets, blocks, firsts, numbers):
     """As `reference`; one thread a block."""
     check_shapes(lengths, offsets, blocks, firsts)
     xp = namespace()
-    offsets, blocks = xp.ascontiguousarray(offsets), xp.ascontiguousarray(blocks)
-    firsts, numbers = xp.ascontiguousarray(firsts), xp.ascontiguousarray(numbers)
+    offsets, blocks = on_device(offsets), on_device(blocks)
+    firsts, numbers = on_device(firsts), on_device(numbers)
     places = xp.zeros(len(numbers) + 1, np.int64)
     places[1:] = xp.cumsum(block_sizes(xp, firsts, numbers))
     words, good = xp.empty(int(places[-1]), np.uint64), xp.empty(len(numbers), bool)

@@ -26,7 +26,7 @@ from ._huffman import (
     rest_of,
     symbol_of,
 )
-from ._launch import cuda, jit, kernel, namespace, to_host
+from ._launch import cuda, jit, kernel, namespace, on_device, to_host
 
 
 def reference(words):
@@ -194,7 +194,7 @@ def _block_starts_on_device(xp, taken):
     while int(starts[-1]) < n:
         starts = xp.concatenate([starts, steps[starts]])
         steps = steps[steps]
-    return starts[: int(xp.searchsorted(starts, np.int64(n))) + 1]
+    return starts[: int(xp.searchsorted(starts, int(n))) + 1]
 
 
 def gpu(words):
@@ -203,7 +203,7 @@ def gpu(words):
     The code lengths are made on the host from the 65 counts. Takes 56 bytes a word of one table, besides the tables.
     """
     xp = namespace()
-    words = xp.ascontiguousarray(words)
+    words = on_device(words)
     lengths, offsets = np.empty((len(words), SYMBOLS), np.uint8), np.zeros(len(words) + 1, np.int64)
     blocks, keys, firsts = [xp.empty((0, BLOCK_WORDS), np.uint64)], [xp.empty(0, np.uint64)], []
     for number, table in enumerate(words):

@@ -12,7 +12,7 @@ import numpy as np
 from . import gather, hamming_probe, hamming_table, huffman_decode
 from ._bits import count_bits, move, plan
 from ._huffman import BLOCK_BITS, MOST_WORDS, check_shapes, damaged, decoding_tables, next_word
-from ._launch import jit, namespace, to_host
+from ._launch import jit, namespace, on_device, to_host
 from ._matches import Matches
 from ._search import interpolation_search
 
@@ -306,6 +306,6 @@ def gpu(
     check_shapes(lengths, offsets, blocks, firsts, keys, rows)
     xp = namespace()
     backend = hamming_table.gpu, huffman_decode.gpu, _gather_rows, hamming_probe.gpu
-    tables = lengths, offsets, *(xp.ascontiguousarray(array) for array in (blocks, keys, firsts))
-    rows, limits = xp.ascontiguousarray(rows), (radius, bucket_limit, bucket_probe)
+    tables = lengths, offsets, *(on_device(array) for array in (blocks, keys, firsts))
+    rows, limits = on_device(rows), (radius, bucket_limit, bucket_probe)
     return _probe_by_blocks(xp, backend, tables, rows, to_host(masks), queries, *limits, fingerprints)

@@ -14,7 +14,7 @@ import numpy as np
 from numba import prange
 
 from ._gf2 import mix64
-from ._launch import check_rows, jit, namespace, shares
+from ._launch import check_rows, jit, namespace, on_device, shares
 from ._sort import in_parts, sort_part
 
 
@@ -96,7 +96,7 @@ def cpu(words):
 def gpu(words):
     """As `reference`: by stable radix sorts of all rows together, column by column, from the last to the first."""
     xp = namespace()
-    columns = xp.ascontiguousarray(words)
+    columns = on_device(words)
     columns = columns.reshape(len(words), -1 if columns.ndim > 1 and len(words) else 1)
     order = xp.argsort(columns[:, -1], kind="stable")
     for column in range(columns.shape[1] - 2, -1, -1):

@@ -24,7 +24,7 @@ from numba import prange, types
 from numba.extending import intrinsic
 
 from ._gf2 import mix64
-from ._launch import Kernel, cuda, jit, kernel, namespace, row_of, shares
+from ._launch import Kernel, cuda, jit, kernel, namespace, on_device, row_of, shares
 from ._vectors import Vectors
 
 
@@ -229,7 +229,7 @@ def gpu(shingles, offsets, a, b):
     all of a lane's samples of a shingle.
     """
     xp = namespace()
-    shingles, offsets, a, b = (xp.ascontiguousarray(array) for array in (shingles, offsets, a, b))
+    shingles, offsets, a, b = (on_device(array) for array in (shingles, offsets, a, b))
     samples, bits = len(a), 8 * a.dtype.itemsize
     signature = xp.full((len(offsets) - 1, samples), np.iinfo(a.dtype).max, a.dtype)
     columns = -(-samples // (32 * _MOST[bits]))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace, row_of, shares
+from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
 from ._search import first_not_below
 
 
@@ -169,7 +169,7 @@ def gpu(values, offsets, keys, first_holder, holders, samples):
     What is found takes 8 bytes a shingle until it is known how much that is.
     """
     xp = namespace()
-    values, offsets, keys = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets), xp.ascontiguousarray(keys)
+    values, offsets, keys = on_device(values), on_device(offsets), on_device(keys)
     bits = _table_bits(len(keys))
     shift, maybe = np.uint64(64 - bits), xp.zeros(1 << (bits - 6), np.uint64)
     _note.threads(len(keys), keys, shift, maybe)
@@ -177,5 +177,5 @@ def gpu(values, offsets, keys, first_holder, holders, samples):
     _find.threads(len(found), values, offsets, keys, shift, maybe, found)
     found = xp.unique(found[found != _NOWHERE])
     shared = xp.zeros((len(offsets) - 1, samples), np.int32)
-    _count.threads(len(found), found, xp.ascontiguousarray(first_holder), xp.ascontiguousarray(holders), shared)
+    _count.threads(len(found), found, on_device(first_holder), on_device(holders), shared)
     return shared

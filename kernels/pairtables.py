@@ -22,7 +22,7 @@ import numpy as np
 from numba import prange, types
 
 from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin_words
-from ._launch import TABLES, check_rows, cuda, jit, kernel, load, most_rows, namespace, row_of
+from ._launch import TABLES, check_rows, cuda, jit, kernel, load, most_rows, namespace, on_device, row_of
 from ._matches import Matches
 
 
@@ -333,7 +333,7 @@ def _keyed_rows(xp, features, present, columns, begin, tables, split, upper):
     per_slice = max(1, _SLICE // (8 * features.shape[1]))
     keys, rows = [xp.empty(0, np.uint64)], [xp.empty(0, np.uint32)]
     for first in range(0, len(features), per_slice):
-        some = xp.ascontiguousarray(features[first : first + per_slice])
+        some = on_device(features[first : first + per_slice])
         all_keys = xp.empty(len(some), np.uint64)
         _row_keys.threads(min(len(some), _THREADS), some, columns, begin, tables, all_keys)
         chosen = present[first : first + per_slice]
@@ -435,19 +435,19 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
     """
     xp = namespace()
     bits = _row_bits(features)
-    present, poly = xp.ascontiguousarray(present), np.uint64(poly)
+    present, poly = on_device(present), np.uint64(poly)
     modulus = byte_tables(poly)
-    moduli = xp.ascontiguousarray(modulus)
+    moduli = on_device(modulus)
     passes = -(-len(features) // (max_rows or most_rows(_ROW_BYTES)))
     split = max(0, passes - 1).bit_length()
     resident = isinstance(features, xp.ndarray)
     if resident:
-        features = xp.ascontiguousarray(features)
+        features = on_device(features)
     found, num_large, num_uncompared = Matches(xp, bits, with_distances=False, at_least=_CHUNK), 0, 0
     crowded, most = xp.zeros(len(features), bool), np.uint64(max(bucket_limit, bucket_probe))
     from_first = tables is None or tables.start == 0  # as in `cpu`
     for number, subset in _subsets(features.shape[1], r, tables):
-        columns = xp.ascontiguousarray(np.array(subset, np.int64))
+        columns = on_device(np.array(subset, np.int64))
         begin = np.uint64(advance_by_tables(poly ^ np.uint64(number), modulus))
         filtered = resident and num_large == 0 and from_first
         for upper in range(1 << split):

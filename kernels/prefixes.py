@@ -29,7 +29,7 @@ from numba import prange
 
 from . import gather, sets
 from ._bounds import least_shared, prefix_lengths, prefix_lengths_of
-from ._launch import cuda, jit, kernel, namespace, row_of, shares
+from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
 from .rarity import MOST, SHARED_BITS, count_of, shift_of
 from .sets import distinct
 
@@ -248,7 +248,7 @@ def gpu(values, offsets, rows, counters, beyond, threshold):
     The others become sets, are all sorted by (document, count), and each element's place says whether it is a posting.
     """
     xp = namespace()
-    values, offsets = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets)
+    values, offsets = on_device(values), on_device(offsets)
     counters, beyond, shift = xp.asarray(counters), xp.asarray(beyond), shift_of(counters)
     first = int(offsets[0])
     single = xp.empty(int(offsets[-1]) - first, bool)

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from ._launch import Device, cuda, jit, kernel, namespace
+from ._launch import Device, cuda, jit, kernel, namespace, on_device
 
 MOST = 255
 """Where a counter of one byte stops."""
@@ -140,6 +140,6 @@ def gpu(values, bits, table=None):
     """As `reference`; values in parallel, and no update is lost: a word is changed by compare-and-swap alone."""
     xp = namespace()
     counters, beyond = new_table(xp, bits) if table is None else table
-    values = xp.ascontiguousarray(values)
+    values = on_device(values)
     _count_all.threads(len(values), values, np.uint64(64 - bits), counters.view(np.uint32), beyond)
     return counters, beyond

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace, shares
+from ._launch import cuda, jit, kernel, namespace, on_device, shares
 from ._search import first_not_below
 
 
@@ -156,7 +156,7 @@ def gpu(values, offsets, left, right, least):
     shingles takes 8,000 strides of 20 steps, while other blocks go on. At most 2**31 - 1 pairs, the blocks of a grid.
     """
     xp = namespace()
-    arrays = [xp.ascontiguousarray(array) for array in (values, offsets, left, right, least)]
+    arrays = [on_device(array) for array in (values, offsets, left, right, least)]
     intersection = xp.empty(len(left), np.int64)
     _intersect.blocks(len(left), *arrays, intersection)
     return intersection

@@ -22,7 +22,7 @@ from ._gf2 import (
     rabin_words,
     window_weights,
 )
-from ._launch import TABLES, cuda, jit, kernel, load, namespace, row_of, shares
+from ._launch import TABLES, cuda, jit, kernel, load, namespace, on_device, row_of, shares
 
 
 def reference(values, offsets, polys):
@@ -131,12 +131,12 @@ def _accumulate(values, offsets, q, tables, powers, which, result):
 def gpu(values, offsets, polys):
     """As `reference`; runs of values in parallel, their fingerprints shifted and added."""
     xp = namespace()
-    values, offsets = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets)
+    values, offsets = on_device(values), on_device(offsets)
     polys = np.asarray(polys, np.uint64)
     empty = (offsets[1:] == offsets[:-1])[:, None]
-    result = xp.where(empty, xp.ascontiguousarray(polys), np.uint64(0))
+    result = xp.where(empty, on_device(polys), np.uint64(0))
     runs = -(-int(offsets[-1] - offsets[0]) // RUN)
     for which, q in enumerate(polys):
-        tables, powers = xp.ascontiguousarray(byte_tables(q)), xp.ascontiguousarray(power_tables(q))
+        tables, powers = on_device(byte_tables(q)), on_device(power_tables(q))
         _accumulate.threads(runs, values, offsets, q, tables, powers, which, result)
     return result

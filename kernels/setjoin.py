@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from ._launch import Device, cuda, jit, kernel, namespace, shares
+from ._launch import Device, cuda, jit, kernel, namespace, on_device, shares
 from .prefixes import PLACE_BITS
 
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
@@ -271,8 +271,8 @@ def gpu(entries, starts, splits, places, offsets, sizes, needed, larger, rows, f
     xp = namespace()
     best = xp.empty((len(rows), most), np.int64)
     number, looks = xp.empty(len(rows), np.int64), xp.empty(len(rows), np.int64)
-    index = map(xp.ascontiguousarray, (entries, starts, splits, places, offsets, sizes, needed))
-    asked = map(xp.ascontiguousarray, (rows, first, stop))
+    index = map(on_device, (entries, starts, splits, places, offsets, sizes, needed))
+    asked = map(on_device, (rows, first, stop))
     _probe_all.threads(len(rows), *index, larger, *asked, best, number, looks)
     ends = xp.zeros(len(rows) + 1, np.int64)
     ends[1:] = xp.cumsum(number)

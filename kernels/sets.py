@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numba import prange
 
-from ._launch import jit, namespace, shares
+from ._launch import jit, namespace, on_device, shares
 from ._sort import order_in_rows
 
 
@@ -136,7 +136,7 @@ def cpu(values, offsets):
 def gpu(values, offsets):
     """As `reference`; all rows sorted together."""
     xp = namespace()
-    values, offsets = xp.ascontiguousarray(values), xp.ascontiguousarray(offsets)
+    values, offsets = on_device(values), on_device(offsets)
     order, begins = order_in_rows(values, offsets)
     before = xp.zeros(len(begins) + 1, np.int64)
     before[1:] = xp.cumsum(begins)

@@ -18,7 +18,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from ._launch import check_rows, jit, namespace
+from ._launch import check_rows, jit, namespace, on_device
 from ._matches import halves
 from .pairtables import bucket_pairs, limited, mark_buckets, pairs_of, sort_by_key
 
@@ -159,8 +159,8 @@ def gpu(values, offsets, least, bucket_limit, bucket_probe):
         As `cpu`.
     """
     xp = namespace()
-    bits, offsets = _row_bits(offsets), xp.ascontiguousarray(offsets)
-    values = xp.ascontiguousarray(values)[int(offsets[0]) : int(offsets[-1])]
+    bits, offsets = _row_bits(offsets), on_device(offsets)
+    values = on_device(values)[int(offsets[0]) : int(offsets[-1])]
     crowded = xp.zeros(len(offsets) - 1, bool)
     places = xp.arange(len(values)) + offsets[0]
     rows = xp.searchsorted(offsets[1:], places, side="right").astype(np.uint32)

@@ -23,7 +23,7 @@ import numpy as np
 from numba import prange, types
 
 from ._gf2 import advance, advance_by_tables, byte_tables, extend, prepare, rabin_words, window_weights, windows
-from ._launch import TABLES, cuda, jit, kernel, load, namespace, row_of, shares
+from ._launch import TABLES, cuda, jit, kernel, load, namespace, on_device, row_of, shares
 
 
 def reference(tokens, offsets, stops, c, poly):
@@ -191,7 +191,7 @@ def _fingerprint(tokens, others, places, begins, firsts, without, offsets, new_o
 def gpu(tokens, offsets, stops, c, poly):
     """As `reference`: stop words by bisection, the other tokens gathered, then features in parallel."""
     xp = namespace()
-    tokens, offsets, stops = (xp.ascontiguousarray(each) for each in (tokens, offsets, stops))
+    tokens, offsets, stops = (on_device(each) for each in (tokens, offsets, stops))
     is_stop = xp.zeros(len(tokens), bool)
     if len(stops):
         is_stop = stops[xp.minimum(xp.searchsorted(stops, tokens), len(stops) - 1)] == tokens
@@ -208,7 +208,7 @@ def gpu(tokens, offsets, stops, c, poly):
     new_offsets = xp.zeros(len(offsets), np.int64)
     new_offsets[1:] = xp.cumsum(xp.where(without, xp.maximum(sizes - (c - 1), 1), spots))
     values = xp.empty(int(new_offsets[-1]), np.uint64)
-    tables = xp.ascontiguousarray(byte_tables(np.uint64(poly)))
+    tables = on_device(byte_tables(np.uint64(poly)))
     _fingerprint.threads(
         -(-len(values) // EACH),
         tokens,

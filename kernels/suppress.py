@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import Kernel, cuda, jit, kernel, namespace
+from ._launch import Kernel, cuda, jit, kernel, namespace, on_device
 
 
 def reference(features, present, r):
@@ -110,7 +110,7 @@ _HIDE = {kind: _hide_kernel(kind) for kind in ("uint16", "uint64")}
 def gpu(features, present, r):
     """As `reference`, by one block: for rankings that are on the device anyway, not to be faster."""
     xp = namespace()
-    features, present = xp.ascontiguousarray(features), xp.ascontiguousarray(present)
+    features, present = on_device(features), on_device(present)
     shown_by = xp.arange(len(features), dtype=np.int64)
     _HIDE[features.dtype.name].blocks(min(1, len(features)), features, present, r, shown_by)
     return shown_by

@@ -20,18 +20,23 @@ from numba import prange, types
 
 from . import _unicode_table as unicode_table
 from ._folding import fold_documents, place_folded
-from ._gf2 import LANES, advance, advance_block, append_byte, byte_tables, prepare, rabin
-from ._launch import Device, cuda, jit, kernel, load, namespace, shares
+from ._gf2 import LANES, advance, advance_block, advance_by_tables, append_byte, byte_tables, prepare, rabin
+from ._launch import TABLES, Device, cuda, jit, kernel, load, namespace, on_device, shares
 from ._token_beginnings import (
     GROUP,
+    NOT_ASCII,
     TABLE,
     begins_at,
     count_before,
-    count_beginnings,
+    count_decoded,
+    count_in_ascii,
     decode_at,
-    fill_beginnings,
+    fill_decoded,
+    fill_in_ascii,
+    high_bits,
     mark_documents,
     packed_table,
+    word_bytes,
 )
 from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
 from ._utf8 import is_word, load_word, word_bits
@@ -248,12 +253,6 @@ def cpu(text, offsets, poly):
     return values, new_offsets, int(invalid)
 
 
-@jit()
-def _lower_byte(byte):
-    """An ASCII byte in lower case."""
-    return byte | 0x20 if byte >= 65 and byte <= 90 else byte
-
-
 @Device
 def _item(text, begins, n, i, k, page, sequence, starts, items):
     """Item k of the code point at i: (class, kind, length and place of its spelling, next code point, next item).
@@ -315,57 +314,93 @@ def _append_run(
     return f, state, j, m, ended
 
 
-@kernel(f"void(uint8[::1], uint32[::1], int64, {TABLE}, uint64, uint64[::1], uint64[::1])")
-def _fingerprint_tokens(text, begins, n, page, sequence, starts, items, spelling, q, tables, values):
-    """One thread a token: read it from where it begins, which stands in `values`, and put its fingerprint there.
+@jit()
+def _next_eight(low, high, i):
+    """Eight bytes from byte i on, of the two words that they lie in."""
+    shift = np.uint64(8) * (np.uint64(i) & np.uint64(7))
+    return (np.uint64(low) >> shift) | ((np.uint64(high) << np.uint64(1)) << (np.uint64(63) - shift))
 
-    Neighbouring threads read neighbouring text, from the first-level cache; a byte is one look-up in 2 kB of shared
-    memory, where about three of the 16 lanes served at a time meet in a bank.
+
+@jit()
+def _run_length(word, begins):
+    """How many of eight bytes, from the first on, are ASCII letters, digits or `_`, up to where a document begins: bit
+    i of `begins` is that of byte i."""
+    word, ends = np.uint64(word), np.uint64(begins) | np.uint64(0x100)
+    ends |= ~np.uint64(word_bytes(word & np.uint64(0x7F7F7F7F7F7F7F7F)))
+    ends |= np.uint64(high_bits(word))
+    return np.int64(population((ends & (~ends + np.uint64(1))) - np.uint64(1)))
+
+
+@Device
+def _append_ascii(words, begins, i, f, tables):
+    """Extend a token by the run of ASCII letters, digits and `_` at i: (fingerprint, where the run ends).
+
+    Eight bytes at a time, which takes eight look-ups however many of them belong to the run: neighbouring threads, with
+    words of other lengths, mostly take the same steps.
     """
-    modulus = cuda.shared.array(256, types.uint64)
+    before, length = np.uint64(1), np.int64(8)  # that a document begins at i is known
+    while length == 8:
+        word = np.uint64(_next_eight(words[i >> 3], words[(i >> 3) + 1], i))
+        starts = np.uint64(begins[i >> 5]) | np.uint64(begins[(i >> 5) + 1]) << np.uint64(32)
+        starts = (starts >> (np.uint64(i) & np.uint64(31))) & ~before
+        length = np.int64(_run_length(word, starts))
+        if length > 0:
+            moving, staying = _moving_and_staying(f, word, length)
+            f = np.uint64(advance_by_tables(moving, tables)) ^ np.uint64(staying)
+            i += length
+        before = np.uint64(0)
+    return f, i
+
+
+EACH = 8  # tokens of a thread, so that a block copies its tables once for 2,048
+
+
+@kernel(f"void(uint8[::1], uint64[::1], uint32[::1], int64, {TABLE}, uint64, uint64[::1], uint64[::1])")
+def _fingerprint_tokens(text, words, begins, n, page, sequence, starts, items, spelling, q, tables, values):
+    """One thread `EACH` tokens: read each from where it begins, which stands in `values`, and put its fingerprint
+    there.
+
+    Neighbouring threads read neighbouring text, from the first-level cache; the look-ups are in shared memory, where
+    about three of the 16 lanes served at a time meet in a bank. `words` and `begins` go on for 32 bytes after the text.
+    """
+    modulus = cuda.shared.array(TABLES, types.uint64)
     load(tables, modulus)
-    token = cuda.grid(1)
-    if token >= len(values):
-        return
-    begin = np.int64(values[token] >> np.uint64(3))
-    i, k = begin, np.int64(values[token] & np.uint64(7))
-    f, state = q, DIVIDE
-    while i < n and (i == begin or k > 0 or not begins_at(begins, i)):
-        byte = text[i]
-        if byte < 128:
-            if state == SINGLE or not is_word(byte):
-                break
-            state = WORD
-            while True:
-                f = np.uint64(append_byte(f, _lower_byte(byte), modulus))
-                i += 1
-                if i == n or begins_at(begins, i):
+    token = np.int64(cuda.blockIdx.x) * EACH * cuda.blockDim.x + cuda.threadIdx.x
+    end = min(token + EACH * cuda.blockDim.x, len(values))
+    while token < end:
+        begin = np.int64(values[token] >> np.uint64(3))
+        i, k = begin, np.int64(values[token] & np.uint64(7))
+        f, state = q, DIVIDE
+        while i < n and (i == begin or k > 0 or not begins_at(begins, i)):
+            byte = text[i]
+            if byte < 128:
+                if state == SINGLE or not is_word(byte):
                     break
-                byte = text[i]
-                if byte >= 128 or not is_word(byte):
-                    break
-            continue
-        combining, kind, length, place, next_i, next_k = _item(
-            text, begins, n, i, k, page, sequence, starts, items
-        )  # fmt: skip
-        if combining > 0:
-            f, state, i, k, ended = _append_run(
-                text, begins, n, i, k, page, sequence, starts, items, spelling, f, state, state == DIVIDE, modulus
+                state = WORD
+                f, i = _append_ascii(words, begins, i, f, modulus)
+                continue
+            combining, kind, length, place, next_i, next_k = _item(
+                text, begins, n, i, k, page, sequence, starts, items
             )  # fmt: skip
-            if ended:
+            if combining > 0:
+                f, state, i, k, ended = _append_run(
+                    text, begins, n, i, k, page, sequence, starts, items, spelling, f, state, state == DIVIDE, modulus
+                )  # fmt: skip
+                if ended:
+                    break
+                continue
+            if kind == DIVIDE or (kind == WORD and state == SINGLE) or (kind == SINGLE and state != DIVIDE):
                 break
-            continue
-        if kind == DIVIDE or (kind == WORD and state == SINGLE) or (kind == SINGLE and state != DIVIDE):
-            break
-        if kind != VANISH:
-            if place < 0:
-                f = _append(f, text, i, length, modulus)
-            else:
-                f = _append(f, spelling, place, length, modulus)
-            if kind != MARK:
-                state = kind
-        i, k = next_i, next_k
-    values[token] = f
+            if kind != VANISH:
+                if place < 0:
+                    f = _append(f, text, i, length, modulus)
+                else:
+                    f = _append(f, spelling, place, length, modulus)
+                if kind != MARK:
+                    state = kind
+            i, k = next_i, next_k
+        values[token] = f
+        token += cuda.blockDim.x
 
 
 def gpu(text, offsets, poly):
@@ -374,23 +409,28 @@ def gpu(text, offsets, poly):
     One token is one thread's work, byte after byte: a megabyte without a space keeps all others waiting.
     """
     xp = namespace()
-    text, offsets = xp.ascontiguousarray(text), xp.ascontiguousarray(offsets)
+    text, offsets = on_device(text), on_device(offsets)
     first, n = int(offsets[0]), int(offsets[-1] - offsets[0])
     groups = -(-n // GROUP)
-    padded = xp.zeros(GROUP * groups, np.uint8)
+    padded = xp.zeros(GROUP * (groups + 1), np.uint8)
     padded[:n] = text[first : first + n]
-    words, begins, offsets = padded.view(np.uint64), xp.zeros(groups, np.uint32), offsets - first
+    words, begins, offsets = padded.view(np.uint64), xp.zeros(groups + 2, np.uint32), offsets - first
     mark_documents.threads(len(offsets) - 1, offsets, begins)
-    table = [xp.ascontiguousarray(array) for array in packed_table()]
+    table = [on_device(array) for array in packed_table()]
     counts, invalid = xp.empty(groups, np.uint8), xp.zeros(1, np.int64)
-    count_beginnings.threads(groups, padded, words, begins, n, *table, counts, invalid)
+    count_in_ascii.threads(groups, padded, words, begins, counts)
+    decoded = xp.flatnonzero(counts == np.uint8(NOT_ASCII))
+    count_decoded.threads(len(decoded), padded, begins, n, *table, decoded, counts, invalid)
     ends = xp.cumsum(counts, dtype=np.int64)
     new_offsets = xp.zeros(len(offsets), np.int64)
     if groups == 0:
         return xp.empty(0, np.uint64), new_offsets, 0
     count_before.threads(len(offsets), padded, words, begins, n, *table, ends, offsets, new_offsets)
     values = xp.empty(int(ends[-1]), np.uint64)
-    fill_beginnings.threads(groups, padded, words, begins, n, *table, ends, values)
-    tables = xp.ascontiguousarray(byte_tables(np.uint64(poly)))
-    _fingerprint_tokens.threads(len(values), padded, begins, n, *table, np.uint64(poly), tables, values)
+    fill_in_ascii.threads(groups, padded, words, begins, ends, values)
+    fill_decoded.threads(len(decoded), padded, begins, n, *table, decoded, ends, values)
+    tables = on_device(byte_tables(np.uint64(poly)))
+    _fingerprint_tokens.threads(
+        -(-len(values) // EACH), padded, words, begins, n, *table, np.uint64(poly), tables, values
+    )
     return values, new_offsets, int(invalid[0])

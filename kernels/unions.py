@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from ._launch import Device, cuda, jit, kernel, namespace
+from ._launch import Device, cuda, jit, kernel, namespace, on_device
 
 
 def reference(values, offsets, left, right, most, s):
@@ -100,7 +100,7 @@ def _write_counts(values, offsets, left, right, most, s, both, one, other):
 def gpu(values, offsets, left, right, most, s):
     """As `cpu`, a thread a pair."""
     xp = namespace()
-    values, offsets, left, right, most = map(xp.ascontiguousarray, (values, offsets, left, right, most))
+    values, offsets, left, right, most = map(on_device, (values, offsets, left, right, most))
     both, one, other = (xp.empty(len(left), np.int64) for _ in range(3))
     _write_counts.threads(len(left), values, offsets, left, right, most, s, both, one, other)
     return both, one, other

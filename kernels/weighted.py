@@ -30,7 +30,7 @@ import numpy as np
 from numba import prange
 
 from ._gf2 import mix64
-from ._launch import cuda, jit, kernel, namespace, shares
+from ._launch import cuda, jit, kernel, namespace, on_device, shares
 from ._logarithm import log2, log2_on_device, table
 
 EMPTY = np.uint64(2**64 - 1)
@@ -183,7 +183,7 @@ def _sample(features, offsets, weights, salt, y, sketches):
 def gpu(features, offsets, weights, salt, samples):
     """As `reference`; rows and samples in parallel, each a loop over the features of its row."""
     xp = namespace()
-    features, offsets, weights = (xp.ascontiguousarray(array) for array in (features, offsets, weights))
+    features, offsets, weights = (on_device(array) for array in (features, offsets, weights))
     sketches = xp.empty((len(offsets) - 1, samples), np.uint64)
     _sample.threads(sketches.size, features, offsets, weights, salt, xp.asarray(table()), sketches)
     return sketches

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace, shares
+from ._launch import cuda, jit, kernel, namespace, on_device, shares
 from ._search import first_not_below
 
 
@@ -126,7 +126,7 @@ def gpu(values, offsets, left, right):
     grid.
     """
     xp = namespace()
-    values, offsets, left, right = (xp.ascontiguousarray(array) for array in (values, offsets, left, right))
+    values, offsets, left, right = (on_device(array) for array in (values, offsets, left, right))
     minima, maxima = xp.zeros(len(left), np.int64), xp.zeros(len(left), np.int64)
     _add_pairs.blocks(len(left), values, offsets, left, right, minima, maxima)
     return minima, maxima

@@ -345,25 +345,41 @@ NCU = """==PROF== Connected to process 12
 {"items": ["tokens"]}
 "ID","Kernel Name","gpu__time_duration.sum","launch__registers_per_thread"
 "","","nsecond","register/thread"
-"0","_ZN11neardup_gpu7kernels17_token_beginnings16count_beginnings","1,234","42"
-"1","_ZN11neardup_gpu7kernels17_token_beginnings15fill_beginnings","99","40"
+"0","_ZN11neardup_gpu7kernels17_token_beginnings14count_in_ascii","1,234","42"
+"1","_ZN11neardup_gpu7kernels17_token_beginnings13count_decoded","99","40"
 """
 
 
 def test_counters_of_ncu():
     assert first_steps.counters(NCU) == [
         {
-            "kernel": "_ZN11neardup_gpu7kernels17_token_beginnings16count_beginnings",
+            "kernel": "_ZN11neardup_gpu7kernels17_token_beginnings14count_in_ascii",
             "duration": "1,234 nsecond",
             "registers": "42 register/thread",
         },
         {
-            "kernel": "_ZN11neardup_gpu7kernels17_token_beginnings15fill_beginnings",
+            "kernel": "_ZN11neardup_gpu7kernels17_token_beginnings13count_decoded",
             "duration": "99 nsecond",
             "registers": "40 register/thread",
         },
     ]
     assert first_steps.counters("==ERROR== no such option") == []
+
+
+RACES = """
+========= Warning: Race reported between Read access at cupy_nonzero_kernel_incomplete_scan+0x460
+=========     and Write access at cupy_nonzero_kernel_incomplete_scan+0x630 [1024 hazards]
+{ours}========= RACECHECK SUMMARY: {count} hazards displayed (0 errors, {count} warnings)
+"""
+OURS = "========= Error: Race reported between Write access at _ZN11neardup_gpu6_count+0x20\n"
+
+
+def test_errors_of_a_sanitizer():
+    assert first_steps.sanitizer_errors("========= ERROR SUMMARY: 3 errors\n") == (3, [])
+    libraries = ["cupy_nonzero_kernel_incomplete_scan"]
+    assert first_steps.sanitizer_errors(RACES.format(ours="", count=1)) == (0, libraries)
+    assert first_steps.sanitizer_errors(RACES.format(ours=OURS, count=2)) == (1, libraries)
+    assert first_steps.sanitizer_errors("killed\n") is None
 
 
 def test_all_tests_of_a_gpu_are_found():
@@ -382,7 +398,7 @@ def test_secrets_of_the_environment_are_not_kept(monkeypatch):
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")
-def test_generated_text_is_like_what_was_predicted_of():
+def test_generated_text_is_like_bills():
     import numpy as np
 
     from benchmarks.first_device import DOCUMENT_TOKENS, TOKEN_BYTES, generated
@@ -403,47 +419,11 @@ def test_generated_text_is_like_what_was_predicted_of():
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")
-def test_measured_beside_predicted():
-    from benchmarks.first_device import PREDICTION, card_of, compared_with
-    from benchmarks.gpu_inputs import Timed
+def test_what_took_longest_is_named():
+    from benchmarks.first_device import slowest
 
-    document = json.loads(PREDICTION.read_text())
-    assert set(document["sources"]) == {"A100", "H100", "H200"} == {line["card"] for line in document["lines"]}
-    names = ["NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA GH200 480GB", "NVIDIA B200"]
-    assert [card_of(name, set(document["sources"])) for name in names] == ["A100", "H100", "H200", None, None]
-    lines = {line["kernel"]: line for line in document["lines"] if line["card"] == "H200"}
-
-    def ratios(name, timed, **ms):
-        rows = [{"name": row.replace("__", "."), "ms": value} for row, value in ms.items()]
-        return {row["name"]: row["ratio"] for row in compared_with(lines, name, rows, timed, 256_000_000)}
-
-    text = Timed(len, ())
-    predicted = 256 / lines["shingles._fingerprint"]["text_gb_per_s"]
-    assert ratios("shingles", text, shingles___fingerprint=3 * predicted, cumsum=1.0) == {"shingles._fingerprint": 3.0}
-    predicted = 256 / lines["sorts of the pair tables"]["text_gb_per_s"]
-    found = ratios("pair tables 6,14,2", text, argsort=2 * predicted, pairtables___row_keys=1.0)
-    assert found["sorts of the pair tables"] == 2.0 and "pairtables._row_keys" in found
-    assert set(ratios("simhash weighted, 64 bits", text, simhash___add=1.0)) == {"simhash._add, weighted"}
-    assert set(ratios("exact: prefixes", text, prefixes___mark_singles=1.0, argsort=1.0)) == {
-        "prefixes._mark_singles",
-        "prefixes: sorts",
-    }
-    entries = Timed(len, (), None, {"entry": 10**9})
-    predicted = 1e3 / lines["setjoin._probe_all"]["giga_units_per_s"]
-    assert ratios("exact: candidates", entries, setjoin___probe_all=2 * predicted) == {"setjoin._probe_all": 2.0}
-    tables = Timed(len, (), None, {"rows": 10_000_000, "tables": 4}, text=False)
-    assert set(ratios("hamming: pairs, 16 bits", tables, _bits___permute=1.0, argsort=2.0, searchsorted=1.0)) == {
-        "_bits._permute",
-        "sort of a Hamming table",
-        "search of both ends of each row's bucket",
-    }
-    few = Timed(len, (), None, {"rows": 20, "tables": 4}, text=False)
-    assert ratios("hamming: pairs, 16 bits", few, _bits___permute=1.0, argsort=2.0) == {}
-    queries = Timed(len, (), None, {"rows": 10_000_000, "tables": 10, "queries": 1_000_000}, text=False)
-    assert set(ratios("hamming: probe, 25 bits", queries, _near___near_counts=1.0, searchsorted=1.0)) == {
-        "_near._near_counts",
-        "search of both ends of a bucket",
-    }
+    rows = [{"name": name, "ms": ms} for name, ms in [("a", 1.0), ("b", 3.0), ("c", 2.0), ("d", 0.5)]]
+    assert slowest(rows, 2) == "b 3.00, c 2.00"
 
 
 @pytest.mark.skipif(SIMULATED, reason="needs no simulator")

@@ -179,6 +179,7 @@ def _problem(device: int | None) -> str | None:
     try:
         import cupy
         from numba import cuda
+        from numba.cuda import cudaimpl  # noqa: F401 (else imported by the first compilation; NumPy 2.5 is too new for it)
     except Exception as error:
         return f"CuPy or numba-cuda cannot be imported ({_first_line(error)}); {_how_to_install(version)} anew"
     if tuple(int(part) for part in cupy.__version__.split(".")[:2]) < OLDEST_CUPY:

@@ -8,7 +8,7 @@ import numpy as np
 
 from neardup_gpu.kernels import hamming_probe, hamming_table, huffman_encode, huffman_probe
 from neardup_gpu.kernels._huffman import BLOCK_BITS, SYMBOLS, Tables as CompressedTables, information_bits
-from neardup_gpu.kernels._launch import most_rows, namespace, to_host
+from neardup_gpu.kernels._launch import most_rows, on_device, to_host
 from neardup_gpu.kernels.hamming import NO_LIMIT
 
 from ..engine.choice import kernel, resolve
@@ -128,8 +128,7 @@ class Tables:
         if self._resident is None:
             if most_rows(1) < sum(array.nbytes for array in self.arrays.values()):
                 return self.arrays
-            xp = namespace()
-            self._resident = {name: xp.ascontiguousarray(array) for name, array in self.arrays.items()}
+            self._resident = {name: on_device(array) for name, array in self.arrays.items()}
         return self._resident
 
     def _verify(self, masks: np.ndarray, queries: np.ndarray, radius: int, on_cpu: bool) -> None:

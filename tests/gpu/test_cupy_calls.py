@@ -58,6 +58,8 @@ REFUSED = {
     "a NumPy array as an argument": (lambda a: xp.searchsorted(a, NUMBERS), TypeError),
     "a NumPy array as an index": (lambda a: a[NUMBERS.astype(int)], TypeError),
     "a NumPy array assigned": (lambda a: a.__setitem__(slice(None), NUMBERS), TypeError),
+    "a NumPy array to be put in order": (lambda a: xp.ascontiguousarray(NUMBERS), TypeError),
+    "a search for NumPy's number": (lambda a: xp.searchsorted(a, np.uint64(3)), NotImplementedError),
     "a list for an array": (lambda a: xp.cumsum([1, 2]), TypeError),
     "NumPy's function": (lambda a: np.cumsum(a), TypeError),
     "NumPy's asarray": (lambda a: np.asarray(a), TypeError),

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import cupy
 import numpy as np
 
-FROM_HOST = {"asarray", "array", "ascontiguousarray"}
+FROM_HOST = {"asarray", "array"}
 """Functions that take NumPy arrays and lists of numbers."""
 
 FROM_NOTHING = {"zeros", "ones", "empty", "full", "arange", "eye", "linspace"}
@@ -217,6 +217,8 @@ def check_limits(name: str, arguments: dict[str, Any]) -> None:
         raise TypeError("CuPy's lexsort takes an array of shape (k, n), no tuple")
     if name == "unique" and arguments.get("axis") is not None:
         raise TypeError("CuPy's unique(axis=) misorders values of 2**63 and above")
+    if name == "searchsorted" and not isinstance(arguments["v"], DeviceArray | np.ndarray | int | float):
+        raise NotImplementedError("CuPy's searchsorted takes arrays and Python's numbers, but no number of NumPy's")
     if name in ("sort", "argsort") and arguments.get("kind") not in (None, "stable"):
         raise ValueError("CuPy knows one kind of sort, which is stable")
 

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -232,7 +233,7 @@ class HostKernel:
     """A kernel's device code, compiled for this processor."""
 
     def __init__(self, kernel: launch.Kernel) -> None:
-        self.name = kernel.__name__
+        self.name, self.slots = kernel.__name__, kernel.slots
         self.parameters, _ = sigutils.normalize_signature(kernel.signature)
         self.fibers = fibers()
         llvm.initialize_native_target()
@@ -275,16 +276,14 @@ class HostKernel:
         """Run `num_blocks` blocks of `block` threads on NumPy arrays and scalars of the kernel's types."""
         if len(arguments) != len(self.parameters):
             raise TypeError(f"{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}")
-        words: list[int] = []
         arrays = []
         for i, (argument, kind) in enumerate(zip(arguments, self.parameters, strict=True)):
             if isinstance(kind, types.Array):
                 self._check_array(i, argument, kind)
-                words += [0, 0, argument.size, argument.itemsize, argument.ctypes.data]
-                words += [*argument.shape, *argument.strides]
                 arrays.append((argument.ctypes.data, argument.nbytes))
             else:
-                words.append(self._scalar(i, argument, kind))
+                self._check_scalar(i, argument, kind)
+        words = self.slots(arguments, attrgetter("ctypes.data"))
         assert len(words) == self.num_words, "numba-cuda passes arguments in another way than this was written for"
         regions = [*self.shared, *self.constant, *arrays]
         report = Report()
@@ -314,7 +313,7 @@ class HostKernel:
         if kind.layout == "C" and not argument.flags.c_contiguous:
             raise TypeError(f"{wanted}; its strides are {argument.strides}")
 
-    def _scalar(self, i: int, argument: Any, kind: Any) -> int:
+    def _check_scalar(self, i: int, argument: Any, kind: Any) -> None:
         if isinstance(argument, np.ndarray) or not isinstance(argument, (int, np.integer, np.bool_)):
             raise TypeError(f"argument {i} of {self.name} is to be a scalar {kind}, not {type(argument).__name__}")
         value = int(argument)
@@ -323,7 +322,6 @@ class HostKernel:
                 raise OverflowError(f"argument {i} of {self.name} is {value}, which is no {kind}")
         elif not isinstance(kind, types.Boolean):
             raise NotImplementedError(f"{self.name} takes a {kind}")
-        return value % 2**64
 
 
 host_kernel = cache(HostKernel)
