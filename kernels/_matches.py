@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._launch import most_rows, to_host
 from ._sort import radix_sort, sort_unique
 
 HALF = 32
@@ -19,6 +20,8 @@ SOME = 1 << 22
 
 _FEW = 1 << 12  # pairs that NumPy sorts faster than a parallel radix sort of six passes
 
+_SORTED_BYTES = 50  # a pair on the device while all are sorted: its word and distance, joined, and the sort's buffers
+
 
 class Matches:
     """Distinct pairs, and their distances if they have any.
@@ -26,8 +29,8 @@ class Matches:
     Parameters
     ----------
     xp : module, optional
-        CuPy for pairs on the device (NumPy under the simulator), as `namespace` gives it; pairs are in host memory and
-        sorted by all threads unless given.
+        CuPy for pairs on the device (NumPy under the simulator), as `namespace` gives it, as long as half of its free
+        memory can sort them; pairs are in host memory and sorted by all threads from then on, and unless given.
     bits : int
         Bits of a row number.
     with_distances : bool
@@ -46,12 +49,19 @@ class Matches:
 
     def add(self, packed, distance=None):
         """Add pairs, first << bits | second, and their distances; both arrays may be written over."""
-        self._packed.append(packed)
+        self._packed.append(to_host(packed) if self._on_host else packed)
         if self._distance is not None:
-            self._distance.append(distance)
+            self._distance.append(to_host(distance) if self._on_host else distance)
         self.num_held += len(packed)
+        if not self._on_host and most_rows(_SORTED_BYTES) < self.num_held:
+            self._leave_device()
         if self.num_held - self.num_distinct > max(self.num_distinct, self._at_least):
             self._drop_repeats()
+
+    def _leave_device(self):
+        self._on_host, self._xp = True, np
+        for arrays in filter(None, (self._packed, self._distance)):
+            arrays[:] = map(to_host, arrays)
 
     def _drop_repeats(self):
         packed = self._joined(self._packed, np.uint64)
@@ -95,7 +105,10 @@ class Matches:
         return begins
 
     def result(self):
-        """(first rows, second rows, distances if there are any), in lexicographic order, each pair once; int64."""
+        """(first rows, second rows, distances if there are any), in lexicographic order, each pair once; int64.
+
+        In host memory, where the device had too little.
+        """
         self._drop_repeats()
         rows = halves(self._packed.pop(), self._bits)
         return rows if self._distance is None else (*rows, self._distance[0])

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from ._bits import count_bits
-from ._launch import Device, cuda, jit, kernel
+from ._launch import Device, cuda, jit, kernel, most_rows
 
 
 @jit()
@@ -218,22 +218,33 @@ def compared_ranges(xp, words, queries, top, bucket_limit, bucket_probe, own):
     return starts, stops, large, int(xp.sum(left_out))
 
 
-def near_on_device(xp, table, queries, numbers, starts, stops, before, upper, lower, radius, masks):
-    """(packed, distance) of what in `table`, words and rows, is near to each query and new.
+_PAIR_BYTES = 40  # of a pair that was found: its word and distance, twice where whole fingerprints are compared
 
-    One thread a query counts what it finds, and those that find some write it.
+
+def near_on_device(xp, table, queries, numbers, starts, stops, before, upper, lower, radius, masks):
+    """Yield (packed, distance) of what in `table`, words and rows, is near to each query and new; in few parts.
+
+    One thread a query counts what it finds, and those that find some write it, of as many as memory takes at a time.
     """
     radius, num_near = np.uint64(radius), xp.empty(len(queries), np.uint32)
     _near_counts.threads(len(queries), table[0], queries, starts, stops, radius, before, num_near)
     chosen = xp.flatnonzero(num_near)
     ends = xp.cumsum(num_near[chosen], dtype=np.int64)
-    total = int(ends[-1]) if len(ends) else 0
-    packed, distance = xp.empty(total, np.uint64), xp.empty(total, np.uint8)
-    _near_words.threads(
-        len(chosen), *table, queries, numbers, starts, stops, radius, before, chosen, ends, packed, distance
-    )
-    if masks.shape[1] == 2:
-        _near_whole.threads(total, upper, lower, radius, masks, packed, distance)
-        near = xp.flatnonzero(packed != _NOT_NEAR)
-        packed, distance = packed[near], distance[near]
-    return packed, distance
+    total, most = int(ends[-1]) if len(ends) else 0, most_rows(_PAIR_BYTES)
+    first = done = 0
+    while first < len(chosen):
+        last, until = len(chosen), total
+        if total - done > most:  # at least one query's
+            last = max(first + 1, int(xp.searchsorted(ends, done + most, side="right")))
+            until = int(ends[last - 1])
+        packed, distance = xp.empty(until - done, np.uint64), xp.empty(until - done, np.uint8)
+        some, its_ends = chosen[first:last], ends[first:last] - np.int64(done)
+        _near_words.threads(
+            len(some), *table, queries, numbers, starts, stops, radius, before, some, its_ends, packed, distance
+        )
+        if masks.shape[1] == 2:
+            _near_whole.threads(len(packed), upper, lower, radius, masks, packed, distance)
+            near = xp.flatnonzero(packed != _NOT_NEAR)
+            packed, distance = packed[near], distance[near]
+        yield packed, distance
+        first, done = last, until

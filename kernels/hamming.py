@@ -234,8 +234,8 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
             del order
             starts, stops, large, uncompared = compared_ranges(xp, words, words, top, bucket_limit, bucket_probe, True)
             whole = values, values, radius, masks[:known]
-            packed, distance = near_on_device(xp, (words, rows), words, rows, starts, stops, before, *whole)
-            found.add(packed << np.uint64(32) | packed >> np.uint64(32), distance)
+            for packed, distance in near_on_device(xp, (words, rows), words, rows, starts, stops, before, *whole):
+                found.add(packed << np.uint64(32) | packed >> np.uint64(32), distance)
             num_large += int(xp.count_nonzero(starts[large] == large))  # each bucket once, where it begins
             num_uncompared += uncompared
             crowded[rows[large]] = True

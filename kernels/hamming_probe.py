@@ -326,5 +326,6 @@ def gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerp
         num_large += len(large)
         num_uncompared += uncompared
         whole = queries, values, radius, masks[:known]
-        found.add(*near_on_device(xp, (table, order), permuted, numbers, starts, stops, before, *whole))
+        for near in near_on_device(xp, (table, order), permuted, numbers, starts, stops, before, *whole):
+            found.add(*near)
     return *found.result(), num_large, num_uncompared

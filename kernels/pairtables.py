@@ -467,4 +467,4 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
                     packed = packed[new]
                 found.add(packed)
             del rows, starts, sizes, counts, large  # the next sort needs the room
-    return *found.result(), num_large, num_uncompared, crowded
+    return *map(on_device, found.result()), num_large, num_uncompared, crowded

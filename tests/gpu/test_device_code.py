@@ -15,8 +15,10 @@ import hostir
 import kernel_list
 from agreement import KERNELS, assert_same, on_host
 from cupy_calls import on_device
-from fixed_cases import CASES, expected, fixed
+from fixed_cases import CASES, expected, fixed, num_cases
 from strategies import SEEDS, inputs
+
+from neardup_gpu.kernels import _matches, _near
 
 GPU = [kernel for kernel, module in KERNELS.items() if hasattr(module, "gpu")]
 HOST_ONLY = {"sequences": {2}}  # constants that `gpu` takes as NumPy arrays alone, by their place
@@ -63,6 +65,16 @@ def test_agreement(kernel, order, data):
 @pytest.mark.parametrize(("kernel", "number"), CASES)
 def test_fixed_cases(kernel, number, order):
     run_fixed(kernel, number, order)
+
+
+@pytest.mark.parametrize("kernel", ["hamming", "hamming_probe", "huffman_probe", "pairtables"])
+def test_pairs_that_do_not_fit_leave_the_device(kernel, monkeypatch):
+    """Few pairs are written at a time, and what was found waits in host memory; both are as many as memory takes."""
+    monkeypatch.setattr(_near, "most_rows", lambda row_bytes: 7)
+    monkeypatch.setattr(_matches, "most_rows", lambda row_bytes: 7)
+    for number in range(num_cases(kernel)):
+        result, _ = run(kernel, fixed(kernel, number), "lane")
+        assert_same(expected(kernel, number), result)
 
 
 def test_fixed_cases_launch_every_kernel():

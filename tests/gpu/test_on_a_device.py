@@ -5,10 +5,11 @@ import logging
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from agreement import on_host
 
-from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, dedup, pairs, sketch
+from neardup_gpu import Engine, MinHash, Recipe, ScaleOut, Shingles, SimHash, dedup, dedup_in_tasks, pairs, sketch
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.gpu import DEFAULT_SHARE
 from neardup_gpu.errors import NeardupError, ParameterError
@@ -120,10 +121,13 @@ def test_simhash_at_scale(table, recipe):
     assert found.report["device"]["halvings"] == 0
 
 
-@pytest.mark.parametrize("memory", ["16MB", "64MB", "256MB"])
-@pytest.mark.parametrize("recipe", [SIMHASHES[1], SIMHASHES[3]], ids=str)
+@pytest.mark.parametrize(
+    ("recipe", "memory"),
+    [(SIMHASHES[1], "16MB"), (SIMHASHES[1], "64MB"), (SIMHASHES[3], "64MB"), (SIMHASHES[3], "256MB")],
+    ids=["few pairs, 16MB", "few pairs, 64MB", "800,000 pairs, 64MB", "800,000 pairs, 256MB"],
+)
 def test_simhash_with_little_memory(recipe, memory):
-    """What waits for document frequencies goes to the file."""
+    """What waits for document frequencies goes to the file, and pairs that do not fit wait in host memory."""
     table = generated(20_000_000, seed=3)
     same(
         dedup(table, recipe=recipe, engine=Engine(backend="gpu", memory=memory)),
@@ -219,6 +223,21 @@ def test_little_memory(memory):
     """Sketches go to host memory and shingles to the file."""
     table = generated(20_000_000, seed=3)
     same(dedup(table, engine=Engine(backend="gpu", memory=memory)), dedup(table, engine="cpu"))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("method", ["exact", "minhash", "simhash"])
+def test_a_job_in_tasks(tmp_path, small, method, workers):
+    """One worker has the device, another one beside it has none."""
+    pq.write_table(small, tmp_path / "small.parquet", row_group_size=300)
+    recipe = Recipe(method=method, threshold=None if method == "simhash" else 0.8)
+    expected = dedup(tmp_path / "small.parquet", recipe=recipe, engine="cpu")
+    scale_out = ScaleOut(work_dir=str(tmp_path / "work"), workers=workers, slice_bytes="1MB", partitions=3)
+    dedup_in_tasks(
+        tmp_path / "small.parquet", recipe=recipe, output=tmp_path / "out", engine="gpu", scale_out=scale_out
+    )
+    assert pq.read_table(tmp_path / "out" / "documents").to_pylist() == expected.documents.to_pylist()
+    assert pq.read_table(tmp_path / "out" / "pairs").to_pylist() == expected.pairs.to_pylist()
 
 
 def test_a_document_that_does_not_fit():
