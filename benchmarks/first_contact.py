@@ -14,8 +14,8 @@ second run adds its lines. What the steps print goes to FOLDER/STEP.log. The ste
     scale        every kernel and step of CuPy on 256 MB of text
     job          whole jobs with a timeline, against `cpu`
     batches      GPU against CPU by size of the text
-    profiler     ncu on eight kernels, nsys, compute-sanitizer, as far as they are installed
     tests        pytest -m gpu
+    profiler     ncu on eight kernels, nsys, compute-sanitizer, as far as they are installed
 
 Verdicts: `ok`; `wrong` (other bits than the CPU's, or a sanitizer's error); `failed` (an exception); `crashed`; `timed
 out`; `not run`, with the reason. Each step is a process of its own. If it crashes, hangs or loses the device, another
@@ -70,10 +70,10 @@ STEPS = {
     "kernels": Step(170, 60, 15),
     "ceilings": Step(45, 30, 10),
     "scale": Step(110, 60, 25),
-    "job": Step(90, 60, 20),
+    "job": Step(120, 60, 20),
     "batches": Step(50, 40, 15),
-    "profiler": Step(150, 100, 30),
-    "tests": Step(BUDGET, 180, 30),
+    "tests": Step(260, 180, 30),
+    "profiler": Step(BUDGET, 100, 30),
 }
 
 

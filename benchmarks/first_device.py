@@ -414,6 +414,7 @@ def job(settings: Settings) -> Items:
         pq.write_table(table_of(texts(settings)), beside)
         os.replace(beside, path)
     recipes: dict[str, dict[str, Any]] = {
+        "dedup by exact": {},
         "dedup by min-hash": {"method": nd.MinHash(filter="altavista")},
         "dedup by simhash": {"method": "simhash"},
     }

@@ -280,6 +280,7 @@ def lines(inputs: Inputs, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
     calls |= {name: partial(timing, name, make) for name, make in timed_kernels(inputs).items()}
     jobs: dict[str, dict[str, Any]] = {
+        "by exact": {},
         f"by min-hash, filter {args.filter}": {"method": MinHash(filter=args.filter)},
         "by simhash, tf": {"method": SimHash(weighting="tf")},
         "by simhash, log": {"method": SimHash(weighting="log")},

@@ -54,7 +54,7 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     ):
         for part in range(parts):
             words, ranks, slices, rows = _rows(files, names, layout, part, parts)
-            first = _first(words, files)
+            first = kernel(identical, files.shared.engine.resolve())(words)
             least = ranks.copy()
             np.minimum.at(least, first, ranks)
             representative = least[first]
@@ -65,11 +65,6 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
             by_slice.add(slices[copied], {"row": rows[copied], **of})
             by_range.add(layout.range_of(of["representative"]), {"rank": ranks[copied], **of})
     return {"copies": found, "copies_of_input": of_input}
-
-
-def _first(words: np.ndarray, files: Files) -> np.ndarray:
-    backend = files.shared.engine.resolve()
-    return kernel(identical, "cpu" if backend == "gpu" else backend)(words)
 
 
 def _rows(

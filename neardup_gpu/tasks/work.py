@@ -20,7 +20,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -88,6 +88,12 @@ class Shared:
     def temporary(self) -> Path:
         """Where a task's own temporary files go."""
         return Path(self.temp_dir or tempfile.gettempdir())
+
+    def without_device(self) -> Shared:
+        """The same for tasks that may run where no GPU is: by the CPU, unless by definitions."""
+        if self.engine.backend != "gpu":
+            return self
+        return replace(self, engine=replace(self.engine, backend="cpu", device=None, memory=None))
 
 
 @dataclass
@@ -254,12 +260,13 @@ class Work:
         covers : list of str, optional
             What each task is of, for messages; its part of the stage unless given.
         on_device : bool
-            Whether tasks should run where a GPU is.
+            Whether tasks should run where a GPU is, if there are any; the others compute on the CPU.
         """
+        shared = self.shared if on_device else self.shared.without_device()
         before = [stage.digest for stage in after]
         digests = [_digest([self.identity, name, number, plain(each), before]) for number, each in enumerate(arguments)]
         for number, each in enumerate(arguments):
-            call = self.shared, name, number, digests[number], function, each
+            call = shared, name, number, digests[number], function, each
             covered = f"part {number + 1} of {len(arguments)}" if covers is None else covers[number]
             self._tasks[name, number] = Task(name, number, perform, call, covered, on_device)
         records = [self._found(name, number, digest) for number, digest in enumerate(digests)]

@@ -6,14 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup_gpu import Recipe
+from neardup_gpu import Engine, Recipe
 from neardup_gpu.decisions import rows_by_priority
+from neardup_gpu.engine.clock import Clock
+from neardup_gpu.engine.inline import InlineWorkers
 from neardup_gpu.engine.settings import as_engine
 from neardup_gpu.store.exchange import read_arrays, read_partition
 from neardup_gpu.tasks import copies, ranking, sketching
 from neardup_gpu.tasks.columns import TABLE, add_table, save
 from neardup_gpu.tasks.layout import NUMBERS, RANKS, Layout
-from neardup_gpu.tasks.work import Shared, file_name
+from neardup_gpu.tasks.work import Shared, Work, file_name
 
 SIZES = (40, 0, 1, 173, 86)
 
@@ -108,3 +110,18 @@ def test_copies(tmp_path, partitions, task_memory):
             rows = (first + batch.column("row").to_numpy()).tolist()
             found |= dict(zip(rows, batch.column("representative").to_numpy().tolist(), strict=True))
     assert found == expected
+
+
+def seen(files):
+    return {"backend": files.shared.engine.backend}
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu", "gpu"])
+def test_what_needs_no_device_asks_for_none(tmp_path, backend):
+    """A worker beside those with a GPU sees none, and an engine that names one would be refused there."""
+    engine = Engine(backend=backend, memory="1GB" if backend == "gpu" else None)
+    shared = Shared(str(tmp_path), str(tmp_path / "result"), Recipe(), engine, 1 << 24, 1)
+    (tmp_path / "result").mkdir()
+    work = Work(shared, InlineWorkers(), Clock(None), "identity")
+    assert work.stage("kernels", seen, [()], on_device=True).facts == [{"backend": backend}]
+    assert work.stage("others", seen, [()]).facts == [{"backend": "cpu" if backend == "gpu" else backend}]
