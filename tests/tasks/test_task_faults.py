@@ -186,11 +186,7 @@ class TestDriver:
             start_new_session=True,
         )
         try:
-            end = time.monotonic() + 60
-            while not (box / "work" / "copies").exists():
-                assert process.poll() is None and time.monotonic() < end, process.stderr.read()
-                time.sleep(0.02)
-            os.killpg(process.pid, signal.SIGINT)
+            interrupt_after(process, box / "work" / "copies")
             _, errors = process.communicate(timeout=30)
             assert process.returncode == -signal.SIGINT
             assert errors.endswith("KeyboardInterrupt\n")
@@ -204,6 +200,41 @@ class TestDriver:
         script.unlink()
         assert run(box)["tasks"]["resumed"] >= 3
         same(calm, box / "out")
+
+    def test_an_interrupt_of_the_command(self, calm, box):
+        command = [sys.executable, "-m", "neardup_gpu", "dedup", "in", "--output", "out", "--work-dir", "work"]
+        command += ["--workers", "2", "--partitions", "2", "--slice-bytes", "4000", "--keep", "longest"]
+        command += ["--threshold", "0.7", "--text-column", "text", "--id-column", "id", "--check", "0", "--json"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        process = subprocess.Popen(
+            command, cwd=box, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        try:
+            interrupt_after(process, box / "work" / "copies")
+            _, errors = process.communicate(timeout=30)
+            assert process.returncode == 130, errors
+            said = [line for line in errors.splitlines() if line.startswith("neardup: ")]
+            assert said == ["neardup: interrupted; the same command goes on with what is in work"]
+            assert "Traceback" not in errors and not (box / "out").exists() and not list(box.glob(".out*"))
+            with pytest.raises(ProcessLookupError):
+                os.killpg(process.pid, 0)
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+        again = subprocess.run(command, cwd=box, env=environment, capture_output=True, text=True, check=True)
+        assert json.loads(again.stdout)["tasks"]["resumed"] >= 3
+        same(calm, box / "out")
+        assert not (box / "work").exists()
+
+
+def interrupt_after(process, path):
+    """Send SIGINT to a process and its children, as a terminal does, once a path is there."""
+    end = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None and time.monotonic() < end, process.stderr.read()
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
 
 
 class TestFiles:
