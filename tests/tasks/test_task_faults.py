@@ -7,13 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import troubled
+from chores import wait_for
 from faults import judge
 from faults.cases_output import DISKS, needs_mounts
 from grids import some
@@ -230,10 +231,8 @@ class TestDriver:
 
 def interrupt_after(process, path):
     """Send SIGINT to a process and its children, as a terminal does, once a path is there."""
-    end = time.monotonic() + 60
-    while not path.exists():
-        assert process.poll() is None and time.monotonic() < end, process.stderr.read()
-        time.sleep(0.02)
+    wait_for(lambda: path.exists() or process.poll() is not None)
+    assert process.poll() is None, process.stderr.read()
     os.killpg(process.pid, signal.SIGINT)
 
 
@@ -471,3 +470,37 @@ def test_ray_workers_that_are_killed(calm, box, monkeypatch):
         ray.shutdown()
     same(calm, box / "out")
     assert (box / "marks" / "verify-second").exists()
+
+
+@pytest.mark.thorough
+def test_ray_nodes_that_are_lost(calm, box, monkeypatch):
+    """Three raylets of this machine: one is lost in the middle of a stage, and another one in a later stage."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    marks = box / "marks"
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+    troubled.trouble(monkeypatch.setattr, troubled.on_lost_nodes, marks)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    lost = []
+
+    def lose():
+        for stage, node in nodes.items():
+            wait_for((marks / f"{stage}-begun").exists)
+            cluster.remove_node(node, allow_graceful=False)
+            lost.append(stage)
+            (marks / f"{stage}-lost").touch()
+
+    try:
+        nodes = {stage: cluster.add_node(num_cpus=1) for stage in ("sketch", "verify")}
+        for stage, node in nodes.items():
+            (marks / f"{stage}-node").write_text(node.node_id)
+        losing = threading.Thread(target=lose)
+        losing.start()
+        run(box, runner="ray", workers=None, ray_address=cluster.address)
+        losing.join()
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    same(calm, box / "out")
+    assert lost == ["sketch", "verify"]
