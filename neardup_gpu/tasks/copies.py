@@ -68,7 +68,7 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
 
 
 def _first(words: np.ndarray, files: Files) -> np.ndarray:
-    backend = files.shared.engine.resolve()
+    backend = files.shared.engine.backend  # which is decided, and may be none that this process can run on
     return kernel(identical, "cpu" if backend == "gpu" else backend)(words)
 
 

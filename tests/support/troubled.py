@@ -188,6 +188,18 @@ def on_lost_nodes(folder, perform, shared, stage, number, *others):
     return perform(shared, stage, number, *others)
 
 
+def mixed(folder, perform, shared, stage, number, *others):
+    """Of the tasks in a process with a simulated GPU, each other one computes on the CPU; what did is written down."""
+    import numba
+
+    if numba.config.ENABLE_CUDASIM and number % 2:
+        shared = replace(shared, engine=replace(shared.engine, backend="cpu"))
+    record = perform(shared, stage, number, *others)
+    with open(folder / "log", "a") as log:
+        log.write(f"{stage} {shared.engine.backend if numba.config.ENABLE_CUDASIM else 'no GPU'}\n")
+    return record
+
+
 def damaging(folder, perform, shared, stage, number, *others):
     """A file of each task is damaged once, after its record is written."""
     record = perform(shared, stage, number, *others)
