@@ -7,6 +7,7 @@ machines do is not measured here.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import statistics
@@ -32,6 +33,7 @@ METHODS = ("exact", "minhash")
 WORKERS = 2
 SLICE_BYTES = 32_000_000
 SMALL_SLICES = 1_500_000
+SORTED_ROWS, SORTED_FILES = 20_000_000, 20
 ROWS = 25_000  # of a row group, the least that a slice can be
 
 Run = dict[str, Any]
@@ -39,7 +41,7 @@ Settings = dict[str, Any]
 
 
 def part(bench: Bench) -> list[dict]:
-    """Tasks beside the job in memory, on Ray, killed and resumed; growth, bytes exchanged, and beside peers."""
+    """Tasks beside the job in memory, on Ray, killed and resumed; growth, bytes exchanged, peers, and sorting."""
     jobs = Jobs(bench)
     source = jobs.source(DOCUMENTS)
     few = jobs.source(ROWS)
@@ -52,6 +54,7 @@ def part(bench: Bench) -> list[dict]:
         *_resumed(bench, jobs, source),
         *_growth(bench, jobs),
         *_beside_peers(bench, jobs),
+        *_sorting(bench),
     ]
 
 
@@ -291,3 +294,28 @@ def _beside_peers(bench: Bench, jobs: Jobs) -> list[dict]:
             figures.append(faster)
             bench.target(f"{method}, as tasks, times {name}", faster["median"], 10, least=True)
     return figures
+
+
+def _sorting(bench: Bench) -> list[dict]:
+    """The sort of Ray Data beside one by our exchange, on two processors."""
+    if importlib.util.find_spec("ray") is None:
+        return []  # as `_on_ray` says
+    folder, work = bench.scratch / "sorting", bench.scratch / "sorted"
+    folder.mkdir()
+    random, rows = np.random.default_rng(1), bench.sized(SORTED_ROWS) // SORTED_FILES
+    for number in range(SORTED_FILES):
+        keys = random.integers(0, 2**64, rows, np.uint64)
+        table = pa.table({"key": keys, "row": np.arange(number * rows, (number + 1) * rows)})
+        pq.write_table(table, folder / f"{number:02}.parquet", compression="none", use_dictionary=False)
+    seconds: dict[str, list[float]] = {"exchange": [], "ray": []}
+    for _ in range(rounds(bench)):
+        for which, found in seconds.items():
+            work.mkdir()
+            found.append(run([sys.executable, PROGRAMS / "sorted_rows.py", folder, work, which])["sorted_in"])
+            shutil.rmtree(work)
+    sizes = {"rows": rows * SORTED_FILES}
+    return [
+        figure("sorting (key, row), our exchange", seconds["exchange"], "s", **sizes),
+        figure("sorting (key, row), Ray Data", seconds["ray"], "s", **sizes),
+        ratio("sorting (key, row), Ray Data over our exchange", seconds["ray"], seconds["exchange"], **sizes),
+    ]

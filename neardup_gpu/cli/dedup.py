@@ -151,23 +151,28 @@ def _in_tasks(
         raise ParameterError("work_dir: tasks need a folder to work in; give one, or leave their other options out")
     if shown.output is None or shown.dry_run:
         raise ParameterError("dry_run: a job of tasks writes its result; say where it goes with --output OUT")
+    from ..documents.uris import masked
     from ..recipe import Recipe, choose_recipe
     from ..tasks.job import dedup_in_tasks
 
     settings = {*signature(choose_recipe).parameters, *(field.name for field in fields(Recipe))}
     recipe = choose_recipe(usual="exact", **{name: value for name, value in options.items() if name in settings})
     others = {name: value for name, value in options.items() if name not in settings}
-    with shown_progress(shown.quiet) as progress:
-        report = dedup_in_tasks(
-            inputs,
-            **others,
-            recipe=recipe,
-            output=shown.output,
-            overwrite=shown.overwrite,
-            engine=engine,
-            scale_out=scale_out,
-            progress=progress,
-        )
+    try:
+        with shown_progress(shown.quiet) as progress:
+            report = dedup_in_tasks(
+                inputs,
+                **others,
+                recipe=recipe,
+                output=shown.output,
+                overwrite=shown.overwrite,
+                engine=engine,
+                scale_out=scale_out,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        work = masked(scale_out.work_dir)
+        raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {work}") from None
     if shown.json:
         say_json({**report, "output": shown.output})
     elif not shown.quiet:

@@ -48,16 +48,17 @@ def main(arguments: list[str] | None = None) -> int:
         Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout, or
         the self-test found a difference; 70 for a mistake in this package, after its traceback.
     """
+    interrupted = "interrupted; nothing was written"
     with _Signals() as signals, _Streams():
         try:
             status = _run(arguments)
-        except KeyboardInterrupt:
-            status = 130
+        except KeyboardInterrupt as error:
+            status, interrupted = 130, str(error) or interrupted
         except Exception as error:
             # What was interrupted may raise something else: Numba does while it compiles, NumPy while it is imported.
             status = 130 if signals.came else _status_of(error)
         if status == 130:
-            _complain("interrupted; nothing was written")
+            _complain(interrupted)
         return status
 
 

@@ -15,6 +15,7 @@ from .columns import is_text
 from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .parts import WHOLE, Part
+from .ray_data import RayDataset
 from .reading import brief, reading
 from .seen import State
 from .skipped import Skipped
@@ -54,6 +55,8 @@ class Memory:
             return self.source.to_reader()
         if _is_hugging_face(self.source):
             return _hugging_face_stream(self.source)
+        if isinstance(self.source, RayDataset):
+            return self.source.stream()
         with reading(self.name, f"{type(self.source).__name__} cannot be read as an Arrow table"):
             return pa.RecordBatchReader.from_stream(self.source)
 
@@ -152,6 +155,8 @@ def as_table(source: Any) -> Any:
         if source.format["type"] == "custom":
             raise InputError(f"{kind}: its transform would be left out; apply it with .map() and pass the result.")
         return source
+    if _is_dataset("ray", source):
+        return RayDataset(source)
     if _is_column(source):
         raise InputError(
             f"cannot read documents from {kind}, one column without a name: pass texts as texts=..., "
@@ -257,8 +262,13 @@ def _is_column(source: Any) -> bool:
 
 def _is_hugging_face(source: Any) -> bool:
     """Whether it is a Dataset of Hugging Face's library datasets, which has an Arrow form but not its protocol."""
+    return _is_dataset("datasets", source) and hasattr(source, "with_format")
+
+
+def _is_dataset(library: str, source: Any) -> bool:
+    """Whether it is a Dataset of a library, which is not imported for that."""
     names = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__}
-    return ("datasets", "Dataset") in names and hasattr(source, "with_format")
+    return (library, "Dataset") in names
 
 
 def _hugging_face_stream(dataset: Any) -> pa.RecordBatchReader:

@@ -44,7 +44,7 @@ def open_documents(
         A file (Parquet, JSON lines plain, .gz or .zst, Arrow IPC), a folder of such files of one kind or of text and
         HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or, where that has no such
         file system, of fsspec. A result of dedup gives the rows that it kept. Or a table: pyarrow, Polars, DuckDB,
-        pandas, a Hugging Face dataset, a dict of columns, a list of dicts.
+        pandas, a Hugging Face or Ray dataset, a dict of columns, a list of dicts.
     texts : list of str, array or Series of strings, default None
         The texts themselves, instead of `source`. Their ids are their row numbers; to name them, pass a table such as
         ``{"id": ids, "text": texts}``.

@@ -1,4 +1,7 @@
-"""Documents in memory written to files, so that they can be divided into slices as documents in files are."""
+"""Documents in memory written to files, so that they can be divided into slices as documents in files are.
+
+Those of a Ray dataset are written by Ray's tasks, where their blocks are.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import hashlib
 import os
 import posixpath
 from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
@@ -15,7 +20,8 @@ from .. import checks
 from ..errors import NeardupError, OutputError, ResourceError, want
 from .kept import ROW_GROUP_BYTES
 from .memory import Memory, bounded
-from .parts import Part
+from .parts import Part, runs
+from .ray_data import RayDataset
 from .reading import brief
 from .slices import Slice, SlicedFile, source_of
 from .stream import Documents
@@ -37,8 +43,9 @@ def stored(documents: Documents, place_folder: str, slice_bytes: int) -> list[Sl
     Returns
     -------
     list of Slice
-        At least one. Their texts, ids, types and kept rows are those of the documents; slice 3 writes its kept rows as
-        ``part-00003.parquet``. The same documents give equal slices, also if they are written again.
+        At least one. Their texts, ids, types and kept rows are those of the documents; file 3 of all files has its kept
+        rows in ``part-00003.parquet``. The same documents give equal slices, also if they are written again; those of a
+        Ray dataset if they come in the same blocks.
 
     Raises
     ------
@@ -46,6 +53,8 @@ def stored(documents: Documents, place_folder: str, slice_bytes: int) -> list[Sl
         If the documents are a stream, or cannot be read.
     OutputError
         If the files cannot be written.
+    ResourceError
+        If the nodes of Ray do not write to the folder that this process sees.
     ParameterError, ArgumentTypeError
         If an argument is not as described.
     """
@@ -55,24 +64,86 @@ def stored(documents: Documents, place_folder: str, slice_bytes: int) -> list[Sl
     if not isinstance(memory, Memory) or not memory.rewindable:
         memory.parts(slice_bytes)  # says why it cannot be divided
         raise TypeError("documents in files are divided by slices_of")
-    uri = place if is_uri(place) else ""
-    system, folder = file_system(uri) if uri else (fs.LocalFileSystem(), os.path.abspath(place))
+    target = _Target(place if is_uri(place) else os.path.abspath(place))
+    if isinstance(memory.source, RayDataset):
+        written = _written_by_ray(memory.source, target, slice_bytes)
+        groups = runs([file.size for file in written], slice_bytes)
+    else:
+        written = target.write("part", memory, slice_bytes)
+        groups = ((number, number + 1) for number in range(len(written)))
     source = source_of(documents)
-    shown = masked(place)
     slices: list[Slice] = []
     first_row = 0
-    with _writing(shown):
-        system.create_dir(folder, recursive=True)
-    for run in _runs(memory, slice_bytes):
-        name = f"part-{len(slices):05}"
-        path = posixpath.join(folder, f"{name}.arrows")
-        with _writing(f"{shown}/{name}.arrows"):
-            num_rows, size, digest = _write(system, path, memory.schema, run)
-        part = Part(0, None, num_rows, size, first_row)
-        file = SlicedFile(path, memory.name, f"{name}.parquet", uri, (size, None, None), digest)
-        slices.append(Slice(len(slices), source, (file,), (part,), (f"{name}.parquet",), first_row))
-        first_row += num_rows
+    for start, stop in groups:
+        files, parts, names, row = [], [], [], first_row
+        for number in range(start, stop):
+            each, name = written[number], f"part-{number:05}.parquet"
+            state = each.size, None, None
+            files.append(SlicedFile(target.path(each.name), memory.name, name, target.uri, state, each.digest))
+            parts.append(Part(0, None, each.num_rows, each.size, row))
+            names.append(name)
+            row += each.num_rows
+        slices.append(Slice(len(slices), source, tuple(files), tuple(parts), tuple(names), first_row))
+        first_row = row
     return slices
+
+
+class _Written(NamedTuple):
+    """A file that was written."""
+
+    name: str
+    num_rows: int
+    size: int
+    digest: str
+
+
+class _Target:
+    """A folder to write Arrow streams to, a path or a URI."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self.uri = place if is_uri(place) else ""
+        self.system, self._folder = file_system(place) if self.uri else (fs.LocalFileSystem(), place)
+
+    def __reduce__(self) -> tuple[type[_Target], tuple[str]]:
+        return _Target, (self._place,)
+
+    def path(self, name: str) -> str:
+        return posixpath.join(self._folder, f"{name}.arrows")
+
+    def write(self, prefix: str, memory: Memory, slice_bytes: int) -> list[_Written]:
+        """Write all rows, about `slice_bytes` to a file; at least one file."""
+        shown, written = masked(self._place), list[_Written]()
+        with _writing(shown):
+            self.system.create_dir(self._folder, recursive=True)
+        for run in _runs(memory, slice_bytes):
+            name = f"{prefix}-{len(written):05}"
+            with _writing(f"{shown}/{name}.arrows"):
+                written.append(_Written(name, *_write(self.system, self.path(name), memory.schema, run)))
+        return written
+
+    def check(self, written: list[_Written]) -> None:
+        """Raise ResourceError unless the files that other processes wrote are here."""
+        with _writing(masked(self._place)):
+            found = self.system.get_file_info([self.path(file.name) for file in written])
+        for file, info in zip(written, found, strict=True):
+            if info.size != file.size:
+                raise ResourceError(
+                    f"{masked(self._place)}: {file.name}.arrows, which a node of Ray wrote, is not seen by this "
+                    "machine; name a folder that all nodes share, or a URI such as s3://bucket/work"
+                )
+
+
+def _written_by_ray(dataset: RayDataset, target: _Target, slice_bytes: int) -> list[_Written]:
+    """The files with the rows of a dataset, in order, which are written where its blocks are."""
+    found = dataset.apply(partial(_write_rows, target, slice_bytes))
+    written = [file for files in found for file in files if file.num_rows]
+    target.check(written)
+    return written or target.write("part", Memory(dataset.schema.empty_table()), slice_bytes)
+
+
+def _write_rows(target: _Target, slice_bytes: int, number: int, rows: pa.RecordBatchReader) -> list[_Written]:
+    return target.write(f"part-{number:05}", Memory(rows), slice_bytes)
 
 
 def _runs(memory: Memory, most_bytes: int) -> Iterator[Iterator[pa.RecordBatch]]:

@@ -190,8 +190,7 @@ def _asked(job: Job, name: str, names: list[str], settled: list[Stage], asking: 
     stage, after, slices = job.work.stage, [settled[0], asking], job.slices
     if keys:
         return stage(name, pairs.keys, [(names,)] * len(slices), after=after)
-    arguments, on_device = [(names, slice) for slice in slices], not job.work.shared.spool
-    return stage(name, pairs.sets, arguments, after=after, on_device=on_device)
+    return stage(name, pairs.sets, [(names, slice) for slice in slices], after=after, on_device=True)
 
 
 def _verify(job: Job, layout: Layout, found: Stage, settled: list[Stage]) -> tuple[Stage, Stage]:

@@ -78,7 +78,8 @@ def dedup_in_tasks(
     Parameters
     ----------
     source : path, URI, glob, list of them, or a table, default None
-        The documents, as for `dedup`. What is in memory is written to the work folder first; streams are refused.
+        The documents, as for `dedup`. What is in memory is written to the work folder first, a Ray dataset by Ray's
+        tasks, block by block; streams are refused.
     output : path
         The folder to write, which all who run tasks see: documents/, pairs/ and kept/ in parts, and report.json. It
         appears whole or not at all.

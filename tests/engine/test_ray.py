@@ -9,7 +9,8 @@ import threading
 
 import chores
 import pytest
-from test_workers import lives, results, tasks_of, wait_for
+from chores import wait_for
+from test_workers import lives, results, tasks_of
 
 from neardup_gpu.errors import BackendUnavailableError, ParameterError, ResourceError
 from neardup_gpu.tasks.contract import Task

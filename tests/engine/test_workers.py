@@ -6,11 +6,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import chores
 import pytest
+from chores import wait_for
 
 from neardup_gpu.engine.inline import InlineWorkers
 from neardup_gpu.engine.local import LocalWorkers
@@ -221,14 +221,6 @@ def lives(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return sys.platform != "linux"
-
-
-def wait_for(condition):
-    """Wait until something holds, at most a minute."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "nothing came of it within a minute"
-        time.sleep(0.02)
 
 
 @pytest.fixture

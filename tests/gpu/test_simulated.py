@@ -15,8 +15,11 @@ import numba
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import troubled
+from in_parts import compare
 
-from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, dedup, pairs, sketch
+from neardup_gpu import Engine, MinHash, Recipe, ScaleOut, Shingles, SimHash, dedup, dedup_in_tasks, pairs, sketch
+from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
 from neardup_gpu.kernel_inputs import kernel_modules
 from neardup_gpu.kernels import counts, sequences
@@ -255,3 +258,26 @@ def test_first_contact(tmp_path):
         for (step, _), record in found.items()
         if step == "job" and record["verdict"] == "ok"
     )
+
+
+@pytest.mark.parametrize("spool", [False, True])
+@pytest.mark.parametrize("method", ["exact", MinHash(filter=(12, 5, 1))], ids=["exact", "minhash"])
+def test_tasks_of_which_some_run_on_a_gpu(method, spool, tmp_path, monkeypatch):
+    """One process sees a GPU, on which it does each other task that is for one; another process sees none."""
+    environment_of = LocalWorkers._environment
+
+    def environment(self, place):
+        found = environment_of(self, place)
+        return found if found["CUDA_VISIBLE_DEVICES"] else {**found, "NUMBA_ENABLE_CUDASIM": "0"}
+
+    monkeypatch.setattr(LocalWorkers, "_environment", environment)
+    monkeypatch.setattr("neardup_gpu.tasks.scale_out._devices", lambda most: ["0"])
+    troubled.trouble(monkeypatch.setattr, troubled.mixed, tmp_path / "marks")
+    options = {"id_column": "id", "recipe": Recipe(method=method), "check": 20}
+    dedup(SMALL, output=tmp_path / "memory", engine="cpu", **options)
+    cut = ScaleOut(work_dir=str(tmp_path / "work"), workers=2, slice_bytes=900, partitions=3, spool=spool)
+    dedup_in_tasks(SMALL, output=tmp_path / "tasks", engine="gpu", scale_out=cut, **options)
+    compare(tmp_path / "memory", tmp_path / "tasks")
+    done = set((tmp_path / "marks" / "log").read_text().splitlines())
+    assert {f"{stage} {backend}" for stage in ("sketch", "collide", "verify") for backend in ("gpu", "cpu")} <= done
+    assert "copies no GPU" in done

@@ -1,4 +1,4 @@
-"""What tests have workers do: functions of a module, so that other processes find them by name."""
+"""What tests have workers do: functions of a module, so that other processes find them by name; how tests wait."""
 
 import logging
 import os
@@ -125,3 +125,11 @@ def where(path):
 
 def visible():
     return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def wait_for(condition):
+    """Wait until something holds, at most a minute."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "nothing came of it within a minute"
+        time.sleep(0.02)

@@ -5,12 +5,13 @@ import json
 import os
 import random
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from chores import no_mark
+from chores import no_mark, wait_for
 
 from neardup_gpu import Recipe
 from neardup_gpu.store.places import Place
@@ -172,6 +173,31 @@ def late(folder, perform, shared, stage, number, *others):
 
 
 LATE = []
+
+
+def on_lost_nodes(folder, perform, shared, stage, number, *others):
+    """In some stages, tasks on a node that is named in a file wait to die with it, and those elsewhere until it is."""
+    lost = folder / f"{stage}-lost"
+    if (folder / f"{stage}-node").exists() and not lost.exists():
+        import ray
+
+        if ray.get_runtime_context().get_node_id() == (folder / f"{stage}-node").read_text():
+            (folder / f"{stage}-begun").touch()
+            time.sleep(600)
+        wait_for(lost.exists)
+    return perform(shared, stage, number, *others)
+
+
+def mixed(folder, perform, shared, stage, number, *others):
+    """Of the tasks in a process with a simulated GPU, each other one computes on the CPU; what did is written down."""
+    import numba
+
+    if numba.config.ENABLE_CUDASIM and number % 2:
+        shared = replace(shared, engine=replace(shared.engine, backend="cpu"))
+    record = perform(shared, stage, number, *others)
+    with open(folder / "log", "a") as log:
+        log.write(f"{stage} {shared.engine.backend if numba.config.ENABLE_CUDASIM else 'no GPU'}\n")
+    return record
 
 
 def damaging(folder, perform, shared, stage, number, *others):

@@ -7,13 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import troubled
+from chores import wait_for
 from faults import judge
 from faults.cases_output import DISKS, needs_mounts
 from grids import some
@@ -186,11 +187,7 @@ class TestDriver:
             start_new_session=True,
         )
         try:
-            end = time.monotonic() + 60
-            while not (box / "work" / "copies").exists():
-                assert process.poll() is None and time.monotonic() < end, process.stderr.read()
-                time.sleep(0.02)
-            os.killpg(process.pid, signal.SIGINT)
+            interrupt_after(process, box / "work" / "copies")
             _, errors = process.communicate(timeout=30)
             assert process.returncode == -signal.SIGINT
             assert errors.endswith("KeyboardInterrupt\n")
@@ -204,6 +201,39 @@ class TestDriver:
         script.unlink()
         assert run(box)["tasks"]["resumed"] >= 3
         same(calm, box / "out")
+
+    def test_an_interrupt_of_the_command(self, calm, box):
+        command = [sys.executable, "-m", "neardup_gpu", "dedup", "in", "--output", "out", "--work-dir", "work"]
+        command += ["--workers", "2", "--partitions", "2", "--slice-bytes", "4000", "--keep", "longest"]
+        command += ["--threshold", "0.7", "--text-column", "text", "--id-column", "id", "--check", "0", "--json"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        process = subprocess.Popen(
+            command, cwd=box, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        try:
+            interrupt_after(process, box / "work" / "copies")
+            _, errors = process.communicate(timeout=30)
+            assert process.returncode == 130, errors
+            said = [line for line in errors.splitlines() if line.startswith("neardup: ")]
+            assert said == ["neardup: interrupted; the same command goes on with what is in work"]
+            assert "Traceback" not in errors and not (box / "out").exists() and not list(box.glob(".out*"))
+            with pytest.raises(ProcessLookupError):
+                os.killpg(process.pid, 0)
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+        again = subprocess.run(command, cwd=box, env=environment, capture_output=True, text=True, check=True)
+        assert json.loads(again.stdout)["tasks"]["resumed"] >= 3
+        same(calm, box / "out")
+        assert not (box / "work").exists()
+
+
+def interrupt_after(process, path):
+    """Send SIGINT to a process and its children, as a terminal does, once a path is there."""
+    wait_for(lambda: path.exists() or process.poll() is not None)
+    assert process.poll() is None, process.stderr.read()
+    os.killpg(process.pid, signal.SIGINT)
 
 
 class TestFiles:
@@ -440,3 +470,37 @@ def test_ray_workers_that_are_killed(calm, box, monkeypatch):
         ray.shutdown()
     same(calm, box / "out")
     assert (box / "marks" / "verify-second").exists()
+
+
+@pytest.mark.thorough
+def test_ray_nodes_that_are_lost(calm, box, monkeypatch):
+    """Three raylets of this machine: one is lost in the middle of a stage, and another one in a later stage."""
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    marks = box / "marks"
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+    troubled.trouble(monkeypatch.setattr, troubled.on_lost_nodes, marks)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    lost = []
+
+    def lose():
+        for stage, node in nodes.items():
+            wait_for((marks / f"{stage}-begun").exists)
+            cluster.remove_node(node, allow_graceful=False)
+            lost.append(stage)
+            (marks / f"{stage}-lost").touch()
+
+    try:
+        nodes = {stage: cluster.add_node(num_cpus=1) for stage in ("sketch", "verify")}
+        for stage, node in nodes.items():
+            (marks / f"{stage}-node").write_text(node.node_id)
+        losing = threading.Thread(target=lose)
+        losing.start()
+        run(box, runner="ray", workers=None, ray_address=cluster.address)
+        losing.join()
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    same(calm, box / "out")
+    assert lost == ["sketch", "verify"]
