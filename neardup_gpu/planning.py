@@ -420,19 +420,20 @@ READS = {
     "keys": {"sketch rows": 1, "sketch keys": 1, "copies slices": 1},
     "merge": {"sketch counters": 1, "sketch beyond": 1},
     "postings": {"sketch rows": 1, "copies slices": 1, "sketch shingles": 1},
-    "collide": {"keys entries": 2, "postings postings": 1},
+    "collide": {"keys entries": 1, "postings postings": 1},
     "pairs": {"collide found": 1},
-    "sets": {"pairs wanted": 2, "sketch shingles": 1},
-    "verify": {"pairs pairs": 2, "sets sets": 1},
-    "decide": {"verify left": 2},
-    "name": {"verify left": 2, "verify right": 2, "copies ranges": 2},
-    "listed": {"name listed": 2, "copies ranges": 2, "name grouped": 2},
-    "fates": {"name fates": 2},
-    "ids": {"listed wanted": 2, "fates wanted": 2, "sketch ids": 1},
-    "tables": {"listed pairs": 2, "ids ids": 1},
-    "write": {"name fates": 2, "ids ids": 1, "sketch ids": 2, "sketch rows": 2},
+    "sets": {"pairs wanted": 1, "sketch shingles": 1},
+    "verify": {"pairs pairs": 1, "sets sets": 1},
+    "decide": {"verify left": 1},
+    "name": {"verify left": 1, "verify right": 1, "copies ranges": 1},
+    "listed": {"name listed": 1, "copies ranges": 1, "name grouped": 1},
+    "fates": {"name fates": 1},
+    "ids": {"listed wanted": 1, "fates wanted": 1, "sketch ids": 1},
+    "tables": {"listed pairs": 1, "ids ids": 1},
+    "write": {"name fates": 1, "ids ids": 1, "sketch ids": 2, "sketch rows": 1},
 }
-"""The files that a stage reads, and how often it opens each block of them; it reads the rows once."""
+"""The files that a stage reads, and how often it opens each block of them, if these are small; it reads the rows
+once."""
 
 TWICE = {"copies": "sketch hashes"}
 """Rows that are read twice."""
