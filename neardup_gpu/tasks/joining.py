@@ -64,8 +64,8 @@ LISTED_BYTES = 256 << 20
 SLOT_BITS = 16
 """A range that is too large is divided into 2**16 slots by its shingles, and these into parts that fit."""
 
-BLOCK = 1 << 20
-"""Counters that are added at a time."""
+BLOCK = 1 << 16
+"""Counters that are added at a time, in a core's cache."""
 
 Table = tuple[Any, Any]
 """(counters, beyond) of `kernels/rarity.py`."""
@@ -167,14 +167,30 @@ def merged(tables: Iterable[Table]) -> Table:
     remaining = iter(tables)
     counters, beyond = (np.array(array) for array in next(remaining))
     for more, more_beyond in remaining:
+        _cap_sum(beyond, more_beyond)
         for first in range(0, len(counters), BLOCK):
-            some = slice(first, first + BLOCK)
-            words = slice(first >> rarity.SHARED_BITS, (first + BLOCK) >> rarity.SHARED_BITS)
-            sums = counters[some].astype(np.uint16) + more[some]
-            counters[some] = np.minimum(sums, rarity.MOST)
-            over = (sums - counters[some]).reshape(-1, 1 << rarity.SHARED_BITS).sum(axis=1, dtype=np.uint64)
-            beyond[words] = np.minimum(over + beyond[words] + more_beyond[words], np.uint64(2**32 - 1))
+            some, others = counters[first : first + BLOCK], more[first : first + BLOCK]
+            some += others
+            if (some < others).any():
+                _carry(some, others, beyond[first >> rarity.SHARED_BITS :])
     return counters, beyond
+
+
+def _cap_sum(beyond: np.ndarray, more: Any) -> None:
+    """Add counts of uint32 in place; what would pass 2**32 - 1 stops there."""
+    beyond += more
+    beyond[beyond < more] = np.uint32(2**32 - 1)
+
+
+def _carry(sums: np.ndarray, others: np.ndarray, beyond: np.ndarray) -> None:
+    """Let sums of counters that passed 255 stop there, and add what is above it to `beyond`."""
+    passed = np.flatnonzero(sums < others)
+    above = (sums[passed] + 1).astype(np.uint32)  # a sum that wrapped is 256 too small
+    words, starts = np.unique(passed >> rarity.SHARED_BITS, return_index=True)
+    sums[passed] = rarity.MOST
+    of_words = beyond[words]
+    _cap_sum(of_words, np.add.reduceat(above, starts))
+    beyond[words] = of_words
 
 
 def mark(parts: Iterable[Posted], table: Table, runtime: Runtime) -> np.ndarray:
