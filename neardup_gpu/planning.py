@@ -25,6 +25,7 @@ from .recipe import Recipe
 from .tasks.colliding import ENTRY_BYTES
 from .tasks.columns import ranges_of
 from .tasks.driver import BYTES_A_WORD
+from .tasks.joining import SLOT_BYTES, in_table
 
 METHODS = ("exact", "minhash")
 """The methods that can be planned."""
@@ -59,7 +60,7 @@ class Counts:
     copies : int
         Documents with tokens for which an equal one stands.
     counters : int
-        Of shingles, in the table of a slice; 0 by methods that sketch, as there are postings.
+        Of shingles, in a table; 0 by methods that sketch, as there are postings.
     postings : int
     found : int
         Candidate pairs, each as often as it is found.
@@ -223,8 +224,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
     else:
         number, parts = c.counters, ranges_of(ranges)
         made += [
-            Exchange("sketch", "counters", slices * number, slices * number, 1, slices, parts),
-            Exchange("sketch", "beyond", slices * number // 64, slices * number // 16, 1, slices, parts),
+            *_counting(c, shape),
             Exchange("merge", "counters", number, number, 1, parts),
             Exchange("merge", "beyond", number // 64, number // 16, 1, parts),
             Exchange("postings", "postings", c.postings, 24 * c.postings, 4, slices, ranges),
@@ -249,6 +249,23 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         Exchange("listed", "wanted", asked, 16 * asked, 2, ranges, slices),
         Exchange("fates", "wanted", c.kept_ids, 16 * c.kept_ids, 2, slices, slices),
         Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes) * c.wanted_ids, 2, slices, ranges + slices),
+    ]
+
+
+def _in_table(counts: Counts, shape: Shape) -> bool:
+    """Whether slices of one size count their shingles, as the driver decides it."""
+    words = counts.text_bytes // shape.slices // BYTES_A_WORD
+    return not shape.tables and in_table(words, counts.counters.bit_length() - 1)
+
+
+def _counting(counts: Counts, shape: Shape) -> list[Exchange]:
+    """What slices write for the table of counters."""
+    number, slices, parts = counts.counters, shape.slices, ranges_of(shape.partitions)
+    if not _in_table(counts, shape):
+        return [Exchange("sketch", "slots", counts.shingles, SLOT_BYTES * counts.shingles, 1, slices, parts)]
+    return [
+        Exchange("sketch", "counters", slices * number, slices * number, 1, slices, parts),
+        Exchange("sketch", "beyond", slices * number // 64, slices * number // 16, 1, slices, parts),
     ]
 
 
@@ -418,7 +435,7 @@ class Stage(NamedTuple):
 READS = {
     "copies": {"sketch hashes": 3},
     "keys": {"sketch rows": 1, "sketch keys": 1, "copies slices": 1},
-    "merge": {"sketch counters": 1, "sketch beyond": 1},
+    "merge": {"sketch counters": 1, "sketch beyond": 1, "sketch slots": 1},
     "postings": {"sketch rows": 1, "copies slices": 1, "sketch shingles": 1},
     "collide": {"keys entries": 1, "postings postings": 1},
     "pairs": {"collide found": 1},
@@ -459,7 +476,7 @@ def items(stage: str, counts: Counts, shape: Shape) -> float:
     return {
         "copies": c.present,
         "keys": shape.tables * c.representatives,
-        "merge": shape.slices * c.counters,
+        "merge": shape.slices * c.counters if _in_table(c, shape) else SLOT_BYTES * c.shingles,
         "collide": c.postings or shape.tables * c.representatives,
         "pairs": c.found,
         "verify": c.pairs,
@@ -580,9 +597,10 @@ def _memory(stage: str, counts: Counts, shape: Shape) -> float:
     c, most, ranges = counts, shape.task_memory, shape.partitions
     rows = c.documents / shape.slices
     table = c.counters * 17 / 16
+    counting = table if _in_table(c, shape) else min(most / 4, SLOT_BYTES * c.shingles / shape.slices)
     a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents)
     of_slice = {
-        "sketch": a_slice + table + min(most / 4, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
+        "sketch": a_slice + counting + min(most / 4, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
         "keys": rows * (16 + 8 * shape.key_columns) + min(most / 4, 14 * shape.tables * rows) + 60 * rows,
         "sets": min(most / 4, (16 * c.wanted + 8 * c.wanted_shingles) / shape.slices) + 32 * c.wanted / shape.slices,
         "fates": 24 * c.removed / shape.slices,

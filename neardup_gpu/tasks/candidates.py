@@ -111,9 +111,19 @@ def _waiting(
     return shingles_of(files, number, slice, representatives(files, number, layout, copies), runtime)
 
 
-def merge(files: Files, counters: list[str], beyond: list[str]) -> None:
-    """Add a range of the tables of all."""
-    part = files.number
+def merge(files: Files, counters: list[str], beyond: list[str], slots: list[str], bits: int) -> None:
+    """Add a range of the tables of all slices that have one, and count what the others have in it.
+
+    Parameters
+    ----------
+    counters, beyond : lists of str
+        The files of the slices with tables.
+    slots : list of str
+        Those of the others.
+    bits : int
+        Of the whole table.
+    """
+    part, width = files.number, (1 << bits) // ranges_of(files.shared.partitions)
     tables = (
         (
             read_arrays(files.place, [one], part, COUNTERS)["counters"],
@@ -121,7 +131,11 @@ def merge(files: Files, counters: list[str], beyond: list[str]) -> None:
         )
         for one, other in zip(counters, beyond, strict=True)
     )
-    found, over = joining.merged(tables)
+    table = joining.merged(tables) if counters else joining.no_counters(width)
+    of_range = (numpy_of(batch.column("slots")) for batch in read_partition(files.place, slots, part))
+    backend = files.shared.engine.resolve()
+    numbers = (some - np.uint32(part * width) for some in of_range)
+    found, over = joining.with_slots(table, numbers, "cpu" if backend == "gpu" else backend)
     save(files, "counters", {"counters": found})
     save(files, "beyond", {"beyond": over})
 

@@ -1,6 +1,7 @@
 """The exact join by tasks: shingles are counted slice by slice of the documents, and meet range by range of shingles.
 
     Counter     makes a table of counters for each slice; `merged` is that of all slices
+    slots       stand for the table of a slice that would be mostly empty; `with_slots` counts them
     mark        for containment: which shingles are in a prefix of some document of the slice; `merged_marks`
     postings    the postings of the documents of a slice, to be divided into ranges by their shingles
     collide     of all postings of a range, the pairs that meet, and the ranks of documents that are *crowded*
@@ -63,6 +64,9 @@ LISTED_BYTES = 256 << 20
 
 SLOT_BITS = 16
 """A range that is too large is divided into 2**16 slots by its shingles, and these into parts that fit."""
+
+SLOT_BYTES = 4
+"""What a shingle takes where the number of its counter waits to be counted."""
 
 BLOCK = 1 << 16
 """Counters that are added at a time, in a core's cache."""
@@ -149,6 +153,43 @@ class Counter:
         See `kernels/rarity.py`.
         """
         return self._runtime.fetch(self._table[0]), self._runtime.fetch(self._table[1])
+
+
+def in_table(num_shingles: int, bits: int) -> bool:
+    """Whether the counters of a slice of so many shingles, about, take less than the numbers of their counters."""
+    return SLOT_BYTES * num_shingles > 1 << bits
+
+
+def slots(shingles: Ragged, bits: int) -> np.ndarray:
+    """The number of the counter of each shingle, in host memory and with repeats: uint32."""
+    return (_values(shingles) >> np.uint64(64 - bits)).astype(np.uint32)
+
+
+def no_counters(width: int) -> Table:
+    """A table, or a part of one, of so many counters in which nothing is counted."""
+    return np.zeros(width, np.uint8), np.zeros(width >> rarity.SHARED_BITS, np.uint32)
+
+
+def with_slots(table: Table, slots: Iterable[np.ndarray], backend: str) -> Table:
+    """What counting on makes of a table, which may be written over, or of a part of it.
+
+    Parameters
+    ----------
+    table : (counters, beyond)
+    slots : iterable of arrays of uint32
+        Numbers of counters, from 0 for the first one of the part.
+    backend : "cpu" or "reference"
+    """
+    width = len(table[0])
+    bits = max(width.bit_length() - 1, rarity.FEWEST_BITS)
+    counters, beyond = table
+    if width < 1 << bits:
+        counters, beyond = no_counters(1 << bits)
+        counters[:width], beyond[: width >> rarity.SHARED_BITS] = table
+    for some in slots:
+        values = some.astype(np.uint64) << np.uint64(64 - bits)
+        counters, beyond = kernel(rarity, backend)(values, bits, (counters, beyond))
+    return counters[:width], beyond[: width >> rarity.SHARED_BITS]
 
 
 def merged(tables: Iterable[Table]) -> Table:
