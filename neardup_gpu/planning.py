@@ -24,8 +24,9 @@ from .prefix_filter import prefix_lengths
 from .recipe import Recipe
 from .tasks.colliding import ENTRY_BYTES
 from .tasks.columns import ranges_of
-from .tasks.driver import BYTES_A_WORD
+from .tasks.driver import BYTES_A_WORD, posting_tasks
 from .tasks.joining import SLOT_BYTES, in_table
+from .tasks.layout import usual_partitions
 
 METHODS = ("exact", "minhash")
 """The methods that can be planned."""
@@ -139,6 +140,10 @@ class Shape:
         parts = self.tables * self.per_table(representatives)
         return min(parts, max(self.partitions, -(-parts * representatives // (self.tables * self._fits))))
 
+    def posting_tasks(self, counts: Counts) -> int:
+        """Tasks that make postings, as the driver divides slices among them."""
+        return posting_tasks(self.slices, counts.text_bytes, counts.counters.bit_length() - 1, self.partitions)
+
     @property
     def _fits(self) -> int:
         return max(1, self.task_memory // (4 * ENTRY_BYTES))
@@ -227,7 +232,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
             *_counting(c, shape),
             Exchange("merge", "counters", number, number, 1, parts),
             Exchange("merge", "beyond", number // 64, number // 16, 1, parts),
-            Exchange("postings", "postings", c.postings, 24 * c.postings, 4, slices, ranges),
+            Exchange("postings", "postings", c.postings, 24 * c.postings, 4, shape.posting_tasks(c), ranges),
         ]
     finders = shape.collide_tasks(c.representatives)
     asked = c.wanted_ids - c.kept_ids
@@ -491,7 +496,9 @@ def items(stage: str, counts: Counts, shape: Shape) -> float:
 
 def tasks_of(stage: str, counts: Counts, shape: Shape) -> int:
     """How many tasks a stage has."""
-    if stage in ("sketch", "keys", "postings", "sets", "fates", "ids", "write"):
+    if stage == "postings":
+        return shape.posting_tasks(counts)
+    if stage in ("sketch", "keys", "sets", "fates", "ids", "write"):
         return shape.slices
     special = {"merge": ranges_of(shape.partitions), "decide": 1}
     if stage == "collide":
@@ -611,7 +618,7 @@ def _memory(stage: str, counts: Counts, shape: Shape) -> float:
     of_range = {
         "copies": min(most / 4, 96 * c.present / ranges),
         "merge": 2 * table / ranges_of(ranges),
-        "postings": table + min(most / 4, 24 * c.postings / shape.slices),
+        "postings": table + min(most / 4, 24 * c.postings / shape.posting_tasks(c)) if not shape.tables else 0.0,
         "collide": ENTRY_BYTES * shape.tables * c.representatives / parts + most / 8 if shape.tables else most / 4,
         "pairs": 48 * c.pairs / ranges + 18 * min(c.found / ranges, 2 * max(c.pairs / ranges, 1 << 22)),
         "verify": 16 * (c.pairs + c.wanted) / ranges + min(most / 2, 48 * c.pairs / ranges),
@@ -704,7 +711,7 @@ def plan(
     slice_bytes : int, optional
         Text of a slice. Unless given it is 1 GB, or more where blocks of files would be small.
     partitions : int, optional
-        Unless given as many as slices and at least as many as cores, or fewer where blocks would be small.
+        Unless given as a job has them, or fewer where blocks would be small.
     task_memory : int, default 2 GB
     spool : bool, default False
     rates : dict, optional
@@ -735,7 +742,7 @@ def plan(
     if slices > work.documents:
         each = work.text_bytes / work.documents
         raise ParameterError(f"slice_bytes {usual_bytes}: a document has {each:,.0f} bytes of text; give more")
-    usual = min(1 << 16, partitions or max(slices, cores))
+    usual = min(1 << 16, partitions or usual_partitions(slices, work.text_bytes, cores))
     sketches = recipe.method.sketches
     shape = Shape(
         method=method,

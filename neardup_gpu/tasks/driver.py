@@ -144,6 +144,14 @@ def _in_table(slice: Slice, bits: int) -> bool:
     return joining.in_table(slice.num_bytes // BYTES_A_WORD, bits)
 
 
+def posting_tasks(slices: int, text_bytes: int, bits: int, partitions: int) -> int:
+    """How many tasks make the postings of all slices.
+
+    Each reads the whole table of counters. So there are no more than read as much text, or than there are partitions.
+    """
+    return min(slices, max(-(-text_bytes >> bits), partitions))
+
+
 def _check(job: Job, sketched: Stage) -> None:
     """Refuse an input without documents, and ids that are not right, before anything else is computed."""
     if sum(facts["documents"] for facts in sketched.facts[job.num_known :]) == 0:
@@ -200,7 +208,10 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number:
     counters, beyond = (list(itertools.compress(sketched.names(what), tables)) for what in ("counters", "beyond"))
     slots = list(itertools.compress(sketched.names("slots"), [not each for each in tables]))
     merged = stage("merge", candidates.merge, [(counters, beyond, slots, bits)] * ranges, after=[sketched])
-    arguments = [(slice, names, layout) for slice in slices]
+    text_bytes = sum(slice.num_bytes for slice in slices)
+    tasks = posting_tasks(len(slices), text_bytes, bits, len(job.partitions))
+    cuts = itertools.pairwise(len(slices) * task // tasks for task in range(tasks + 1))
+    arguments = [(first, slices[first:stop], names, layout) for first, stop in cuts]
     after = [*settled, merged]
     posted = stage("postings", candidates.postings, arguments, after=after, on_device=True)
     files, after = posted.names("postings"), [posted]
