@@ -32,7 +32,6 @@ from neardup_gpu import Recipe, __version__, planning
 from neardup_gpu.planning import Counts, Machines, Shape
 from neardup_gpu.store.exchange import num_rows, read_partition
 from neardup_gpu.store.places import Place
-from neardup_gpu.tasks.columns import ranges_of
 from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
@@ -132,7 +131,7 @@ def counted(work: Path, shape: Shape) -> Counts:
         place_bytes=place_bytes,
         id_bytes=8,
         copies=total("copies", "copies"),
-        counters=0 if shape.tables else rows("sketch", "counters", range(ranges_of(ranges))) // slices,
+        counters=0 if shape.tables else rows("merge", "counters", [0]),
         postings=0 if shape.tables else total("postings", "postings"),
         found=total("collide", "found"),
         pairs=total("pairs", "pairs"),

@@ -183,7 +183,7 @@ def _exchanged(bench: Bench, jobs: Jobs, source: Path) -> list[dict]:
     figures = []
     kinds = {
         "minhash": {"keys, 20 features": "keys/*-entries", "copies": "sketch/*-hashes"},
-        "exact": {"counters": "sketch/*-counters", "postings": "postings/*-postings"},
+        "exact": {"slots": "sketch/*-slots", "postings": "postings/*-postings"},
     }
     for method, patterns in kinds.items():
         documents = jobs.run(source, method, "local", keep_work=True)["counts"]["documents"]

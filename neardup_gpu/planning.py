@@ -24,7 +24,9 @@ from .prefix_filter import prefix_lengths
 from .recipe import Recipe
 from .tasks.colliding import ENTRY_BYTES
 from .tasks.columns import ranges_of
-from .tasks.driver import BYTES_A_WORD
+from .tasks.driver import BYTES_A_WORD, posting_tasks
+from .tasks.joining import SLOT_BYTES, in_table
+from .tasks.layout import usual_partitions
 
 METHODS = ("exact", "minhash")
 """The methods that can be planned."""
@@ -59,7 +61,7 @@ class Counts:
     copies : int
         Documents with tokens for which an equal one stands.
     counters : int
-        Of shingles, in the table of a slice; 0 by methods that sketch, as there are postings.
+        Of shingles, in a table; 0 by methods that sketch, as there are postings.
     postings : int
     found : int
         Candidate pairs, each as often as it is found.
@@ -137,6 +139,10 @@ class Shape:
             return self.partitions
         parts = self.tables * self.per_table(representatives)
         return min(parts, max(self.partitions, -(-parts * representatives // (self.tables * self._fits))))
+
+    def posting_tasks(self, counts: Counts) -> int:
+        """Tasks that make postings, as the driver divides slices among them."""
+        return posting_tasks(self.slices, counts.text_bytes, counts.counters.bit_length() - 1, self.partitions)
 
     @property
     def _fits(self) -> int:
@@ -223,11 +229,10 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
     else:
         number, parts = c.counters, ranges_of(ranges)
         made += [
-            Exchange("sketch", "counters", slices * number, slices * number, 1, slices, parts),
-            Exchange("sketch", "beyond", slices * number // 64, slices * number // 16, 1, slices, parts),
+            *_counting(c, shape),
             Exchange("merge", "counters", number, number, 1, parts),
             Exchange("merge", "beyond", number // 64, number // 16, 1, parts),
-            Exchange("postings", "postings", c.postings, 24 * c.postings, 4, slices, ranges),
+            Exchange("postings", "postings", c.postings, 24 * c.postings, 4, shape.posting_tasks(c), ranges),
         ]
     finders = shape.collide_tasks(c.representatives)
     asked = c.wanted_ids - c.kept_ids
@@ -249,6 +254,23 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         Exchange("listed", "wanted", asked, 16 * asked, 2, ranges, slices),
         Exchange("fates", "wanted", c.kept_ids, 16 * c.kept_ids, 2, slices, slices),
         Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes) * c.wanted_ids, 2, slices, ranges + slices),
+    ]
+
+
+def _in_table(counts: Counts, shape: Shape) -> bool:
+    """Whether slices of one size count their shingles, as the driver decides it."""
+    words = counts.text_bytes // shape.slices // BYTES_A_WORD
+    return not shape.tables and in_table(words, counts.counters.bit_length() - 1)
+
+
+def _counting(counts: Counts, shape: Shape) -> list[Exchange]:
+    """What slices write for the table of counters."""
+    number, slices, parts = counts.counters, shape.slices, ranges_of(shape.partitions)
+    if not _in_table(counts, shape):
+        return [Exchange("sketch", "slots", counts.shingles, SLOT_BYTES * counts.shingles, 1, slices, parts)]
+    return [
+        Exchange("sketch", "counters", slices * number, slices * number, 1, slices, parts),
+        Exchange("sketch", "beyond", slices * number // 64, slices * number // 16, 1, slices, parts),
     ]
 
 
@@ -418,21 +440,22 @@ class Stage(NamedTuple):
 READS = {
     "copies": {"sketch hashes": 3},
     "keys": {"sketch rows": 1, "sketch keys": 1, "copies slices": 1},
-    "merge": {"sketch counters": 1, "sketch beyond": 1},
+    "merge": {"sketch counters": 1, "sketch beyond": 1, "sketch slots": 1},
     "postings": {"sketch rows": 1, "copies slices": 1, "sketch shingles": 1},
-    "collide": {"keys entries": 2, "postings postings": 1},
+    "collide": {"keys entries": 1, "postings postings": 1},
     "pairs": {"collide found": 1},
-    "sets": {"pairs wanted": 2, "sketch shingles": 1},
-    "verify": {"pairs pairs": 2, "sets sets": 1},
-    "decide": {"verify left": 2},
-    "name": {"verify left": 2, "verify right": 2, "copies ranges": 2},
-    "listed": {"name listed": 2, "copies ranges": 2, "name grouped": 2},
-    "fates": {"name fates": 2},
-    "ids": {"listed wanted": 2, "fates wanted": 2, "sketch ids": 1},
-    "tables": {"listed pairs": 2, "ids ids": 1},
-    "write": {"name fates": 2, "ids ids": 1, "sketch ids": 2, "sketch rows": 2},
+    "sets": {"pairs wanted": 1, "sketch shingles": 1},
+    "verify": {"pairs pairs": 1, "sets sets": 1},
+    "decide": {"verify left": 1},
+    "name": {"verify left": 1, "verify right": 1, "copies ranges": 1},
+    "listed": {"name listed": 1, "copies ranges": 1, "name grouped": 1},
+    "fates": {"name fates": 1},
+    "ids": {"listed wanted": 1, "fates wanted": 1, "sketch ids": 1},
+    "tables": {"listed pairs": 1, "ids ids": 1},
+    "write": {"name fates": 1, "ids ids": 1, "sketch ids": 2, "sketch rows": 1},
 }
-"""The files that a stage reads, and how often it opens each block of them; it reads the rows once."""
+"""The files that a stage reads, and how often it opens each block of them, if these are small; it reads the rows
+once."""
 
 TWICE = {"copies": "sketch hashes"}
 """Rows that are read twice."""
@@ -458,7 +481,7 @@ def items(stage: str, counts: Counts, shape: Shape) -> float:
     return {
         "copies": c.present,
         "keys": shape.tables * c.representatives,
-        "merge": shape.slices * c.counters,
+        "merge": shape.slices * c.counters if _in_table(c, shape) else SLOT_BYTES * c.shingles,
         "collide": c.postings or shape.tables * c.representatives,
         "pairs": c.found,
         "verify": c.pairs,
@@ -473,7 +496,9 @@ def items(stage: str, counts: Counts, shape: Shape) -> float:
 
 def tasks_of(stage: str, counts: Counts, shape: Shape) -> int:
     """How many tasks a stage has."""
-    if stage in ("sketch", "keys", "postings", "sets", "fates", "ids", "write"):
+    if stage == "postings":
+        return shape.posting_tasks(counts)
+    if stage in ("sketch", "keys", "sets", "fates", "ids", "write"):
         return shape.slices
     special = {"merge": ranges_of(shape.partitions), "decide": 1}
     if stage == "collide":
@@ -579,9 +604,10 @@ def _memory(stage: str, counts: Counts, shape: Shape) -> float:
     c, most, ranges = counts, shape.task_memory, shape.partitions
     rows = c.documents / shape.slices
     table = c.counters * 17 / 16
+    counting = table if _in_table(c, shape) else min(most / 4, SLOT_BYTES * c.shingles / shape.slices)
     a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents)
     of_slice = {
-        "sketch": a_slice + table + min(most / 4, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
+        "sketch": a_slice + counting + min(most / 4, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
         "keys": rows * (16 + 8 * shape.key_columns) + min(most / 4, 14 * shape.tables * rows) + 60 * rows,
         "sets": min(most / 4, (16 * c.wanted + 8 * c.wanted_shingles) / shape.slices) + 32 * c.wanted / shape.slices,
         "fates": 24 * c.removed / shape.slices,
@@ -592,7 +618,7 @@ def _memory(stage: str, counts: Counts, shape: Shape) -> float:
     of_range = {
         "copies": min(most / 4, 96 * c.present / ranges),
         "merge": 2 * table / ranges_of(ranges),
-        "postings": table + min(most / 4, 24 * c.postings / shape.slices),
+        "postings": table + min(most / 4, 24 * c.postings / shape.posting_tasks(c)) if not shape.tables else 0.0,
         "collide": ENTRY_BYTES * shape.tables * c.representatives / parts + most / 8 if shape.tables else most / 4,
         "pairs": 48 * c.pairs / ranges + 18 * min(c.found / ranges, 2 * max(c.pairs / ranges, 1 << 22)),
         "verify": 16 * (c.pairs + c.wanted) / ranges + min(most / 2, 48 * c.pairs / ranges),
@@ -685,7 +711,7 @@ def plan(
     slice_bytes : int, optional
         Text of a slice. Unless given it is 1 GB, or more where blocks of files would be small.
     partitions : int, optional
-        Unless given as many as slices and at least as many as cores, or fewer where blocks would be small.
+        Unless given as a job has them, or fewer where blocks would be small.
     task_memory : int, default 2 GB
     spool : bool, default False
     rates : dict, optional
@@ -716,7 +742,7 @@ def plan(
     if slices > work.documents:
         each = work.text_bytes / work.documents
         raise ParameterError(f"slice_bytes {usual_bytes}: a document has {each:,.0f} bytes of text; give more")
-    usual = min(1 << 16, partitions or max(slices, cores))
+    usual = min(1 << 16, partitions or usual_partitions(slices, work.text_bytes, cores))
     sketches = recipe.method.sketches
     shape = Shape(
         method=method,

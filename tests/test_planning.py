@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,8 +45,26 @@ def values_of(place: Place, file: Exchange) -> tuple[int, int, int, int]:
 def test_the_bytes_of_every_file_are_those_of_a_job(
     documents: Path, tmp_path: Path, method: str, partitions: int, spool: bool
 ) -> None:
-    work = tmp_path / "work"
-    shape = rates.run_tasks(documents, work, method=method, slices=4, partitions=partitions, spool=spool)
+    check_bytes(
+        documents,
+        tmp_path / "work",
+        {f"sketch {what}" for what in ("slots",) if method == "exact"},
+        method=method,
+        slices=4,
+        partitions=partitions,
+        spool=spool,
+    )
+
+
+def test_the_bytes_of_slices_that_count_in_tables(documents: Path, tmp_path: Path) -> None:
+    check_bytes(
+        documents, tmp_path / "work", {"sketch counters", "sketch beyond"}, method="exact", slices=1, partitions=3
+    )
+
+
+def check_bytes(documents: Path, work: Path, counting: set[str], **settings: Any) -> None:
+    """Compare all files of a job with the plan; `counting` are those in which shingles are counted."""
+    shape = rates.run_tasks(documents, work, **settings)
     counts = rates.counted(work, shape)
     assert counts.copies > 10 and counts.verified > 5 and counts.pairs >= counts.verified
     planned, place = planning.exchanges(counts, shape), Place.of(str(work))
@@ -55,6 +74,7 @@ def test_the_bytes_of_every_file_are_those_of_a_job(
         assert file.payload < sizes <= file.payload + file.overhead(shape.task_memory), (file.stage, file.what)
     written = {f"{path.parent.name} {path.name[7:]}" for path in work.glob("*/[0-9]*-*")}
     assert written == {f"{file.stage} {file.what}" for file in planned}
+    assert counting == written & {"sketch slots", "sketch counters", "sketch beyond"}
     stages = {path.name for path in work.iterdir() if path.is_dir() and any(path.glob("*.json"))}
     assert stages == set(planning.stage_names(shape))
     for stage in stages:

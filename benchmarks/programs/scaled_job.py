@@ -2,7 +2,7 @@
 
 python scaled_job.py SOURCE OUTPUT METHOD memory|local|ray [NAME=VALUE ...]
 
-The settings are those of ScaleOut, as JSON. Nothing is checked against all pairs, as tasks do not do so.
+The settings are those of ScaleOut, as JSON. Nothing is checked against all pairs, by either.
 """
 
 import json
@@ -19,5 +19,5 @@ if runner == "memory":
     report = neardup_gpu.dedup(source, recipe=recipe, output=output, overwrite=True, check=0).report
 else:
     scale_out = ScaleOut(runner=runner, **given)
-    report = dedup_in_tasks(source, recipe=recipe, output=output, overwrite=True, scale_out=scale_out)
+    report = dedup_in_tasks(source, recipe=recipe, output=output, overwrite=True, check=0, scale_out=scale_out)
 print(json.dumps({"counts": report["counts"], "timings": report["timings"]}))

@@ -20,7 +20,7 @@ import contextlib
 import itertools
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ _TAIL_BYTES = 1 << 16  # read at first: a whole index, usually
 _BLOCK_BYTES = 4 << 20  # grouped at once, in a core's cache
 _BATCH_BYTES = 16 << 20  # of rows in a record batch, about
 _MOST_LISTED = 1024  # partitions whose rows `Exchanged` lists
+_HELD_BYTES = 24 << 20  # of record batches that `read_arrays` holds until it knows how long its arrays are
 
 
 class DamagedExchangeError(DamagedError):
@@ -357,9 +358,19 @@ def read_arrays(place: Place, names: Sequence[str], partition: int, schema: pa.S
 
     Notes
     -----
-    Memory: the arrays and one record batch; Arrow arrays are held twice while they are joined.
+    The index of each file is read once. A file is opened once, or twice where more than 24 MB come before it.
+
+    Memory: the arrays and 24 MB or one record batch; Arrow arrays are held twice while they are joined.
     """
-    counts = [num_rows(place, [name], partition) for name in names]
+    files: list[tuple[_Opened, list[pa.RecordBatch] | None]] = []
+    held = 0
+    for name in names:
+        with _opened(place, name, partition) as file:
+            file.check(schema)
+            held += file.num_bytes
+            batches = list(file.batches(schema.names)) if held <= _HELD_BYTES else None
+            files.append((replace(file, tail=None), batches))
+    length = sum(file.num_rows for file, _ in files)
     found: dict[str, Any] = {}
     parts: dict[str, list[pa.Array]] = {}
     for field in schema:
@@ -367,20 +378,16 @@ def read_arrays(place: Place, names: Sequence[str], partition: int, schema: pa.S
         if (shape := _shape(field.type)) is None:
             parts[field.name] = []
         else:
-            found[field.name] = np.empty((sum(counts), *shape), _dtype(field.type))
+            found[field.name] = np.empty((length, *shape), _dtype(field.type))
     at = 0
-    for name, count in zip(names, counts, strict=True):
-        with _opened(place, name, partition) as file:
-            file.check(schema)
-            if file.num_rows != count:
-                raise _damaged(place, name, "was replaced while it was read")
-            for batch in file.batches(schema.names):
-                for field, column in zip(schema, batch.columns, strict=True):
-                    if field.name in parts:
-                        parts[field.name].append(column)
-                    else:
-                        found[field.name][at : at + len(column)] = numpy_of(column)
-                at += batch.num_rows
+    for file, batches in files:
+        for batch in file.again(schema.names) if batches is None else batches:
+            for field, column in zip(schema, batch.columns, strict=True):
+                if field.name in parts:
+                    parts[field.name].append(column)
+                else:
+                    found[field.name][at : at + len(column)] = numpy_of(column)
+            at += batch.num_rows
     for field in schema:
         if field.name in parts:
             found[field.name] = _joined(parts[field.name] or [pa.nulls(0, field.type)])
@@ -418,17 +425,24 @@ def sealed(place: Place, name: str) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class _Opened:
-    """An open file whose index is as it was written, with the runs of one partition."""
+    """A file whose index is as it was written, with the runs of one partition; it is open in the block of `_opened`."""
 
     place: Place
     name: str
     file: pa.NativeFile
+    tail: pa.Buffer | None
+    tail_start: int
     schema: pa.Schema
     runs: np.ndarray
 
     @property
     def num_rows(self) -> int:
         return int(self.runs["num_rows"].sum())
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the record batches of the partition."""
+        return int(self.runs["num_bytes"].sum())
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse columns that the file does not have, or not with these types."""
@@ -445,11 +459,22 @@ class _Opened:
             for missing in set(columns) - set(self.schema.names):
                 raise ParameterError(f"columns: no {missing} in {self.name} of {self.place}")
         for run in self.runs:
-            message = _read(self.place, self.name, self.file, int(run["start"]), int(run["num_bytes"]))
+            message = self._message(int(run["start"]), int(run["num_bytes"]))
             if checksum(message) != run["sum"]:
                 raise _damaged(self.place, self.name, "has changed since it was written (a checksum differs)")
             batch = pa.ipc.read_record_batch(message, self.schema)
             yield batch if columns is None else batch.select(columns)
+
+    def again(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The same after the block of `_opened`: another file of this name has other checksums, or the same rows."""
+        with _file(self.place, self.name) as (file, _):
+            yield from replace(self, file=file).batches(columns)
+
+    def _message(self, start: int, num_bytes: int) -> pa.Buffer:
+        """The bytes of a record batch; those near the end of a file were read with its index."""
+        if self.tail is not None and start >= self.tail_start:  # a copy, as else it would keep all of the tail
+            return pa.py_buffer(self.tail.slice(start - self.tail_start, num_bytes).to_pybytes())
+        return _read(self.place, self.name, self.file, start, num_bytes)
 
 
 @contextlib.contextmanager
@@ -469,7 +494,8 @@ def _file(place: Place, name: str) -> Iterator[tuple[pa.NativeFile, int]]:
 def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
     """Open a file, and compare its index with its checksum."""
     with _file(place, name) as (file, end):
-        tail = _read(place, name, file, max(0, end - _TAIL_BYTES), min(end, _TAIL_BYTES))
+        tail_start = max(0, end - _TAIL_BYTES)
+        tail = _read(place, name, file, tail_start, end - tail_start)
         if end < _SEAL.size:
             raise _damaged(place, name, "was cut short")
         seal = tail.slice(tail.size - _SEAL.size)
@@ -488,7 +514,7 @@ def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
         runs = np.frombuffer(index, _RUN, num_runs, schema_bytes)
         first, last = np.searchsorted(runs["partition"], [partition, partition + 1])
         schema = pa.ipc.read_schema(index.slice(0, schema_bytes))
-        yield _Opened(place, name, file, schema, runs[first:last].copy())
+        yield _Opened(place, name, file, tail, tail_start, schema, runs[first:last].copy())
 
 
 def _read(place: Place, name: str, file: pa.NativeFile, start: int, num_bytes: int) -> pa.Buffer:

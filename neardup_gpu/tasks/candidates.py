@@ -2,8 +2,8 @@
 
     keys         of a slice: what the tables of the method hold of its representatives
     merge        of a range of counters of shingles: those of all slices together
-    postings     of a slice: the prefixes of its representatives, and which shingles they mark; `merge_marks`
-    containers   of a slice, by a directed measure: the further shingles that are marked
+    postings     of some slices: the prefixes of their representatives, and which shingles they mark; `merge_marks`
+    containers   of some slices, by a directed measure: the further shingles that are marked
     collide      of some parts of the tables, or of a range of shingles: candidates, and crowded documents
 
 Whatever finds them, candidates are pairs of ranks by the range of the right one, in files called "found", and the ranks
@@ -104,16 +104,30 @@ def collide_keys(
 # --------------------------------------------------------------------------------------------------- by rare shingles
 
 
-def _waiting(
-    files: Files, number: int, slice: Slice, layout: Layout, copies: list[str], runtime: Runtime
+def _of_slices(
+    files: Files, first: int, slices: list[Slice], layout: Layout, copies: list[str], runtime: Runtime
 ) -> Iterator[tuple[Ragged, np.ndarray]]:
-    """(what waits of them, rows) of the representatives of a slice, some at a time."""
-    return shingles_of(files, number, slice, representatives(files, number, layout, copies), runtime)
+    """(what waits of them, their ranks) of the representatives of some slices, some at a time."""
+    for number, slice in enumerate(slices, first):
+        ranks = layout.ranks_of(files, number)
+        rows = representatives(files, number, layout, copies)
+        for shingles, some in shingles_of(files, number, slice, rows, runtime):
+            yield shingles, ranks[some]
 
 
-def merge(files: Files, counters: list[str], beyond: list[str]) -> None:
-    """Add a range of the tables of all."""
-    part = files.number
+def merge(files: Files, counters: list[str], beyond: list[str], slots: list[str], bits: int) -> None:
+    """Add a range of the tables of all slices that have one, and count what the others have in it.
+
+    Parameters
+    ----------
+    counters, beyond : lists of str
+        The files of the slices with tables.
+    slots : list of str
+        Those of the others.
+    bits : int
+        Of the whole table.
+    """
+    part, width = files.number, (1 << bits) // ranges_of(files.shared.partitions)
     tables = (
         (
             read_arrays(files.place, [one], part, COUNTERS)["counters"],
@@ -121,7 +135,11 @@ def merge(files: Files, counters: list[str], beyond: list[str]) -> None:
         )
         for one, other in zip(counters, beyond, strict=True)
     )
-    found, over = joining.merged(tables)
+    table = joining.merged(tables) if counters else joining.no_counters(width)
+    of_range = (numpy_of(batch.column("slots")) for batch in read_partition(files.place, slots, part))
+    backend = files.shared.engine.resolve()
+    numbers = (some - np.uint32(part * width) for some in of_range)
+    found, over = joining.with_slots(table, numbers, "cpu" if backend == "gpu" else backend)
     save(files, "counters", {"counters": found})
     save(files, "beyond", {"beyond": over})
 
@@ -145,15 +163,24 @@ def _table(files: Files) -> joining.Table:
 _TABLE = ("counters", "beyond")
 
 
-def postings(files: Files, slice: Slice, copies: list[str], layout: Layout) -> dict[str, Any]:
-    """Write the postings of the representatives of a slice, by ranges of shingles; and what they mark, if that counts.
+def postings(files: Files, first: int, slices: list[Slice], copies: list[str], layout: Layout) -> dict[str, Any]:
+    """Write the postings of the representatives of some slices, by ranges of shingles; and, if it counts, their marks.
 
     Memory: the table of counters, and a batch of documents.
+
+    Parameters
+    ----------
+    first : int
+        The number of the first of these slices, which follow one another.
+    slices : list of Slice
+    copies : list of str
+        The files of copies by slices.
+    layout : Layout
     """
     shared = files.shared
     measure, threshold = shared.recipe.method.measure, shared.recipe.threshold
     assert threshold is not None
-    ranks, table, number = layout.ranks_of(files, files.number), _table(files), 0
+    table, number = _table(files), 0
     with (
         files.exchange("postings", POSTED, shared.partitions) as writer,
         shared.engine.start() as runtime,
@@ -161,8 +188,8 @@ def postings(files: Files, slice: Slice, copies: list[str], layout: Layout) -> d
 
         def written() -> Iterator[joining.Posted]:
             nonlocal number
-            for shingles, rows in _waiting(files, files.number, slice, layout, copies, runtime):
-                posted = joining.postings(shingles, ranks[rows], table, measure, threshold, runtime)
+            for shingles, ranks in _of_slices(files, first, slices, layout, copies, runtime):
+                posted = joining.postings(shingles, ranks, table, measure, threshold, runtime)
                 writer.add(partition_of(posted.shingle, shared.partitions), posted._asdict())
                 number += len(posted.shingle)
                 yield posted
@@ -174,20 +201,20 @@ def postings(files: Files, slice: Slice, copies: list[str], layout: Layout) -> d
     return {"postings": number}
 
 
-def containers(files: Files, slice: Slice, copies: list[str], layout: Layout) -> dict[str, Any]:
-    """Write the further postings of the representatives of a slice, by a directed measure."""
+def containers(files: Files, first: int, slices: list[Slice], copies: list[str], layout: Layout) -> dict[str, Any]:
+    """Write the further postings of the representatives of some slices, by a directed measure; as `postings`."""
     shared = files.shared
     threshold = shared.recipe.threshold
     assert threshold is not None
-    ranks, table, number = layout.ranks_of(files, files.number), _table(files), 0
+    table, number = _table(files), 0
     names = [file_name("marks", part, "marks") for part in range(ranges_of(shared.partitions))]
     marks = read_arrays(files.place, names, 0, MARKS)["marks"]
     with (
         files.exchange("postings", POSTED, shared.partitions) as writer,
         shared.engine.start() as runtime,
     ):
-        for sets, rows in _waiting(files, files.number, slice, layout, copies, runtime):
-            posted = joining.containing(sets, ranks[rows], table, marks, threshold, runtime)
+        for sets, ranks in _of_slices(files, first, slices, layout, copies, runtime):
+            posted = joining.containing(sets, ranks, table, marks, threshold, runtime)
             writer.add(partition_of(posted.shingle, shared.partitions), posted._asdict())
             number += len(posted.shingle)
     return {"postings": number}

@@ -16,7 +16,20 @@ from ..errors import InputError
 from ..joining import table_bits
 from ..recipe import Recipe
 from ..sketching import no_documents
-from . import candidates, checking, colliding, copies, crowds, naming, pairs, ranking, results, sketching, unique
+from . import (
+    candidates,
+    checking,
+    colliding,
+    copies,
+    crowds,
+    joining,
+    naming,
+    pairs,
+    ranking,
+    results,
+    sketching,
+    unique,
+)
 from .columns import name_of, tables_of, type_named
 from .layout import Layout
 from .work import Stage, Work
@@ -111,12 +124,32 @@ class Made(NamedTuple):
 
 
 def _sketch(job: Job) -> Stage:
-    words = sum(slice.num_bytes for slice in job.slices) // BYTES_A_WORD
-    bits = table_bits(max(1, words), job.work.shared.task_memory // 4)
-    given = bits, job.num_checked > 0
-    arguments = [(slice, number >= job.num_known, *given) for number, slice in enumerate(job.slices)]
+    bits, checked = _table_bits(job), job.num_checked > 0
+    arguments = [
+        (slice, number >= job.num_known, bits, _in_table(slice, bits), checked)
+        for number, slice in enumerate(job.slices)
+    ]
     covers = [slice.covers for slice in job.slices]
     return job.work.stage("sketch", sketching.sketch, arguments, covers=covers, on_device=True)
+
+
+def _table_bits(job: Job) -> int:
+    """Of the table of counters, of which a task holds two."""
+    words = sum(slice.num_bytes for slice in job.slices) // BYTES_A_WORD
+    return table_bits(max(1, words), job.work.shared.task_memory // 4)
+
+
+def _in_table(slice: Slice, bits: int) -> bool:
+    """Whether the shingles of a slice are counted where it is sketched."""
+    return joining.in_table(slice.num_bytes // BYTES_A_WORD, bits)
+
+
+def posting_tasks(slices: int, text_bytes: int, bits: int, partitions: int) -> int:
+    """How many tasks make the postings of all slices.
+
+    Each reads the whole table of counters. So there are no more than read as much text, or than there are partitions.
+    """
+    return min(slices, max(-(-text_bytes >> bits), partitions))
 
 
 def _check(job: Job, sketched: Stage) -> None:
@@ -170,9 +203,15 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number:
     """Candidates of a method that compares shingles alone."""
     stage, names, slices = job.work.stage, same.names("slices"), job.slices
     ranges = candidates.ranges_of(len(job.partitions))
-    given = sketched.names("counters"), sketched.names("beyond")
-    merged = stage("merge", candidates.merge, [given] * ranges, after=[sketched])
-    arguments = [(slice, names, layout) for slice in slices]
+    bits = _table_bits(job)
+    tables = [_in_table(slice, bits) for slice in slices]
+    counters, beyond = (list(itertools.compress(sketched.names(what), tables)) for what in ("counters", "beyond"))
+    slots = list(itertools.compress(sketched.names("slots"), [not each for each in tables]))
+    merged = stage("merge", candidates.merge, [(counters, beyond, slots, bits)] * ranges, after=[sketched])
+    text_bytes = sum(slice.num_bytes for slice in slices)
+    tasks = posting_tasks(len(slices), text_bytes, bits, len(job.partitions))
+    cuts = itertools.pairwise(len(slices) * task // tasks for task in range(tasks + 1))
+    arguments = [(first, slices[first:stop], names, layout) for first, stop in cuts]
     after = [*settled, merged]
     posted = stage("postings", candidates.postings, arguments, after=after, on_device=True)
     files, after = posted.names("postings"), [posted]

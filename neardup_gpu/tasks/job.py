@@ -32,6 +32,7 @@ from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
 from .driver import Job, Made, run, skipped_rows
+from .layout import usual_partitions
 from .reporting import report_of
 from .scale_out import ScaleOut
 from .work import Shared, Work
@@ -177,7 +178,9 @@ def dedup_in_tasks(
         most = _slice_bytes(scale_out, begun, documents)
         known = [] if reference is None else _divided(reference, place.child(STORED[1]), most)
         slices = [*known, *_divided(documents, place.child(STORED[0]), most)]
-        partitions = scale_out.partitions or begun.get("partitions") or max(len(slices), scale_out.num_workers())
+        text_bytes = sum(slice.num_bytes for slice in slices)
+        usual = usual_partitions(len(slices), text_bytes, scale_out.num_workers())
+        partitions = scale_out.partitions or begun.get("partitions") or usual
         workers, engine = scale_out.start(engine)
         shared = Shared(
             place.uri,

@@ -1,6 +1,7 @@
 """The exact join by tasks: shingles are counted slice by slice of the documents, and meet range by range of shingles.
 
     Counter     makes a table of counters for each slice; `merged` is that of all slices
+    slots       stand for the table of a slice that would be mostly empty; `with_slots` counts them
     mark        for containment: which shingles are in a prefix of some document of the slice; `merged_marks`
     postings    the postings of the documents of a slice, to be divided into ranges by their shingles
     collide     of all postings of a range, the pairs that meet, and the ranks of documents that are *crowded*
@@ -64,8 +65,11 @@ LISTED_BYTES = 256 << 20
 SLOT_BITS = 16
 """A range that is too large is divided into 2**16 slots by its shingles, and these into parts that fit."""
 
-BLOCK = 1 << 20
-"""Counters that are added at a time."""
+SLOT_BYTES = 4
+"""What a shingle takes where the number of its counter waits to be counted."""
+
+BLOCK = 1 << 16
+"""Counters that are added at a time, in a core's cache."""
 
 Table = tuple[Any, Any]
 """(counters, beyond) of `kernels/rarity.py`."""
@@ -151,6 +155,43 @@ class Counter:
         return self._runtime.fetch(self._table[0]), self._runtime.fetch(self._table[1])
 
 
+def in_table(num_shingles: int, bits: int) -> bool:
+    """Whether the counters of a slice of so many shingles, about, take less than the numbers of their counters."""
+    return SLOT_BYTES * num_shingles > 1 << bits
+
+
+def slots(shingles: Ragged, bits: int) -> np.ndarray:
+    """The number of the counter of each shingle, in host memory and with repeats: uint32."""
+    return (_values(shingles) >> np.uint64(64 - bits)).astype(np.uint32)
+
+
+def no_counters(width: int) -> Table:
+    """A table, or a part of one, of so many counters in which nothing is counted."""
+    return np.zeros(width, np.uint8), np.zeros(width >> rarity.SHARED_BITS, np.uint32)
+
+
+def with_slots(table: Table, slots: Iterable[np.ndarray], backend: str) -> Table:
+    """What counting on makes of a table, which may be written over, or of a part of it.
+
+    Parameters
+    ----------
+    table : (counters, beyond)
+    slots : iterable of arrays of uint32
+        Numbers of counters, from 0 for the first one of the part.
+    backend : "cpu" or "reference"
+    """
+    width = len(table[0])
+    bits = max(width.bit_length() - 1, rarity.FEWEST_BITS)
+    counters, beyond = table
+    if width < 1 << bits:
+        counters, beyond = no_counters(1 << bits)
+        counters[:width], beyond[: width >> rarity.SHARED_BITS] = table
+    for some in slots:
+        values = some.astype(np.uint64) << np.uint64(64 - bits)
+        counters, beyond = kernel(rarity, backend)(values, bits, (counters, beyond))
+    return counters[:width], beyond[: width >> rarity.SHARED_BITS]
+
+
 def merged(tables: Iterable[Table]) -> Table:
     """The table of all slices: what `Counter` makes of all their shingles together, bit for bit.
 
@@ -167,14 +208,30 @@ def merged(tables: Iterable[Table]) -> Table:
     remaining = iter(tables)
     counters, beyond = (np.array(array) for array in next(remaining))
     for more, more_beyond in remaining:
+        _cap_sum(beyond, more_beyond)
         for first in range(0, len(counters), BLOCK):
-            some = slice(first, first + BLOCK)
-            words = slice(first >> rarity.SHARED_BITS, (first + BLOCK) >> rarity.SHARED_BITS)
-            sums = counters[some].astype(np.uint16) + more[some]
-            counters[some] = np.minimum(sums, rarity.MOST)
-            over = (sums - counters[some]).reshape(-1, 1 << rarity.SHARED_BITS).sum(axis=1, dtype=np.uint64)
-            beyond[words] = np.minimum(over + beyond[words] + more_beyond[words], np.uint64(2**32 - 1))
+            some, others = counters[first : first + BLOCK], more[first : first + BLOCK]
+            some += others
+            if (some < others).any():
+                _carry(some, others, beyond[first >> rarity.SHARED_BITS :])
     return counters, beyond
+
+
+def _cap_sum(beyond: np.ndarray, more: Any) -> None:
+    """Add counts of uint32 in place; what would pass 2**32 - 1 stops there."""
+    beyond += more
+    beyond[beyond < more] = np.uint32(2**32 - 1)
+
+
+def _carry(sums: np.ndarray, others: np.ndarray, beyond: np.ndarray) -> None:
+    """Let sums of counters that passed 255 stop there, and add what is above it to `beyond`."""
+    passed = np.flatnonzero(sums < others)
+    above = (sums[passed] + 1).astype(np.uint32)  # a sum that wrapped is 256 too small
+    words, starts = np.unique(passed >> rarity.SHARED_BITS, return_index=True)
+    sums[passed] = rarity.MOST
+    of_words = beyond[words]
+    _cap_sum(of_words, np.add.reduceat(above, starts))
+    beyond[words] = of_words
 
 
 def mark(parts: Iterable[Posted], table: Table, runtime: Runtime) -> np.ndarray:

@@ -37,7 +37,8 @@ class ScaleOut:
         Text of a slice, the part of the input that a task sketches, such as "1GB"; unless given, so much that each
         worker has two, but at least 32 MiB and at most 1 GB.
     partitions : int, default None
-        Parts into which what is exchanged is divided; as many as slices unless given, and at least as many as workers.
+        Parts into which what is exchanged is divided. Unless given there are as many as slices, or one for each 128 MB
+        of text if these are fewer; but two for each worker, if there are as many slices, and at least one for each.
     task_memory : int or str, default "2GB"
         What a task may hold, beside the interpreter and its libraries.
     spool : bool, default False
@@ -70,7 +71,10 @@ class ScaleOut:
         None, "Text that a task sketches.", metavar="SIZE", shown="two slices a worker, at most 1GB"
     )
     partitions: int | None = setting(
-        None, "Parts into which what tasks hand on is divided.", metavar="N", shown="as many as slices"
+        None,
+        "Parts into which what tasks hand on is divided.",
+        metavar="N",
+        shown="as many as slices, or one for 128 MB of text",
     )
     task_memory: int | str = setting("2GB", "Memory that a task may hold.", metavar="SIZE")
     spool: bool = setting(False, "Keep shingles in files, 8 bytes each, instead of making them again from the text.")

@@ -7,6 +7,8 @@ NUMBER-ids       id, and where the document lies, if it is of files: file and ro
 NUMBER-skipped   rows that could not be read, if they are to be skipped
 NUMBER-column    the column that says which document of a group stays, if one does
 NUMBER-keys      keys, if the method sketches
+    NUMBER-counters, NUMBER-beyond    the table in which shingles are counted, if the method compares these alone
+    NUMBER-slots     the number of the counter of each shingle in their place, by ranges, where that is less
 NUMBER-shingles  what waits for verification, if it waits in files
 NUMBER-tokens    the hash of each document's tokens, where nothing is verified
 NUMBER-hashes    of documents with tokens: the hash of these and the row, by the upper bits of the hash
@@ -48,12 +50,13 @@ from .columns import (
     name_of,
     partition_of,
     ragged_of,
+    ranges_of,
     save,
     save_by_ranges,
     storable,
     words_of,
 )
-from .joining import Counter
+from .joining import Counter, slots
 from .work import Files, file_name, plain
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
 ORDER = pa.schema([("order", pa.uint64())])
 HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
+SLOTS = pa.schema([("slots", pa.uint32())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
 COUNTED = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")
@@ -70,10 +74,20 @@ COUNTED = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_byt
 
 
 class _Waiting:
-    """What waits of the documents of one pass: the sizes of rows; their values in a file and counted, if they are."""
+    """What waits of the documents of one pass: the sizes of rows; their values in a file and counted, if they are.
 
-    def __init__(self, folder: Path, writer: ExchangeWriter | None, counter: Counter | None) -> None:
-        self.folder, self._writer, self._counter = folder, writer, counter
+    They are counted in a table, or the numbers of their counters are written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        writer: ExchangeWriter | None,
+        counter: Counter | None,
+        slots: ExchangeWriter | None,
+        bits: int,
+    ) -> None:
+        self.folder, self._writer, self._counter, self._slots, self._bits = folder, writer, counter, slots, bits
         self._sizes: list[np.ndarray] = [np.empty(0, np.int64)]
 
     @property
@@ -87,9 +101,13 @@ class _Waiting:
         self._sizes.append(np.diff(rows.offsets))
         if self._writer is not None:
             self._writer.add_to(0, {"shingles": lists_of(rows)})
+        if self._slots is not None:
+            found = slots(rows, self._bits)
+            width = (1 << self._bits) // self._slots.num_partitions
+            self._slots.add(found // np.uint32(width), {"slots": found})
 
 
-def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool) -> dict[str, Any]:
+def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool, checked: bool) -> dict[str, Any]:
     """Sketch the documents of a slice. Memory: a batch, the slice's keys and ids, and rows that wait to be written.
 
     Parameters
@@ -99,6 +117,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool)
         Whether it is of the input, and not of a reference set.
     bits : int
         Of the table in which shingles are counted, if the method compares these alone.
+    in_table : bool
+        Whether they are counted here, and not only the numbers of their counters written.
     checked : bool
         Whether the recall is checked.
 
@@ -117,8 +137,12 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, checked: bool)
         waiting = None
         if recipe.verifies:
             writer = stack.enter_context(files.exchange("shingles", SHINGLES, 1)) if shared.spool else None
-            counter = None if recipe.method.sketches else Counter(bits, runtime)
-            waiting = _Waiting(shared.temporary, writer, counter)
+            counter = by_slots = None
+            if not recipe.method.sketches and in_table:
+                counter = Counter(bits, runtime)
+            elif not recipe.method.sketches:
+                by_slots = stack.enter_context(files.exchange("slots", SLOTS, ranges_of(shared.partitions)))
+            waiting = _Waiting(shared.temporary, writer, counter, by_slots, bits)
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
         sketched = sketcher.sketch_part(documents, column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)

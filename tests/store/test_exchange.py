@@ -331,16 +331,39 @@ def test_a_file_that_is_replaced_while_it_is_read(place: Place, monkeypatch: pyt
     write_pairs(place, "b", 2000, 2)
     with place.open("b") as file:
         other = bytes(file.read())
-    count = exchange.num_rows
+    opened, times = exchange._file, []
 
-    def counted(*arguments: Any) -> int:
-        found = count(*arguments)
-        put(place, "a", other)
-        return found
+    def replaced(*arguments: Any) -> Any:
+        times.append(1)
+        if len(times) == 2:
+            put(place, "a", other)
+        return opened(*arguments)
 
-    monkeypatch.setattr(exchange, "num_rows", counted)
-    with pytest.raises(DamagedExchangeError, match="a: was replaced while it was read; run the job again"):
+    monkeypatch.setattr(exchange, "_HELD_BYTES", 0)
+    monkeypatch.setattr(exchange, "_file", replaced)
+    with pytest.raises(DamagedExchangeError, match="a: has changed since it was written"):
         read_arrays(place, ["a"], 0, PAIRS)
+
+
+def test_a_file_is_opened_once_unless_much_comes_before_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{number}" for number in range(4)]
+    for number, name in enumerate(names):
+        write_pairs(place, name, 1000 * (number + 1), 2)
+    opened, open_file = [], exchange._file
+
+    def counted(place: Place, name: str) -> Any:
+        opened.append(name)
+        return open_file(place, name)
+
+    monkeypatch.setattr(exchange, "_file", counted)
+    expected = read_arrays(place, names, 1, PAIRS)
+    assert opened == names
+    monkeypatch.setattr(exchange, "_HELD_BYTES", 30_000)  # of 8, 16, 24 and 32 kB
+    opened.clear()
+    found = read_arrays(place, names, 1, PAIRS)
+    assert opened == [*names, *names[2:]]
+    for name, column in expected.items():
+        np.testing.assert_array_equal(found[name], column)
 
 
 # ----------------------------------------------------------------------------------------------------- while it writes

@@ -251,6 +251,36 @@ def test_counts_beyond_do_not_wrap():
     assert full[1].tolist() == [2**32 - 100, 5]  # what was given is not written over
 
 
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@pytest.mark.parametrize("parts", [1, 4, 64])
+def test_numbers_of_counters_are_counted_as_the_shingles_are(backend, parts):
+    """By ranges, on top of a table or of nothing, where counters are full and where a range has few of them."""
+    generator = np.random.default_rng(4)
+    values = generator.integers(0, 2**64, 60, np.uint64)
+    counted = np.repeat(values, generator.choice([1, 2, 3, 254, 255, 256, 300], len(values)))
+    generator.shuffle(counted)
+    whole = rarity.reference(counted, FEWEST_BITS)
+    width = len(whole[0]) // parts
+    for first in (0, 1000):  # so many are counted in a table
+        table = rarity.reference(counted[:first], FEWEST_BITS)
+        numbers = joining.slots(Ragged(counted, [first, len(counted)]), FEWEST_BITS)
+        assert numbers.dtype == np.uint32 and len(numbers) == len(counted) - first
+        found = []
+        for part in range(parts):
+            some = numbers[numbers // width == part] - np.uint32(part * width)
+            begun = joining.no_counters(width)
+            if first:
+                begun = tuple(array[len(array) * part // parts : len(array) * (part + 1) // parts] for array in table)
+            found.append(joining.with_slots(begun, np.array_split(some, 3), backend))
+        for one, expected in zip(zip(*found, strict=True), whole, strict=True):
+            assert one[0].dtype == expected.dtype
+            np.testing.assert_array_equal(np.concatenate(one), expected)
+
+
+def test_slices_count_in_tables_where_these_are_smaller():
+    assert joining.in_table(2**12 + 1, 14) and not joining.in_table(2**12, 14)
+
+
 def test_merged_tables_longer_than_a_block(monkeypatch):
     tables = [rarity.reference(np.arange(s, 2**64, 2**48, np.uint64) // 3, 15) for s in (0, 5)]
     expected = joining.merged(tables)

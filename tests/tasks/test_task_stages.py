@@ -14,7 +14,8 @@ from neardup_gpu.engine.settings import as_engine
 from neardup_gpu.store.exchange import read_arrays, read_partition
 from neardup_gpu.tasks import copies, ranking, sketching
 from neardup_gpu.tasks.columns import TABLE, add_table, save
-from neardup_gpu.tasks.layout import NUMBERS, RANKS, Layout
+from neardup_gpu.tasks.driver import posting_tasks
+from neardup_gpu.tasks.layout import NUMBERS, RANKS, Layout, usual_partitions
 from neardup_gpu.tasks.work import Shared, Work, file_name
 
 SIZES = (40, 0, 1, 173, 86)
@@ -125,3 +126,30 @@ def test_what_needs_no_device_asks_for_none(tmp_path, backend):
     work = Work(shared, InlineWorkers(), Clock(None), "identity")
     assert work.stage("kernels", seen, [()], on_device=True).facts == [{"backend": backend}]
     assert work.stage("others", seen, [()]).facts == [{"backend": "cpu" if backend == "gpu" else backend}]
+
+
+@pytest.mark.parametrize(
+    ("slices", "text_bytes", "workers", "expected"),
+    [
+        (1, 1000, 1, 1),
+        (1, 1000, 3, 3),  # each worker has one
+        (10, 10**8, 2, 4),  # and two, if there are as many slices
+        (3, 10**8, 2, 3),
+        (240, 10 << 27, 2, 10),  # one for 128 MB
+        (240, (10 << 27) + 1, 2, 11),
+        (10, 10**10, 2, 10),  # no more than slices
+        (240, 10 << 27, 64, 128),
+    ],
+)
+def test_usual_partitions(slices, text_bytes, workers, expected):
+    assert usual_partitions(slices, text_bytes, workers) == expected
+
+
+def test_tasks_of_postings():
+    assert (
+        posting_tasks(10, 10 << 20, 20, 2) == 10
+    )  # a task a slice, where these have as much text as there are counters
+    assert posting_tasks(10, 5 << 20, 20, 2) == 5
+    assert posting_tasks(10, (5 << 20) + 1, 20, 2) == 6
+    assert posting_tasks(10, 5 << 20, 20, 7) == 7  # as many as partitions
+    assert posting_tasks(10, 5 << 20, 20, 12) == 10
