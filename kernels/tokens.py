@@ -346,7 +346,7 @@ def _append_ascii(words, begins, i, f, tables):
         length = np.int64(_run_length(word, starts))
         if length > 0:
             moving, staying = _moving_and_staying(np.uint64(f), word, length)
-            f = np.uint64(advance_by_tables(moving, tables)) ^ np.uint64(staying)
+            f = np.uint64(advance_by_tables(np.uint64(moving), tables)) ^ np.uint64(staying)
             i += length
         before = np.uint64(0)
     return f, i
