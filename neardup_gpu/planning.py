@@ -25,6 +25,8 @@ from .recipe import Recipe
 from .tasks.colliding import ENTRY_BYTES
 from .tasks.columns import ranges_of
 from .tasks.driver import BYTES_A_WORD
+from .tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
+from .tasks.work import WAITING, WAITING_BESIDE
 
 METHODS = ("exact", "minhash")
 """The methods that can be planned."""
@@ -157,6 +159,8 @@ class Exchange(NamedTuple):
     files : int
     partitions : int
         Of each file; each is read by one task.
+    share : int
+        Rows wait in a `share`-th of a task's memory until they are written.
     """
 
     stage: str
@@ -166,6 +170,7 @@ class Exchange(NamedTuple):
     columns: int
     files: int
     partitions: int = 1
+    share: int = WAITING
 
     @property
     def block_bytes(self) -> float:
@@ -174,7 +179,7 @@ class Exchange(NamedTuple):
 
     def blocks(self, task_memory: int) -> int:
         """Record batches in all files, at most."""
-        flushes = math.ceil(self.payload / self.files / (task_memory / 4)) + 1
+        flushes = math.ceil(self.payload / self.files / (task_memory / self.share)) + 1
         return min(self.rows, self.files * self.partitions * flushes + self.payload // (8 << 20))
 
     def overhead(self, task_memory: int) -> int:
@@ -233,13 +238,13 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
     asked = c.wanted_ids - c.kept_ids
     return [
         *made,
-        Exchange("collide", "found", c.found, 18 * c.found, 3, finders, ranges),
-        Exchange("collide", "crowded", c.crowded, 8 * c.crowded, 1, finders),
-        Exchange("pairs", "pairs", c.pairs, 16 * c.pairs, 2, ranges),
+        Exchange("collide", "found", c.found, 18 * c.found, 3, finders, ranges, WAITING_BESIDE),
+        Exchange("collide", "crowded", c.crowded, 8 * c.crowded, 1, finders, share=WAITING_BESIDE),
+        Exchange("pairs", "pairs", c.pairs, 16 * c.pairs, 2, ranges, share=WAITING_BESIDE),
         Exchange("pairs", "wanted", c.wanted, 16 * c.wanted, 2, ranges, slices),
         Exchange("sets", "sets", c.wanted, 16 * c.wanted + 8 * c.wanted_shingles, 2, slices, ranges),
-        Exchange("verify", "left", c.verified, 24 * c.verified, 3, ranges, ranges),
-        Exchange("verify", "right", c.verified, 24 * c.verified, 3, ranges),
+        Exchange("verify", "left", c.verified, 24 * c.verified, 3, ranges, ranges, WAITING_BESIDE),
+        Exchange("verify", "right", c.verified, 24 * c.verified, 3, ranges, share=WAITING_BESIDE),
         Exchange("decide", "removed", -(-n // 64), 8 * -(-n // 64), 1, 1),
         Exchange("decide", "labels", 0, 0, 2, 1, ranges),
         Exchange("name", "listed", c.listed, 24 * c.listed, 3, ranges, ranges),
@@ -593,9 +598,11 @@ def _memory(stage: str, counts: Counts, shape: Shape) -> float:
         "copies": min(most / 4, 96 * c.present / ranges),
         "merge": 2 * table / ranges_of(ranges),
         "postings": table + min(most / 4, 24 * c.postings / shape.slices),
-        "collide": ENTRY_BYTES * shape.tables * c.representatives / parts + most / 8 if shape.tables else most / 4,
-        "pairs": 48 * c.pairs / ranges + 18 * min(c.found / ranges, 2 * max(c.pairs / ranges, 1 << 22)),
-        "verify": 16 * (c.pairs + c.wanted) / ranges + min(most / 2, 48 * c.pairs / ranges),
+        "collide": min(most / 2, ENTRY_BYTES * shape.tables * c.representatives / parts) + most / 8
+        if shape.tables
+        else most / 4,
+        "pairs": min(most / 4, FOUND_BYTES * c.found / ranges) + 24 * c.wanted / ranges,
+        "verify": 40 * c.wanted / ranges + min(most / 4, TOGETHER_BYTES * min(TOGETHER, c.pairs / ranges)),
         "decide": min(most / 2, c.documents / 4) + 24 * c.verified / ranges,
         "name": c.documents / 8 + 120 * (c.verified + c.copies) / ranges + 24 * c.documents / ranges,
         "listed": 96 * (c.listed + c.copies) / ranges,

@@ -83,7 +83,7 @@ def crowd(
     with contextlib.ExitStack() as stack:
         by_left = stack.enter_context(files.exchange("left", VERIFIED, layout.partitions))
         by_right = stack.enter_context(files.exchange("right", VERIFIED, layout.partitions))
-        runtime = stack.enter_context(shared.engine.start())
+        runtime = stack.enter_context(shared.start())
         spool = stack.enter_context(runtime.spool(shared.temporary))
         answered, places = answered_sets(files, sets, 0, spool, runtime)
         rows = np.zeros(len(ranks), np.int64)

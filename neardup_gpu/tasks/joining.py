@@ -46,6 +46,7 @@ from ..engine.choice import kernel
 from ..engine.pieces import Span, spans
 from ..joining import Index, mark as mark_shingles, meet, meetings, no_marks
 from ..partners import MOST_ASKED
+from .columns import SLOT_BITS, parts_that_fit
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
@@ -60,9 +61,6 @@ POSTING_BYTES = 128
 
 LISTED_BYTES = 256 << 20
 """Memory that lists of candidates take at most."""
-
-SLOT_BITS = 16
-"""A range that is too large is divided into 2**16 slots by its shingles, and these into parts that fit."""
 
 BLOCK = 1 << 20
 """Counters that are added at a time."""
@@ -339,13 +337,11 @@ def collide_range(
     counts = np.zeros(1 << SLOT_BITS, np.int64)
     for posted in read():
         counts += np.bincount(_slots(posted), minlength=len(counts))
-    half = max(1, most // 2)
-    large = counts > half
+    part = parts_that_fit(counts, most)
     for posted in read():
-        crowded = np.unique(posted.rank[large[_slots(posted)]])
+        crowded = np.unique(posted.rank[part[_slots(posted)] < 0])
         if len(crowded):
             yield Collided(NO_RANKS, NO_RANKS, crowded, 0)
-    part = np.where(large, -1, np.cumsum(np.where(large, 0, counts)) // half)
     for number in np.unique(part[counts > 0]).tolist():
         if number >= 0:
             some = [posted.where(part[_slots(posted)] == number) for posted in read()]

@@ -1,0 +1,104 @@
+"""A task holds no more than `task_memory`, whatever comes to it; and the driver nothing for each document.
+
+Growth is measured in a process of its own, stage by stage: the most that is resident while a stage runs, above what is
+resident before. All stages have run there before on few rows, so that nothing is compiled or imported meanwhile.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from neardup_gpu import MinHash, Recipe
+from neardup_gpu.data import Ragged
+from neardup_gpu.engine.settings import as_engine
+from neardup_gpu.store.exchange import read_partition
+from neardup_gpu.tasks import candidates, colliding, pairs
+from neardup_gpu.tasks.columns import lists_of
+from neardup_gpu.tasks.layout import Layout
+from neardup_gpu.tasks.work import Shared, file_name
+
+TASK_MEMORY = 64 * 10**6
+ROWS = 10**6
+RANGES = 4
+STATUS = Path("/proc/self/status")
+
+needs_linux = pytest.mark.skipif(not STATUS.exists(), reason="what is resident is read in /proc")
+
+
+def resident(what):
+    """Bytes of this process: VmRSS now, VmHWM at most so far."""
+    [line] = [line for line in STATUS.read_text().splitlines() if line.startswith(what)]
+    return 1024 * int(line.split()[1])
+
+
+def growth(run, *arguments):
+    """Most bytes that a call adds to what is resident."""
+    Path("/proc/self/clear_refs").write_text("5")  # begins VmHWM again
+    before = resident("VmRSS")
+    run(*arguments)
+    return resident("VmHWM") - before
+
+
+def one_bucket(folder, rows):
+    """Stage by stage, a job whose documents have one key, and three shingles each, two of which are the same."""
+    recipe = Recipe(method=MinHash(k=1, s=3), threshold=0.5)
+    shared = Shared(str(folder), str(folder / "result"), recipe, as_engine("cpu"), TASK_MEMORY, RANGES)
+    layout = Layout((0, rows), 0, RANGES, True)
+    ranks = np.random.default_rng(1).permutation(rows)
+
+    def entries():
+        values = np.full((rows, 1), 77, np.uint64)
+        [(partition, columns)] = colliding.exchanged(recipe.method, values, ranks, rows, 1, recipe.seed)
+        write(shared, "keys", "entries", {name: typed(column) for name, column in columns.items()}, 1, [columns])
+
+    def sets():
+        def parts():
+            for batch in read_partition(shared.files("test", 0).place, [file_name("pairs", 0, "wanted")], 0):
+                rank = batch.column("rank").to_numpy()
+                values = np.stack([np.full(len(rank), 1), np.full(len(rank), 2), 3 + rank], axis=1).astype(np.uint64)
+                shingles = Ragged(values.reshape(-1), np.arange(0, values.size + 1, 3))
+                yield {"rank": rank, "shingles": lists_of(shingles)}
+
+        write(shared, "sets", "sets", pairs.SETS, 1, parts())
+
+    def names(stage, what):
+        return [file_name(stage, 0, what)]
+
+    given = names("keys", "entries"), (0, 1), layout, rows, 1
+    yield "entries", entries
+    yield "collide", lambda: candidates.collide_keys(shared.files("collide", 0), *given)
+    yield "pairs", lambda: pairs.pairs(shared.files("pairs", 0), names("collide", "found"), layout)
+    yield "sets", sets
+    yield "verify", lambda: pairs.verify(shared.files("verify", 0), names("sets", "sets"), layout)
+
+
+def typed(column):
+    return pa.from_numpy_dtype(column.dtype)
+
+
+def write(shared, stage, what, schema, partitions, parts):
+    schema = schema if isinstance(schema, pa.Schema) else pa.schema(list(schema.items()))
+    with shared.files(stage, 0).exchange(what, schema, partitions) as writer:
+        for columns in parts:
+            writer.add_to(0, columns)
+
+
+JOBS = {"one_bucket": one_bucket}
+
+
+def main(name, folder, stage):
+    """Run all stages of few rows, then one of many, whose files lie in the folder; print by how much it grew."""
+    with tempfile.TemporaryDirectory(dir=folder) as few:
+        for _, run in JOBS[name](Path(few), 2000):
+            run()
+    run = dict(JOBS[name](Path(folder), ROWS))[stage]
+    print(json.dumps(growth(run)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
