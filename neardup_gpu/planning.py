@@ -25,6 +25,7 @@ from .recipe import Recipe
 from .tasks.colliding import ENTRY_BYTES
 from .tasks.columns import ranges_of
 from .tasks.driver import BYTES_A_WORD
+from .tasks.naming import KEEPER_BYTES, SORTED_BYTES
 from .tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
 from .tasks.work import WAITING, WAITING_BESIDE
 
@@ -247,7 +248,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         Exchange("verify", "right", c.verified, 24 * c.verified, 3, ranges, share=WAITING_BESIDE),
         Exchange("decide", "removed", -(-n // 64), 8 * -(-n // 64), 1, 1),
         Exchange("decide", "labels", 0, 0, 2, 1, ranges),
-        Exchange("name", "listed", c.listed, 24 * c.listed, 3, ranges, ranges),
+        Exchange("name", "listed", c.listed, 24 * c.listed, 3, ranges, ranges, WAITING_BESIDE),
         Exchange("name", "fates", c.removed, 24 * c.removed, 3, ranges, slices),
         Exchange("name", "grouped", c.removed, 8 * c.removed, 1, ranges, ranges),
         Exchange("listed", "pairs", c.listed + stands, 24 * (c.listed + stands), 3, ranges),
@@ -603,8 +604,11 @@ def _memory(stage: str, counts: Counts, shape: Shape) -> float:
         else most / 4,
         "pairs": min(most / 4, FOUND_BYTES * c.found / ranges) + 24 * c.wanted / ranges,
         "verify": 40 * c.wanted / ranges + min(most / 4, TOGETHER_BYTES * min(TOGETHER, c.pairs / ranges)),
-        "decide": min(most / 2, c.documents / 4) + 24 * c.verified / ranges,
-        "name": c.documents / 8 + 120 * (c.verified + c.copies) / ranges + 24 * c.documents / ranges,
+        "decide": min(most / 2, c.documents / 4) + min(most / 8, SORTED_BYTES * c.verified / ranges),
+        "name": c.documents / 8
+        + min(most / 4, KEEPER_BYTES * c.verified / ranges)
+        + 72 * c.removed / ranges
+        + 16 * c.documents / ranges,
         "listed": 96 * (c.listed + c.copies) / ranges,
         "tables": (24 + 4 * (8 + c.id_bytes)) * (c.listed + c.copies) / ranges,
     }

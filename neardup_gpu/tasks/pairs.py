@@ -25,8 +25,9 @@ from ..engine.clock import Clock
 from ..stages import Verified
 from ..store.exchange import num_rows, read_arrays, read_partition
 from ..verification import in_host_memory, verify_spooled
-from .columns import READ_AT_ONCE, SLOT_BITS, lists_of, load, ragged_of, rows_of, schema_of
-from .deciding import mail, renumbered
+from .columns import READ_AT_ONCE, lists_of, load, ragged_of, rows_of, schema_of
+from .deciding import renumbered
+from .dividing import divided, together
 from .layout import Layout
 from .sketching import shingles_of
 from .work import WAITING_BESIDE, Files, file_name
@@ -58,21 +59,19 @@ def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     Memory: 64 bytes for each pair that is found, each time, up to a quarter of the task's, and 24 bytes for each
     document that is asked for.
     """
-    begin, total, wanted = int(layout.bounds[files.number]), 0, np.empty(0, np.int64)
+    begin, stop = layout.bounds[files.number : files.number + 2].tolist()
+    total, wanted, number = 0, np.empty(0, np.int64), np.uint64(layout.num_rows)
+    most = max(1, files.shared.task_memory // (4 * FOUND_BYTES))
+
+    def read() -> Iterator[list[np.ndarray]]:
+        for right, left, needed in rows_of(files.place, names, files.number, ("right", "left", "needed")):
+            new = right >= layout.num_known  # two documents of a reference set are no pair
+            yield [right[new], left[new], needed[new].astype(np.int64)]
+
+    found = num_rows(files.place, names, files.number)
     with files.exchange("pairs", PAIRS, 1, WAITING_BESIDE) as writer:
-        for right, left, needed in _parts_of_range(files, names, layout):
-            found = (right - begin).astype(np.uint64) * np.uint64(layout.num_rows) + left.astype(np.uint64)
-            del left, right
-            found, order = in_order(found)
-            begins = np.flatnonzero(np.append(np.ones(min(1, len(found)), bool), found[1:] != found[:-1]))
-            times = np.diff(np.append(begins, len(found)))
-            chosen = begins[times >= needed[order[begins]]]
-            packed = found[chosen]
-            del found, order, begins, times, needed, chosen
-            left = (packed % np.uint64(layout.num_rows)).astype(np.int64)
-            right = (packed // np.uint64(layout.num_rows)).astype(np.int64) + begin
-            by_left = np.argsort(left, kind="stable")
-            left, right = left[by_left], right[by_left]
+        for part in divided(read, found, 3, begin, stop, most, files.shared.temporary):
+            left, right = _often_enough(together(part.rows, (np.int64, np.int64, np.int64)), begin, number)
             writer.add_to(0, {"left": left, "right": right})
             total += len(left)
             wanted = _with(wanted, np.concatenate([left, right]))
@@ -81,41 +80,21 @@ def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     return {"pairs": total}
 
 
-def _parts_of_range(files: Files, names: list[str], layout: Layout) -> Iterator[tuple[np.ndarray, ...]]:
-    """(right, left, needed) of all that was found of a range of right ranks, in parts of the range that fit, each with
-    all of its ranks."""
-    begin, width = int(layout.bounds[files.number]), int(np.diff(layout.bounds)[files.number])
-    most = max(1, files.shared.task_memory // (4 * FOUND_BYTES))
-
-    def read() -> Iterator[list[np.ndarray]]:
-        for right, left, needed in rows_of(files.place, names, files.number, ("right", "left", "needed")):
-            new = right >= layout.num_known  # two documents of a reference set are no pair
-            yield [right[new], left[new], needed[new]]
-
-    if num_rows(files.place, names, files.number) <= most:
-        yield _together(read())
-        return
-    ranks_a_slot = -(-width >> SLOT_BITS) or 1
-    counts = np.zeros(-(-width // ranks_a_slot), np.int64)
-    for right, _, _ in read():
-        counts += np.bincount((right - begin) // ranks_a_slot, minlength=len(counts))
-    sums = np.cumsum(counts) // most
-    part = np.cumsum(np.append(0, sums[1:] != sums[:-1]))
-    number = int(part[-1]) + 1
-    with mail(number, 1, most // 4, files.shared.temporary, 4) as waiting:
-        for right, left, needed in read():
-            waiting.send(part[(right - begin) // ranks_a_slot], right, left, needed.astype(np.int64))
-        for each in range(number):
-            yield _together(columns[1:] for columns in waiting.take(each))
-
-
-def _together(pieces: Iterable[Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:
-    """(right, left, needed) of all pieces."""
-    columns: list[list[np.ndarray]] = [[np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.uint16)]]
-    for piece in pieces:
-        for arrays, array in zip(columns, piece, strict=True):
-            arrays.append(array.astype(arrays[0].dtype))
-    return tuple(concat_and_clear(arrays, dtype=arrays[0].dtype) for arrays in columns)
+def _often_enough(found: list[np.ndarray], begin: int, number: np.uint64) -> tuple[np.ndarray, np.ndarray]:
+    """(left, right) of the pairs that are there as often as they need, in order, each once; of (right, left, needed),
+    which are let go of."""
+    right, left, needed = found
+    found.clear()
+    packed = (right - begin).astype(np.uint64) * number + left.astype(np.uint64)
+    del left, right
+    packed, order = in_order(packed)
+    begins = np.flatnonzero(np.append(np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]))
+    times = np.diff(np.append(begins, len(packed)))
+    packed = packed[begins[times >= needed[order[begins]]]]
+    del order, begins, times, needed
+    left, right = (packed % number).astype(np.int64), (packed // number).astype(np.int64) + begin
+    by_left = np.argsort(left, kind="stable")
+    return left[by_left], right[by_left]
 
 
 def _with(ranks: np.ndarray, more: np.ndarray) -> np.ndarray:

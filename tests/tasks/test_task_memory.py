@@ -17,8 +17,9 @@ from neardup_gpu import MinHash, Recipe
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.settings import as_engine
 from neardup_gpu.store.exchange import read_partition
-from neardup_gpu.tasks import candidates, colliding, pairs
+from neardup_gpu.tasks import candidates, colliding, naming, pairs
 from neardup_gpu.tasks.columns import lists_of
+from neardup_gpu.tasks.copies import BY_RANGE
 from neardup_gpu.tasks.layout import Layout
 from neardup_gpu.tasks.work import Shared, file_name
 
@@ -53,7 +54,7 @@ def one_bucket(folder, rows):
 
     def entries():
         values = np.full((rows, 1), 77, np.uint64)
-        [(partition, columns)] = colliding.exchanged(recipe.method, values, ranks, rows, 1, recipe.seed)
+        [(_, columns)] = colliding.exchanged(recipe.method, values, ranks, rows, 1, recipe.seed)
         write(shared, "keys", "entries", {name: typed(column) for name, column in columns.items()}, 1, [columns])
 
     def sets():
@@ -75,6 +76,10 @@ def one_bucket(folder, rows):
     yield "pairs", lambda: pairs.pairs(shared.files("pairs", 0), names("collide", "found"), layout)
     yield "sets", sets
     yield "verify", lambda: pairs.verify(shared.files("verify", 0), names("sets", "sets"), layout)
+    left = names("verify", "left")
+    yield "decide", lambda: naming.decide(shared.files("decide", 0), left, layout)
+    yield "copies", lambda: write(shared, "copies", "ranges", BY_RANGE, RANGES, [])
+    yield "name", lambda: naming.name(shared.files("name", 0), left, [], names("copies", "ranges"), layout)
 
 
 def typed(column):
