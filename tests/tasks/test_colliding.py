@@ -213,9 +213,7 @@ def test_a_stream_of_one_bucket(method):
 def test_a_bucket_of_which_too_many_are_compared_is_refused():
     method = MinHash(k=1, s=3, bucket_limit=500)
     keys = np.full((3_000, 1), 77, np.uint64)
-    with pytest.raises(
-        ResourceError, match="bucket_limit 500, bucket_probe 16: a bucket has 3,000 documents.*task_mem"
-    ):
+    with pytest.raises(ResourceError, match=r"^bucket_limit 500, bucket_probe 16: a bucket has 3,000 documents, .*"):
         in_parts(method, keys, 1, 1, most_entries=499)
     assert in_parts(method, keys, 1, 1, most_entries=500)[1] == 1
 

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup_gpu import MinHash, Recipe
+from neardup_gpu import MinHash, Recipe, ResourceError
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.settings import as_engine
 from neardup_gpu.store.exchange import read_partition
-from neardup_gpu.tasks import candidates, colliding, naming, pairs
+from neardup_gpu.tasks import candidates, colliding, crowds, naming, pairs
 from neardup_gpu.tasks.columns import lists_of
 from neardup_gpu.tasks.copies import BY_RANGE
 from neardup_gpu.tasks.layout import Layout
@@ -82,6 +82,45 @@ def one_bucket(folder, rows):
     yield "name", lambda: naming.name(shared.files("name", 0), left, [], names("copies", "ranges"), layout)
 
 
+def crowd(folder, rows):
+    """A crowd, of which some documents have verified pairs with one another, as many as a task may hold; and one of
+    all documents, which is refused."""
+    shared = Shared(str(folder), str(folder / "result"), Recipe(), as_engine("cpu"), TASK_MEMORY, RANGES)
+    layout, number = Layout((0, rows), 0, RANGES, True), rows // 50
+    apart = rows // number
+
+    def pairs_of(number, each):
+        left = np.repeat(np.arange(number), each)
+        right = left + np.tile(np.arange(1, each + 1), number)
+        left, right = left[right < number], right[right < number]
+        return {"left": apart * left, "right": apart * right, "resemblance": np.ones(len(left))}
+
+    def write_all():
+        for stage, crowded in (("found", apart * np.arange(number)), ("all", np.arange(rows))):
+            write(shared, stage, "crowded", candidates.CROWDED, 1, [{"rank": crowded}])
+        with shared.files("verified", 0).exchange("left", pairs.VERIFIED, RANGES) as writer:
+            columns = pairs_of(number, 14)
+            writer.add(layout.range_of(columns["left"]), columns)
+
+    def sets():
+        rank = apart * np.arange(number)
+        values = (3 * rank[:, None] + np.arange(3)).astype(np.uint64)
+        shingles = Ragged(values.reshape(-1), np.arange(0, values.size + 1, 3))
+        write(shared, "crowd-sets", "sets", pairs.SETS, 1, [{"rank": rank, "shingles": lists_of(shingles)}])
+
+    def refused():
+        with pytest.raises(ResourceError, match=r"^1,000,000 documents share .* pass a larger task_memory$"):
+            crowds.members(shared.files("refused", 0), ["all/000000-crowded"], verified, layout)
+
+    verified = ["verified/000000-left"]
+    yield "write", write_all
+    if rows == ROWS:
+        yield "refused", refused
+    yield "members", lambda: crowds.members(shared.files("members", 0), ["found/000000-crowded"], verified, layout)
+    yield "sets", sets
+    yield "crowd", lambda: crowds.crowd(shared.files("crowd", 0), ["crowd-sets/000000-sets"], [], layout, None)
+
+
 def typed(column):
     return pa.from_numpy_dtype(column.dtype)
 
@@ -93,7 +132,7 @@ def write(shared, stage, what, schema, partitions, parts):
             writer.add_to(0, columns)
 
 
-JOBS = {"one_bucket": one_bucket}
+JOBS = {"one_bucket": one_bucket, "crowd": crowd}
 
 
 def main(name, folder, stage):
