@@ -233,7 +233,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
             Exchange("sketch", "beyond", slices * number // 64, slices * number // 16, 1, slices, parts),
             Exchange("merge", "counters", number, number, 1, parts),
             Exchange("merge", "beyond", number // 64, number // 16, 1, parts),
-            Exchange("postings", "postings", c.postings, 24 * c.postings, 4, slices, ranges),
+            Exchange("postings", "postings", c.postings, 24 * c.postings, 4, slices, ranges, WAITING_BESIDE),
         ]
     finders = shape.collide_tasks(c.representatives)
     asked = c.wanted_ids - c.kept_ids
@@ -598,10 +598,10 @@ def _memory(stage: str, counts: Counts, shape: Shape) -> float:
     of_range = {
         "copies": min(most / 4, 96 * c.present / ranges),
         "merge": 2 * table / ranges_of(ranges),
-        "postings": table + min(most / 4, 24 * c.postings / shape.slices),
+        "postings": table + min(most / WAITING_BESIDE, 24 * c.postings / shape.slices),
         "collide": min(most / 2, ENTRY_BYTES * shape.tables * c.representatives / parts) + most / 8
         if shape.tables
-        else most / 4,
+        else most / 8 * 3,
         "pairs": min(most / 4, FOUND_BYTES * c.found / ranges) + 24 * c.wanted / ranges,
         "verify": 40 * c.wanted / ranges + min(most / 4, TOGETHER_BYTES * min(TOGETHER, c.pairs / ranges)),
         "decide": min(most / 2, c.documents / 4) + min(most / 8, SORTED_BYTES * c.verified / ranges),

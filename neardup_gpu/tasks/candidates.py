@@ -155,7 +155,7 @@ def postings(files: Files, slice: Slice, copies: list[str], layout: Layout) -> d
     assert threshold is not None
     ranks, table, number = layout.ranks_of(files, files.number), _table(files), 0
     with (
-        files.exchange("postings", POSTED, shared.partitions) as writer,
+        files.exchange("postings", POSTED, shared.partitions, WAITING_BESIDE) as writer,
         shared.start() as runtime,
     ):
 
@@ -183,7 +183,7 @@ def containers(files: Files, slice: Slice, copies: list[str], layout: Layout) ->
     names = [file_name("marks", part, "marks") for part in range(ranges_of(shared.partitions))]
     marks = read_arrays(files.place, names, 0, MARKS)["marks"]
     with (
-        files.exchange("postings", POSTED, shared.partitions) as writer,
+        files.exchange("postings", POSTED, shared.partitions, WAITING_BESIDE) as writer,
         shared.start() as runtime,
     ):
         for sets, rows in _waiting(files, files.number, slice, layout, copies, runtime):

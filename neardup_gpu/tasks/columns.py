@@ -78,6 +78,7 @@ def rows_of(place: Place, names: list[str], partition: int, columns: Iterable[st
         found = [numpy_of(batch.column(name)) for name in wanted]
         for first in range(0, batch.num_rows, READ_AT_ONCE):
             yield [column[first : first + READ_AT_ONCE].copy() for column in found]
+        del batch, found
 
 
 def parts_that_fit(counts: np.ndarray, most: int) -> np.ndarray:

@@ -268,7 +268,7 @@ def test_tasks_that_hold_little(corpora_made, tmp_path, monkeypatch, method, clu
         (naming, "SORTED_BYTES"),
         (naming, "KEEPER_BYTES"),
     ):
-        monkeypatch.setattr(module, name, 1 << 17)
+        monkeypatch.setattr(module, name, 1 << 15)
     source, few, _ = corpora_made.files("crowds")
     recipe, cut = Recipe(method=METHODS[method], cluster=cluster), {"task_memory": "16MiB", "partitions": 2}
     expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, scale_out=cut)

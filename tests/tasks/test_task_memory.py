@@ -4,13 +4,15 @@ Growth is measured in a process of its own, stage by stage: the most that is res
 resident before. All stages have run there before on few rows, so that nothing is compiled or imported meanwhile.
 """
 
-import json
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from neardup_gpu import MinHash, Recipe, ResourceError
@@ -20,8 +22,10 @@ from neardup_gpu.store.exchange import read_partition
 from neardup_gpu.tasks import candidates, colliding, crowds, naming, pairs
 from neardup_gpu.tasks.columns import lists_of
 from neardup_gpu.tasks.copies import BY_RANGE
+from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.layout import Layout
-from neardup_gpu.tasks.work import Shared, file_name
+from neardup_gpu.tasks.scale_out import ScaleOut
+from neardup_gpu.tasks.work import WAITING_BESIDE, Shared, file_name
 
 TASK_MEMORY = 64 * 10**6
 ROWS = 10**6
@@ -71,15 +75,36 @@ def one_bucket(folder, rows):
         return [file_name(stage, 0, what)]
 
     given = names("keys", "entries"), (0, 1), layout, rows, 1
-    yield "entries", entries
+    yield "write entries", entries
     yield "collide", lambda: candidates.collide_keys(shared.files("collide", 0), *given)
     yield "pairs", lambda: pairs.pairs(shared.files("pairs", 0), names("collide", "found"), layout)
-    yield "sets", sets
+    yield "write sets", sets
     yield "verify", lambda: pairs.verify(shared.files("verify", 0), names("sets", "sets"), layout)
     left = names("verify", "left")
     yield "decide", lambda: naming.decide(shared.files("decide", 0), left, layout)
-    yield "copies", lambda: write(shared, "copies", "ranges", BY_RANGE, RANGES, [])
+    yield "write copies", lambda: write(shared, "copies", "ranges", BY_RANGE, RANGES, [])
     yield "name", lambda: naming.name(shared.files("name", 0), left, [], names("copies", "ranges"), layout)
+
+
+def one_shingle(folder, rows):
+    """The postings of a range: one shingle that all documents have, and others that a hundred have."""
+    shared = Shared(str(folder), str(folder / "result"), Recipe(), as_engine("cpu"), TASK_MEMORY, 1)
+    layout = Layout((0, rows), 0, 1, True)
+
+    def postings():
+        draw = np.random.default_rng(1)
+        with shared.files("postings", 0).exchange("postings", candidates.POSTED, 1, WAITING_BESIDE) as writer:
+            for some in np.array_split(draw.permutation(rows), 50):
+                rank = np.repeat(some, 3)
+                shingle = draw.integers(0, rows // 50, len(rank)).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+                shingle[::3] = 1
+                place = np.tile(np.arange(3, dtype=np.uint32), len(some))
+                size = np.full(len(rank), 12, np.int32)
+                writer.add_to(0, {"shingle": shingle, "rank": rank, "place": place, "size": size})
+
+    yield "write postings", postings
+    names = ["postings/000000-postings"]
+    yield "collide", lambda: candidates.collide_shingles(shared.files("collide", 0), names, layout)
 
 
 def crowd(folder, rows):
@@ -117,7 +142,7 @@ def crowd(folder, rows):
     if rows == ROWS:
         yield "refused", refused
     yield "members", lambda: crowds.members(shared.files("members", 0), ["found/000000-crowded"], verified, layout)
-    yield "sets", sets
+    yield "write sets", sets
     yield "crowd", lambda: crowds.crowd(shared.files("crowd", 0), ["crowd-sets/000000-sets"], [], layout, None)
 
 
@@ -132,7 +157,7 @@ def write(shared, stage, what, schema, partitions, parts):
             writer.add_to(0, columns)
 
 
-JOBS = {"one_bucket": one_bucket, "crowd": crowd}
+JOBS = {"one_bucket": one_bucket, "one_shingle": one_shingle, "crowd": crowd}
 
 
 def main(name, folder, stage):
@@ -141,8 +166,57 @@ def main(name, folder, stage):
         for _, run in JOBS[name](Path(few), 2000):
             run()
     run = dict(JOBS[name](Path(folder), ROWS))[stage]
-    print(json.dumps(growth(run)))
+    print(growth(run))
+
+
+def printed(*arguments):
+    """What this file prints as a program of its own, as a number."""
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, *map(str, arguments)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+@needs_linux
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", JOBS)
+def test_a_task_holds_no_more_than_it_may(tmp_path, name):
+    for stage in [stage for stage, _ in JOBS[name](tmp_path, ROWS)]:
+        grown = printed(name, tmp_path, stage)
+        assert stage.startswith("write") or grown <= TASK_MEMORY, stage
+
+
+# ---------------------------------------------------------------------------------------------------------- the driver
+
+
+def drive(source, work):
+    """Run a job by two processes; print the most that was resident in this one, which drives it."""
+    scale_out = ScaleOut(work_dir=work, workers=2, slice_bytes=os.path.getsize(f"{source}/0.parquet"), partitions=4)
+    report = dedup_in_tasks(source, output=f"{work}-out", scale_out=scale_out, engine="cpu")
+    assert report["tasks"]["slices"] == 4 and report["counts"]["removed_near"] > 0
+    print(resident("VmHWM"))
+
+
+@needs_linux
+@pytest.mark.thorough
+def test_the_driver_holds_nothing_of_a_document(tmp_path):
+    """Names of files and counts are as many for many documents as for few, if slices and partitions are; so less than
+    a word for each further document is held, which is what the least of arrays would take."""
+    few, many, most = 20_000, 400_000, []
+    for number in (few, many):
+        (source := tmp_path / str(number)).mkdir()
+        draw = np.random.default_rng(number)
+        for part in range(4):
+            words = draw.integers(0, 10**6, (number // 4, 20))
+            words[::10] = words[1::10] = words[2::10]
+            words[::10, 0] = 7
+            texts = pa.array([" ".join(map(str, row)) for row in words.tolist()])
+            pq.write_table(pa.table({"text": texts}), source / f"{part}.parquet", compression="none")
+        most.append(min(printed("drive", source, tmp_path / f"work-{number}-{run}") for run in range(2)))
+    assert most[1] - most[0] < 8 * (many - few)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    drive(*sys.argv[2:]) if sys.argv[1] == "drive" else main(*sys.argv[1:])
