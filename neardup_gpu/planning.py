@@ -24,6 +24,7 @@ from .prefix_filter import prefix_lengths
 from .recipe import Recipe
 from .tasks.colliding import ENTRY_BYTES
 from .tasks.columns import ranges_of
+from .tasks.copies import ROW_BYTES
 from .tasks.driver import BYTES_A_WORD
 from .tasks.naming import KEEPER_BYTES, SORTED_BYTES
 from .tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
@@ -219,8 +220,8 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
     if shape.spool:
         made.append(Exchange("sketch", "shingles", n, 8 * n + 8 * c.shingles, 1, slices))
     made += [
-        Exchange("copies", "slices", stands, 16 * stands, 2, ranges, slices),
-        Exchange("copies", "ranges", stands, 16 * stands, 2, ranges, ranges),
+        Exchange("copies", "slices", stands, 16 * stands, 2, ranges, slices, WAITING_BESIDE),
+        Exchange("copies", "ranges", stands, 16 * stands, 2, ranges, ranges, WAITING_BESIDE),
     ]
     if k:
         entries = shape.tables * c.representatives
@@ -587,16 +588,17 @@ def _memory(stage: str, counts: Counts, shape: Shape) -> float:
     table = c.counters * 17 / 16
     a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents)
     of_slice = {
-        "sketch": a_slice + table + min(most / 4, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
-        "keys": rows * (16 + 8 * shape.key_columns) + min(most / 4, 14 * shape.tables * rows) + 60 * rows,
-        "sets": min(most / 4, (16 * c.wanted + 8 * c.wanted_shingles) / shape.slices) + 32 * c.wanted / shape.slices,
+        "sketch": a_slice + table + min(most / WAITING, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
+        "keys": rows * (16 + 8 * shape.key_columns) + min(most / WAITING, 14 * shape.tables * rows) + 60 * rows,
+        "sets": min(most / WAITING, (16 * c.wanted + 8 * c.wanted_shingles) / shape.slices)
+        + 32 * c.wanted / shape.slices,
         "fates": 24 * c.removed / shape.slices,
         "ids": rows * c.id_bytes + 64 * c.wanted_ids / shape.slices,
         "write": a_slice + 64 * rows,
     }
     parts = shape.tables * shape.per_table(c.representatives) if shape.tables else 1
     of_range = {
-        "copies": min(most / 4, 96 * c.present / ranges),
+        "copies": min(most / 8 * 3, ROW_BYTES * c.present / ranges),
         "merge": 2 * table / ranges_of(ranges),
         "postings": table + min(most / WAITING_BESIDE, 24 * c.postings / shape.slices),
         "collide": min(most / 2, ENTRY_BYTES * shape.tables * c.representatives / parts) + most / 8

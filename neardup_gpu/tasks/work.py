@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-WAITING = 4
-"""A task that writes one file has a quarter of its memory for rows that wait; to write them takes about as much."""
+WAITING = 8
+"""A task that writes one file has an eighth of its memory for rows that wait; to write them takes twice as much."""
 
 WAITING_BESIDE = 16
 """The same for a task that holds something else beside them, or that writes two files at once."""
