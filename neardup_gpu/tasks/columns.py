@@ -26,7 +26,7 @@ TABLE = pa.schema([("table", pa.large_binary())])
 AT_ONCE = 1 << 20
 """Rows that are written at once, so that a file of many rows takes little memory beside them."""
 
-READ_AT_ONCE = 1 << 17
+READ_AT_ONCE = 1 << 15
 """Rows that are read at once where a partition may have any number of them."""
 
 SLOT_BITS = 16

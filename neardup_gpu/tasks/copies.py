@@ -48,8 +48,8 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
 
     Notes
     -----
-    Memory: 256 bytes a row, up to three eighths of the task's: what does not fit is divided, and rows of one hash, however
-    many, are read twice, some at a time.
+    Memory: 256 bytes a row, up to three eighths of the task's: what does not fit is divided, and rows of one hash,
+    however many, are read twice, some at a time.
     """
     most = max(1, files.shared.task_memory // (4 * ROW_BYTES))
     parts = -(-num_rows(files.place, names, files.number) // most)
@@ -72,7 +72,7 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
 def _represented(
     files: Files, names: list[str], layout: Layout, part: int, parts: int, most: int
 ) -> Iterator[tuple[np.ndarray, ...]]:
-    """(ranks, slices, rows, ranks of their representatives) of the rows of a part, at most about 1.5 `most` at a time."""
+    """(ranks, slices, rows, ranks of their representatives) of the rows of a part, about 1.5 `most` at a time."""
     read = partial(_blocks, files, names, layout, part, parts, most + most // 2)
     words, least, number = np.empty((0, 2), np.uint64), np.empty(0, np.int64), 0
     for some, ranks, *where in read():  # the distinct words so far, and the least rank of each

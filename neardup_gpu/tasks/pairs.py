@@ -25,7 +25,7 @@ from ..engine.clock import Clock
 from ..stages import Verified
 from ..store.exchange import num_rows, read_arrays, read_partition
 from ..verification import in_host_memory, verify_spooled
-from .columns import READ_AT_ONCE, lists_of, load, ragged_of, rows_of, schema_of
+from .columns import lists_of, load, ragged_of, rows_of, schema_of
 from .deciding import renumbered
 from .dividing import divided, together
 from .layout import Layout
@@ -46,6 +46,9 @@ TOGETHER = 1 << 22
 
 TOGETHER_BYTES = 192
 """Memory that a pair takes while it is verified, beside what waits of its documents; up to a quarter of the task's."""
+
+ASKED_AT_ONCE = 1 << 17
+"""Documents that are asked for at once."""
 
 FOUND_BYTES = 64
 """Memory that a pair takes each time that it is found, while those of a range are made distinct."""
@@ -110,8 +113,8 @@ def _with(ranks: np.ndarray, more: np.ndarray) -> np.ndarray:
 def ask(files: Files, ranks: np.ndarray, layout: Layout) -> None:
     """Ask for documents, by their slices."""
     with files.exchange("wanted", WANTED, layout.num_slices) as writer:
-        for first in range(0, len(ranks), READ_AT_ONCE):
-            some = ranks[first : first + READ_AT_ONCE]
+        for first in range(0, len(ranks), ASKED_AT_ONCE):
+            some = ranks[first : first + ASKED_AT_ONCE]
             slices, rows = layout.slice_of(layout.numbers_of(files, some))
             writer.add(slices, {"row": rows, "rank": some})
 
