@@ -288,13 +288,19 @@ class Met(NamedTuple):
 
 
 def meet(
-    parts: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int, runtime: Runtime
+    parts: list[Index],
+    rows: np.ndarray,
+    first: np.ndarray,
+    stop: np.ndarray,
+    most: int,
+    runtime: Runtime,
+    listed: int = LISTED,
 ) -> Iterator[Met]:
-    """The first `most` candidates of some rows, from rows `first` on and before `stop`."""
+    """The first `most` candidates of some rows, from rows `first` on and before `stop`; about `listed` at a time."""
     weights = np.ones(len(rows), np.int64)
     for part in parts:
         weights += runtime.fetch(runtime.run(_entries_met, part, rows))
-    ends = Span.of_sizes(np.maximum(weights, LOOKS * most // LISTED)).ends
+    ends = Span.of_sizes(np.maximum(weights, LOOKS * most // listed)).ends
 
     def probe(span: Span) -> Met:
         asked = rows[span.rows]

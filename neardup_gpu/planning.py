@@ -24,9 +24,13 @@ from .prefix_filter import prefix_lengths
 from .recipe import Recipe
 from .tasks.colliding import ENTRY_BYTES
 from .tasks.columns import ranges_of
+from .tasks.copies import ROW_BYTES
 from .tasks.driver import BYTES_A_WORD, posting_tasks
 from .tasks.joining import SLOT_BYTES, in_table
 from .tasks.layout import usual_partitions
+from .tasks.naming import KEEPER_BYTES, SORTED_BYTES
+from .tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
+from .tasks.work import WAITING, WAITING_BESIDE
 
 METHODS = ("exact", "minhash")
 """The methods that can be planned."""
@@ -163,6 +167,8 @@ class Exchange(NamedTuple):
     files : int
     partitions : int
         Of each file; each is read by one task.
+    share : int
+        Rows wait in a `share`-th of a task's memory until they are written.
     """
 
     stage: str
@@ -172,6 +178,7 @@ class Exchange(NamedTuple):
     columns: int
     files: int
     partitions: int = 1
+    share: int = WAITING
 
     @property
     def block_bytes(self) -> float:
@@ -180,7 +187,7 @@ class Exchange(NamedTuple):
 
     def blocks(self, task_memory: int) -> int:
         """Record batches in all files, at most."""
-        flushes = math.ceil(self.payload / self.files / (task_memory / 4)) + 1
+        flushes = math.ceil(self.payload / self.files / (task_memory / self.share)) + 1
         return min(self.rows, self.files * self.partitions * flushes + self.payload // (8 << 20))
 
     def overhead(self, task_memory: int) -> int:
@@ -219,8 +226,8 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
     if shape.spool:
         made.append(Exchange("sketch", "shingles", n, 8 * n + 8 * c.shingles, 1, slices))
     made += [
-        Exchange("copies", "slices", stands, 16 * stands, 2, ranges, slices),
-        Exchange("copies", "ranges", stands, 16 * stands, 2, ranges, ranges),
+        Exchange("copies", "slices", stands, 16 * stands, 2, ranges, slices, WAITING_BESIDE),
+        Exchange("copies", "ranges", stands, 16 * stands, 2, ranges, ranges, WAITING_BESIDE),
     ]
     if k:
         entries = shape.tables * c.representatives
@@ -232,22 +239,24 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
             *_counting(c, shape),
             Exchange("merge", "counters", number, number, 1, parts),
             Exchange("merge", "beyond", number // 64, number // 16, 1, parts),
-            Exchange("postings", "postings", c.postings, 24 * c.postings, 4, shape.posting_tasks(c), ranges),
+            Exchange(
+                "postings", "postings", c.postings, 24 * c.postings, 4, shape.posting_tasks(c), ranges, WAITING_BESIDE
+            ),
         ]
     finders = shape.collide_tasks(c.representatives)
     asked = c.wanted_ids - c.kept_ids
     return [
         *made,
-        Exchange("collide", "found", c.found, 18 * c.found, 3, finders, ranges),
-        Exchange("collide", "crowded", c.crowded, 8 * c.crowded, 1, finders),
-        Exchange("pairs", "pairs", c.pairs, 16 * c.pairs, 2, ranges),
+        Exchange("collide", "found", c.found, 18 * c.found, 3, finders, ranges, WAITING_BESIDE),
+        Exchange("collide", "crowded", c.crowded, 8 * c.crowded, 1, finders, share=WAITING_BESIDE),
+        Exchange("pairs", "pairs", c.pairs, 16 * c.pairs, 2, ranges, share=WAITING_BESIDE),
         Exchange("pairs", "wanted", c.wanted, 16 * c.wanted, 2, ranges, slices),
         Exchange("sets", "sets", c.wanted, 16 * c.wanted + 8 * c.wanted_shingles, 2, slices, ranges),
-        Exchange("verify", "left", c.verified, 24 * c.verified, 3, ranges, ranges),
-        Exchange("verify", "right", c.verified, 24 * c.verified, 3, ranges),
+        Exchange("verify", "left", c.verified, 24 * c.verified, 3, ranges, ranges, WAITING_BESIDE),
+        Exchange("verify", "right", c.verified, 24 * c.verified, 3, ranges, share=WAITING_BESIDE),
         Exchange("decide", "removed", -(-n // 64), 8 * -(-n // 64), 1, 1),
         Exchange("decide", "labels", 0, 0, 2, 1, ranges),
-        Exchange("name", "listed", c.listed, 24 * c.listed, 3, ranges, ranges),
+        Exchange("name", "listed", c.listed, 24 * c.listed, 3, ranges, ranges, WAITING_BESIDE),
         Exchange("name", "fates", c.removed, 24 * c.removed, 3, ranges, slices),
         Exchange("name", "grouped", c.removed, 8 * c.removed, 1, ranges, ranges),
         Exchange("listed", "pairs", c.listed + stands, 24 * (c.listed + stands), 3, ranges),
@@ -604,26 +613,34 @@ def _memory(stage: str, counts: Counts, shape: Shape) -> float:
     c, most, ranges = counts, shape.task_memory, shape.partitions
     rows = c.documents / shape.slices
     table = c.counters * 17 / 16
-    counting = table if _in_table(c, shape) else min(most / 4, SLOT_BYTES * c.shingles / shape.slices)
+    counting = table if _in_table(c, shape) else min(most / WAITING, SLOT_BYTES * c.shingles / shape.slices)
     a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents)
     of_slice = {
-        "sketch": a_slice + counting + min(most / 4, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
-        "keys": rows * (16 + 8 * shape.key_columns) + min(most / 4, 14 * shape.tables * rows) + 60 * rows,
-        "sets": min(most / 4, (16 * c.wanted + 8 * c.wanted_shingles) / shape.slices) + 32 * c.wanted / shape.slices,
+        "sketch": a_slice + counting + min(most / WAITING, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
+        "keys": rows * (16 + 8 * shape.key_columns) + min(most / WAITING, 14 * shape.tables * rows) + 60 * rows,
+        "sets": min(most / WAITING, (16 * c.wanted + 8 * c.wanted_shingles) / shape.slices)
+        + 32 * c.wanted / shape.slices,
         "fates": 24 * c.removed / shape.slices,
         "ids": rows * c.id_bytes + 64 * c.wanted_ids / shape.slices,
         "write": a_slice + 64 * rows,
     }
     parts = shape.tables * shape.per_table(c.representatives) if shape.tables else 1
     of_range = {
-        "copies": min(most / 4, 96 * c.present / ranges),
+        "copies": min(most / 8 * 3, ROW_BYTES * c.present / ranges),
         "merge": 2 * table / ranges_of(ranges),
-        "postings": table + min(most / 4, 24 * c.postings / shape.posting_tasks(c)) if not shape.tables else 0.0,
-        "collide": ENTRY_BYTES * shape.tables * c.representatives / parts + most / 8 if shape.tables else most / 4,
-        "pairs": 48 * c.pairs / ranges + 18 * min(c.found / ranges, 2 * max(c.pairs / ranges, 1 << 22)),
-        "verify": 16 * (c.pairs + c.wanted) / ranges + min(most / 2, 48 * c.pairs / ranges),
-        "decide": min(most / 2, c.documents / 4) + 24 * c.verified / ranges,
-        "name": c.documents / 8 + 120 * (c.verified + c.copies) / ranges + 24 * c.documents / ranges,
+        "postings": table + min(most / WAITING_BESIDE, 24 * c.postings / shape.posting_tasks(c))
+        if not shape.tables
+        else 0.0,
+        "collide": min(most / 2, ENTRY_BYTES * shape.tables * c.representatives / parts) + most / 8
+        if shape.tables
+        else most / 8 * 3,
+        "pairs": min(most / 4, FOUND_BYTES * c.found / ranges) + 24 * c.wanted / ranges,
+        "verify": 40 * c.wanted / ranges + min(most / 4, TOGETHER_BYTES * min(TOGETHER, c.pairs / ranges)),
+        "decide": min(most / 2, c.documents / 4) + min(most / 8, SORTED_BYTES * c.verified / ranges),
+        "name": c.documents / 8
+        + min(most / 4, KEEPER_BYTES * c.verified / ranges)
+        + 72 * c.removed / ranges
+        + 16 * c.documents / ranges,
         "listed": 96 * (c.listed + c.copies) / ranges,
         "tables": (24 + 4 * (8 + c.id_bytes)) * (c.listed + c.copies) / ranges,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import checks
@@ -67,6 +67,11 @@ class Shares:
     def of_host(cls) -> Shares:
         """Those of host memory."""
         return cls(keys=0, spool=0, sets=HOST_BYTES, postings=HOST_POSTINGS, sorted=HOST_SORTED)
+
+    def within(self, memory: int) -> Shares:
+        """The same, but of host memory no more at a time than some bytes leave room for."""
+        least = {"sets": memory // 8, "sorted": memory // 32, "postings": memory // 4}
+        return replace(self, **{name: max(8, min(getattr(self, name), most)) for name, most in least.items()})
 
     @classmethod
     def of_gpu(cls, memory: int) -> Shares:

@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..data import numpy_of
-from ..store.exchange import read_arrays, read_partition
+from ..store.exchange import num_rows, read_arrays
 from . import colliding, joining
-from .columns import load, partition_of, ranges_of, save, save_by_ranges, schema_of
+from .columns import load, partition_of, ranges_of, rows_of, save, save_by_ranges, schema_of
 from .copies import stand_alone
 from .layout import Layout
 from .pairs import load_keys, no_keys
 from .sketching import ROWS, shingles_of
-from .work import Files, file_name
+from .work import WAITING_BESIDE, Files, file_name
 
 if TYPE_CHECKING:
     from ..data import Ragged
@@ -80,18 +79,19 @@ def collide_keys(
     buckets = recipe.method.buckets(num_representatives)
     nothing = _nothing(recipe, no_keys(files), num_representatives)
     schema = schema_of(colliding.to_columns(nothing, np.empty(0, np.int64)))
-    with _Candidates(files, layout) as candidates, shared.engine.start() as runtime:
+    with _Candidates(files, layout) as candidates, shared.start() as runtime:
         for part in range(*parts):
-            columns = read_arrays(files.place, names, part, schema)
-            if len(columns["rank_low"]) < 2:
-                continue
-            values, ranks, needed = colliding.from_columns(columns)
-            for found in colliding.collide_range(
+
+            def read(part: int = part) -> Iterator[colliding.Block]:
+                for columns in rows_of(files.place, names, part, schema.names):
+                    yield colliding.from_columns(dict(zip(schema.names, columns, strict=True)))
+
+            for found in colliding.collide_stream(
                 buckets,
                 part // per_table,
-                values,
-                ranks,
-                needed,
+                read,
+                num_rows(files.place, names, part),
+                most_entries=shared.task_memory // 2 // colliding.ENTRY_BYTES,
                 num_known=layout.num_known,
                 most_bytes=shared.task_memory // 8,
                 backend=runtime.backend,
@@ -136,10 +136,8 @@ def merge(files: Files, counters: list[str], beyond: list[str], slots: list[str]
         for one, other in zip(counters, beyond, strict=True)
     )
     table = joining.merged(tables) if counters else joining.no_counters(width)
-    of_range = (numpy_of(batch.column("slots")) for batch in read_partition(files.place, slots, part))
-    backend = files.shared.engine.resolve()
-    numbers = (some - np.uint32(part * width) for some in of_range)
-    found, over = joining.with_slots(table, numbers, "cpu" if backend == "gpu" else backend)
+    numbers = (some - np.uint32(part * width) for (some,) in rows_of(files.place, slots, part, ["slots"]))
+    found, over = joining.with_slots(table, numbers, files.shared.engine.resolve())
     save(files, "counters", {"counters": found})
     save(files, "beyond", {"beyond": over})
 
@@ -182,8 +180,8 @@ def postings(files: Files, first: int, slices: list[Slice], copies: list[str], l
     assert threshold is not None
     table, number = _table(files), 0
     with (
-        files.exchange("postings", POSTED, shared.partitions) as writer,
-        shared.engine.start() as runtime,
+        files.exchange("postings", POSTED, shared.partitions, WAITING_BESIDE) as writer,
+        shared.start() as runtime,
     ):
 
         def written() -> Iterator[joining.Posted]:
@@ -210,8 +208,8 @@ def containers(files: Files, first: int, slices: list[Slice], copies: list[str],
     names = [file_name("marks", part, "marks") for part in range(ranges_of(shared.partitions))]
     marks = read_arrays(files.place, names, 0, MARKS)["marks"]
     with (
-        files.exchange("postings", POSTED, shared.partitions) as writer,
-        shared.engine.start() as runtime,
+        files.exchange("postings", POSTED, shared.partitions, WAITING_BESIDE) as writer,
+        shared.start() as runtime,
     ):
         for sets, ranks in _of_slices(files, first, slices, layout, copies, runtime):
             posted = joining.containing(sets, ranks, table, marks, threshold, runtime)
@@ -227,10 +225,10 @@ def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str
     assert threshold is not None
 
     def read() -> Iterator[joining.Posted]:
-        for batch in read_partition(files.place, names, files.number):
-            yield joining.Posted(*(numpy_of(batch.column(field)) for field in joining.Posted._fields))
+        for columns in rows_of(files.place, names, files.number, joining.Posted._fields):
+            yield joining.Posted(*columns)
 
-    with _Candidates(files, layout) as candidates, shared.engine.start() as runtime:
+    with _Candidates(files, layout) as candidates, shared.start() as runtime:
         most = shared.task_memory // 4
         for found in joining.collide_range(read, method.measure, threshold, layout.num_known, runtime, most):
             candidates.add(found.left, found.right, None, found.crowded)
@@ -246,8 +244,9 @@ class _Candidates:
         self.facts = {"found": 0, "crowded": 0, "looks": 0, "large_buckets": 0, "uncompared_pairs": 0}
 
     def __enter__(self) -> _Candidates:
-        self._found = self._stack.enter_context(self._files.exchange("found", FOUND, self._layout.partitions))
-        self._crowded = self._stack.enter_context(self._files.exchange("crowded", CROWDED, 1))
+        given = ("found", FOUND, self._layout.partitions), ("crowded", CROWDED, 1)
+        made = [self._files.exchange(*each, WAITING_BESIDE) for each in given]
+        self._found, self._crowded = map(self._stack.enter_context, made)
         return self
 
     def __exit__(self, *error: Any) -> Any:

@@ -79,7 +79,7 @@ def sampled(files: Files, names: list[str]) -> None:
     assert recipe.threshold is not None
     measure = recipe.method.measure.knowing(statistics)
     wanted = load(files.place, file_name("drawn", 0, "drawn"), RANKS)["rank"]
-    with shared.engine.start() as runtime, runtime.spool(shared.temporary) as spool:
+    with shared.start() as runtime, runtime.spool(shared.temporary) as spool:
         ranks, spool_rows = answered_sets(files, names, 0, spool, runtime)
         rows = np.searchsorted(ranks, wanted)
         sample = sample_of(rows, spool, spool_rows, measure, recipe.threshold, runtime)
@@ -103,7 +103,7 @@ def near(files: Files, slice: Slice, copies: list[str], layout: Layout) -> None:
     assert recipe.threshold is not None
     rows = representatives(files, files.number, layout, copies)
     ranks, order = layout.ranks_of(files, files.number), _order(files, files.number)
-    with files.shared.engine.start() as runtime:
+    with files.shared.start() as runtime:
         search = Search.of(sample, recipe.method.measure, recipe.threshold, runtime)
         for shingles, mine in shingles_of(files, files.number, slice, rows, runtime):
             search.look(runtime.fetch(shingles.sizes), partial(_run, shingles, ranks[mine], order[mine]))
@@ -163,7 +163,7 @@ def check(files: Files, sets: list[str], keys: list[str], crowded: list[str], li
     for (some,) in _columns(files, crowded, CROWDED):
         is_crowded |= np.isin(ranks, some)
     both_crowded = is_crowded[true.left] & is_crowded[true.right]
-    with shared.engine.start() as runtime:
+    with shared.start() as runtime:
         found = found_of(true, of_keys, both_crowded, are_listed, recipe, runtime)
     removed = _are_removed(files, ranks)
     sample = load(place, file_name("sampled", 0, "sample"), SAMPLE)["rank"]

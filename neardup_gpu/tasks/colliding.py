@@ -11,20 +11,24 @@ groups there are 2 for the number of them that a pair has to share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from math import isqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neardup_gpu.kernels import hamming, hamming_table
-from neardup_gpu.kernels._bits import in_columns
+from neardup_gpu.kernels._bits import in_columns, permuted_words, plan
 from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import check_rows
 from neardup_gpu.kernels._sort import in_order
 from neardup_gpu.kernels.pairtables import limited
 
 from ..engine.choice import kernel, to_host
+from ..errors import ResourceError
+from ..report import count, size as bytes_of
+from .columns import SLOT_BITS, parts_that_fit
 
 if TYPE_CHECKING:
     from ..methods.contract import Buckets, Entries, Method
@@ -40,6 +44,9 @@ ENTRY_BYTES = 48
 
 Columns = dict[str, np.ndarray]
 """Columns of an exchange file, by name; all of one length."""
+
+Block = tuple[np.ndarray, np.ndarray, "np.ndarray | None"]
+"""(values, ranks, needed) of some entries of a table."""
 
 
 class Found(NamedTuple):
@@ -96,6 +103,12 @@ def exchanged(
         yield entries.table * per_table + part, to_columns(entries, ranks)
 
 
+def joined(blocks: Iterable[Block]) -> Block:
+    """Entries of several blocks, of which there is at least one, as one."""
+    values, ranks, needed = zip(*blocks, strict=True)
+    return np.concatenate(values), np.concatenate(ranks), None if needed[0] is None else np.concatenate(needed)
+
+
 def parts(values: np.ndarray, mask: np.ndarray, per_table: int) -> np.ndarray:
     """The part of a table that the bucket of each value is in: int64, shape (entries,).
 
@@ -114,7 +127,7 @@ def to_columns(entries: Entries, ranks: np.ndarray) -> Columns:
     return columns if entries.needed is None else {**columns, "needed": entries.needed}
 
 
-def from_columns(columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def from_columns(columns: Columns) -> Block:
     """(values, ranks, needed) of what `to_columns` gave."""
     words = [columns[name] for name in ("word_0", "word_1") if name in columns]
     values = words[0] if len(words) == 1 else np.column_stack(words)
@@ -132,6 +145,138 @@ def whole(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 # -------------------------------------------------------------------------------------------------------- candidates
+
+
+def collide_stream(
+    buckets: Buckets,
+    table: int,
+    read: Callable[[], Iterable[Block]],
+    num_entries: int,
+    *,
+    num_known: int = 0,
+    most_entries: int,
+    most_bytes: int = MOST_BYTES,
+    backend: str | None = None,
+) -> Iterator[Found]:
+    """Find what `collide_range` does among the entries of a partition of any size.
+
+    Where they do not fit, they are read again for each part that does, as the next bits of their buckets divide them. A
+    bucket that does not fit is looked through block by block: a row of it is compared with none but its first ones.
+
+    Parameters
+    ----------
+    buckets, table, num_known, most_bytes, backend
+        As for `collide_range`.
+    read : callable
+        Gives all entries, in blocks that are small beside what fits, in any order, and the same each time.
+    num_entries : int
+        How many there are.
+    most_entries : int
+        Entries to hold at a time; `ENTRY_BYTES` each.
+
+    Yields
+    ------
+    Found
+        As `collide_range` does, but what buckets leave out comes with the parts that these are in.
+
+    Raises
+    ------
+    ResourceError
+        If a bucket does not fit of which more rows are to be compared all with all than fit.
+    """
+    options: dict[str, Any] = {"num_known": num_known, "most_bytes": most_bytes, "backend": backend}
+    if num_entries <= most_entries:
+        if blocks := list(read()):
+            yield from collide_range(buckets, table, *joined(blocks), **options)
+        return
+    yield from _Division(buckets, table, most_entries, options).of(read, 64 - SLOT_BITS)
+
+
+class _Division(NamedTuple):
+    """What it takes to divide the entries of a table by the bits of their buckets' words."""
+
+    buckets: Buckets
+    table: int
+    most_entries: int
+    options: dict[str, Any]
+
+    def of(self, read: Callable[[], Iterable[Block]], shift: int) -> Iterator[Found]:
+        """What entries find that agree in all bits of their words from `shift` + `SLOT_BITS` on."""
+        counts = np.zeros(1 << SLOT_BITS, np.int64)
+        least, greatest = np.full(len(counts), 2**64 - 1, np.uint64), np.zeros(len(counts), np.uint64)
+        for values, _, _ in read():
+            words = self._words(values)
+            slots = _slots(words, shift)
+            counts += np.bincount(slots, minlength=len(counts))
+            np.minimum.at(least, slots, words)
+            np.maximum.at(greatest, slots, words)
+        part = parts_that_fit(counts, self.most_entries)
+        for number in np.unique(part[counts > 0]).tolist():
+            if number >= 0:
+                some = joined(self._chosen(read, shift, part == number))
+                yield from collide_range(self.buckets, self.table, *some, **self.options)
+        for slot in np.flatnonzero(part < 0).tolist():
+            of_slot = partial(self._chosen, read, shift, np.arange(len(counts)) == slot)
+            if least[slot] == greatest[slot]:
+                yield from self.of_bucket(of_slot, int(counts[slot]))
+            else:
+                yield from self.of(of_slot, shift - SLOT_BITS)
+
+    def of_bucket(self, read: Callable[[], Iterable[Block]], size: int) -> Iterator[Found]:
+        """What one bucket finds of which the rows are read twice: first those that others are compared with."""
+        limit, probe = self.buckets.bucket_limit, self.buckets.bucket_probe
+        among_all, with_all = min(size, max(limit, probe)), min(size, probe)
+        if among_all > self.most_entries:
+            raise ResourceError(
+                f"bucket_limit {limit}, bucket_probe {probe}: a bucket has {count(size, 'document')}, and to compare "
+                f"so many with one another takes {bytes_of(2 * ENTRY_BYTES * among_all)} of memory in a task; pass "
+                "smaller limits, or a larger task_memory"
+            )
+        held: Block | None = None
+        for block in read():
+            held = block if held is None else joined([held, block])
+            held = _where(held, np.argsort(held[1])[:among_all])
+        assert held is not None
+        yield from self._search(held).of_large(np.arange(among_all), limit, probe, self._most_pairs)
+        _, large, left_out = limited(np, np.array([size], np.uint64), limit, probe)
+        told, none = (len(large), left_out), np.empty(0, np.int64)
+        first = _where(held, slice(0, with_all))
+        for block in read():
+            if len(large):
+                yield Found(none, none, None, block[1], *told)
+                told = 0, 0
+            later = _where(block, block[1] > held[1][-1])
+            search, numbers = self._search(joined([first, later])), np.arange(with_all + len(later[1]))
+            yield from search.between(numbers[:with_all], numbers[with_all:], self._most_pairs)
+
+    @property
+    def _most_pairs(self) -> int:
+        return max(1, self.options["most_bytes"] // PAIR_BYTES)
+
+    def _search(self, block: Block) -> _Search:
+        return _search(self.buckets, self.table, block, self.options["num_known"], self.options["backend"])
+
+    def _words(self, values: np.ndarray) -> np.ndarray:
+        """A word of the bucket of each value, with uniform bits; one bucket has one word, and another has another."""
+        mask = self.buckets.masks[self.table : self.table + 1]
+        prepared = plan(mask)
+        words = permuted_words(np.ascontiguousarray(in_columns(values)), prepared.moves[0])
+        return mix64_all(words & prepared.tops[0])
+
+    def _chosen(self, read: Callable[[], Iterable[Block]], shift: int, wanted: np.ndarray) -> Iterator[Block]:
+        """The entries of some slots."""
+        for block in read():
+            yield _where(block, wanted[_slots(self._words(block[0]), shift)])
+
+
+def _where(block: Block, chosen: Any) -> Block:
+    """Some entries of a block: a bool for each, their numbers, or a slice."""
+    values, ranks, needed = block
+    return values[chosen], ranks[chosen], None if needed is None else needed[chosen]
+
+
+def _slots(words: np.ndarray, shift: int) -> np.ndarray:
+    return (words >> np.uint64(shift)).astype(np.int64) & ((1 << SLOT_BITS) - 1)
 
 
 def collide_range(
@@ -184,7 +329,7 @@ def collide_range(
     compared, large, left_out = limited(np, (stops - starts).astype(np.uint64), *limits)
     yield from _crowded(order, starts[large], stops[large], ranks, left_out, max(1, most_bytes // 16))
     most = max(1, most_bytes // PAIR_BYTES)
-    search = _Search(values, ranks, needed, num_known, buckets.masks[table : table + 1], buckets.radius, backend)
+    search = _search(buckets, table, (values, ranks, needed), num_known, backend)
     for first, last in _pieces(compared, most):
         if last == first + 1 and compared[first] > most:
             yield from search.of_large(order[starts[first] : stops[first]], *limits, most)
@@ -268,16 +413,24 @@ class _Search(NamedTuple):
     def of_large(self, rows: np.ndarray, bucket_limit: int, bucket_probe: int, most: int) -> Iterator[Found]:
         """The candidates of one bucket, at most about `most` compared pairs at a time.
 
-        The rows that are compared with later ones are taken block by block, with a block of later rows at a time. So
-        rows of both blocks are compared as the first rows of a bucket are with its later ones.
+        The rows that are compared with later ones are taken block by block.
         """
         rows = rows[in_order(self.ranks[rows].astype(np.uint64))[1]]
         among_all = min(len(rows), max(bucket_limit, bucket_probe))
         with_all = min(len(rows), bucket_probe)
         begins = [*range(0, with_all, side := isqrt(most)), *range(with_all, among_all, side), among_all]
         for first, last in zip(begins[:-1], begins[1:], strict=True):
-            end = len(rows) if first < with_all else among_all
-            size = last - first
-            for later in range(last, max(end, last + 1), per_block := max(1, most // size)):
-                some = np.concatenate([rows[first:last], rows[later : min(end, later + per_block)]])
-                yield self.among(some, size, size, skipped=0 if later == last else size)
+            yield self.among(rows[first:last], last - first, last - first)
+            yield from self.between(rows[first:last], rows[last : len(rows) if first < with_all else among_all], most)
+
+    def between(self, first: np.ndarray, later: np.ndarray, most: int) -> Iterator[Found]:
+        """The candidates of some rows of a bucket and later ones, at most about `most` compared pairs at a time."""
+        for begin in range(0, len(first), side := isqrt(most)):
+            some = first[begin : begin + side]
+            for at in range(0, len(later), per_block := max(1, most // len(some))):
+                rows = np.concatenate([some, later[at : at + per_block]])
+                yield self.among(rows, len(some), len(some), skipped=len(some))
+
+
+def _search(buckets: Buckets, table: int, block: Block, num_known: int, backend: str | None) -> _Search:
+    return _Search(*block, num_known, buckets.masks[table : table + 1], buckets.radius, backend)

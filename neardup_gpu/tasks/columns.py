@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,12 @@ TABLE = pa.schema([("table", pa.large_binary())])
 
 AT_ONCE = 1 << 20
 """Rows that are written at once, so that a file of many rows takes little memory beside them."""
+
+READ_AT_ONCE = 1 << 15
+"""Rows that are read at once where a partition may have any number of them."""
+
+SLOT_BITS = 16
+"""What is too large is divided into 2**16 slots, and these into parts that fit."""
 
 
 def schema_of(columns: dict[str, Any]) -> pa.Schema:
@@ -62,6 +69,26 @@ def ranges_of(partitions: int) -> int:
 def load(place: Place, name: str, schema: pa.Schema) -> dict[str, np.ndarray]:
     """Read the columns of a file that `save` wrote, as NumPy arrays."""
     return read_arrays(place, [name], 0, schema)
+
+
+def rows_of(place: Place, names: list[str], partition: int, columns: Iterable[str]) -> Iterator[list[np.ndarray]]:
+    """Some columns of a partition of some files as arrays of their own, at most `READ_AT_ONCE` rows at a time."""
+    wanted = list(columns)
+    for batch in read_partition(place, names, partition, wanted):
+        found = [numpy_of(batch.column(name)) for name in wanted]
+        for first in range(0, batch.num_rows, READ_AT_ONCE):
+            yield [column[first : first + READ_AT_ONCE].copy() for column in found]
+        del batch, found
+
+
+def parts_that_fit(counts: np.ndarray, most: int) -> np.ndarray:
+    """The part of each slot, one after another: each part counts at most so many, and one slot at most half of that.
+
+    Slots that count more are of no part, -1.
+    """
+    half = max(1, most // 2)
+    large = counts > half
+    return np.where(large, -1, np.cumsum(np.where(large, 0, counts)) // half)
 
 
 def load_column(place: Place, names: list[str], partition: int, column: str, kind: pa.DataType) -> pa.Array:

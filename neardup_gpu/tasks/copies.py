@@ -6,6 +6,8 @@ NUMBER-ranges    rank and representative's rank of each copy, by the range of th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +16,19 @@ import pyarrow as pa
 from neardup_gpu.kernels import identical
 
 from ..data import numpy_of
+from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
 from ..store.exchange import num_rows, read_partition
-from .columns import mixed
+from .columns import mixed, rows_of
 from .layout import Layout
-from .work import Files
+from .work import WAITING_BESIDE, Files
 
 BY_SLICE = pa.schema([("row", pa.int64()), ("representative", pa.int64())])
 BY_RANGE = pa.schema([("rank", pa.int64()), ("representative", pa.int64())])
 
-ROW_BYTES = 96
+HASHES = ("high", "low", "row")
+
+ROW_BYTES = 256
 """What a row takes while it is compared: words, ranks, and copies of them."""
 
 
@@ -43,48 +48,81 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
 
     Notes
     -----
-    Memory: 96 bytes a row, in parts that fit, unless one hash has more rows than that.
+    Memory: 256 bytes a row, up to three eighths of the task's: what does not fit is divided, and rows of one hash,
+    however many, are read twice, some at a time.
     """
     most = max(1, files.shared.task_memory // (4 * ROW_BYTES))
     parts = -(-num_rows(files.place, names, files.number) // most)
     found = of_input = 0
     with (
-        files.exchange("slices", BY_SLICE, layout.num_slices) as by_slice,
-        files.exchange("ranges", BY_RANGE, layout.partitions) as by_range,
+        files.exchange("slices", BY_SLICE, layout.num_slices, WAITING_BESIDE) as by_slice,
+        files.exchange("ranges", BY_RANGE, layout.partitions, WAITING_BESIDE) as by_range,
     ):
         for part in range(parts):
-            words, ranks, slices, rows = _rows(files, names, layout, part, parts)
-            first = kernel(identical, files.shared.engine.resolve())(words)
-            least = ranks.copy()
-            np.minimum.at(least, first, ranks)
-            representative = least[first]
-            copied = np.flatnonzero(representative != ranks)
-            found += len(copied)
-            of_input += int((ranks[copied] >= layout.num_known).sum())
-            of = {"representative": representative[copied]}
-            by_slice.add(slices[copied], {"row": rows[copied], **of})
-            by_range.add(layout.range_of(of["representative"]), {"rank": ranks[copied], **of})
+            for ranks, slices, rows, representative in _represented(files, names, layout, part, parts, most):
+                copied = np.flatnonzero(representative != ranks)
+                found += len(copied)
+                of_input += int((ranks[copied] >= layout.num_known).sum())
+                of = {"representative": representative[copied]}
+                by_slice.add(slices[copied], {"row": rows[copied], **of})
+                by_range.add(layout.range_of(of["representative"]), {"rank": ranks[copied], **of})
     return {"copies": found, "copies_of_input": of_input}
 
 
-def _rows(
-    files: Files, names: list[str], layout: Layout, part: int, parts: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(words, ranks, slices, rows) of the rows of a part."""
-    words, ranks, slices, rows = [np.empty((0, 2), np.uint64)], *([np.empty(0, np.int64)] for _ in range(3))
+def _represented(
+    files: Files, names: list[str], layout: Layout, part: int, parts: int, most: int
+) -> Iterator[tuple[np.ndarray, ...]]:
+    """(ranks, slices, rows, ranks of their representatives) of the rows of a part, about 1.5 `most` at a time."""
+    read = partial(_blocks, files, names, layout, part, parts, most + most // 2)
+    words, least, number = np.empty((0, 2), np.uint64), np.empty(0, np.int64), 0
+    for some, ranks, *where in read():  # the distinct words so far, and the least rank of each
+        words, least = np.concatenate([words, some]), np.concatenate([least, ranks])
+        first = _first(words, files)
+        np.minimum.at(least, first, least.copy())
+        number += 1
+        if number == 1:
+            block = ranks, *where, least[first]
+        distinct = np.flatnonzero(first == np.arange(len(first)))
+        words, least = words[distinct], least[distinct]
+    if number == 1:
+        yield block
+        return
+    for some, ranks, *where in read():
+        first = _first(np.concatenate([words, some]), files)[len(words) :]
+        yield ranks, *where, least[first]
+
+
+def _first(words: np.ndarray, files: Files) -> np.ndarray:
+    return kernel(identical, files.shared.engine.resolve())(words)
+
+
+def _blocks(
+    files: Files, names: list[str], layout: Layout, part: int, parts: int, most: int
+) -> Iterator[list[np.ndarray]]:
+    """(words, ranks, slices, rows) of the rows of a part, so many at a time or a few more."""
+    held: list[tuple[np.ndarray, ...]] = []
+    number = 0
     for slice, name in enumerate(names):
         of_slice = layout.ranks_of(files, slice)
-        for batch in read_partition(files.place, [name], files.number):
-            high, low, some = (numpy_of(batch.column(column)) for column in ("high", "low", "row"))
+        for high, low, some in rows_of(files.place, [name], files.number, HASHES):
             both = np.stack([high, low], axis=1)
             if parts > 1:  # by bits that the partition did not take
                 mine = mixed(high) % np.uint64(parts) == part
                 both, some = both[mine], some[mine]
-            words.append(both)
-            ranks.append(of_slice[some])
-            slices.append(np.full(len(some), slice))
-            rows.append(some)
-    return np.concatenate(words), np.concatenate(ranks), np.concatenate(slices), np.concatenate(rows)
+            held.append((both, of_slice[some], np.full(len(some), slice), some))
+            number += len(some)
+            if number >= most:
+                yield _joined(held)
+                number = 0
+    if number:
+        yield _joined(held)
+
+
+def _joined(held: list[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+    """The columns of some blocks, whose list is cleared."""
+    columns = [list(arrays) for arrays in zip(*held, strict=True)]
+    held.clear()
+    return [concat_and_clear(arrays, dtype=np.int64) for arrays in columns]
 
 
 def stand_alone(files: Files, number: int, num_documents: int, names: list[str]) -> np.ndarray:

@@ -10,21 +10,25 @@ alone the shingles are needed. Both take memory for each member, and that is bou
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..data import NO_PAIRS, Pairs, numpy_of
+from neardup_gpu.kernels import greedy_stream
+
+from ..data import NO_PAIRS, Pairs
 from ..engine.clock import Clock
 from ..errors import ResourceError
 from ..methods.contract import Candidates
 from ..partners import partners_of
 from ..report import count, size
 from ..stages import Verified
-from ..store.exchange import read_arrays, read_partition
+from ..store.exchange import read_arrays
 from .candidates import CROWDED
-from .columns import load, save
+from .columns import AT_ONCE, load, rows_of, save
+from .deciding import are_set, set_within
 from .layout import Layout
 from .pairs import VERIFIED, answered_keys, answered_sets, ask
 from .work import Files, file_name
@@ -32,39 +36,62 @@ from .work import Files, file_name
 MEMBERS = pa.schema([("rank", pa.int64()), ("crowded", pa.bool_())])
 
 MEMBER_BYTES = 256
-"""Memory that a member takes while a crowd is joined, beside its postings, about."""
+"""Memory that a member takes while a crowd is joined, about, beside its postings and the pairs that are found of it."""
+
+PAIR_BYTES = 160
+"""Memory that a verified pair of a member takes meanwhile."""
 
 
 def members(files: Files, crowded: list[str], verified: list[str], layout: Layout) -> dict[str, Any]:
-    """Find all members, save their verified pairs, and ask for what waits of those that are crowded."""
-    ranks = np.unique(read_arrays(files.place, crowded, 0, CROWDED)["rank"])
-    is_member = np.zeros(layout.num_rows, bool)
-    is_member[ranks] = True
-    grown = len(ranks) > 0
+    """Find all members, save their verified pairs, and ask for what waits of those that are crowded.
+
+    Memory: two bits for each rank of the job, and 40 bytes for each member. Where there are too many of these to be
+    joined, they are refused.
+    """
+    are_crowded = np.zeros(-(-layout.num_rows // 64), np.uint64)
+    for (some,) in rows_of(files.place, crowded, 0, CROWDED.names):
+        greedy_stream.mark(are_crowded, 0, some)
+    are_members = are_crowded.copy()
+    num_pairs, grown = 0, bool(are_crowded.any())
     while grown:
-        grown = False
-        for part in range(layout.partitions):
-            for batch in read_partition(files.place, verified, part, ["left", "right"]):
-                left, right = (numpy_of(batch.column(name)) for name in ("left", "right"))
-                one = is_member[left] != is_member[right]
-                grown |= bool(one.any())
-                is_member[left[one]] = is_member[right[one]] = True
-    all_ranks = np.flatnonzero(is_member)
-    needed = MEMBER_BYTES * len(all_ranks)
+        num_pairs, grown = 0, False
+        for left, right, _ in _pairs(files, verified, layout):
+            of_left, of_right = are_set(are_members, left), are_set(are_members, right)
+            one = of_left != of_right
+            grown |= bool(one.any())
+            num_pairs += int(of_left.sum())
+            for rows in (left[one], right[one]):
+                greedy_stream.mark(are_members, 0, rows)
+    number = sum(len(some) for some in _set(are_members, layout))
+    needed = MEMBER_BYTES * number + PAIR_BYTES * num_pairs
     if needed > files.shared.task_memory:
         raise ResourceError(
-            f"{count(len(all_ranks), 'document')} share shingles with too many others to be joined by ranges, and take "
-            f"about {size(needed)} of memory in one task; pass a larger task_memory"
+            f"{count(number, 'document')} share shingles with too many others to be joined by ranges, or have verified "
+            f"pairs with such ones, {count(num_pairs, 'pair')} in all, and take about {size(needed)} of memory in one "
+            "task; pass a larger task_memory"
         )
-    save(files, "members", {"rank": all_ranks, "crowded": np.isin(all_ranks, ranks)})
+    ranks = np.concatenate([np.empty(0, np.int64), *_set(are_members, layout)])
+    is_crowded = are_set(are_crowded, ranks)
+    save(files, "members", {"rank": ranks, "crowded": is_crowded})
     with files.exchange("verified", VERIFIED, 1) as writer:
-        for part in range(layout.partitions):
-            for batch in read_partition(files.place, verified, part):
-                mine = is_member[numpy_of(batch.column("left"))]
-                columns = {name: numpy_of(batch.column(name))[mine] for name in VERIFIED.names}
-                writer.add_to(0, columns)
-    ask(files, ranks, layout)
-    return {"members": len(all_ranks), "crowded": len(ranks)}
+        for left, right, resemblance in _pairs(files, verified, layout):
+            mine = are_set(are_members, left)
+            columns = {"left": left[mine], "right": right[mine], "resemblance": resemblance[mine]}
+            writer.add_to(0, columns)
+    ask(files, ranks[is_crowded], layout)
+    return {"members": number, "crowded": int(is_crowded.sum())}
+
+
+def _pairs(files: Files, names: list[str], layout: Layout) -> Iterator[list[np.ndarray]]:
+    """(left, right, resemblance) of all pairs of some files by left ranges, some at a time."""
+    for part in range(layout.partitions):
+        yield from rows_of(files.place, names, part, VERIFIED.names)
+
+
+def _set(words: np.ndarray, layout: Layout) -> Iterator[np.ndarray]:
+    """The ranks whose bits are set, some at a time."""
+    for first in range(0, layout.num_rows, AT_ONCE):
+        yield set_within(words, first, min(first + AT_ONCE, layout.num_rows))
 
 
 def crowd(
@@ -76,14 +103,15 @@ def crowd(
     of = load(files.place, file_name("members", 0, "members"), MEMBERS)
     pairs = read_arrays(files.place, [file_name("members", 0, "verified")], 0, VERIFIED)
     ranks, crowded = of["rank"], of["crowded"]
-    left, right = (np.searchsorted(ranks, pairs[name]) for name in ("left", "right"))
+    left, right = (np.searchsorted(ranks, pairs.pop(name)) for name in ("left", "right"))
     order = np.lexsort((right, left))
-    explicit = Verified(Pairs(left[order], right[order]), pairs["resemblance"][order])
+    explicit = Verified(Pairs(left[order], right[order]), pairs.pop("resemblance")[order])
+    del left, right, order
     measure = recipe.method.measure.knowing(statistics)
     with contextlib.ExitStack() as stack:
         by_left = stack.enter_context(files.exchange("left", VERIFIED, layout.partitions))
         by_right = stack.enter_context(files.exchange("right", VERIFIED, layout.partitions))
-        runtime = stack.enter_context(shared.engine.start())
+        runtime = stack.enter_context(shared.start())
         spool = stack.enter_context(runtime.spool(shared.temporary))
         answered, places = answered_sets(files, sets, 0, spool, runtime)
         rows = np.zeros(len(ranks), np.int64)

@@ -45,8 +45,9 @@ from ..data import Ragged
 from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
 from ..engine.pieces import Span, spans
-from ..joining import Index, mark as mark_shingles, meet, meetings, no_marks
+from ..joining import LISTED, Index, mark as mark_shingles, meet, meetings, no_marks
 from ..partners import MOST_ASKED
+from .columns import SLOT_BITS, parts_that_fit
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
@@ -59,11 +60,8 @@ the default `max_partners`, 64. So of a crowd that is looked through, not many m
 POSTING_BYTES = 128
 """Memory that a posting takes at most while the runs of a range are made."""
 
-LISTED_BYTES = 256 << 20
-"""Memory that lists of candidates take at most."""
-
-SLOT_BITS = 16
-"""A range that is too large is divided into 2**16 slots by its shingles, and these into parts that fit."""
+LISTED_BYTES = 64
+"""Memory that a place in a list of candidates takes, and a candidate until it is handed on; see `joining.LISTED`."""
 
 SLOT_BYTES = 4
 """What a shingle takes where the number of its counter waits to be counted."""
@@ -373,15 +371,15 @@ def collide_range(
         Ranks below it are of the reference set, and are no candidates of one another.
     runtime : Runtime
     most_bytes : int
-        Memory to take for postings; lists of candidates take `LISTED_BYTES` beside it.
+        Memory to take for postings; lists of candidates take half as much beside it, up to 256 MiB.
     long_run : int
         Runs whose entries meet more than so many others each, on average, are not looked through.
 
     Yields
     ------
     Collided
-        At most `joining.LISTED` pairs at a time. A pair comes once, or once from each part of the range if it does not
-        fit; a crowded document at least once.
+        At most `joining.LISTED` pairs at a time, or fewer for little memory. A pair comes once, or once from each part
+        of the range if it does not fit; a crowded document at least once.
 
     Notes
     -----
@@ -389,24 +387,23 @@ def collide_range(
     not fit has more postings than half of what does, it is not sorted: all its documents are crowded.
     """
     most = max(1, most_bytes // POSTING_BYTES)
+    listed = max(MOST_ASKED, min(LISTED, most_bytes // (2 * LISTED_BYTES)))
     held = _held(read(), most)
     if held is not None:
-        yield from _collided(held, measure, threshold, num_known, runtime, long_run)
+        yield from _collided(held, measure, threshold, num_known, runtime, long_run, listed)
         return
     counts = np.zeros(1 << SLOT_BITS, np.int64)
     for posted in read():
         counts += np.bincount(_slots(posted), minlength=len(counts))
-    half = max(1, most // 2)
-    large = counts > half
+    part = parts_that_fit(counts, most)
     for posted in read():
-        crowded = np.unique(posted.rank[large[_slots(posted)]])
+        crowded = np.unique(posted.rank[part[_slots(posted)] < 0])
         if len(crowded):
             yield Collided(NO_RANKS, NO_RANKS, crowded, 0)
-    part = np.where(large, -1, np.cumsum(np.where(large, 0, counts)) // half)
     for number in np.unique(part[counts > 0]).tolist():
         if number >= 0:
             some = [posted.where(part[_slots(posted)] == number) for posted in read()]
-            yield from _collided(some, measure, threshold, num_known, runtime, long_run)
+            yield from _collided(some, measure, threshold, num_known, runtime, long_run, listed)
 
 
 def _held(parts: Iterable[Posted], most: int) -> list[Posted] | None:
@@ -426,9 +423,15 @@ def _slots(posted: Posted) -> np.ndarray:
 
 
 def _collided(
-    parts: list[Posted], measure: JoinMeasure, threshold: float, num_known: int, runtime: Runtime, long_run: int
+    parts: list[Posted],
+    measure: JoinMeasure,
+    threshold: float,
+    num_known: int,
+    runtime: Runtime,
+    long_run: int,
+    listed: int,
 ) -> Iterator[Collided]:
-    """What all postings of some shingles find; the list is cleared."""
+    """What all postings of some shingles find, about `listed` candidates at a time; the list is cleared."""
     ranks, index = _indexed(parts, measure, threshold, runtime)
     pinned = ranks < num_known
     index, crowded = _without_long_runs(index, pinned, long_run)
@@ -441,7 +444,7 @@ def _collided(
     rows = np.flatnonzero((np.diff(runtime.fetch(index.offsets)) > 0) & ~pinned)
     while len(rows):
         full = []
-        for met in meet([index], rows, first[rows], stop[rows], MOST_ASKED, runtime):
+        for met in meet([index], rows, first[rows], stop[rows], MOST_ASKED, runtime, listed):
             going_on = met.counts == MOST_ASKED
             first[met.rows[going_on]] = met.candidates[np.cumsum(met.counts)[going_on] - 1] + 1
             full.append(met.rows[going_on])

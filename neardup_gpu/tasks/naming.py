@@ -14,33 +14,39 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..store.exchange import read_arrays
+from ..store.exchange import num_rows, read_arrays
 from . import deciding
-from .columns import AT_ONCE, load, save
+from .columns import AT_ONCE, load, rows_of, save
 from .copies import BY_RANGE
+from .deciding import are_set
+from .dividing import Rows, divided, together
 from .keepers import keepers_of
 from .layout import Layout
 from .pairs import VERIFIED
-from .work import Files, file_name
+from .work import WAITING_BESIDE, Files, file_name
 
 REMOVED = pa.schema([("words", pa.uint64())])
 LABELS = pa.schema([("rank", pa.int64()), ("label", pa.int64())])
 FATES = pa.schema([("row", pa.int64()), ("keeper", pa.int64()), ("resemblance", pa.float64())])
 GROUPED = pa.schema([("keeper", pa.int64())])
 
+SORTED_BYTES = 64
+"""Memory that a pair takes while those of a range are sorted for decisions."""
+
+KEEPER_BYTES = 240
+"""Memory that a pair takes while keepers are chosen."""
+
 
 def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """Decide who is removed; `names` are the files of verified pairs by their left range.
 
-    Memory: half of the task's for decisions, and the pairs of a range.
+    Memory: half of the task's for decisions, an eighth for pairs while they are sorted.
     """
     shared = files.shared
 
     def stream() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for part in range(layout.partitions):
-            found = read_arrays(files.place, names, part, VERIFIED)
-            order = np.argsort(found["left"], kind="stable")
-            yield found["left"][order], found["right"][order]
+        for number in range(layout.partitions):
+            yield from _by_left(files, names, number, layout)
 
     with tempfile.TemporaryDirectory(dir=shared.temporary, prefix="neardup-") as folder:
         greedy = shared.recipe.cluster == "greedy"
@@ -55,6 +61,24 @@ def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     return {}
 
 
+def _by_left(files: Files, names: list[str], number: int, layout: Layout) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The pairs of a range of left ranks, ascending by these, in chunks."""
+    first, stop = layout.bounds[number : number + 2].tolist()
+    most = max(1, files.shared.task_memory // (8 * SORTED_BYTES))
+
+    def read() -> Rows:
+        return rows_of(files.place, names, number, ("left", "right"))
+
+    for part in divided(read, num_rows(files.place, names, number), 2, first, stop, most, files.shared.temporary):
+        if part.stop - part.first == 1:
+            for left, right in part.rows:
+                yield left, right
+        else:
+            left, right = together(part.rows, (np.int64, np.int64))
+            order = np.argsort(left, kind="stable")
+            yield left[order], right[order]
+
+
 def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str], layout: Layout) -> dict[str, Any]:
     """Choose what is listed of the pairs of a range, and name the keeper of each removed document and of its copies.
 
@@ -67,38 +91,54 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
         Those of a crowd by their right range.
     copied : list of str
         Copies by the range of their representative.
+
+    Notes
+    -----
+    Memory: `KEEPER_BYTES` a pair, up to a quarter of the task's, unless a single rank has more; a bit for each rank of
+    the job, and about 100 bytes for each one of the range.
     """
     shared, part = files.shared, files.number
     recipe, place = shared.recipe, files.place
-    first, stop = layout.bounds[part], layout.bounds[part + 1]
-    own = [
-        read_arrays(place, [file_name("verify", part, "right")], 0, VERIFIED),
-        read_arrays(place, by_left, part, VERIFIED),
-        read_arrays(place, by_right, part, VERIFIED),
-    ]
-    left, right, resemblance = (np.concatenate([each[column] for each in own]) for column in VERIFIED.names)
+    first, stop = layout.bounds[part : part + 2].tolist()
+    own = [file_name("verify", part, "right")]
     removed = load(place, file_name("decide", 0, "removed"), REMOVED)["words"]
     labels = None
     if recipe.cluster == "components":
         of_range = read_arrays(place, [file_name("decide", 0, "labels")], part, LABELS)
         labels = np.column_stack([of_range["rank"], of_range["label"]])
-    most = recipe.max_partners if recipe.verifies else None
+    partners = recipe.max_partners if recipe.verifies else None
     directed = recipe.method.measure.directed
-    found = keepers_of(first, stop, left, right, resemblance, removed, most, directed, labels)
+    num_pairs = sum(num_rows(place, names, at) for names, at in ((own, 0), (by_right, part), (by_left, part)))
+
+    def read() -> Rows:
+        """All pairs by their right ranks; by their left ranks those that may decide about these."""
+        for names, at in ((own, 0), (by_right, part)):
+            for left, right, resemblance in rows_of(place, names, at, VERIFIED.names):
+                yield right, left, right, resemblance
+        for left, right, resemblance in rows_of(place, by_left, part, VERIFIED.names):
+            some = are_set(removed, left) & ~are_set(removed, right)
+            yield left[some], left[some], right[some], resemblance[some]
+
     keeper, worth = np.arange(first, stop), np.ones(stop - first)
-    keeper[found.removed - first], worth[found.removed - first] = found.keeper, found.resemblance
+    goes = [np.empty(0, np.int64)]
+    most = max(1, shared.task_memory // (4 * KEEPER_BYTES))
+    with files.exchange("listed", VERIFIED, layout.partitions, WAITING_BESIDE) as writer:
+        for some in divided(read, num_pairs, 4, first, stop, most, shared.temporary):
+            _, left, right, resemblance = together(some.rows, (np.int64, np.int64, np.int64, np.float64))
+            given = left, right, resemblance, removed, partners, directed, labels
+            found = keepers_of(some.first, some.stop, *given)
+            columns = {"left": found.left, "right": found.right, "resemblance": found.listed_resemblance}
+            writer.add(layout.range_of(found.left), columns)
+            goes.append(found.removed)
+            keeper[found.removed - first], worth[found.removed - first] = found.keeper, found.resemblance
     copies = read_arrays(place, copied, part, BY_RANGE)
-    of = copies["representative"] - first
-    ranks = np.concatenate([found.removed, copies["rank"]])
-    keepers, worths = np.concatenate([found.keeper, keeper[of]]), np.concatenate([found.resemblance, worth[of]])
+    of = np.concatenate([*goes, copies["representative"]]) - first
+    ranks, keepers, worths = np.concatenate([*goes, copies["rank"]]), keeper[of], worth[of]
     mine = ranks >= layout.num_known
     ranks, keepers, worths = ranks[mine], keepers[mine], worths[mine]
-    with files.exchange("listed", VERIFIED, layout.partitions) as writer:
-        columns = {"left": found.left, "right": found.right, "resemblance": found.listed_resemblance}
-        writer.add(layout.range_of(found.left), columns)
     with files.exchange("fates", FATES, layout.num_slices) as writer:
         slices, rows = layout.slice_of(layout.numbers_of(files, ranks))
         writer.add(slices, {"row": rows, "keeper": keepers, "resemblance": worths})
     with files.exchange("grouped", GROUPED, layout.partitions) as writer:
         writer.add(layout.range_of(keepers), {"keeper": keepers})
-    return {"pairs": len(left)}
+    return {"pairs": num_pairs}

@@ -10,23 +10,27 @@ Nobody reads at random: what is asked of a slice is asked all at once, and a sli
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels import gather
+from neardup_gpu.kernels._sort import in_order
 
 from ..data import Pairs, Ragged, numpy_of
+from ..engine.arrays import concat_and_clear
 from ..engine.clock import Clock
 from ..stages import Verified
-from ..store.exchange import read_arrays, read_partition
+from ..store.exchange import num_rows, read_arrays, read_partition
 from ..verification import in_host_memory, verify_spooled
-from .columns import lists_of, load, ragged_of, save, schema_of
+from .columns import lists_of, load, ragged_of, rows_of, schema_of
+from .deciding import renumbered
+from .dividing import divided, together
 from .layout import Layout
 from .sketching import shingles_of
-from .work import Files, file_name
+from .work import WAITING_BESIDE, Files, file_name
 
 if TYPE_CHECKING:
     from ..documents.slices import Slice
@@ -38,49 +42,81 @@ SETS = pa.schema([("rank", pa.int64()), ("shingles", pa.large_list(pa.uint64()))
 VERIFIED = pa.schema([("left", pa.int64()), ("right", pa.int64()), ("resemblance", pa.float64())])
 
 TOGETHER = 1 << 22
-"""Pairs that are verified together."""
+"""Pairs that are verified together, at most."""
+
+TOGETHER_BYTES = 192
+"""Memory that a pair takes while it is verified, beside what waits of its documents; up to a quarter of the task's."""
+
+ASKED_AT_ONCE = 1 << 17
+"""Documents that are asked for at once."""
+
+FOUND_BYTES = 64
+"""Memory that a pair takes each time that it is found, while those of a range are made distinct."""
 
 
 def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """Save the pairs of a range of right ranks that were found as often as they need, and ask for their documents.
 
-    Memory: 48 bytes a pair.
+    Where what was found does not fit, the range is divided, and what was found waits in a temporary file for its part.
+
+    Memory: 64 bytes for each pair that is found, each time, up to a quarter of the task's, and 24 bytes for each
+    document that is asked for.
     """
-    begin, number = int(layout.bounds[files.number]), np.uint64(layout.num_rows)
-    packed, times, needed = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint16)
-    waiting: list[np.ndarray] = []
-    waiting_needed: list[np.ndarray] = []
+    begin, stop = layout.bounds[files.number : files.number + 2].tolist()
+    total, wanted, number = 0, np.empty(0, np.int64), np.uint64(layout.num_rows)
+    most = max(1, files.shared.task_memory // (4 * FOUND_BYTES))
 
-    def settle() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        new = np.concatenate([packed, *waiting])
-        found, first, at = np.unique(new, return_index=True, return_inverse=True)
-        counts = np.bincount(at[len(packed) :], minlength=len(found))
-        counts[at[: len(packed)]] += times
-        return found, counts, np.concatenate([needed, *waiting_needed])[first]
+    def read() -> Iterator[list[np.ndarray]]:
+        for right, left, needed in rows_of(files.place, names, files.number, ("right", "left", "needed")):
+            new = right >= layout.num_known  # two documents of a reference set are no pair
+            yield [right[new], left[new], needed[new].astype(np.int64)]
 
-    for batch in read_partition(files.place, names, files.number):
-        left, right, least = (numpy_of(batch.column(name)) for name in ("left", "right", "needed"))
-        new = right >= layout.num_known  # two documents of a reference set are no pair
-        waiting.append((right[new] - begin).astype(np.uint64) * number + left[new].astype(np.uint64))
-        waiting_needed.append(least[new])
-        if sum(map(len, waiting)) > max(len(packed), TOGETHER):
-            packed, times, needed = settle()
-            waiting, waiting_needed = [], []
-    packed, times, needed = settle()
-    packed = packed[times >= needed]
+    found = num_rows(files.place, names, files.number)
+    with files.exchange("pairs", PAIRS, 1, WAITING_BESIDE) as writer:
+        for part in divided(read, found, 3, begin, stop, most, files.shared.temporary):
+            left, right = _often_enough(together(part.rows, (np.int64, np.int64, np.int64)), begin, number)
+            writer.add_to(0, {"left": left, "right": right})
+            total += len(left)
+            wanted = _with(wanted, np.concatenate([left, right]))
+            del left, right
+    ask(files, wanted, layout)
+    return {"pairs": total}
+
+
+def _often_enough(found: list[np.ndarray], begin: int, number: np.uint64) -> tuple[np.ndarray, np.ndarray]:
+    """(left, right) of the pairs that are there as often as they need, in order, each once; of (right, left, needed),
+    which are let go of."""
+    right, left, needed = found
+    found.clear()
+    packed = (right - begin).astype(np.uint64) * number + left.astype(np.uint64)
+    del left, right
+    packed, order = in_order(packed)
+    begins = np.flatnonzero(np.append(np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]))
+    times = np.diff(np.append(begins, len(packed)))
+    packed = packed[begins[times >= needed[order[begins]]]]
+    del order, begins, times, needed
     left, right = (packed % number).astype(np.int64), (packed // number).astype(np.int64) + begin
-    order = np.argsort(left, kind="stable")
-    left, right = left[order], right[order]
-    save(files, "pairs", {"left": left, "right": right})
-    ask(files, np.unique(np.concatenate([left, right])), layout)
-    return {"pairs": len(packed)}
+    by_left = np.argsort(left, kind="stable")
+    return left[by_left], right[by_left]
+
+
+def _with(ranks: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Distinct ranks, ascending, with some more of them, of which each may be there already and come again."""
+    more = np.unique(more)
+    if len(ranks):
+        more = more[ranks[np.minimum(np.searchsorted(ranks, more), len(ranks) - 1)] != more]
+    found = np.concatenate([ranks, more])
+    found.sort(kind="stable")
+    return found
 
 
 def ask(files: Files, ranks: np.ndarray, layout: Layout) -> None:
     """Ask for documents, by their slices."""
     with files.exchange("wanted", WANTED, layout.num_slices) as writer:
-        slices, rows = layout.slice_of(layout.numbers_of(files, ranks))
-        writer.add(slices, {"row": rows, "rank": ranks})
+        for first in range(0, len(ranks), ASKED_AT_ONCE):
+            some = ranks[first : first + ASKED_AT_ONCE]
+            slices, rows = layout.slice_of(layout.numbers_of(files, some))
+            writer.add(slices, {"row": rows, "rank": some})
 
 
 def asked(files: Files, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -99,7 +135,7 @@ def sets(files: Files, names: list[str], slice: Slice) -> None:
         writer = stack.enter_context(files.exchange("sets", SETS, len(names)))
         if len(rows) == 0:
             return
-        runtime = stack.enter_context(files.shared.engine.start())
+        runtime = stack.enter_context(files.shared.start())
         for shingles, wanted in shingles_of(files, files.number, slice, np.unique(rows), runtime):
             begin, end = np.searchsorted(rows, [wanted[0], wanted[-1] + 1])
             values, offsets = runtime.fetch(shingles.values), runtime.fetch(shingles.offsets)
@@ -135,26 +171,41 @@ def no_keys(files: Files) -> np.ndarray:
 def verify(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """Verify the pairs of a range; `names` are the files of what was answered.
 
-    Memory: what verification holds, 48 bytes for each pair that is verified at once, 16 for each document that was
-    asked for; what waits of these goes to a temporary file.
+    Memory: what verification holds; 192 bytes for each pair that is verified at once, up to a quarter of the task's; 40
+    for each document that was asked for. What waits of these goes to a temporary file.
     """
-    found = load(files.place, file_name("pairs", files.number, "pairs"), PAIRS)
-    left, right, total = found["left"], found["right"], 0
+    name, total = file_name("pairs", files.number, "pairs"), 0
+    most = min(TOGETHER, max(1, files.shared.task_memory // (4 * TOGETHER_BYTES)))
     with contextlib.ExitStack() as stack:
-        by_left = stack.enter_context(files.exchange("left", VERIFIED, layout.partitions))
-        own = stack.enter_context(files.exchange("right", VERIFIED, 1))
-        if len(left) == 0:
+        by_left = stack.enter_context(files.exchange("left", VERIFIED, layout.partitions, WAITING_BESIDE))
+        own = stack.enter_context(files.exchange("right", VERIFIED, 1, WAITING_BESIDE))
+        if num_rows(files.place, [name], 0) == 0:
             return {"verified": 0}
         ranks, compare = stack.enter_context(comparing(files, names, files.number))
-        for begin in range(0, len(left), TOGETHER):
-            some = (np.searchsorted(ranks, each[begin : begin + TOGETHER]) for each in (left, right))
-            verified = compare(Pairs(*some))
+        for left, right in _at_once(rows_of(files.place, [name], 0, PAIRS.names), most):
+            verified = compare(Pairs.from_unsorted(np.searchsorted(ranks, left), np.searchsorted(ranks, right)))
             a, b = ranks[verified.pairs.left], ranks[verified.pairs.right]
             columns = {"left": a, "right": b, "resemblance": verified.resemblance}
             by_left.add(layout.range_of(a), columns)
             own.add_to(0, columns)
             total += len(a)
     return {"verified": total}
+
+
+def _at_once(pieces: Iterable[list[np.ndarray]], most: int) -> Iterator[list[np.ndarray]]:
+    """The same columns, so many rows at a time, or fewer at the end."""
+    held: list[list[np.ndarray]] = []
+    number = 0
+    for piece in pieces:
+        while number + len(piece[0]) >= most:
+            held.append([column[: most - number] for column in piece])
+            piece = [column[most - number :] for column in piece]
+            yield [np.concatenate(arrays) for arrays in zip(*held, strict=True)]
+            held, number = [], 0
+        held.append(piece)
+        number += len(piece[0])
+    if number:
+        yield [np.concatenate(arrays) for arrays in zip(*held, strict=True)]
 
 
 @contextlib.contextmanager
@@ -168,15 +219,18 @@ def comparing(
         ranks, of = answered_keys(files, names, asker)
         yield ranks, lambda pairs: Verified(pairs, recipe.method.likeness(of, pairs.left, pairs.right))
         return
-    with shared.engine.start() as runtime, runtime.spool(shared.temporary) as spool:
+    with shared.start() as runtime, runtime.spool(shared.temporary) as spool:
         ranks, rows = answered_sets(files, names, asker, spool, runtime)
         measure, clock = recipe.method.measure.knowing(statistics), Clock(None)
-        yield (
-            ranks,
-            lambda pairs: in_host_memory(
-                runtime.run(verify_spooled, spool, rows, pairs, measure, recipe.threshold, clock, runtime), runtime
-            ),
-        )
+
+        def compare(pairs: Pairs) -> Verified:
+            places, at = renumbered(np.concatenate([pairs.left, pairs.right]))  # of all places, few are of these pairs
+            some = Pairs(at[: len(pairs)], at[len(pairs) :])
+            found = runtime.run(verify_spooled, spool, rows[places], some, measure, recipe.threshold, clock, runtime)
+            found = in_host_memory(found, runtime)
+            return Verified(Pairs(places[found.pairs.left], places[found.pairs.right]), found.resemblance)
+
+        yield ranks, compare
 
 
 def answered_sets(
@@ -185,10 +239,11 @@ def answered_sets(
     """Put what was answered into a spool; returns the ranks, ascending, and the row of the spool of each."""
     parts = [np.empty(0, np.int64)]
     for batch in read_partition(files.place, names, asker):
-        parts.append(numpy_of(batch.column("rank")))
+        parts.append(numpy_of(batch.column("rank")).copy())  # what is not copied would keep the whole batch
         rows = ragged_of(batch)
         spool.append(Ragged(runtime.put(rows.values), runtime.put(rows.offsets)))
-    ranks = np.concatenate(parts)
+        del batch, rows
+    ranks = concat_and_clear(parts, dtype=np.int64)
     order = np.argsort(ranks)
     return ranks[order], order
 

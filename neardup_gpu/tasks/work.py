@@ -35,10 +35,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..engine.clock import Clock
+    from ..engine.contract import Runtime
     from ..engine.settings import Engine
     from ..recipe import Recipe
 
 Result = TypeVar("Result")
+
+WAITING = 8
+"""A task that writes one file has an eighth of its memory for rows that wait; to write them takes twice as much."""
+
+WAITING_BESIDE = 16
+"""The same for a task that holds something else beside them, or that writes two files at once."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,14 @@ class Shared:
         """The files of a task."""
         return Files(self, stage, number)
 
+    @contextlib.contextmanager
+    def start(self) -> Iterator[Runtime]:
+        """What a task computes with, in the block: what it holds of host memory at a time is less than the task may."""
+        with self.engine.start() as runtime:
+            if runtime.backend != "gpu":
+                runtime.shares = runtime.shares.within(self.task_memory)
+            yield runtime
+
     def settled(self) -> tuple[Recipe, Any]:
         """The recipe and what its method weighs by, if it weighs."""
         return self.recipe.with_statistics(self.frequencies)
@@ -110,10 +125,10 @@ class Files:
         """The work folder."""
         return Place.of(self.shared.work)
 
-    def exchange(self, what: str, schema: pa.Schema, num_partitions: int) -> ExchangeWriter:
-        """A file of rows by partition, which this task writes; a quarter of its memory is for rows that wait."""
-        name = file_name(self.stage, self.number, what)
-        self.written.append(ExchangeWriter(self.place, name, schema, num_partitions, self.shared.task_memory // 4))
+    def exchange(self, what: str, schema: pa.Schema, num_partitions: int, share: int = WAITING) -> ExchangeWriter:
+        """A file of rows by partition, which this task writes; a `share`-th of its memory is for rows that wait."""
+        name, most = file_name(self.stage, self.number, what), self.shared.task_memory // share
+        self.written.append(ExchangeWriter(self.place, name, schema, num_partitions, most))
         return self.written[-1]
 
 

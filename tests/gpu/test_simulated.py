@@ -238,7 +238,7 @@ def test_first_contact(tmp_path):
     records = [json.loads(line) for line in lines]
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1].startswith("Nothing is wrong.")
-    steps = ["environment", "launch", "kernels", "ceilings", "scale", "job", "batches", "profiler", "tests"]
+    steps = ["environment", "launch", "kernels", "ceilings", "scale", "job", "batches", "tests", "profiler"]
     assert list(dict.fromkeys(record["step"] for record in records)) == ["run", *steps, "summary"]
     assert {record["verdict"] for record in records} == {"ok", "not run"}
     assert all(record["reason"] for record in records if record["verdict"] == "not run")

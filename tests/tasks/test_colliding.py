@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from grids import some
 
-from neardup_gpu import BottomK, MinHash, ModM, Recipe, SimHash
+from neardup_gpu import BottomK, MinHash, ModM, Recipe, ResourceError, SimHash
 from neardup_gpu.data import Pairs
 from neardup_gpu.decisions import found_by
 from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.tasks.colliding import (
     collide_range,
+    collide_stream,
     exchanged,
     from_columns,
     halves,
@@ -65,8 +66,9 @@ def keys_of(method, rows, seed=3):
     return (simhashes if method.name == "simhash" else features)(method, draw, rows)
 
 
-def in_parts(method, keys, num_slices, per_table, num_known=0, seed=1, **options):
-    """What `proposed` gives, by way of slices of shuffled rows and partitions of each table."""
+def in_parts(method, keys, num_slices, per_table, num_known=0, seed=1, most_entries=None, **options):
+    """What `proposed` gives, by way of slices of shuffled rows and partitions of each table; with `most_entries`, as a
+    stream of blocks of rows."""
     ranks = np.random.default_rng(11).permutation(len(keys))
     shuffled, partitions = keys[ranks], {}
     for number in range(num_slices):
@@ -79,7 +81,13 @@ def in_parts(method, keys, num_slices, per_table, num_known=0, seed=1, **options
     for partition, blocks in partitions.items():
         columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
         table = partition // per_table
-        found += collide_range(buckets, table, *from_columns(columns), num_known=num_known, **options)
+        if most_entries is None:
+            found += collide_range(buckets, table, *from_columns(columns), num_known=num_known, **options)
+            continue
+        rows = len(columns["rank_low"])
+        cuts = [{name: column[at : at + 40] for name, column in columns.items()} for at in range(0, rows, 40)]
+        limits = {"num_known": num_known, "most_entries": most_entries, **options}
+        found += collide_stream(buckets, table, lambda cuts=cuts: map(from_columns, cuts), rows, **limits)
     nothing = np.empty(0, np.int64)
     left, right = (np.concatenate([nothing, *(getattr(each, side) for each in found)]) for side in ("left", "right"))
     needed = None
@@ -176,6 +184,38 @@ def test_one_bucket_of_all_rows(method):
     assert expected.large_buckets == len(method.buckets(rows).masks)
     assert expected.crowded.all()
     assert max(len(each.left) for each in found) <= 2 * 1_000_000 // 192
+
+
+@pytest.mark.parametrize("method", METHODS, ids=named)
+def test_streams_find_what_memory_does(method):
+    """However little is held: buckets that do not fit are looked through block by block."""
+    keys = keys_of(method, 500)
+    limits = method.buckets(len(keys))
+    least = max(limits.bucket_limit, limits.bucket_probe)
+    for most_entries in sorted({least, least + 30, 10**6}):
+        expected, found = same(method, keys, per_table=1, num_known=50, most_bytes=20_000, most_entries=most_entries)
+        assert len(expected.pairs) > 0
+        assert all(len(each.left) <= 2 * 20_000 // 192 for each in found)
+
+
+@pytest.mark.parametrize(
+    "method", [MinHash(k=1, s=3, bucket_limit=70), SimHash(radius=0, bucket_limit=70), ModM(m=1, leading=1)], ids=named
+)
+def test_a_stream_of_one_bucket(method):
+    rows = 3_000
+    keys = np.full((rows, max(1, method.key_columns)), 77, np.uint64)
+    expected, found = same(method, keys if method.key_columns else keys[:, 0], per_table=1, most_entries=100)
+    assert expected.large_buckets == len(method.buckets(rows).masks)
+    assert expected.crowded.all()
+    assert max(len(each.crowded) for each in found) <= 40
+
+
+def test_a_bucket_of_which_too_many_are_compared_is_refused():
+    method = MinHash(k=1, s=3, bucket_limit=500)
+    keys = np.full((3_000, 1), 77, np.uint64)
+    with pytest.raises(ResourceError, match=r"^bucket_limit 500, bucket_probe 16: a bucket has 3,000 documents, .*"):
+        in_parts(method, keys, 1, 1, most_entries=499)
+    assert in_parts(method, keys, 1, 1, most_entries=500)[1] == 1
 
 
 def test_parts_hold_whole_buckets_and_can_be_split():

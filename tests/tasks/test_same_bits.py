@@ -20,6 +20,7 @@ from grids import ALL, some
 from neardup_gpu import BottomK, InputError, MinHash, ModM, ParameterError, Recipe, Shingles, SimHash, dedup
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.slices import slices_of
+from neardup_gpu.tasks import colliding, naming, pairs
 from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
@@ -254,6 +255,24 @@ def test_some_cuts(corpora_made, tmp_path, slices, partitions):
     cut = {"slice_bytes": slice_bytes_for(source, slices), "partitions": partitions, "spool": slices == 2}
     _, report = compare(corpora_made, tmp_path, source, Recipe(), scale_out=cut)
     assert slices <= report["tasks"]["slices"]
+
+
+@pytest.mark.parametrize("cluster", ["greedy", "components"])
+@pytest.mark.parametrize("method", ["exact", "min-hash, small buckets"])
+def test_tasks_that_hold_little(corpora_made, tmp_path, monkeypatch, method, cluster):
+    """Where rows are said to take much memory, a few of them are what a task holds: all is divided."""
+    for module, name in (
+        (colliding, "ENTRY_BYTES"),
+        (pairs, "FOUND_BYTES"),
+        (pairs, "TOGETHER_BYTES"),
+        (naming, "SORTED_BYTES"),
+        (naming, "KEEPER_BYTES"),
+    ):
+        monkeypatch.setattr(module, name, 1 << 15)
+    source, few, _ = corpora_made.files("crowds")
+    recipe, cut = Recipe(method=METHODS[method], cluster=cluster), {"task_memory": "16MiB", "partitions": 2}
+    expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, scale_out=cut)
+    assert expected["counts"]["removed_near"] > 100
 
 
 def test_no_documents(corpora_made, tmp_path):

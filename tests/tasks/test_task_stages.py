@@ -81,6 +81,7 @@ def test_copies(tmp_path, partitions, task_memory):
     words = draw.integers(0, 2**64, (600, 2), np.uint64)
     words[:300, 0] = words[300:, 0]  # one word is not enough to tell them
     of = words[draw.integers(0, 600, layout.num_rows)]
+    of[draw.random(layout.num_rows) < 0.3] = words[1]  # more than fit at once
     present = draw.random(layout.num_rows) < 0.9
     for number, (first, stop) in enumerate(itertools.pairwise(layout.starts)):
         rows = np.flatnonzero(present[first:stop])
