@@ -58,6 +58,7 @@ def machine(
     capability="90",
     compiler=True,
     nvrtc=True,
+    new_numpy=False,
     version="14.2.0",
 ):
     """Make this a machine of that kind. `devices` may be the error that CUDA raises."""
@@ -83,6 +84,8 @@ def machine(
     nvrtc_module = SimpleNamespace(getVersion=version_of_compiler)
     cupy.cuda = SimpleNamespace(runtime=runtime_module, Device=device, nvrtc=nvrtc_module)
     numba_cuda.is_available = lambda: compiler
+    if not new_numpy:  # for which numba-cuda's own import fails
+        numba_cuda.cudaimpl = ModuleType("cudaimpl")
     monkeypatch.setattr(choice, "find_spec", lambda name: name if name in installed else None)
     monkeypatch.setattr(choice, "_simulated", lambda: False)
     monkeypatch.setitem(sys.modules, "cupy", cupy if "cupy" in installed else None)
@@ -130,6 +133,7 @@ PROBLEMS = {
         r"does not start \(cudaErrorUnknown: unknown error\)",
     ),
     "an old GPU": ({"capability": "75"}, r"compute capability 7\.5; 8\.0 .* or later"),
+    "a NumPy that is too new": ({"new_numpy": True}, r"cannot be imported \(.*cudaimpl.*; install .*cuda13\]' anew"),
     "no compiler of CuPy": ({"nvrtc": False}, r"CuPy lacks its compiler .*; install 'neardup_gpu\[cuda13\]'"),
     "no compiler": ({"compiler": False}, r"lacks its compiler libraries; install 'neardup_gpu\[cuda13\]'"),
 }
