@@ -257,8 +257,13 @@ def test_some_cuts(corpora_made, tmp_path, slices, partitions):
     assert slices <= report["tasks"]["slices"]
 
 
-@pytest.mark.parametrize("cluster", ["greedy", "components"])
-@pytest.mark.parametrize("method", ["exact", "min-hash, small buckets"])
+@pytest.mark.parametrize(
+    ("method", "cluster"),
+    some(
+        itertools.product(["exact", "min-hash, small buckets"], ["greedy", "components"]),
+        [("exact", "components"), ("min-hash, small buckets", "greedy")],
+    ),
+)
 def test_tasks_that_hold_little(corpora_made, tmp_path, monkeypatch, method, cluster):
     """Where rows are said to take much memory, a few of them are what a task holds: all is divided."""
     for module, name in (
