@@ -72,9 +72,12 @@ def test_pairs_that_do_not_fit_leave_the_device(kernel, monkeypatch):
     """Few pairs are written at a time, and what was found waits in host memory; both are as many as memory takes."""
     monkeypatch.setattr(_near, "most_rows", lambda row_bytes: 7)
     monkeypatch.setattr(_matches, "most_rows", lambda row_bytes: 7)
+    left, leave = [], _matches.Matches._leave_device
+    monkeypatch.setattr(_matches.Matches, "_leave_device", lambda found: (left.append(found), leave(found)))
     for number in range(num_cases(kernel)):
         result, _ = run(kernel, fixed(kernel, number), "lane")
         assert_same(expected(kernel, number), result)
+    assert left
 
 
 def test_fixed_cases_launch_every_kernel():
