@@ -73,7 +73,7 @@ def _texts(run: Run, groups: Groups, largest: list[int]) -> str:
         if pair.row in found:
             told = f"{_name(pair.kept)} stands for {count(int(groups.sizes[group]) - 1, 'document')}"
             other = _name(run.documents["id"][pair.row].as_py())
-            legend = f"{told}; <b>{other}</b> has <del>less</del> and <ins>more</ins>"
+            legend = f"{told}; <strong>{other}</strong> has <del>less</del> and <ins>more</ins>"
             parts.append(f"<p style='text-align:left'>{legend}<br>{_words(found[pair.row].words)}</p>")
     return "".join(parts)
 

@@ -30,7 +30,14 @@
     const mark = document.querySelector(".chart .threshold_marks");
     const line = mark && mark.querySelector("line");
     const start = line && line.getAttribute("transform");
-    const width = 640;
+    const width = 640; // of the plot, as charts.py has it
+    if (mark) { // as wide as the plot, and below it
+      const drawing = mark.closest("svg");
+      const across = drawing.viewBox.baseVal.width / 100;
+      const plot = /translate\(([-\d.]+)/.exec(drawing.querySelector("g").getAttribute("transform"));
+      slider.style.marginLeft = `${Number(plot[1]) / across}%`;
+      slider.style.width = `${width / across}%`;
+    }
     const move = () => {
       const [threshold, least, most, pairs] = data.steps[slider.value];
       if (line) {
@@ -151,7 +158,9 @@
   function members(group) {
     const panel = element("div", "members");
     const where = group.reference ? " of the reference set" : "";
-    panel.append(element("p", "note", `Kept: ${group.id}${where}. Removed for it:`));
+    const kept = element("p", "note", "Kept: ");
+    kept.append(element("bdi", "", group.id), `${where}. Removed for it:`);
+    panel.append(kept);
     for (const member of group.members) panel.append(removed(group, member));
     const others = group.size - 1 - group.members.length;
     if (others > 0) panel.append(element("p", "note", `and ${plural(others, "more document")}`));

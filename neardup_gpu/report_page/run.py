@@ -131,7 +131,7 @@ def run_of_folder(
         if known is not None:
             return known
         if report[entry]["format"] == "memory":
-            raise InputError("its documents were given in memory")
+            raise InputError("the documents were given in memory; report() of the result that dedup returns has them")
         return open_described(report[entry])
 
     return Run(
