@@ -8,7 +8,7 @@ import pytest
 from in_parts import in_tasks
 
 from neardup_gpu import Recipe, Shingles, SimHash, dedup
-from neardup_gpu.report_page.run import run_of_folder
+from neardup_gpu.report_page.run import run_of_folder, run_of_tables
 from neardup_gpu.report_page.thresholds import curve, grid
 from neardup_gpu.store.artefacts import read_report
 
@@ -84,13 +84,18 @@ def test_bounds_hold_where_lists_were_cut(max_partners, cluster):
 
 
 def test_a_near_duplicate_that_looks_like_a_copy():
-    """b has the shingles of a in another order and no other pair, so at 0.6, where a may go, bounds differ by it."""
-    texts = {"c": "1 2 3 4 5 6 7 8 x", "a": "1 2 3 4 5 6 7 8", "b": "8 7 6 5 4 3 2 1", "copy": "1 2 3 4 5 6 7 8"}
-    table = pa.table({"id": list(texts), "text": list(texts.values())})
-    recipe = Recipe(shingles=Shingles(1), threshold=0.8)
-    result = dedup(table, recipe=recipe, **OPTIONS)
-    for step in curve(result.report.run()):
-        assert step.least <= result.at(step.threshold).removed.num_rows <= step.most
+    """b and copy have the one pair with a, which c removes up to 0.85: a copy goes with a, b stays."""
+    recipe = Recipe(threshold=0.8)
+    documents = pa.table({"id": ["c", "a", "b", "copy"], "kept": [True, False, True, False]})
+    rows = [("c", "a", 0.85), ("a", "b", 1.0), ("a", "copy", 1.0)]
+    pairs = pa.table(dict(zip(("id_a", "id_b", "resemblance"), zip(*rows, strict=True), strict=True)))
+    limits = {"max_partners": 64, "unlisted_pairs": 0, "all_counted": True}
+    report = {"counts": {"removed": 2, "removed_exact": 1}, "limits": limits}
+    steps = curve(run_of_tables(documents, pairs, report, recipe, None, None))
+    assert [step[1:3] for step in steps] == [(2, 2), *[(2, 3)] * 10, *[(2, 2)] * 30]
+    report["counts"]["removed_exact"] = 2  # both are copies
+    steps = curve(run_of_tables(documents, pairs, report, recipe, None, None))
+    assert [step[1:3] for step in steps] == [(2, 2), *[(3, 3)] * 10, *[(2, 2)] * 30]
 
 
 def test_nothing_verified_and_nothing_above():
