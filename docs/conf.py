@@ -14,6 +14,7 @@ DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 
 import commands  # noqa: E402
+import docstrings  # noqa: E402
 import formulas  # noqa: E402
 
 import neardup_gpu  # noqa: E402
@@ -33,7 +34,6 @@ extensions = [
 root_doc = "index"
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
-suppress_warnings = ["toc.empty_glob"]  # a folder of pages may have its index alone
 default_role = "py:obj"  # what docstrings have in single backquotes
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
@@ -70,12 +70,21 @@ shutil.rmtree(DOCS / "reference" / "api", ignore_errors=True)  # also pages of n
 def setup(app):
     formulas.setup(app)
     app.connect("builder-inited", lambda app: commands.write_pages(Path(app.srcdir, "reference", "commands")))
+    app.connect("autodoc-process-docstring", plain, priority=400)  # before napoleon
     app.connect("doctree-read", unlink_words)
 
 
+def plain(app, what, name, value, options, lines):
+    """Take formulas in docstrings for what they are: |A n B| and x**s are no markup, nor are lines set in."""
+    lines[:] = docstrings.escaped(lines)
+    if what in ("attribute", "data", "property"):
+        lines.insert(0, "")  # napoleon takes what stands before a colon in the first line for a type
+
+
 def unlink_words(app, doctree):
-    """Leave a word of a docstring alone that is not a public name: "array" is no link to a method called so."""
+    """Leave a word of a docstring alone that is no public name: "array" and "pairs" as types are no links to functions."""
     for reference in list(doctree.findall(pending_xref)):
         name = reference["reftarget"]
-        if reference["refdomain"] == "py" and name.split(".")[0] not in neardup_gpu.__all__:
+        words = reference["reftype"] == "class" and name.islower()
+        if reference["refdomain"] == "py" and (words or name.split(".")[0] not in neardup_gpu.__all__):
             reference.replace_self(reference.children)
