@@ -70,15 +70,9 @@ shutil.rmtree(DOCS / "reference" / "api", ignore_errors=True)  # also pages of n
 def setup(app):
     formulas.setup(app)
     app.connect("builder-inited", lambda app: commands.write_pages(Path(app.srcdir, "reference", "commands")))
-    app.connect("autodoc-process-docstring", plain, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", docstrings.plain, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", docstrings.whole, priority=600)  # after it
     app.connect("doctree-read", unlink_words)
-
-
-def plain(app, what, name, value, options, lines):
-    """Take formulas in docstrings for what they are: |A n B| and x**s are no markup, nor are lines set in."""
-    lines[:] = docstrings.escaped(lines)
-    if what in ("attribute", "data", "property"):
-        lines.insert(0, "")  # napoleon takes what stands before a colon in the first line for a type
 
 
 def unlink_words(app, doctree):

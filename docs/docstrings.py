@@ -6,34 +6,37 @@ from collections.abc import Iterator
 QUOTED = re.compile(r"(``?[^`]+``?)")
 
 
-def escaped(lines: list[str]) -> Iterator[str]:
-    """The lines of a docstring as reStructuredText: |A n B| and x**s are said as they are, formulas set in stay lines.
+def plain(app, what, name, value, options, lines):
+    """Take formulas for what they are: |A n B| and x**s are no markup, and formulas that are set in stay lines."""
+    lines[:] = _escaped(lines)
 
-    A formula is a paragraph that is set in by four columns more than the one before it, outside of lists of parameters.
+
+def whole(app, what, name, value, options, lines):
+    """Keep the sentence of a property whole: napoleon takes what stands before its colon for a type."""
+    if what == "property" and value.fget.__doc__ and "----" not in value.fget.__doc__:
+        lines[:] = _escaped(line.strip() for line in value.fget.__doc__.splitlines())
+
+
+def _escaped(lines) -> Iterator[str]:
+    """The lines of a docstring as reStructuredText.
+
+    A formula is a paragraph that is set in by four columns or more, above all sections such as Parameters.
     """
-    example = formula = False
-    before = ""  # the last line that is not blank
-    section = False
-    for number, line in enumerate(lines):
+    example = formula = section = False
+    before = ""
+    for line in lines:
         stripped = line.lstrip()
         depth = len(line) - len(stripped)
-        if not stripped:
-            example = False
-            yield line
-            continue
-        section |= set(stripped) == {"-"} and number > 0
-        opens = number > 0 and not lines[number - 1].strip()
-        if stripped.startswith(">>>"):
-            example = True
-        if formula and depth == 0:
-            formula = False
-        if not section and not formula and opens and depth >= 4 and not example:
-            formula = True
-            yield from ("::", "")
-        yield line if example or formula else _plain(line)
+        section |= set(stripped) == {"-"}
+        example = bool(stripped) and (example or stripped.startswith(">>>"))
+        if stripped and not before.strip() and not section:
+            if depth >= 4 and not formula:
+                yield from ("::", "")
+            formula = depth >= 4
+        yield line if example or formula else _without_markup(line)
         before = line
 
 
-def _plain(line: str) -> str:
+def _without_markup(line: str) -> str:
     parts = QUOTED.split(line)
     return "".join(part if at % 2 else re.sub(r"([|*\\]|_(?!\w))", r"\\\1", part) for at, part in enumerate(parts))
