@@ -6,15 +6,20 @@ from collections.abc import Iterator
 QUOTED = re.compile(r"(``?[^`]+``?)")
 
 
+SENTENCES: dict[str, list[str]] = {}
+"""What is said of each attribute and property, before napoleon."""
+
+
 def plain(app, what, name, value, options, lines):
     """Take formulas for what they are: |A n B| and x**s are no markup, and formulas that are set in stay lines."""
     lines[:] = _escaped(lines)
+    if what in ("attribute", "data", "property") and not any(set(line) == {"-"} for line in lines):
+        SENTENCES[name] = lines[:]
 
 
 def whole(app, what, name, value, options, lines):
-    """Keep the sentence of a property whole: napoleon takes what stands before its colon for a type."""
-    if what == "property" and value.fget.__doc__ and "----" not in value.fget.__doc__:
-        lines[:] = _escaped(line.strip() for line in value.fget.__doc__.splitlines())
+    """Keep sentences about attributes whole: napoleon takes what stands before a colon for a type."""
+    lines[:] = SENTENCES.pop(name, lines)
 
 
 def _escaped(lines) -> Iterator[str]:
