@@ -1,6 +1,5 @@
 """What the pages of the documentation show is what happens."""
 
-import json
 import os
 import re
 import shlex
@@ -10,8 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from made_bills import write_bills
-from pages import DOCS, REPOSITORY, agrees, blocks, fences, pages
+from pages import DOCS, REPOSITORY, agrees, blocks, fences, pages, run_blocks, without_fences
 from run_page import lines_of
 
 import neardup_gpu
@@ -22,45 +20,12 @@ TEXTS = {name: (DOCS / name).read_text() for name in PAGES}
 README = (REPOSITORY / "README.md").read_text()
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory) -> Path:
-    """A folder with the command `neardup` and this Python."""
-    folder = tmp_path_factory.mktemp("programs")
-    for name, module in (("neardup", "-m neardup_gpu"), ("python", ""), ("python3", "")):
-        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
-        (folder / name).chmod(0o755)
-    return folder
-
-
 @pytest.mark.parametrize("name", [name for name in PAGES if blocks(TEXTS[name])])
 @pytest.mark.skipif(os.name == "nt", reason="the pages' commands are for a POSIX shell")
-def test_blocks(name: str, tmp_path: Path, programs: Path) -> None:
-    asked = blocks(TEXTS[name])
-    folder = tmp_path / "page"
-    folder.mkdir()
-    write_bills(folder / "bills.parquet")
-    (tmp_path / "blocks.json").write_text(json.dumps([(block.language, block.code) for block in asked]))
-    paths = [str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {
-        **{name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")},
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join(paths),
-        "NEARDUP_BACKEND": "cpu",
-        "MPLBACKEND": "agg",
-    }
-    runner = Path(__file__).parent.parent / "support" / "run_page.py"
-    done = subprocess.run(
-        [sys.executable, str(runner), str(tmp_path / "blocks.json"), str(tmp_path / "outcomes.json")],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    for block, (status, printed) in zip(asked, json.loads((tmp_path / "outcomes.json").read_text()), strict=False):
+def test_blocks(name: str, tmp_path: Path) -> None:
+    for block, (status, printed, complaints) in run_blocks(blocks(TEXTS[name]), tmp_path):
         place = f"docs/{name}:{block.line}"
-        assert status == 0, f"{place} ends with {status}\n{block.code}\n{printed}\n{done.stderr}"
+        assert status == 0, f"{place} ends with {status}\n{block.code}\n{printed}\n{complaints}"
         if block.output is not None:
             assert agrees(block.output, printed), f"{place} shows\n{block.output}\nand this prints\n{printed}"
 
@@ -144,8 +109,7 @@ def test_every_option_exists(name: str, text: str) -> None:
             for line in lines_of(code):
                 called = re.search(r"(?<![\w./-])neardup (?!-).*", line.removeprefix("$ "))
                 found.update(re.findall(r"(?<![\w-])--[a-z][a-z-]*", called[0] if called else ""))
-    prose = re.sub(r"^(```+).*?^\1[ ]*$", "", text, flags=re.DOTALL | re.MULTILINE)
-    prose = re.sub(r"`([^`]+)`", lambda code: "" if foreign(code[1]) else code[0], prose)
+    prose = re.sub(r"`([^`]+)`", lambda code: "" if foreign(code[1]) else code[0], without_fences(text))
     found.update(re.findall(r"(?<![\w-])--[a-z][a-z-]*", prose))
     assert found <= KNOWN
 
@@ -167,15 +131,14 @@ def test_commands_that_are_not_run_are_understood(name: str, text: str) -> None:
 
 
 def anchors_of(text: str) -> set[str]:
-    """Anchors of headings, as they are on a page of Markdown on the web."""
-    titles = re.findall(r"^#+ (.*)$", re.sub(r"^(```+).*?^\1[ ]*$", "", text, flags=re.DOTALL | re.MULTILINE), re.M)
+    """Anchors of headings, as a page of Markdown has them on the web."""
+    titles = re.findall(r"^#+ (.*)$", without_fences(text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize(("name", "text"), [("README.md", README), *((f"docs/{page}", TEXTS[page]) for page in PAGES)])
 def test_links_lead_somewhere(name: str, text: str) -> None:
-    prose = re.sub(r"^(```+).*?^\1[ ]*$", "", text, flags=re.DOTALL | re.MULTILINE)
-    for target in re.findall(r"\]\(<?([^)>\s]+)>?\)", prose):
+    for target in re.findall(r"\]\(<?([^)>\s]+)>?\)", without_fences(text)):
         url = urlsplit(target)
         if url.scheme:
             assert url.scheme == "https" and "." in url.netloc, f"{name}: {target}"
@@ -183,5 +146,5 @@ def test_links_lead_somewhere(name: str, text: str) -> None:
         path = (REPOSITORY / name).parent / url.path if url.path else REPOSITORY / name
         assert path.exists(), f"{name}: {target}"
         assert REPOSITORY in path.resolve().parents, f"{name}: {target} is outside of the repository"
-        if url.fragment and path.suffix == ".md":
+        if url.fragment and name == "README.md":  # those of the site are Sphinx's to follow
             assert url.fragment in anchors_of(path.read_text()), f"{name}: {target}"
