@@ -3,7 +3,7 @@
 Every block fenced as sh or python is run, in order, in a folder where `bills.parquet` lies (made_bills.py). Behind it a
 block fenced as text is what it prints on standard output. Two outputs are the same if they are equal after
 
-- each time, rate, size of memory and number of threads is taken out of both, and
+- each time, rate, size in bytes and number of threads is taken out of both, and
 - a line `...` in the page stands for any lines, also none.
 
 What cannot be run, as it needs a cluster, a GPU or somebody's files, is fenced as console.
@@ -29,7 +29,7 @@ DOCS = REPOSITORY / "docs"
 GENERATED = ("reference/api/", "reference/commands/")
 
 MEASURED = re.compile(
-    r"\b\d[\d,.]*(e[-+]\d+)? ?(s|ms|µs|us|min|h|[kMG]?B/s)\b(?! of text)|\b\d+ threads?\b|(?<=seconds': )[\d.]+"
+    r"\b\d[\d,.]*(e[-+]\d+)? ?(s|ms|µs|us|min|h|[kMG]?B/s)\b|\b\d[\d,]* bytes\b|\b\d+ threads?\b"
 )
 
 
