@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu.kernels import occurrences
-
 from ..engine.choice import to_host
 from ..engine.clock import Clock
 from ..errors import ResourceError
@@ -25,7 +23,7 @@ from ..report import count as count_of, size
 from ..sketching import Sketcher
 from ..store.exchange import ExchangeWriter, num_rows, read_arrays
 from .columns import partition_of, rows_of
-from .dividing import divided, together
+from .dividing import divided
 from .results import placed
 from .work import WAITING_BESIDE, Files, file_name
 
@@ -104,8 +102,10 @@ def add_up(files: Files, names: list[str]) -> dict[str, Any]:
     with files.exchange("sums", COUNTED, 1, WAITING_BESIDE) as writer:
         rows = num_rows(files.place, names, part)
         for some in divided(read, rows, 3, first, stop, most, shared.temporary):
-            elements, documents = together((columns[1:] for columns in some.rows), (np.uint64, np.int64))
-            elements, documents = occurrences.merge([(elements, documents)])
+            counter = Counter()
+            for _, elements, documents in some.rows:
+                counter.add((elements.view(np.uint64), documents.view(np.int64)), 0)
+            elements, documents = counter.take()
             writer.add_to(0, {"element": elements, "documents": documents})
             number += len(elements)
     return {"elements": number}
