@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +160,7 @@ def dedup_in_tasks(
     num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress, noun="task"), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
-    engine = replace(engine, backend=engine.resolve())
+    engine = scale_out.resolved(engine)
     column, _ = keep_column(recipe.keep)
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}

@@ -6,6 +6,7 @@ where shingles are joined `candidate_pairs`; and the number of pairs that are no
 
 import datetime
 import itertools
+import logging
 import math
 import os
 import random
@@ -15,6 +16,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import troubled
 from grids import ALL, some
 
 from neardup_gpu import BottomK, InputError, MinHash, ModM, ParameterError, Recipe, Shingles, SimHash, dedup
@@ -415,6 +417,34 @@ def test_ray(corpora_made, tmp_path, monkeypatch):
         assert not ray.is_initialized()
     finally:
         ray.shutdown()
+
+
+def test_ray_with_devices(corpora_made, tmp_path, monkeypatch):
+    """Two processes that have what Ray takes for a GPU compute in the simulator, another one on the CPU; this process
+    needs no GPU."""
+    ray = pytest.importorskip("ray")
+    from neardup_gpu.engine.ray import RayWorkers
+
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    enter = RayWorkers.__enter__
+
+    def simulating(self):
+        self._environment = {"env_vars": {**self._environment["env_vars"], "NUMBA_ENABLE_CUDASIM": "1"}}
+        return enter(self)
+
+    monkeypatch.setattr(RayWorkers, "__enter__", simulating)
+    texts = [f"{number % 7} of the pages that are alike but for {number % 3} words" for number in range(24)]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "in.parquet", row_group_size=8)
+    ray.init("local", num_cpus=1, num_gpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+    try:
+        troubled.trouble(monkeypatch.setattr, troubled.mixed, tmp_path / "marks")
+        cut = {"workers": None, "runner": "ray", "slice_bytes": 400}
+        compare(corpora_made, tmp_path, tmp_path / "in.parquet", Recipe(), engine="gpu", scale_out=cut)
+    finally:
+        ray.shutdown()
+    done = set((tmp_path / "marks" / "log").read_text().splitlines())
+    assert {"sketch gpu", "sketch cpu", "collide gpu", "verify gpu", "copies no GPU"} <= done
 
 
 @pytest.mark.corpus
