@@ -133,8 +133,12 @@ class InferringReader(Reader, Protocol):
 
     sample: str
 
-    def look_for(self, name: str, typed: bool) -> None:
-        """Add a column to the schema, however far down it first appears; `typed`: with a value that is not null."""
+    def look_for(self, name: str, typed: bool, key: bool) -> None:
+        """Add a column to the schema, however far down it first appears; `typed`: with a value that is not null;
+        `key`: it names the documents."""
+
+    def members(self, name: str) -> list[str]:
+        """Names of the columns within a column of objects, as far as the sample shows them."""
 
     def holds_text(self, name: str) -> bool:
         """Whether the column holds a string anywhere."""
