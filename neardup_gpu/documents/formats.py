@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .contract import Reader
+from .csv import Csv
 from .files import File
 from .ipc import Ipc
 from .jsonlines import JsonLines
@@ -37,6 +38,7 @@ class Format:
 FORMATS = {
     "parquet": Format((".parquet", ".pq"), Parquet),
     "jsonl": Format((".jsonl", ".ndjson", ".json"), JsonLines, compressible=True),
+    "csv": Format((".csv", ".tsv"), Csv, compressible=True),
     "ipc": Format((".arrow", ".arrows", ".ipc", ".feather"), Ipc),
     "text": Format((".txt", ".md", ".rst", ".html", ".htm", ".xhtml"), None),
 }

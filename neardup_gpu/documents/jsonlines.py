@@ -20,7 +20,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from .json_values import (
     types_of_members,
 )
 from .kept import Rows, writing
+from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen, State
@@ -54,14 +55,13 @@ from .skipped import Policy, Skipped
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
 SAMPLE_BYTES = 1 << 16  # of JSON lines read at once to learn their columns
-PACKED_BYTES = 64 << 10  # decompressed at once where the bytes before damage are to be read
-PACKING = 4  # about how many times as large as a compressed file its text is
 
 
 class JsonLines:
     rewindable = True
     reads_columns_alone = spent = False
     infers_types = True
+    as_strings = False
     sample = "the first 100 lines"
     own_ids = None
     row_word = "line"
@@ -72,8 +72,7 @@ class JsonLines:
 
     def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
-        packed = PurePosixPath(file.path).suffix.lower()
-        self.compression = {".gz": "gzip", ".zst": "zstd"}.get(packed)
+        self.compression = compression_of(file.path)
         self.decided: dict[str, int] = {}  # line that decided a column's type
         self.kinds: dict[str, Counter[pa.DataType]] = {}  # how often each type was seen
         with reading(self.name):
@@ -125,10 +124,8 @@ class JsonLines:
                 lines = LineRange(packed, self.part.start, self.part.stop)
                 self.num_bytes = lines.num_bytes
                 yield lines, lines
-            elif self.compression is None:
-                yield packed, packed
             else:
-                with pa.CompressedInputStream(packed, self.compression) as stream:
+                with unpacked(packed, self.compression) as stream:
                     yield packed, stream
 
     def _blocks(self, size: int | None = None, skipped: Skipped | None = None) -> Iterator[Block]:
@@ -171,20 +168,8 @@ class JsonLines:
 
     def _chunk(self, stream: Any, size: int) -> tuple[bytes, OSError | None]:
         """The next bytes, and the error that follows them, if errors are to be skipped."""
-        if not self.policy.skips:
-            return stream.read(size), None
-        parts: list[bytes] = []
-        held, step = 0, size if self.compression is None else PACKED_BYTES
-        while held < size:
-            try:
-                part = stream.read(min(step, size - held))
-            except OSError as error:
-                return b"".join(parts), error
-            if not part:
-                break
-            parts.append(part)
-            held += len(part)
-        return b"".join(parts), None
+        step = size if self.compression is None else PACKED_BYTES
+        return chunk_of(stream, size, step, self.policy.skips)
 
     def _problem(self, pending: list[bytes]) -> str | None:
         """Why the rest of a line that has not ended yet need not be read; None if it must be."""

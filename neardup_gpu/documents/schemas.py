@@ -141,9 +141,13 @@ class Columns:
         for reader in self._readers:
             if nested.count(reader.schema, name):
                 kind = plain_type(nested.field(reader.schema, name).type)
-                if inferred and pa.types.is_null(kind):
+                if pa.types.is_null(kind) and inferred:
+                    if infers_types(reader) and reader.as_strings:
+                        continue
                     kind = pa.string()
                 kinds.setdefault(kind, reader.name)
+        if all(infers_types(reader) and reader.as_strings for reader in self._readers):
+            return self._type_of_strings(name, set(kinds))
         if inferred and name != self.key and any(map(pa.types.is_integer, kinds)):
             return self._number_type(name, kinds)
         if len(kinds) <= 1:
@@ -156,6 +160,15 @@ class Columns:
         if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds) and name != self.key:
             return pa.float64()
         raise _unlike_types(name, kinds)
+
+    def _type_of_strings(self, name: str, kinds: set[pa.DataType]) -> pa.DataType:
+        """The type of a column whose values are strings as they stand: one that holds all its numbers, if they are."""
+        if pa.string() in kinds or not kinds:
+            return pa.string()
+        found: set[str] = set().union(*(reader.numbers(name) for reader in self._readers if infers_types(reader)))
+        if "float" in found or {"negative", "wide"} <= found:
+            return pa.string() if name == self.key else pa.float64()
+        return pa.uint64() if "wide" in found else pa.int64()
 
     def _number_type(self, name: str, kinds: dict[pa.DataType, str]) -> pa.DataType:
         """The type of an extra column that was inferred to hold integers: one that holds all its numbers."""
