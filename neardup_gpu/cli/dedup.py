@@ -139,7 +139,7 @@ def dedup(
     elif not shown.quiet:
         from ..report import summary
 
-        example = None if where is None else _telling_example(found.documents, found.recipe.method.measure.name)
+        example = None if where is None else telling_example(found.documents, found.recipe.method.measure.name)
         say(*summary(found.report, stdout().width, output=where, example=example, verbose=shown.verbose))
 
 
@@ -191,7 +191,7 @@ def _number_or_all(word: str) -> int | None:
         raise ParameterError(f"max_partners {word}: give a whole number, or all") from None
 
 
-def _telling_example(documents: pa.Table, measure: str) -> str | None:
+def telling_example(documents: pa.Table, measure: str) -> str | None:
     """Id of the removed document that agrees least with its kept one, so that its diff is worth a look."""
     import pyarrow as pa
     import pyarrow.compute as pc
