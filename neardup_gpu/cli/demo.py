@@ -7,6 +7,8 @@ import os
 from .console import say, shown_progress, stdout
 from .dedup import telling_example
 
+THRESHOLD = 0.8
+
 
 def demo() -> None:
     """Find the near-duplicates in a small corpus that comes with neardup, and compare with what is known of it.
@@ -21,15 +23,15 @@ def demo() -> None:
             list(corpus.FILES),
             text_columns="text",
             id_column="id",
+            threshold=THRESHOLD,
             output=corpus.OUTPUT,
             overwrite=_ran_before(corpus.OUTPUT),
             progress=progress,
         )
-    recipe = found.recipe
-    example = telling_example(found.documents, recipe.method.measure.name)
+    example = telling_example(found.documents, found.recipe.method.measure.name)
     say(
         *summary(found.report, stdout().width, output=corpus.OUTPUT),
-        row("truth", corpus.compare(found.documents, recipe.threshold)),
+        row("truth", corpus.compare(found.documents, THRESHOLD)),
         row("next", f"neardup explain {corpus.OUTPUT} {example}"),
         row("", f"neardup {_other_command()} {corpus.OUTPUT}"),
     )
