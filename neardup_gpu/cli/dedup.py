@@ -125,7 +125,7 @@ def dedup(
         return
     from .. import job
 
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         found = job.dedup(
             one_or_all(inputs),
             **options,
@@ -159,7 +159,7 @@ def _in_tasks(
     recipe = choose_recipe(usual="exact", **{name: value for name, value in options.items() if name in settings})
     others = {name: value for name, value in options.items() if name not in settings}
     try:
-        with shown_progress(shown.quiet) as progress:
+        with shown_progress(shown) as progress:
             report = dedup_in_tasks(
                 inputs,
                 **others,

@@ -6,6 +6,7 @@ import os
 
 from .console import say, shown_progress, stdout
 from .dedup import telling_example
+from .options import Output
 
 THRESHOLD = 0.8
 
@@ -18,7 +19,7 @@ def demo() -> None:
     from .. import demo as corpus, job
     from ..report import row, summary
 
-    with shown_progress(False) as progress:
+    with shown_progress(Output()) as progress:
         found = job.dedup(
             list(corpus.FILES),
             text_columns="text",

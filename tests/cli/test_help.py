@@ -9,7 +9,7 @@ import pytest
 from neardup_gpu import cli
 from neardup_gpu.cli import help as cli_help
 
-NAMES = ("dedup", "sketch", "pairs", "explain", "curve", "plan", "info", "demo", "selftest", "hamming")
+NAMES = ("dedup", "sketch", "pairs", "explain", "curve", "plan", "info", "demo", "doctor", "selftest", "hamming")
 COMMANDS = [
     *([name] for name in NAMES),
     *(["hamming", name] for name in ("build", "query", "join", "pairs")),
