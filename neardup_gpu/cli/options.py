@@ -229,6 +229,7 @@ class Output:
     overwrite: bool = setting(False, "Replace an existing output.")
     json: bool = setting(False, "Print JSON, for machines.")
     quiet: bool = setting(False, "Print no progress and no summary.", flag="--quiet -q")
+    log_json: bool = setting(False, "Progress and messages on stderr as JSON, an object a line.")
 
 
 ReadingFlags: Any = flags(DOCUMENTS, Reading)
