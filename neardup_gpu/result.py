@@ -320,23 +320,15 @@ class Result:
         >>> from neardup_gpu import dedup
         >>> figure = dedup(texts=["to be or not to be"] * 2).plot()  # doctest: +SKIP
         """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ParameterError(
-                "plot needs matplotlib; install it with: pip install 'neardup_gpu[notebook]'"
-            ) from None
-        figure = Figure(figsize=(9, 3.5), layout="constrained")
+        from . import plot
+
+        plot.matplotlib_of("plot")
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(10, 4), layout="constrained")
         left, right = figure.subplots(1, 2)
-        measure = self.recipe.method.measure.name
-        worth = pc.drop_null(self.pairs[measure]).to_numpy()
-        lowest = self.recipe.threshold or 0.0
-        left.hist(worth, bins=np.linspace(lowest, 1, 41))
-        left.set(xlabel=measure, ylabel="pairs", title=f"{len(self.pairs):,} pairs")
-        sizes = self.report["group_sizes"]
-        right.bar([str(size) for size, _ in sizes[:20]], [count for _, count in sizes[:20]])
-        groups = self.report["counts"]["groups"]
-        right.set(xlabel="documents in a group", ylabel="groups", yscale="log", title=f"{groups:,} groups")
+        plot.resemblances(self, ax=left)
+        plot.groups(self, ax=right)
         return figure
 
     def __repr__(self) -> str:

@@ -126,7 +126,7 @@ def dedup(
         return
     from .. import job
 
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         found = job.dedup(
             one_or_all(inputs),
             **options,
@@ -141,7 +141,7 @@ def dedup(
     elif not shown.quiet:
         from ..report import summary
 
-        example = None if where is None else _telling_example(found.documents, found.recipe.method.measure.name)
+        example = None if where is None else telling_example(found.documents, found.recipe.method.measure.name)
         lines = summary(
             found.report,
             stdout().width,
@@ -169,7 +169,7 @@ def _in_tasks(
     recipe = choose_recipe(usual="exact", **{name: value for name, value in options.items() if name in settings})
     others = {name: value for name, value in options.items() if name not in settings}
     try:
-        with shown_progress(shown.quiet) as progress:
+        with shown_progress(shown) as progress:
             report = dedup_in_tasks(
                 inputs,
                 **others,
@@ -203,7 +203,7 @@ def _number_or_all(word: str) -> int | None:
         raise ParameterError(f"max_partners {word}: give a whole number, or all") from None
 
 
-def _telling_example(documents: pa.Table, measure: str) -> str | None:
+def telling_example(documents: pa.Table, measure: str) -> str | None:
     """Id of the removed document that agrees least with its kept one, so that its diff is worth a look."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +105,8 @@ def dedup_in_tasks(
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.
     frequencies : path, default None
-        A file of document frequencies, for the weighting "tfidf", which a job of tasks does not count itself.
+        A file of document frequencies, for the weighting "tfidf"; unless given, they are counted in the documents and
+        in the reference set, as by `dedup`.
     overwrite : bool, default False
         Replace the result that is at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
@@ -167,9 +167,7 @@ def dedup_in_tasks(
     num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress, noun="task"), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
-    if recipe.method.needs_statistics and statistics is None:
-        raise ParameterError("frequencies: a job of tasks does not count them; give a file of them")
-    engine = replace(engine, backend=engine.resolve())
+    engine = scale_out.resolved(engine)
     column, _ = keep_column(recipe.keep)
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
@@ -381,7 +379,8 @@ def _result_folder(place: Place, output: str | Path) -> Path:
 
 def _move(made: Made, result: Path, folder: Path) -> None:
     """Move the files of the result to the output, and remove what killed workers left beside them."""
-    for name in [name for facts in (*made.tables.facts, *made.written.facts) for name in facts["files"]]:
+    stages = *made.weighed, made.tables, made.written
+    for name in [name for stage in stages for facts in stage.facts for name in facts["files"]]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.move(result / name, folder / name)
     shutil.rmtree(result, ignore_errors=True)
