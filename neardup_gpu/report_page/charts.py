@@ -96,7 +96,6 @@ def _svg(spec: dict[str, Any]) -> str:
     axis = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "domain": False, "grid": False}
     upright = {"grid": True, "minExtent": 60, "titlePadding": 14}
     whole = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "width": WIDTH,
         "height": HEIGHT,
         "background": None,
@@ -108,7 +107,7 @@ def _svg(spec: dict[str, Any]) -> str:
         },
         **spec,
     }
-    drawn = vl_convert.vegalite_to_svg(whole, vl_version="5.20")
+    drawn = vl_convert.vegalite_to_svg(whole)
     found = re.search(r'<svg[^>]* width="([\d.]+)" height="([\d.]+)"', drawn)
     assert found is not None
     fixed = f'width="{found[1]}" height="{found[2]}"'

@@ -124,7 +124,8 @@ def make(run: Run, *, text: bool = True, source_column: str | None = None) -> Pa
 
     Notes
     -----
-    Memory: about 200 bytes for each document and 50 for each listed pair, and the texts that are shown.
+    Memory: about 400 bytes for each document and 200 for each listed pair, ids among them, and the texts that are
+    shown.
     """
     text, source_column = checks.flag("text", text), checks.optional(checks.text, "source_column", source_column)
     check_installed()

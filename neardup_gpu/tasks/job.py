@@ -119,7 +119,7 @@ def dedup_in_tasks(
         Documents sampled for the check of recall, as for `dedup`.
     report : bool, default False
         Write report.html into `output` as well, a page to look at the result with, for which the input is read once
-        more. It needs ``pip install 'neardup-gpu[report]'``.
+        more. It needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory for each document.
     progress : bool or callable, default None
         True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 
