@@ -94,7 +94,7 @@ def _svg(spec: dict[str, Any]) -> str:
     import vl_convert
 
     axis = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "domain": False, "grid": False}
-    upright = {"grid": True, "minExtent": 60, "titlePadding": 14}
+    upright = {"grid": True, "minExtent": 44, "titlePadding": 12}
     whole = {
         "width": WIDTH,
         "height": HEIGHT,
