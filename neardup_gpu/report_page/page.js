@@ -92,6 +92,7 @@
     size: (a, b) => b.size - a.size || a.number - b.number,
     least: (a, b) => lowest(a) - lowest(b) || b.size - a.size || a.number - b.number,
     most: (a, b) => highest(b) - highest(a) || b.size - a.size || a.number - b.number,
+    distance: (a, b) => b.members[0].distance - a.members[0].distance || b.size - a.size || a.number - b.number,
     id: (a, b) => a.id.localeCompare(b.id, "en", { numeric: true }),
   };
   let found = [];
@@ -136,6 +137,10 @@
     if (group.least !== undefined) {
       const [low, high] = [group.least, group.most].map((worth) => (worth === 1 ? "1" : worth.toFixed(3)));
       range = `${data.measure} ${low === high ? low : `${low} to ${high}`}`;
+    }
+    if (data.distances) {
+      const distance = `distance up to ${plural(group.members[0].distance, "bit")}`;
+      range = range && group.least < 1 ? `${range}, ${distance}` : distance;
     }
     button.append(element("span", "size", plural(group.size, "document")), id, element("span", "range", range));
     heading.append(button);
@@ -232,6 +237,16 @@
     return line;
   }
 
+  for (const button of document.querySelectorAll("button[data-source]")) {
+    const source = data.sources.indexOf(button.dataset.source);
+    button.hidden = source < 0;
+    button.addEventListener("click", () => {
+      chooser.value = source;
+      select();
+      at("browser").scrollIntoView();
+      chooser.focus({ preventScroll: true });
+    });
+  }
   for (const control of controls.querySelectorAll("input, select")) control.addEventListener("input", select);
   at("more").addEventListener("click", () => {
     const before = list.children.length;

@@ -90,6 +90,27 @@ def test_search_and_filters(page, news):
     assert shown == len({row["group"] for row in gone if row["file"] == "local-papers.parquet"})
 
 
+def test_a_warning_leads_to_its_groups(page):
+    warned = page.locator(".warning")
+    assert warned.locator("h2").inner_text() == "1 file lost more than 50% of its documents"
+    warned.get_by_role("button", name="Show its groups").click()
+    assert page.locator("#source option:checked").inner_text() == "syndicated-feed.parquet"
+    shown, _, _, every, _ = page.locator("#found").inner_text().split()
+    assert 0 < int(shown) < int(every)
+
+
+def test_distances(browser, news, tmp_path):
+    result = dedup(news[1].sources[0].describe()["paths"], id_column="id", method="simhash")
+    result.report(tmp_path / "page.html")
+    with opened(browser, tmp_path / "page.html") as page:
+        page.locator("#sort").select_option("distance")
+        bits = [int(words.split()[-2]) for words in page.locator("#groups .range").all_inner_texts()]
+        assert bits == sorted(bits, reverse=True) and 0 < bits[0] <= 3
+        assert page.locator("#low").count() == page.locator("#threshold").count() == 0
+        page.locator("#groups button").first.click()
+        assert page.locator(".member .side").count()
+
+
 def test_orders(page):
     sizes = [int(words.split()[0]) for words in page.locator("#groups .size").all_inner_texts()]
     assert sizes == sorted(sizes, reverse=True)
