@@ -92,6 +92,15 @@ def test_every_public_name_has_a_page(site: Path) -> None:
         assert page.exists() or f'id="neardup_gpu.{name}"' in reference, name
 
 
+def test_every_column_and_entry_of_files_is_explained() -> None:
+    text = TEXTS["reference/files.md"]
+    printed = {re.split(r"[ :]", line)[0] for block in blocks(text) for line in (block.output or "").splitlines()}
+    assert len(printed) > 60
+    rows = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    explained = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert printed <= explained | {"counts"}
+
+
 KNOWN = {"--help", "--version"}.union(*(options_of(words) for words in leaf_commands()))
 
 
