@@ -67,6 +67,7 @@ def blocks(text: str) -> list[Block]:
 def unmeasured(text: str) -> str:
     """A text without what differs between two runs of the same command."""
     text = re.sub(r"^compiling +.*\n", "", text, flags=re.MULTILINE)  # in the first run of a kernel
+    text = re.sub(r"^time +.*$", "time", text, flags=re.MULTILINE)  # short ones have no rate
     return re.sub(r"[ ]+$", "", MEASURED.sub("#", text), flags=re.MULTILINE).strip("\n")
 
 
