@@ -75,7 +75,14 @@ def decisions() -> Drawing:
     picture.box(642, 50, 98, 36, "A stays", KEPT)
     picture.box(642, 110, 98, 36, "B goes: A", GONE)
     picture.box(642, 170, 98, 36, "C stays", KEPT)
-    notes = ("read in batches", "words alone", "sets of numbers", "share a rare one", "compared exactly", "with a reason")
+    notes = (
+        "read in batches",
+        "words alone",
+        "sets of numbers",
+        "share a rare one",
+        "compared exactly",
+        "with a reason",
+    )
     for at, note in enumerate(notes):
         picture.words(70 + 124 * at, 236, note, font_size="13")
     return picture
@@ -83,7 +90,7 @@ def decisions() -> Drawing:
 
 def shingles() -> Drawing:
     picture = Drawing(760, 352, "Shingles of two sentences that differ in one word")
-    one = "shall report to the Congress not later than one year".split()
+    one = ["shall", "report", "to", "the", "Congress", "not", "later", "than", "one", "year"]
     other = [*one[:8], "two", *one[9:]]
     for row, sentence in enumerate((one, other)):
         y = 14 + 162 * row
@@ -95,7 +102,10 @@ def shingles() -> Drawing:
             depth = y + 42 + 17 * first
             picture.box(12 + 74 * first, depth, 68 + 74 * 4, 12, look=GONE if touched else SHARED)
     picture.words(
-        380, 342, "Each has 6 shingles of 5 words, and both have 4 of all 8: they resemble each other by 0.5.", font_size="14"
+        380,
+        342,
+        "Each has 6 shingles of 5 words, and both have 4 of all 8: they resemble each other by 0.5.",
+        font_size="14",
     )
     return picture
 
@@ -147,7 +157,9 @@ def crowds() -> Drawing:
     for power in range(0, 11, 2):
         x, y = place(1, 10**power)
         picture.line([(x, y), (left + width, y)], "#d5dbe3")
-        picture.words(x - 8, y + 5, ("1", "100", "10,000", "10⁶", "10⁸", "10¹⁰")[power // 2], anchor="end", font_size="13")
+        picture.words(
+            x - 8, y + 5, ("1", "100", "10,000", "10⁶", "10⁸", "10¹⁰")[power // 2], anchor="end", font_size="13"
+        )
     for size, name in ((10, "10"), (1000, "1,000"), (100_000, "100,000")):
         picture.words(place(size, 1)[0], bottom + 20, name, font_size="13")
     picture.line([place(size, size * (size - 1) / 2) for size in sizes], GONE[1])

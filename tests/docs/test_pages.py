@@ -17,6 +17,7 @@ from neardup_gpu.cli.app import app
 
 PAGES = pages()
 TEXTS = {name: (DOCS / name).read_text() for name in PAGES}
+SPHINX = ("-q", "-W", "--keep-going", "-b", "html", "-d")
 README = (REPOSITORY / "README.md").read_text()
 
 
@@ -36,8 +37,15 @@ def site(tmp_path_factory) -> Path:
     pytest.importorskip("sphinx", reason="needs pip install 'neardup-gpu[docs]'")
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d", f"{folder}/trees"]
-        + [str(DOCS), f"{folder}/html"],
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            *SPHINX,
+            folder / "trees",
+            DOCS,
+            folder / "html",
+        ],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
@@ -157,3 +165,22 @@ def test_links_lead_somewhere(name: str, text: str) -> None:
         assert REPOSITORY in path.resolve().parents, f"{name}: {target} is outside of the repository"
         if url.fragment and name == "README.md":  # those of the site are Sphinx's to follow
             assert url.fragment in anchors_of(path.read_text()), f"{name}: {target}"
+
+
+@pytest.mark.thorough
+@pytest.mark.corpus
+@pytest.mark.skipif(os.name == "nt", reason="the page's commands are for a POSIX shell")
+def test_a_job_of_tasks_is_killed_and_gone_on_with(corpora: Path, tmp_path: Path) -> None:
+    (tmp_path / "bills.parquet").symlink_to(corpora / "bills_116.parquet")
+    (tmp_path / "neardup").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m neardup_gpu "$@"\n')
+    (tmp_path / "neardup").chmod(0o755)
+    page = TEXTS["how_to/many_machines.md"]
+    begun, killed, again = re.findall(r"^\$ ((?:neardup .* --work-dir work .*|sleep .*))$", page, re.MULTILINE)
+    assert begun == f"{again} &"
+    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    script = f"{begun}\n{killed}\ntest ! -e scaled || exit 9\n{again}\n"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "scaled" / "report.json").exists() and not (tmp_path / "work" / "job.json").exists()
