@@ -189,6 +189,8 @@ def same_bits() -> Drawing:
     return picture
 
 
+DRAWINGS = (decisions, shingles, kept, prefix, crowds, same_bits)
+
 if __name__ == "__main__":
-    for draw in (decisions, shingles, kept, prefix, crowds, same_bits):
+    for draw in DRAWINGS:
         Path(__file__).with_name(f"{draw.__name__}.svg").write_text(draw().text())

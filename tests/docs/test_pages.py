@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -58,6 +59,11 @@ def site(tmp_path_factory) -> Path:
 def test_the_site_is_made_without_warnings(site: Path) -> None:
     for name in PAGES:
         assert (site / name).with_suffix(".html").exists(), name
+
+
+def test_drawings_are_as_their_script_draws_them() -> None:
+    for draw in runpy.run_path(str(DOCS / "pictures" / "draw.py"))["DRAWINGS"]:
+        assert (DOCS / "pictures" / f"{draw.__name__}.svg").read_text() == draw().text()
 
 
 def test_nothing_is_fetched_to_read_a_page(site: Path) -> None:
