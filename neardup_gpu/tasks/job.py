@@ -136,8 +136,11 @@ def dedup_in_tasks(
     Memory: of a task `task_memory`, of the driver names of files and counts. Keys, postings and pairs that do not fit a
     task are divided, or read block by block. What is held of the documents of a slice, or of a range of ranks, is not:
     up to about 100 bytes each, and a bit for each one of all; smaller slices and more partitions make it less. Crowds,
-    documents that share a rare shingle with too many others, are joined in one task, at 256 bytes a member, 160 for
-    each verified pair of members, and what is found; the job ends with an error if that is more than a task may hold.
+    documents that share a rare shingle with too many others, are joined in one task, at 256 bytes a member and 160 for
+    each verified pair of members; the job ends with an error if that is more than a task may hold. The pairs that are
+    found of a crowd go to a file, block by block of its documents. Document frequencies, where TF-IDF weighs by those
+    of the job, take up to half of each task that weighs, at 32 bytes a distinct token or shingle; if they are more, the
+    job ends with an error.
 
     Examples
     --------

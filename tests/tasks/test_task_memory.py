@@ -178,6 +178,32 @@ def frequencies_of(folder, rows):
     yield "sum", lambda: frequencies.add_up(shared.files("sum", 0), ["count/000000-counts"])
 
 
+def alike(folder, rows):
+    """A crowd of a fiftieth of the documents, which are all alike: each has as many partners as are listed. Those are
+    more than a task may hold."""
+    recipe = Recipe(method="exact", threshold=0.5)
+    shared = Shared(str(folder), str(folder / "result"), recipe, as_engine("cpu"), TASK_MEMORY, RANGES)
+    number = rows // 50
+    layout = Layout((0, number), 0, RANGES, True)
+
+    def write_all():
+        rank = np.arange(number)
+        write(shared, "found", "crowded", candidates.CROWDED, 1, [{"rank": rank}])
+        write(shared, "verified", "left", pairs.VERIFIED, RANGES, [])
+        values = np.stack([np.full(number, 1), np.full(number, 2), 3 + rank], axis=1).astype(np.uint64)
+        shingles = Ragged(values.reshape(-1), np.arange(0, values.size + 1, 3))
+        write(shared, "crowd-sets", "sets", pairs.SETS, 1, [{"rank": rank, "shingles": lists_of(shingles)}])
+
+    def join():
+        found = crowds.crowd(shared.files("crowd", 0), ["crowd-sets/000000-sets"], [], layout, None)
+        assert rows < ROWS or crowds.FOUND_BYTES * found["further"] > TASK_MEMORY
+
+    yield "write", write_all
+    verified = ["verified/000000-left"]
+    yield "members", lambda: crowds.members(shared.files("members", 0), ["found/000000-crowded"], verified, layout)
+    yield "crowd", join
+
+
 def typed(column):
     return pa.from_numpy_dtype(column.dtype)
 
@@ -194,6 +220,7 @@ JOBS = {
     "one_bucket": one_bucket,
     "one_shingle": one_shingle,
     "crowd": crowd,
+    "alike": alike,
     "sum": frequencies_of,
 }
 
