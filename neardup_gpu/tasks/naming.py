@@ -20,7 +20,7 @@ from .columns import AT_ONCE, load, rows_of, save
 from .copies import BY_RANGE
 from .deciding import are_set
 from .dividing import Rows, divided, together
-from .keepers import keepers_of
+from .keepers import keepers_of, within_reach
 from .layout import Layout
 from .pairs import VERIFIED
 from .work import WAITING_BESIDE, Files, file_name
@@ -94,8 +94,8 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
 
     Notes
     -----
-    Memory: `KEEPER_BYTES` a pair, up to a quarter of the task's, unless a single rank has more; a bit for each rank of
-    the job, and about 100 bytes for each one of the range.
+    Memory: `KEEPER_BYTES` a pair, up to a quarter of the task's, unless all pairs are to be listed and a single rank has
+    more; a bit for each rank of the job, and about 100 bytes for each one of the range.
     """
     shared, part = files.shared, files.number
     recipe, place = shared.recipe, files.place
@@ -124,11 +124,14 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
     most = max(1, shared.task_memory // (4 * KEEPER_BYTES))
     with files.exchange("listed", VERIFIED, layout.partitions, WAITING_BESIDE) as writer:
         for some in divided(read, num_pairs, 4, first, stop, most, shared.temporary):
-            _, left, right, resemblance = together(some.rows, (np.int64, np.int64, np.int64, np.float64))
-            given = left, right, resemblance, removed, partners, directed, labels
+            if some.stop - some.first == 1 and partners is not None:
+                columns = within_reach(some.rows, some.first, removed, partners)
+            else:
+                _, *columns = together(some.rows, (np.int64, np.int64, np.int64, np.float64))
+            given = *columns, removed, partners, directed, labels
             found = keepers_of(some.first, some.stop, *given)
-            columns = {"left": found.left, "right": found.right, "resemblance": found.listed_resemblance}
-            writer.add(layout.range_of(found.left), columns)
+            listed = {"left": found.left, "right": found.right, "resemblance": found.listed_resemblance}
+            writer.add(layout.range_of(found.left), listed)
             goes.append(found.removed)
             keeper[found.removed - first], worth[found.removed - first] = found.keeper, found.resemblance
     copies = read_arrays(place, copied, part, BY_RANGE)

@@ -204,6 +204,34 @@ def alike(folder, rows):
     yield "crowd", join
 
 
+def one_rank(folder, rows):
+    """A document that is found with all others, and has a pair with each of them."""
+    recipe = Recipe(method=MinHash(k=1, s=3), threshold=0.5)
+    shared = Shared(str(folder), str(folder / "result"), recipe, as_engine("cpu"), TASK_MEMORY, 1)
+    layout = Layout((0, rows), 0, 1, True)
+
+    def parts(**more):
+        for left in np.array_split(np.random.default_rng(1).permutation(rows - 1), 20):
+            given = {name: np.full(len(left), value) for name, value in more.items()}
+            yield {"left": left, "right": np.full(len(left), rows - 1), **given}
+
+    def write_all():
+        write(shared, "collide", "found", candidates.FOUND, 1, parts(needed=np.uint16(1)))
+        write(shared, "verify", "right", pairs.VERIFIED, 1, parts(resemblance=0.5))
+        write(shared, "verify", "left", pairs.VERIFIED, 1, parts(resemblance=0.5))
+        write(shared, "copies", "ranges", BY_RANGE, 1, [])
+
+    def told():
+        found = pairs.pairs(shared.files("pairs", 0), ["collide/000000-found"], layout)
+        assert found["pairs"] == rows - 1
+
+    left = ["verify/000000-left"]
+    yield "write", write_all
+    yield "pairs", told
+    yield "decide", lambda: naming.decide(shared.files("decide", 0), left, layout)
+    yield "name", lambda: naming.name(shared.files("name", 0), left, [], ["copies/000000-ranges"], layout)
+
+
 def typed(column):
     return pa.from_numpy_dtype(column.dtype)
 
@@ -221,6 +249,7 @@ JOBS = {
     "one_shingle": one_shingle,
     "crowd": crowd,
     "alike": alike,
+    "one_rank": one_rank,
     "sum": frequencies_of,
 }
 
