@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from ..job import open_reference
 from ..recall import choose_check
 from ..recipe import Recipe
 from ..store.artefacts import write_report
+from ..store.leases import Lease
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from ..documents.slices import Slice
 
 
-JOB = "job.json"
+JOB, LOCK = "job.json", "lock"
 
 STORED = ("input", "against")
 """Where documents in memory are written: those of the input, and of a reference set."""
@@ -176,7 +177,7 @@ def dedup_in_tasks(
     reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
     place = Place.of(scale_out.work_dir)
     _check_apart(place, output, [documents, *([] if reference is None else [reference])])
-    with _claimed(place), contextlib.ExitStack() as stack:
+    with _claimed(place) as still_claimed, contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_folder(output, overwrite, reads))
         begun = _begun(place)
         most = _slice_bytes(scale_out, begun, documents)
@@ -200,7 +201,9 @@ def dedup_in_tasks(
         identity = _identify(place, begun, shared, most, slices, len(known))
         stack.enter_context(workers)
         workers.check_folder(shared.work)
-        job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons, num_checked)
+        job = Job(
+            Work(shared, workers, clock, identity, still_claimed), slices, len(known), max_comparisons, num_checked
+        )
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
@@ -213,6 +216,7 @@ def dedup_in_tasks(
         report = {**report, "timings": clock.seconds, "seconds": clock.elapsed}
         write_report(folder, report)
         stack.close()
+        still_claimed()
         if not scale_out.keep_work:
             job.work.remove()
             for name in STORED:
@@ -258,8 +262,13 @@ def _check_apart(place: Place, output: str, read: list[Documents]) -> None:
 
 
 @contextlib.contextmanager
-def _claimed(place: Place) -> Iterator[None]:
-    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty. Stores have no locks.
+def _claimed(place: Place) -> Iterator[Callable[[], None]]:
+    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty.
+
+    Yields
+    ------
+    callable
+        Sees that this still holds: in a store, which has no locks, there is a lease, as far as that goes.
 
     Raises
     ------
@@ -268,11 +277,12 @@ def _claimed(place: Place) -> Iterator[None]:
     """
     folder = place.folder
     if folder is None:
-        yield
+        with Lease(place, LOCK) as lease:
+            yield lease.check
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         why = "is a file, or lies below one" if isinstance(error, (FileExistsError, NotADirectoryError)) else None
         raise OutputError(f"{place}: {why or error.strerror}; name another folder with work_dir=...") from None
@@ -280,11 +290,11 @@ def _claimed(place: Place) -> Iterator[None]:
         if try_to_lock(lock) is False:
             raise OutputError(f"{place}: another run works in this folder; wait for it, or name another work_dir")
         try:
-            yield
+            yield lambda: None
         finally:
             with contextlib.suppress(OSError):
                 if not os.path.lexists(folder / JOB):
-                    os.unlink(folder / "lock")
+                    os.unlink(folder / LOCK)
                     folder.rmdir()
     finally:
         os.close(lock)
@@ -299,7 +309,7 @@ def _begun(place: Place) -> dict[str, Any]:
         If the folder holds anything else.
     """
     if not place.exists(JOB):
-        others = [name for name in place.entries() if name not in ("lock", *STORED)]
+        others = [name for name in place.entries() if name not in (LOCK, *STORED)]
         if others:
             raise OutputError(
                 f"{place}: holds {others[0]}, which is of no job; name a folder with work_dir=... that is new or empty"
