@@ -201,9 +201,8 @@ def dedup_in_tasks(
         identity = _identify(place, begun, shared, most, slices, len(known))
         stack.enter_context(workers)
         workers.check_folder(shared.work)
-        job = Job(
-            Work(shared, workers, clock, identity, still_claimed), slices, len(known), max_comparisons, num_checked
-        )
+        work = Work(shared, workers, clock, identity, still_claimed)
+        job = Job(work, slices, len(known), max_comparisons, num_checked)
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))

@@ -94,8 +94,8 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
 
     Notes
     -----
-    Memory: `KEEPER_BYTES` a pair, up to a quarter of the task's, unless all pairs are to be listed and one rank has more;
-    a bit for each rank of the job, and about 100 bytes for each one of the range.
+    Memory: `KEEPER_BYTES` a pair, up to a quarter of the task's, unless all pairs are to be listed and one rank has
+    more; a bit for each rank of the job, and about 100 bytes for each one of the range.
     """
     shared, part = files.shared, files.number
     recipe, place = shared.recipe, files.place

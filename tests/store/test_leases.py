@@ -17,7 +17,7 @@ pytest.importorskip("fsspec")
 
 @pytest.fixture
 def place(monkeypatch):
-    monkeypatch.setattr(leases, "LEASE", 2.0)
+    monkeypatch.setattr(leases, "LEASE", 4.0)
     monkeypatch.setattr(leases, "MOMENT", 0.05)
     return Place.of(f"memory://{uuid.uuid4().hex}/work")
 
@@ -45,7 +45,7 @@ def test_one_at_a_time(place):
     with Lease(place, "lock") as lease:
         before = renewed(place)
         with (
-            pytest.raises(OutputError, match=r"work: another run works in this folder \(process \d+ of .* in [12] s$"),
+            pytest.raises(OutputError, match=r"work: another run works in this folder \(process \d+ of .* in \d s$"),
             Lease(place, "lock"),
         ):
             pass
@@ -57,14 +57,12 @@ def test_one_at_a_time(place):
 
 
 def test_what_a_killed_run_left_is_taken_over_in_time(place):
-    left = {"owner": "killed", "where": "process 7 of elsewhere", "renewed": time.time() - 1.5}
+    left = {"owner": "killed", "where": "process 7 of elsewhere", "renewed": time.time() - 1}
     place.write_text("lock", json.dumps(left))
-    with pytest.raises(
-        OutputError, match=r"process 7 of elsewhere, [12] s ago\).* if it was killed, run the same again"
-    ):
+    with pytest.raises(OutputError, match=r"process 7 of elsewhere, \d s ago\).* if it was killed, run the same"):
         Lease(place, "lock").__enter__()
     assert json.loads(place.read_text("lock")) == left
-    place.write_text("lock", json.dumps({**left, "renewed": time.time() - 2.5}))
+    place.write_text("lock", json.dumps({**left, "renewed": time.time() - 4.5}))
     with Lease(place, "lock") as lease:
         lease.check()
     assert not place.exists("lock")
@@ -73,8 +71,7 @@ def test_what_a_killed_run_left_is_taken_over_in_time(place):
 def test_who_is_overtaken_learns_it_and_leaves_the_lease(place):
     other = json.dumps({"owner": "other", "where": "process 7 of elsewhere", "renewed": time.time() + 100})
     with Lease(place, "lock") as lease:
-        place.write_text("lock", other)
-        wait_for(lambda: says_that_it_is_lost(lease))
+        wait_for(lambda: place.write_text("lock", other) or says_that_it_is_lost(lease))
         assert "another run works in this folder by now (process 7 of elsewhere)" in says_that_it_is_lost(lease)
     assert place.read_text("lock") == other
 
@@ -84,7 +81,7 @@ def test_a_store_that_does_not_answer_any_more(place, monkeypatch):
         monkeypatch.setattr(lease, "_place", Place("memory://"))
         monkeypatch.setattr(Place, "read_text", refused)
         wait_for(lambda: says_that_it_is_lost(lease))
-        assert "could not be renewed for 2 s (no answer)" in says_that_it_is_lost(lease)
+        assert "could not be renewed for 4 s (no answer)" in says_that_it_is_lost(lease)
 
 
 def refused(*_):
@@ -99,7 +96,8 @@ def test_a_file_of_somebody_else(place, text):
     assert place.read_text("lock") == text
 
 
-def test_of_some_that_begin_at_once_one_has_it(place):
+def test_of_some_that_begin_at_once_one_has_it(place, monkeypatch):
+    monkeypatch.setattr(leases, "MOMENT", 1.0)
     barrier, held, refusals = threading.Barrier(6), [], []
 
     def begin():
