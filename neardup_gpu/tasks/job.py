@@ -16,7 +16,7 @@ from ..decisions import keep_column
 from ..definitions import DEFINITIONS, versions
 from ..documents import open_documents
 from ..documents.skipped import MAX_DOCUMENT_BYTES
-from ..documents.slices import slices_of
+from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import stored
 from ..documents.uris import is_uri
 from ..engine.clock import Clock, Progress, with_bars
@@ -232,8 +232,7 @@ def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Document
         return begun["slice_bytes"]
     if documents.format == "memory":
         return LARGEST_SLICE // 8
-    total = sum(slice.num_bytes for slice in slices_of(documents, LARGEST_SLICE))
-    return min(LARGEST_SLICE, max(SMALLEST_SLICE, total // (2 * scale_out.num_workers())))
+    return min(LARGEST_SLICE, max(SMALLEST_SLICE, text_bytes_of(documents) // (2 * scale_out.num_workers())))
 
 
 def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:
