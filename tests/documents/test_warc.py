@@ -21,27 +21,8 @@ from neardup_gpu.documents.warc_records import DamagedRecordError, Records
 from neardup_gpu.errors import InputError
 from neardup_gpu.explanation import explain
 
-WORDS = [
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "a",
-    "lazy",
-    "dog",
-    "while",
-    "seven",
-    "wizards",
-    "box",
-    "with",
-    "jolly",
-    "farmers",
-    "every",
-    "other",
-    "day",
-]
+SENTENCE = "the quick brown fox jumps over a lazy dog while seven wizards box with jolly farmers every other day"
+WORDS = SENTENCE.split()
 TEXTS = [" ".join(WORDS[i:] + WORDS[:i]) for i in (0, 5, 9)]
 TEXTS += [f"{TEXTS[0]} twice", TEXTS[1].upper(), "something else altogether, in words of its own"]
 HTML = [("Content-Type", "text/html; charset=utf-8")]
