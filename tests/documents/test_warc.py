@@ -37,7 +37,9 @@ class Archive:
         self.ends = [0]
 
     def add(self, payload, headers=None, kind="response", url="http://example.org/", status="200 OK", **warc):
-        more = {name.replace("_", "-"): value for name, value in warc.items()}
+        name = f"<urn:uuid:00000000-0000-4000-8000-{len(self.ends):012}>"
+        more = {"WARC-Record-ID": name, "WARC-Date": "2024-05-31T00:00:00Z"}
+        more |= {name.replace("_", "-"): value for name, value in warc.items()}
         http = None if headers is None else StatusAndHeaders(status, headers, protocol="HTTP/1.1")
         content_type = more.pop("Content-Type", "")
         record = self.writer.create_warc_record(
