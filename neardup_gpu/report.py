@@ -233,6 +233,7 @@ def summary(
     output: str | None = None,
     example: str | None = None,
     verbose: bool = False,
+    page: bool = False,
 ) -> list[RenderableType]:
     """A report as rich draws it on a terminal.
 
@@ -248,6 +249,8 @@ def summary(
         Id of a removed document, for the command that is offered next.
     verbose : bool
         Seconds of each stage, counts of pairs and the recipe as well.
+    page : bool
+        Whether report.html was written, too.
     """
     parts: list[RenderableType] = [row(label, text) for label, text in facts(report)]
     bars = histogram(report["group_sizes"])
@@ -269,7 +272,7 @@ def summary(
         counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
         left_out = "skipped.parquet, " if "skipped" in report["counts"] else ""
         tables = "documents/, pairs/" if "tasks" in report else "documents.parquet, pairs.parquet"
-        files = f"{tables}, {counted}{left_out}kept/, report.json"
+        files = f"{tables}, {counted}{left_out}kept/, {'report.html, ' if page else ''}report.json"
         parts.append(row("written", f"{output}: {files}"))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""

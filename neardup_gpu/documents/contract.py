@@ -144,12 +144,19 @@ class InferringReader(Reader, Protocol):
     ----------
     sample : str
         What the schema was inferred from, as messages name it: "the first 100 lines".
+    as_strings : bool
+        Whether every value is a string as it stands, and of another type only if all values of its column are.
     """
 
     sample: str
+    as_strings: bool
 
-    def look_for(self, name: str, typed: bool) -> None:
-        """Add a column to the schema, however far down it first appears; `typed`: with a value that is not null."""
+    def look_for(self, name: str, typed: bool, key: bool) -> None:
+        """Add a column to the schema, however far down it first appears; `typed`: with a value that is not null;
+        `key`: it names the documents."""
+
+    def members(self, name: str) -> list[str]:
+        """Names of the columns within a column of objects, as far as the sample shows them."""
 
     def holds_text(self, name: str) -> bool:
         """Whether the column holds a string anywhere."""

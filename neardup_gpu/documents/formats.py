@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .contract import Reader
+from .csv import Csv
 from .files import File
 from .ipc import Ipc
 from .jsonlines import JsonLines
@@ -40,6 +41,7 @@ COMPRESSIONS = (".gz", ".zst")
 FORMATS = {
     "parquet": Format((".parquet", ".pq"), Parquet),
     "jsonl": Format((".jsonl", ".ndjson", ".json"), JsonLines, COMPRESSIONS),
+    "csv": Format((".csv", ".tsv"), Csv, COMPRESSIONS),
     "ipc": Format((".arrow", ".arrows", ".ipc", ".feather"), Ipc),
     "warc": Format((".warc", ".wet"), Warc, (".gz",)),
     "text": Format((".txt", ".md", ".rst", ".html", ".htm", ".xhtml"), None),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import ArgumentTypeError, InputError
+from . import nested
 from .columns import is_text
 from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
@@ -95,7 +96,7 @@ class Memory:
     ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         row = 0
         for batch in self.whole_batches():
-            yield batch.select(schema.names), np.arange(row, row + batch.num_rows)
+            yield nested.select(batch, schema.names), np.arange(row, row + batch.num_rows)
             row += batch.num_rows
 
     def places(self, rows: np.ndarray) -> np.ndarray:
