@@ -71,7 +71,9 @@ class Csv:
     rewindable = infers_types = as_strings = True
     reads_columns_alone = spent = False
     sample = "the header"
-    own_ids = None
+    own_ids = usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
     stripped_pages = 0
     num_rows = None

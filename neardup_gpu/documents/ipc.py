@@ -26,8 +26,7 @@ from .valid import validated, with_readable_names
 class Ipc:
     rewindable = True
     infers_types = spent = False
-    own_ids = None
-    usual_ids = None
+    own_ids = usual_ids = None
     reads_html = False
     left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"

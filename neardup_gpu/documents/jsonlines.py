@@ -63,8 +63,7 @@ class JsonLines:
     infers_types = True
     as_strings = False
     sample = "the first 100 lines"
-    own_ids = None
-    usual_ids = None
+    own_ids = usual_ids = None
     reads_html = False
     left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "line"

@@ -31,8 +31,7 @@ class Memory:
 
     name = "input"
     reads_columns_alone = infers_types = False
-    own_ids = None
-    usual_ids = None
+    own_ids = usual_ids = None
     reads_html = False
     left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"

@@ -30,8 +30,7 @@ class Parquet:
     rewindable = True
     reads_columns_alone = True
     infers_types = spent = False
-    own_ids = None
-    usual_ids = None
+    own_ids = usual_ids = None
     reads_html = False
     left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"

@@ -75,7 +75,7 @@ class Warc:
     def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         if find_spec("fastwarc") is None:
-            raise InputError(f"{self.name}: WARC is read by FastWARC; install it: pip install 'neardup_gpu[warc]'")
+            raise InputError(f"{self.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")
         with reading(self.name):
             self.seen = Seen(file)
         self.num_bytes = self.seen.size

@@ -402,4 +402,4 @@ def test_without_fastwarc(tmp_path):
     code = "import sys; sys.modules['fastwarc'] = None; import neardup_gpu; neardup_gpu.dedup('x.warc')"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]
-    assert "InputError" in last and "pip install 'neardup_gpu[warc]'" in last
+    assert "InputError" in last and "pip install 'neardup-gpu[warc]'" in last
