@@ -158,10 +158,13 @@ class Ipc:
         )
         opener = pa.ipc.new_file if self.is_file else pa.ipc.new_stream
         with writing(path, folder), opener(str(path), self.schema, options=options) as writer:
-            for batch in ahead(self._kept(rows)):
+            for batch in ahead(self.kept(rows, self.schema)):
                 writer.write_batch(batch)
 
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+    def kept_schema(self) -> pa.Schema:
+        return self.schema
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for num_rows, batch in self._all(Skipped(self.policy.skips)):
             keep = rows.take(num_rows, self.name)
             if batch is not None:

@@ -125,9 +125,12 @@ class Parquet:
         return rows + 1 + self.rows_before()
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
-        write_parquet(folder, name, self.schema, self._kept(rows))
+        write_parquet(folder, name, self.schema, self.kept(rows, self.schema))
 
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+    def kept_schema(self) -> pa.Schema:
+        return self.schema
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._open() as parquet:
             for group in self._groups(parquet):
                 keep = rows.take(parquet.metadata.row_group(group).num_rows, self.name)
