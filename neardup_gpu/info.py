@@ -30,7 +30,7 @@ def describe(path: Path) -> dict[str, Any]:
         return {"kind": "result", "folder": str(folder), "report": read_report(folder)}
     for kept in path.parents:
         if kept.name == "kept" and (kept.parent / REPORT).exists():
-            raise InputError(f"{path}: kept rows, in the input's own format; try neardup info {kept.parent}")
+            raise InputError(f"{path}: kept rows, which are no artefact; try neardup info {kept.parent}")
     from .hamming.storage import INDEX
     from .store.parquet import opened
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cyclopts import App
 
 from ..errors import NeardupError
-from .console import say
+from .console import say, say_json
 
 app = App(
     name="neardup",
@@ -61,4 +61,7 @@ def run(arguments: list[str] | None) -> int:
     except NeardupError as error:
         from .errors import flags_of, in_flags
 
-        raise type(error)(in_flags(str(error), flags_of(command))) from error
+        message = in_flags(str(error), flags_of(command))
+        if any(getattr(flags, "json", False) for flags in bound.kwargs.values()):
+            say_json({"status": "failed", "error": message})
+        raise type(error)(message) from error

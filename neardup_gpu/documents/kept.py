@@ -84,6 +84,36 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     return plain_type(kind) if is_view(kind) else kind
 
 
+def check_parquet(schema: pa.Schema, name: str) -> None:
+    """Raise InputError for a column of a type that Parquet lacks; `name` is the source."""
+    for field in schema:
+        try:
+            pq.write_table(pa.schema([field]).empty_table(), pa.BufferOutputStream())
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            raise InputError(
+                f"{name}: column {field.name!r} of type {field.type} cannot be written as Parquet; cast it or leave "
+                "it out."
+            ) from None
+
+
+def united(schemas: list[pa.Schema], name: str) -> pa.Schema:
+    """One schema with the columns of all; `name` is the source, for messages."""
+    fields: dict[str, pa.Field] = {}
+    for field in (field for schema in schemas for field in schema):
+        before = fields.setdefault(field.name, field.with_nullable(True))
+        if before.type == field.type:
+            continue
+        try:
+            pair = [pa.schema([each]) for each in (before, field.with_nullable(True))]
+            fields[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise InputError(
+                f"{name}: column {field.name!r} holds {before.type} in some rows and {field.type} in others, so it "
+                "cannot become one column; write JSON lines with output_format='jsonl'."
+            ) from None
+    return pa.schema(list(fields.values()))
+
+
 def write_parquet(folder: Path, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """One file, decoded in a second thread while this one encodes; row groups of about 16 MiB."""
     path = folder / name

@@ -167,6 +167,12 @@ class Documents:
         return self._stripped + sum(reader.stripped_pages for reader in self._readers)
 
     @property
+    def packing(self) -> str | None:
+        """The extension of the compression of the first file, where it has one."""
+        suffix = Path(self._names[0]).suffix.lower()
+        return suffix if suffix in (".gz", ".zst") else None
+
+    @property
     def left_out_records(self) -> dict[str, int]:
         """What the last pass found that is no document, by its kind, such as requests in a crawl."""
         found: Counter[str] = Counter()
