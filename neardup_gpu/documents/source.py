@@ -14,7 +14,7 @@ from .contract import Reader
 from .files import File, escaped_name
 from .find import LEFT_OUT, Found, find_files, one_kind
 from .formats import FORMATS
-from .memory import Memory, as_table, as_texts
+from .memory import Memory, as_tables, as_texts
 from .parts import WHOLE, Part
 from .skipped import MAX_DOCUMENT_BYTES, Policy, Skipped
 from .stream import Batch, Documents
@@ -54,8 +54,8 @@ def open_documents(
         `metadata`, unless a column has the whole name. Unless given, ``text``, else the only column of strings, which
         is never the id column, one of `other_columns`, or one named ``id``.
     id_column : str, default None
-        Column of integers or strings that names the documents, also ``metadata.id``. Unless given, ids are relative paths for text files,
-        else row numbers.
+        Column of integers or strings that names the documents, also ``metadata.id``. Unless given, ids are relative
+        paths for text files, else row numbers.
     html : bool, default False
         The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so.
     glob : str, default None
@@ -110,9 +110,11 @@ def open_documents(
                 "texts: have no columns and no files; leave out text_columns, id_column and glob, or pass a table"
             )
         return Documents([Memory(as_texts(texts))], "memory", sources=[], glob=None, **options)
-    table = as_table(source)
-    if table is not None:
-        return Documents([Memory(table)], "memory", sources=[], glob=None, **options)
+    tables = as_tables(source)
+    if tables is not None:
+        memory: list[Reader] = [Memory(table, split=name) for name, table in tables.items()]
+        splits = [name for name in tables if name]
+        return Documents(memory, "memory", sources=[], glob=None, splits=splits, **options)
     names = _names(source)
     found = find_files(names, glob)
     kind = one_kind(found.files, names)
