@@ -347,7 +347,7 @@ def _cut(data: bytes, ends: np.ndarray, row: int, line: int, size: int) -> Itera
     """The rows in blocks of about `size` bytes, at least one row each, without blank lines."""
     start = 0
     while start < len(data):
-        stop = int(ends[min(np.searchsorted(ends, start + size), len(ends) - 1)])
+        stop = int(ends[min(int(np.searchsorted(ends, start + size)), len(ends) - 1)])
         part = data[start:stop]
         inner = ends[(ends > start) & (ends <= stop)] - start
         starts = np.append(0, inner[:-1])

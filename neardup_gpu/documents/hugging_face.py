@@ -123,7 +123,7 @@ def kept_dataset(documents: Documents, keep: np.ndarray) -> Any:
             "the documents were a stream, which cannot be read again to give the kept rows; pass a Dataset to dedup, "
             "or filter the stream by Result.documents['kept']"
         )
-    masks = documents.masks(keep)
+    masks = documents._masks(keep)
     names = documents.splits or [""]
     if documents.format == "memory":
         found = {

@@ -132,10 +132,11 @@ class Documents:
             self._columns = Columns(readers, policy.skips, text_columns, id_column, other_columns)
             files = [file for reader in readers for file in reader.files]
             named = relative_names if self._columns.are_own else names_below
-            self._names = named(files) if files else self.splits
-            self._kept_names = self._names[: len(readers)]
-            if not files:
-                self._kept_names = [f"{split}.parquet" for split in self.splits] or ["part-00000.parquet"]
+            self._kept_names = [f"{split}.parquet" for split in self.splits] or ["part-00000.parquet"]
+            self._names = self.splits or self._kept_names
+            if files:
+                self._names = named(files)
+                self._kept_names = self._names[: len(readers)]
         else:
             self._columns, self._names, self._kept_names = part.columns, part.names, part.kept_names
             self._passes = part.passes
@@ -431,7 +432,7 @@ class Documents:
             reader.write(folder, name, rows)
         rows.finish()
 
-    def masks(self, keep: np.ndarray) -> list[np.ndarray]:
+    def _masks(self, keep: np.ndarray) -> list[np.ndarray]:
         """A mask of documents, divided into one of all rows for each reader, in which skipped rows are not kept."""
         if sum(each.num_documents for each in self._passes) != len(keep):  # a reading that ended early
             for _ in self.batches():
