@@ -29,7 +29,7 @@ import pyarrow.csv
 
 from ..errors import InputError
 from .batches import ahead
-from .files import File
+from .files import POINTER, File
 from .json_blocks import MARK
 from .kept import Rows, writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
@@ -153,6 +153,8 @@ class Csv:
             raise InputError(f"{self.name}: is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
         if data[:2] == b"\x1f\x8b":
             raise InputError(f"{self.name}: is compressed by gzip; let its name end in .gz.")
+        if data.startswith(POINTER):
+            raise InputError(f"{self.name}: is a pointer of Git LFS, not data.")
         return data.removeprefix(MARK)
 
     def _ends(self, data: bytes, last: bool) -> np.ndarray:

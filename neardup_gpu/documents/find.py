@@ -26,7 +26,7 @@ from .files import File, check_relative, escaped_name
 from .formats import COMPRESSIONS, format_of, supported
 from .patterns import Pattern, States
 from .reading import brief
-from .uris import file_system, is_uri, masked, masked_text, split_query, why_not_found
+from .uris import file_system, is_folder, is_uri, masked, masked_text, split_query, why_not_found
 
 ABOUT = (  # text files of these names are about the data that they lie beside
     *("readme", "license", "licence", "copying", "copyright", "notice", "changelog", "changes", "history", "citation"),
@@ -127,6 +127,8 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
     shown = masked(base)
     with _naming_source(source):
         kind = system.get_file_info(path).type
+        if kind == fs.FileType.File and uri and format_of(path) is None and is_folder(system, path):
+            kind = fs.FileType.Directory
     if kind == fs.FileType.NotFound:
         if uri and (why := why_not_found(system, path, uri)) is not None:
             raise InputError(f"{_shortened(source)}: cannot be read ({why}).")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
+
+from pyarrow import fs
 
 from .. import checks
 from ..errors import InputError, ParameterError
 from ..log import log
 from .columns import artefact_kind
 from .contract import Reader
-from .files import File, escaped_name
+from .files import POINTER, File, escaped_name
 from .find import LEFT_OUT, Found, find_files, one_kind
 from .formats import FORMATS
 from .memory import Memory, as_tables, as_texts
@@ -191,12 +194,25 @@ def _readers(
     for file in files:
         try:
             readers.append(open_file(file, policy, WHOLE))
-        except InputError as error:
+        except InputError as problem:
+            error = problem
+            if _is_pointer(file):
+                error = InputError(f"{file.name}: is a pointer of Git LFS, not the data; get them with git lfs pull.")
             skipped.add(error, file.name, 0, rows=None)
             errors.append(error)
     if not readers:
         raise errors[0]
     return readers, [{**entry, "row": None} for entry in skipped.entries]
+
+
+def _is_pointer(file: File) -> bool:
+    """Whether a file is what Git LFS leaves in a clone in place of a large file that was not fetched."""
+    if not isinstance(file.system, fs.LocalFileSystem):
+        return False
+    try:
+        return Path(file.path).open("rb").read(len(POINTER)) == POINTER
+    except OSError:  # what is wrong with it has been said
+        return False
 
 
 def open_described(description: dict[str, Any]) -> Documents:

@@ -95,14 +95,21 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
         if "Protocol not known" not in str(error):
             raise InputError(f"{shown}: cannot be opened ({_masked_line(error, uri)}).") from None
         raise InputError(
-            f"{shown}: {scheme}:// names no file system that pyarrow or fsspec knows; common ones are s3, gs, abfs, az, "
-            "hf, https and file."
+            f"{shown}: {scheme}:// names no file system that pyarrow or fsspec knows; common ones are s3, gs, abfs, "
+            "az, hf, https and file."
         ) from None
     except Exception as error:  # every file system of fsspec may raise any exception
         raise InputError(f"{shown}: cannot be opened ({_masked_line(error, uri)}).") from None
     if type(found).__name__ == "LocalFileSystem":
         return fs.LocalFileSystem(), path
     return fs.PyFileSystem(fs.FSSpecHandler(found)), path
+
+
+def is_folder(system: fs.FileSystem, path: str) -> bool:
+    """Whether a store that says a path is a file can list it all the same, as HTTP does with a page of links."""
+    if not isinstance(system, fs.PyFileSystem) or not isinstance(system.handler, fs.FSSpecHandler):
+        return False
+    return bool(system.handler.fs.isdir(path))
 
 
 def why_not_found(system: fs.FileSystem, path: str, uri: str) -> str | None:
@@ -114,7 +121,9 @@ def why_not_found(system: fs.FileSystem, path: str, uri: str) -> str | None:
         system.handler.fs.info(path)
     except FileNotFoundError as error:
         cause = error.__cause__
-        return None if cause is None or isinstance(cause, FileNotFoundError) else _masked_line(cause, uri)
+        if cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", None) == 404:
+            return None
+        return _masked_line(cause, uri)
     except Exception as error:  # every file system of fsspec may raise any exception
         return _masked_line(error, uri)
     return None
