@@ -169,6 +169,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     sources = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "neardup_gpu").rglob("*.py")}
     kernels = {f"neardup_gpu/kernels/{path.name}" for path in (REPOSITORY / "kernels").glob("*.py")}
     assert names == sources | kernels | {
+        *(f"neardup_gpu/demo/{name}" for name in ("NOTICE.md", "library.parquet", "mirror.parquet", "scans.parquet")),
         "neardup_gpu/py.typed",
         "neardup_gpu/rates.json",
         "neardup_gpu/stop_words.txt",

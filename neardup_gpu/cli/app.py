@@ -14,7 +14,10 @@ app = App(
     version_flags=(),
     suppress_keyboard_interrupt=False,
 )
-for name in ("dedup", "sketch", "pairs", "clusters", "explain", "compare", "curve", "plan", "info", "selftest"):
+for name in (
+    *("dedup", "sketch", "pairs", "clusters", "explain", "report", "compare", "curve", "plan", "info"),
+    *("demo", "doctor", "selftest"),
+):
     app.command(f"{__package__}.{name}:{name}", name=name)
 app.command(f"{__package__}.hamming:app", name="hamming")
 

@@ -63,6 +63,7 @@ class Result(Output):
 
     output: str | None = setting(None, "Folder to write, whole or not at all.", metavar="OUT", flag="--output -o")
     dry_run: bool = setting(False, "Decide, but write nothing.")
+    report: bool = setting(False, "Also write OUT/report.html, a page to look at the result with.")
     verbose: bool = setting(False, "Print stages, pairs and the recipe as well.", flag="--verbose -v")
 
 
@@ -125,13 +126,14 @@ def dedup(
         return
     from .. import job
 
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         found = job.dedup(
             one_or_all(inputs),
             **options,
             engine=place,
             output=where,
             overwrite=shown.overwrite,
+            report=shown.report,
             progress=progress,
         )
     if shown.json:
@@ -139,8 +141,9 @@ def dedup(
     elif not shown.quiet:
         from ..report import summary
 
-        example = None if where is None else _telling_example(found.documents, found.recipe.method.measure.name)
-        say(*summary(found.report, stdout().width, output=where, example=example, verbose=shown.verbose))
+        example = None if where is None else telling_example(found.documents, found.recipe.method.measure.name)
+        said = {"output": where, "example": example, "verbose": shown.verbose, "page": shown.report}
+        say(*summary(found.report, stdout().width, **said))
 
 
 def _in_tasks(
@@ -159,7 +162,7 @@ def _in_tasks(
     recipe = choose_recipe(usual="exact", **{name: value for name, value in options.items() if name in settings})
     others = {name: value for name, value in options.items() if name not in settings}
     try:
-        with shown_progress(shown.quiet) as progress:
+        with shown_progress(shown) as progress:
             report = dedup_in_tasks(
                 inputs,
                 **others,
@@ -168,6 +171,7 @@ def _in_tasks(
                 overwrite=shown.overwrite,
                 engine=engine,
                 scale_out=scale_out,
+                report=shown.report,
                 progress=progress,
             )
     except KeyboardInterrupt:
@@ -178,7 +182,8 @@ def _in_tasks(
     elif not shown.quiet:
         from ..report import summary
 
-        say(*summary(report, stdout().width, output=shown.output, verbose=shown.verbose))
+        said = {"output": shown.output, "verbose": shown.verbose, "page": shown.report}
+        say(*summary(report, stdout().width, **said))
 
 
 def _number_or_all(word: str) -> int | None:
@@ -191,7 +196,7 @@ def _number_or_all(word: str) -> int | None:
         raise ParameterError(f"max_partners {word}: give a whole number, or all") from None
 
 
-def _telling_example(documents: pa.Table, measure: str) -> str | None:
+def telling_example(documents: pa.Table, measure: str) -> str | None:
     """Id of the removed document that agrees least with its kept one, so that its diff is worth a look."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -201,8 +201,8 @@ Inputs = Annotated[
     str,
     argument(
         "INPUT",
-        "Parquet, JSON lines, CSV, TSV (also .gz, .zst), Arrow IPC, a folder of these or of text or HTML files, a "
-        "glob, a URI.",
+        "Parquet, JSON lines, CSV, TSV (also .gz, .zst), Arrow IPC, WARC (.gz), a folder of these or of text or HTML "
+        "files, a glob, a URI.",
     ),
 ]
 
@@ -229,6 +229,7 @@ class Output:
     overwrite: bool = setting(False, "Replace an existing output.")
     json: bool = setting(False, "Print JSON, for machines.")
     quiet: bool = setting(False, "Print no progress and no summary.", flag="--quiet -q")
+    log_json: bool = setting(False, "Progress and messages on stderr as JSON, an object a line.")
 
 
 ReadingFlags: Any = flags(DOCUMENTS, Reading)

@@ -27,6 +27,9 @@ class Ipc:
     rewindable = True
     infers_types = spent = False
     own_ids = None
+    usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
     stripped_pages = 0
     num_rows = None

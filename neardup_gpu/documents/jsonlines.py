@@ -64,6 +64,9 @@ class JsonLines:
     as_strings = False
     sample = "the first 100 lines"
     own_ids = None
+    usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "line"
     stripped_pages = 0
     num_rows = None

@@ -32,6 +32,9 @@ class Memory:
 
     reads_columns_alone = infers_types = False
     own_ids = None
+    usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
     stripped_pages = 0
     files: list[File] = []  # noqa: RUF012 (none, ever)

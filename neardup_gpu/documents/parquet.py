@@ -31,6 +31,9 @@ class Parquet:
     reads_columns_alone = True
     infers_types = spent = False
     own_ids = None
+    usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
     stripped_pages = 0
     num_bytes = 0

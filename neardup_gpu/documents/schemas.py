@@ -53,7 +53,7 @@ class Columns:
     ) -> None:
         self._readers, self._skips = readers, skips
         self.others = list(others)
-        self.key = readers[0].own_ids or ids
+        self.key = readers[0].own_ids or ids or readers[0].usual_ids
         self.are_own = readers[0].own_ids is not None
         if self.are_own:
             self.text: list[str] = ["text"]
