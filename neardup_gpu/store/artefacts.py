@@ -116,19 +116,20 @@ def write_result(folder: Path, result: Any, documents: Documents, clock: Any) ->
     The report comes last and says how long this took.
     """
     with clock.stage("write"):
-        _write_tables(folder, result, documents)
+        _write_tables(folder, result, documents, clock)
     result.report["seconds"] = clock.elapsed
     write_report(folder, result.report)
 
 
-def _write_tables(folder: Path, result: Any, documents: Documents) -> None:
+def _write_tables(folder: Path, result: Any, documents: Documents, clock: Any) -> None:
     write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
     write_table(result.pairs, folder / f"{PAIRS}.parquet")
     if result.skipped is not None:
         write_table(result.skipped, folder / "skipped.parquet")
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
-    documents.write_kept(folder / KEPT, bools(result.documents["kept"].combine_chunks()))
+    kept = bools(result.documents["kept"].combine_chunks())
+    documents.write_kept(folder / KEPT, kept, lambda done, total: clock.report("write", done, total))
 
 
 def write_report(folder: Path, report: dict[str, Any]) -> None:
