@@ -27,11 +27,11 @@ from .documents.skipped import MAX_DOCUMENT_BYTES
 from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .partners import TooManyComparisonsError, partners_of
 from .recall import Run, check_recall, choose_check
 from .recipe import Recipe, choose_recipe
-from .result import Result
+from .result import Report, Result
 from .sketching import Sketcher
 from .store.artefacts import write_result
 from .store.outputs import new_folder
@@ -74,6 +74,7 @@ def dedup(
     batch_bytes: int | None = None,
     max_comparisons: int | None = None,
     check: int | None = None,
+    report: bool = False,
     progress: Progress | bool | None = None,
 ) -> Result:
     """Find the near-duplicates among documents and decide which to keep.
@@ -153,6 +154,9 @@ def dedup(
     check : int, default None
         Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method and by
         containment, which miss no pair. It has no effect where nothing is verified.
+    report : bool, default False
+        Write report.html into `output` as well, a page to look at the result with, for which the input is read once
+        more. It needs ``pip install 'neardup-gpu[report]'``.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say
@@ -188,6 +192,9 @@ def dedup(
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
+    with_page = checks.flag("report", report)
+    if with_page:
+        check_page(output)
     recipe = choose_recipe(
         recipe,
         usual="exact",
@@ -235,7 +242,7 @@ def dedup(
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
-            write_result(folder, result, documents, clock)
+            write_result(folder, result, documents, clock, *([output] if with_page else []))
     return result
 
 
@@ -289,13 +296,22 @@ def run(
     return Result(
         documents=tables.documents,
         pairs=tables.pairs,
-        report={**report, "timings": clock.seconds},
+        report=Report({**report, "timings": clock.seconds}),
         recipe=recipe,
         frequencies=sketcher.statistics,
         skipped=all_skipped(documents, reference),
         sources=(documents, reference),
         facts=facts,
     )
+
+
+def check_page(output: str | None) -> None:
+    """Raise ParameterError unless a page can be made and written into the output."""
+    from .report_page.page import check_installed
+
+    if output is None:
+        raise ParameterError("report: is written into the output; name one with output=...")
+    check_installed()
 
 
 def files_read(

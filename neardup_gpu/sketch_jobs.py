@@ -215,7 +215,10 @@ def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
     if recipe.shingles.kind == "spots" and recipe.method.elements == "shingles":
         names.append("without_spots")
     counts = {name: getattr(sketched.counts, name) for name in names}
-    return {**counts, "empty": int(np.count_nonzero(sketched.num_tokens == 0))}
+    counts["empty"] = int(np.count_nonzero(sketched.num_tokens == 0))
+    if sketched.counts.left_out_records:
+        counts["left_out_records"] = sketched.counts.left_out_records
+    return counts
 
 
 def _sketch_table(sketched: Sketched, recipe: Recipe) -> pa.Table:

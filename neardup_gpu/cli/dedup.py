@@ -63,6 +63,7 @@ class Result(Output):
 
     output: str | None = setting(None, "Folder to write, whole or not at all.", metavar="OUT", flag="--output -o")
     dry_run: bool = setting(False, "Decide, but write nothing.")
+    report: bool = setting(False, "Also write OUT/report.html, a page to look at the result with.")
     verbose: bool = setting(False, "Print stages, pairs and the recipe as well.", flag="--verbose -v")
 
 
@@ -132,6 +133,7 @@ def dedup(
             engine=place,
             output=where,
             overwrite=shown.overwrite,
+            report=shown.report,
             progress=progress,
         )
     if shown.json:
@@ -140,7 +142,8 @@ def dedup(
         from ..report import summary
 
         example = None if where is None else telling_example(found.documents, found.recipe.method.measure.name)
-        say(*summary(found.report, stdout().width, output=where, example=example, verbose=shown.verbose))
+        said = {"output": where, "example": example, "verbose": shown.verbose, "page": shown.report}
+        say(*summary(found.report, stdout().width, **said))
 
 
 def _in_tasks(
@@ -168,6 +171,7 @@ def _in_tasks(
                 overwrite=shown.overwrite,
                 engine=engine,
                 scale_out=scale_out,
+                report=shown.report,
                 progress=progress,
             )
     except KeyboardInterrupt:
@@ -178,7 +182,8 @@ def _in_tasks(
     elif not shown.quiet:
         from ..report import summary
 
-        say(*summary(report, stdout().width, output=shown.output, verbose=shown.verbose))
+        said = {"output": shown.output, "verbose": shown.verbose, "page": shown.report}
+        say(*summary(report, stdout().width, **said))
 
 
 def _number_or_all(word: str) -> int | None:

@@ -34,7 +34,7 @@ def demo() -> None:
         *summary(found.report, stdout().width, output=corpus.OUTPUT),
         row("truth", corpus.compare(found.documents, THRESHOLD)),
         row("next", f"neardup explain {corpus.OUTPUT} {example}"),
-        row("", f"neardup {_other_command()} {corpus.OUTPUT}"),
+        row("", f"neardup report {corpus.OUTPUT}"),
     )
 
 
@@ -52,9 +52,3 @@ def _ran_before(output: str) -> bool:
     except OutputError:
         pass
     raise OutputError(f"{output}: exists, and no demonstration wrote it; rename it, or change to another folder")
-
-
-def _other_command() -> str:
-    from .app import app
-
-    return "report" if "report" in list(app) else "info"

@@ -42,12 +42,13 @@ def info(
 
 def _lines(found: dict[str, Any], path: str, width: int) -> list[Any]:
     from ..report import beside, heading, recipe_lines, shorten, summary
-    from ..store.artefacts import using_report
+    from ..store.artefacts import PAGE, using_report
 
     parts: list[Any] = [beside((found["kind"], "bold"), f"  {shorten(path, width - len(found['kind']) - 2)}")]
     if "report" in found:
         with using_report(found["folder"]):
-            parts += ["", *summary(found["report"], width, output=found["folder"], verbose=True)]
+            page = PAGE in found["report"]["files"]
+            parts += ["", *summary(found["report"], width, output=found["folder"], verbose=True, page=page)]
     else:
         parts += [f"  {name.replace('_', ' '):14} {value:,}" for name, value in found["counts"].items()]
         if "columns" in found:

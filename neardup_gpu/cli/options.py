@@ -201,7 +201,8 @@ Inputs = Annotated[
     str,
     argument(
         "INPUT",
-        "Parquet, JSON lines (.gz, .zst), Arrow IPC, a folder of these or of text or HTML files, a glob, a URI.",
+        "Parquet, JSON lines, CSV, TSV (also .gz, .zst), Arrow IPC, WARC (.gz), a folder of these or of text or HTML "
+        "files, a glob, a URI.",
     ),
 ]
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import ArgumentTypeError, InputError
+from . import nested
 from .columns import is_text
 from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
@@ -31,6 +32,9 @@ class Memory:
     name = "input"
     reads_columns_alone = infers_types = False
     own_ids = None
+    usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
     stripped_pages = 0
     files: list[File] = []  # noqa: RUF012 (none, ever)
@@ -92,7 +96,7 @@ class Memory:
     ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         row = 0
         for batch in self.whole_batches():
-            yield batch.select(schema.names), np.arange(row, row + batch.num_rows)
+            yield nested.select(batch, schema.names), np.arange(row, row + batch.num_rows)
             row += batch.num_rows
 
     def places(self, rows: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
+from . import nested
 from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .parts import WHOLE, Part, runs
@@ -30,6 +31,9 @@ class Parquet:
     reads_columns_alone = True
     infers_types = spent = False
     own_ids = None
+    usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
     stripped_pages = 0
     num_bytes = 0
@@ -171,6 +175,6 @@ def _row_group(
     found = 0
     for batch in parquet.iter_batches(rows, row_groups=[group], columns=names):
         found += batch.num_rows
-        yield batch if names is None else batch.select(names)
+        yield batch if names is None else nested.select(batch, names)
     if found != metadata.num_rows:
         raise pa.ArrowInvalid(f"row group {group + 1} holds {found:,} rows, not {metadata.num_rows:,}")

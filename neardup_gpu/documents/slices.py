@@ -387,8 +387,8 @@ def slices_of(documents: Documents, slice_bytes: int) -> list[Slice]:
     """Divide an input of files into slices.
 
     Large files are divided where their format allows it: Parquet between row groups, Arrow files between record
-    batches, plain JSON lines between lines. Compressed JSON lines and Arrow streams are not divided. Small files come
-    together.
+    batches, plain JSON lines between lines. Compressed JSON lines, CSV and Arrow streams are not divided. Small files
+    come together.
 
     Parameters
     ----------

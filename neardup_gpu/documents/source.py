@@ -41,21 +41,24 @@ def open_documents(
     Parameters
     ----------
     source : str, Path, list of them, or a table, default None
-        A file (Parquet, JSON lines plain, .gz or .zst, Arrow IPC), a folder of such files of one kind or of text and
-        HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or, where that has no such
-        file system, of fsspec. A result of dedup gives the rows that it kept. Or a table: pyarrow, Polars, DuckDB,
-        pandas, a Hugging Face or Ray dataset, a dict of columns, a list of dicts.
+        A file (Parquet, Arrow IPC; JSON lines, CSV or TSV plain, .gz or .zst; WARC or WET), a folder of such files of
+        one kind or of text and HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or,
+        where that has no such file system, of fsspec. A result of dedup gives the rows that it kept. Or a table:
+        pyarrow, Polars, DuckDB, pandas, a Ray dataset, Hugging Face's Dataset, DatasetDict and IterableDataset, a dict
+        of columns, a list of dicts.
     texts : list of str, array or Series of strings, default None
         The texts themselves, instead of `source`. Their ids are their row numbers; to name them, pass a table such as
         ``{"id": ids, "text": texts}``.
     text_columns : str or sequence of str, default None
-        Columns that hold the text, joined by a newline. Unless given, ``text``, else the only column of strings, which
+        Columns that hold the text, joined by a newline; ``metadata.text`` is the member `text` of a struct column
+        `metadata`, unless a column has the whole name. Unless given, ``text``, else the only column of strings, which
         is never the id column, one of `other_columns`, or one named ``id``.
     id_column : str, default None
-        Column of integers or strings that names the documents. Unless given, ids are relative paths for text files,
-        else row numbers.
+        Column of integers or strings that names the documents, also ``metadata.id``. Unless given, ids are relative
+        paths for text files, WARC-Record-ID for records of WARC files, else row numbers.
     html : bool, default False
-        The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so.
+        The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so, and
+        of WARC records those that are HTML.
     glob : str, default None
         Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down).
         With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.
@@ -66,7 +69,7 @@ def open_documents(
         is damaged): raise InputError, or note it in `Documents.skipped` and go on. To skip takes longer, as whole row
         groups are read before any of their rows is used.
     max_document_bytes : int, default 1 GiB
-        Bound on a line of JSON lines, and on a text or HTML file.
+        Bound on a line of JSON lines, on a row of CSV, on a text or HTML file, and on a record of a WARC file.
 
     Returns
     -------

@@ -8,6 +8,7 @@ before the token kernel does.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +126,7 @@ class Documents:
         self._unique = False
         self.format = kind
         self.html = html
-        self.id_column = id_column
+        self.id_column = id_column or readers[0].usual_ids
         self._columns: Columns | DecidedColumns
         if part is None:
             self._columns = Columns(readers, policy.skips, text_columns, id_column, other_columns)
@@ -164,6 +165,14 @@ class Documents:
     def stripped_pages(self) -> int:
         """Pages of HTML of the last pass that would have taken a parser too long: their tags were taken out."""
         return self._stripped + sum(reader.stripped_pages for reader in self._readers)
+
+    @property
+    def left_out_records(self) -> dict[str, int]:
+        """What the last pass found that is no document, by its kind, such as requests in a crawl."""
+        found: Counter[str] = Counter()
+        for reader in self._readers:
+            found.update(reader.left_out)
+        return {kind: found[kind] for kind in sorted(found)}
 
     @property
     def local_files(self) -> list[str]:
@@ -293,7 +302,7 @@ class Documents:
         """The text of each document, without nulls, and how many of them are null."""
         columns = []
         for name in self.text_columns:
-            if self.html and not self._columns.are_own:  # readers with columns of their own read HTML by themselves
+            if self.html and not self._readers[0].reads_html:
                 column, num_stripped = visible(batch.column(name))
                 self._stripped += num_stripped
             else:

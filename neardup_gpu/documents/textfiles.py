@@ -29,6 +29,9 @@ class TextFiles:
     rewindable = True
     reads_columns_alone = infers_types = spent = False
     own_ids = "path"
+    usual_ids = None
+    reads_html = True
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
     num_bytes = 0
     share = 0.0

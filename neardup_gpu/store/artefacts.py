@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 REPORT, KEPT = "report.json", "kept"
 
+PAGE = "report.html"
+"""The report as a page, where one was asked for."""
+
 DOCUMENTS, PAIRS = "documents", "pairs"
 """The tables of a result: a file each, or a folder of parts where tasks wrote them."""
 
@@ -110,14 +113,16 @@ def parts_of(folder: str | Path, files: Iterable[str], table: str) -> list[Path]
     return [Path(folder, name) for name in names]
 
 
-def write_result(folder: Path, result: Any, documents: Documents, clock: Any) -> None:
+def write_result(folder: Path, result: Any, documents: Documents, clock: Any, page_of: str | None = None) -> None:
     """Write what a run decided: documents.parquet, pairs.parquet, document frequencies if there are any, and kept/.
 
-    The report comes last and says how long this took.
+    The report comes last and says how long this took; before it report.html, where the name of the output is given.
     """
     with clock.stage("write"):
         _write_tables(folder, result, documents, clock)
     result.report["seconds"] = clock.elapsed
+    if page_of is not None:
+        write_page(folder, result.report.run(page_of))
     write_report(folder, result.report)
 
 
@@ -132,10 +137,22 @@ def _write_tables(folder: Path, result: Any, documents: Documents, clock: Any) -
     documents.write_kept(folder / KEPT, kept, lambda done, total: clock.report("write", done, total))
 
 
+def write_page(folder: Path, run: Any) -> None:
+    """Write report.html; `run` is what the page is made from."""
+    from ..report_page.page import make
+
+    (folder / PAGE).write_text(make(run).html, encoding="utf-8")
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """All files below a folder, by their paths from there."""
+    files = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    return {path.relative_to(folder).as_posix(): path for path in files}
+
+
 def write_report(folder: Path, report: dict[str, Any]) -> None:
     """Write report.json, which makes a result a finished one, and lists all other files, their bytes and checksums."""
-    files = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    names = {path.relative_to(folder).as_posix(): path for path in files}
+    names = files_in(folder)
     sizes = {name: path.stat().st_size for name, path in names.items()}
     checksums = {name: checksum_of_file(path) for name, path in names.items()}
     text = json.dumps({**report, "files": sizes, "checksums": checksums}, indent=1, default=str)

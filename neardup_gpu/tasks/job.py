@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +23,10 @@ from ..engine.clock import Clock, Progress, with_bars
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError
-from ..job import open_reference
+from ..job import check_page, open_reference
 from ..recall import choose_check
 from ..recipe import Recipe
-from ..store.artefacts import write_report
+from ..store.artefacts import files_in, write_page, write_report
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
@@ -72,6 +71,7 @@ def dedup_in_tasks(
     temp_dir: str | Path | None = None,
     max_comparisons: int | None = None,
     check: int | None = None,
+    report: bool = False,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Like `dedup`, cut into tasks over files, which several processes or machines run, and which can be resumed.
@@ -105,7 +105,8 @@ def dedup_in_tasks(
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.
     frequencies : path, default None
-        A file of document frequencies, for the weighting "tfidf", which a job of tasks does not count itself.
+        A file of document frequencies, for the weighting "tfidf"; unless given, they are counted in the documents and
+        in the reference set, as by `dedup`.
     overwrite : bool, default False
         Replace the result that is at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
@@ -116,6 +117,9 @@ def dedup_in_tasks(
         End with an error after so many comparisons of two documents of a crowd.
     check : int, default None
         Documents sampled for the check of recall, as for `dedup`.
+    report : bool, default False
+        Write report.html into `output` as well, a page to look at the result with, for which the input is read once
+        more. It needs ``pip install 'neardup-gpu[report]'``.
     progress : bool or callable, default None
         True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 
@@ -153,6 +157,9 @@ def dedup_in_tasks(
     output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
+    with_page = checks.flag("report", report)
+    if with_page:
+        check_page(output)
     scale_out = checks.instance("scale_out", scale_out, ScaleOut)
     if scale_out.work_dir is None:
         raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
@@ -160,9 +167,7 @@ def dedup_in_tasks(
     num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress, noun="task"), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
-    if recipe.method.needs_statistics and statistics is None:
-        raise ParameterError("frequencies: a job of tasks does not count them; give a file of them")
-    engine = replace(engine, backend=engine.resolve())
+    engine = scale_out.resolved(engine)
     column, _ = keep_column(recipe.keep)
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
@@ -203,21 +208,26 @@ def dedup_in_tasks(
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
-            report = report_of(job, made, documents, reference, skipped)
+            said = report_of(job, made, documents, reference, skipped)
             _move(made, Path(shared.result), folder)
             if skipped is not None:
                 write_table(skipped, folder / "skipped.parquet")
             if statistics is not None:
                 statistics.write(folder / "frequencies.parquet")
-        report = {**report, "timings": clock.seconds, "seconds": clock.elapsed}
-        write_report(folder, report)
+        said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
+        if with_page:
+            from ..report_page.run import run_of_folder
+
+            written = {**said, "files": list(files_in(folder))}
+            write_page(folder, run_of_folder(folder, written, output, (documents, reference), statistics))
+        write_report(folder, said)
         stack.close()
         if not scale_out.keep_work:
             job.work.remove()
             for name in STORED:
                 place.child(name).remove_all()
             place.remove(JOB)
-    return report
+    return said
 
 
 def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Documents) -> int:
@@ -369,7 +379,8 @@ def _result_folder(place: Place, output: str | Path) -> Path:
 
 def _move(made: Made, result: Path, folder: Path) -> None:
     """Move the files of the result to the output, and remove what killed workers left beside them."""
-    for name in [name for facts in (*made.tables.facts, *made.written.facts) for name in facts["files"]]:
+    stages = *made.weighed, made.tables, made.written
+    for name in [name for stage in stages for facts in stage.facts for name in facts["files"]]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.move(result / name, folder / name)
     shutil.rmtree(result, ignore_errors=True)
