@@ -130,7 +130,8 @@ def _write_tables(folder: Path, result: Any, documents: Documents, clock: Any) -
     write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
     write_table(result.pairs, folder / f"{PAIRS}.parquet")
     if result.skipped is not None:
-        write_table(result.skipped, folder / "skipped.parquet")
+        about = result.documents.schema.metadata
+        write_table(result.skipped.replace_schema_metadata(about), folder / "skipped.parquet")
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
     kept = bools(result.documents["kept"].combine_chunks())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__, checks
 from ..decisions import keep_column
-from ..definitions import DEFINITIONS, versions
+from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents import open_documents
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..documents.slices import slices_of
@@ -211,7 +211,8 @@ def dedup_in_tasks(
             said = report_of(job, made, documents, reference, skipped)
             _move(made, Path(shared.result), folder)
             if skipped is not None:
-                write_table(skipped, folder / "skipped.parquet")
+                about = {METADATA_KEY: recipe.to_json().encode()}
+                write_table(skipped.replace_schema_metadata(about), folder / "skipped.parquet")
             if statistics is not None:
                 statistics.write(folder / "frequencies.parquet")
         said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
