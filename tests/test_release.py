@@ -165,6 +165,12 @@ def test_each_extra_resolves() -> None:
             assert {"numba", *named} <= {line.partition("==")[0] for line in said.splitlines()}
 
 
+def test_each_extra_is_explained() -> None:
+    page = (REPOSITORY / "docs" / "how_to" / "install.md").read_text()
+    table = "".join(re.findall(r"^\|([^|]*)\|", page, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", table)) == set(PROJECT["optional-dependencies"]) - {"test"}
+
+
 # ---------------------------------------------------------------------------------------------------- what it runs in
 
 

@@ -92,7 +92,8 @@ def test_every_public_name_has_a_page(site: Path) -> None:
         assert page.exists() or f'id="neardup_gpu.{name}"' in reference, name
 
 
-KNOWN = {"--help", "--version"}.union(*(options_of(words) for words in leaf_commands()))
+INSTALLS = "--install-completion"
+KNOWN = {"--help", INSTALLS, "--version"}.union(*(options_of(words) for words in [*leaf_commands(), (INSTALLS,)]))
 
 
 def foreign(code: str) -> bool:
