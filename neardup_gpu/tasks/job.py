@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__, checks
 from ..decisions import keep_column
-from ..definitions import DEFINITIONS, versions
+from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents import open_documents
 from ..documents.rewritten import infers_columns, schema_of
 from ..documents.skipped import MAX_DOCUMENT_BYTES
@@ -232,7 +232,8 @@ def dedup_in_tasks(
             said = report_of(job, made, documents, reference, skipped)
             _move(made, Path(shared.result), folder)
             if skipped is not None:
-                write_table(skipped, folder / "skipped.parquet")
+                about = {METADATA_KEY: recipe.to_json().encode()}
+                write_table(skipped.replace_schema_metadata(about), folder / "skipped.parquet")
             if statistics is not None:
                 statistics.write(folder / "frequencies.parquet")
         if described := writing.describe():
