@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import ParamSpec, TypeVar
 
-from numba.core.event import TimingListener, install_listener
-
 from ..errors import ArgumentTypeError
 from ..log import progress_log
 from ..report import count, duration, percent
@@ -61,6 +59,8 @@ class Clock:
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Time what happens in the block, and log a line when it is done."""
+        from numba.core.event import TimingListener, install_listener
+
         start, compiling = time.perf_counter(), TimingListener()
         self._name = name
         self.report(name, 0, None)

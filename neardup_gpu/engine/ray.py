@@ -27,7 +27,7 @@ from ..errors import BackendUnavailableError, NeardupError, ParameterError, Reso
 from ..log import log
 from ..tasks.contract import ATTEMPTS, Task
 from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of
-from .threads import thread_limits
+from .processors import thread_limits
 
 PATIENCE = 10
 """Seconds in which an address has to answer."""

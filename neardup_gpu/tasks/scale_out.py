@@ -13,6 +13,7 @@ from ..settings import setting
 
 if TYPE_CHECKING:
     from ..engine.settings import Engine
+    from ..recipe import Recipe
     from .contract import Workers
 
 RUNNERS = ("local", "ray")
@@ -108,17 +109,19 @@ class ScaleOut:
         >>> ScaleOut(workers=2).num_workers()
         2
         """
-        from ..engine.threads import most_threads
+        from ..engine.processors import most_threads
 
         return self.workers or most_threads()
 
-    def start(self, engine: Engine) -> tuple[Workers, Engine]:
+    def start(self, engine: Engine, recipe: Recipe | None = None) -> tuple[Workers, Engine]:
         """Those who run tasks, and what a task computes with: each process has its share of processors and of GPUs.
 
         Parameters
         ----------
         engine : Engine
             Whose `backend` is decided.
+        recipe : Recipe, default None
+            Of the job, by which workers of the CPU get ready; the usual one unless given.
 
         Returns
         -------
@@ -136,7 +139,7 @@ class ScaleOut:
         >>> ScaleOut(workers=1).start(Engine(backend="cpu", threads=1))[0].num_workers
         1
         """
-        from ..engine.threads import most_threads
+        from ..engine.processors import most_threads
 
         if self.runner == "ray":
             from ..engine.ray import RayWorkers
@@ -151,9 +154,12 @@ class ScaleOut:
 
             return InlineWorkers(), replace(engine, threads=threads)
         from ..engine.local import LocalWorkers
+        from .contract import Task
+        from .warming import warm_up
 
         devices = _devices(number) if engine.backend == "gpu" else []
-        return LocalWorkers(number, threads=threads, devices=devices), replace(engine, threads=None)
+        first = Task("first", 0, warm_up, (recipe,)) if engine.backend == "cpu" else None
+        return LocalWorkers(number, threads=threads, devices=devices, first=first), replace(engine, threads=None)
 
 
 def _devices(most: int) -> list[str]:
