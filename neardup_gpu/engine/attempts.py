@@ -60,6 +60,10 @@ class Attempts:
         for place, task in enumerate(tasks):
             self._wait(Attempted(task, place))
 
+    def num_waiting(self, on_device: bool) -> int:
+        """How many tasks of a kind wait."""
+        return len(self._waiting[on_device])
+
     def take(self, *on_device: bool) -> Attempted | None:
         """Begin the next task of the first of these kinds that has one: for a device, or not."""
         for kind in on_device:

@@ -50,8 +50,11 @@ class RayWorkers:
         Processors that Ray sets aside for each task.
     threads : int, default None
         Processors that each task uses; `num_cpus_a_task` unless given.
-    num_gpus : int
-        GPUs to use, each by a process of its own, which has it as long as these workers are there.
+    num_gpus : int, default 0
+        GPUs to use, each by a process of its own, which has it as long as these workers are there; None for all of the
+        cluster. One that is in use by others is waited for, while the others work.
+    first : Task, optional
+        What is done as often as tasks run at once, before these; nobody reads its result, and no task depends on it.
 
     Raises
     ------
@@ -60,20 +63,31 @@ class RayWorkers:
     ParameterError
         If the address is not one.
     ResourceError
-        If the cluster is too small for one task, if a node has another version of Python, Ray or this package, or if
-        there are fewer GPUs.
+        If the cluster is too small for one task, if it has another version of Python or Ray, or if there are fewer
+        GPUs, or none; when it is first used, if a node has another version of this package.
     """
 
     def __init__(
-        self, address: str | None = None, *, num_cpus_a_task: int = 1, threads: int | None = None, num_gpus: int = 0
+        self,
+        address: str | None = None,
+        *,
+        num_cpus_a_task: int = 1,
+        threads: int | None = None,
+        num_gpus: int | None = 0,
+        first: Task | None = None,
     ) -> None:
         self._address = address
         self._num_cpus = checks.integer("num_cpus_a_task", num_cpus_a_task, 1)
-        self._num_gpus = checks.integer("num_gpus", num_gpus, 0)
+        self._wanted_gpus = checks.optional(checks.integer, "num_gpus", num_gpus, 0)
         limits = thread_limits(checks.optional(checks.integer, "threads", threads, 1) or self._num_cpus)
         self._environment = {"env_vars": limits}
-        self._without_gpus = {"env_vars": {**limits, "CUDA_VISIBLE_DEVICES": ""}} if num_gpus else self._environment
+        hidden = {"env_vars": {**limits, "CUDA_VISIBLE_DEVICES": ""}}
+        self._without_gpus = self._environment if num_gpus == 0 else hidden
         self._actors: list[Any] = []
+        self._starting: dict[Any, Any] = {}  # actors that are not there yet, by a reference to a call that tells it
+        self._unstarted = 0  # actors in a row that ended before they were there
+        self._first = first
+        self._asked: list[Any] = []  # nodes that have not said yet which version they have, with references to that
         self.num_workers = 0  # until the cluster is known
 
     def __enter__(self) -> RayWorkers:
@@ -87,19 +101,24 @@ class RayWorkers:
                     f"the Ray cluster has {self._resources('CPU'):g} processors, fewer than the {self._num_cpus} that "
                     "num_cpus_a_task sets aside for each task"
                 )
-            if self._num_gpus > self._resources("GPU"):
-                raise ResourceError(f"the Ray cluster has {self._resources('GPU'):g} GPUs, fewer than {self._num_gpus}")
-            self._check_versions()
+            number = int(self._resources("GPU"))
+            self._num_gpus = max(1, number) if self._wanted_gpus is None else self._wanted_gpus
+            if self._num_gpus > number:
+                raise ResourceError(f"the Ray cluster has {number} GPUs, fewer than {self._num_gpus}")
             self.num_workers = max(1, int(self._resources("CPU")) // self._num_cpus)
+            self._asked = self._begin_on_each_node(_installed)  # while the caller prepares something
+            if self._first is not None:
+                for _ in range(self.num_workers):
+                    self._remote().remote(pickle.dumps(self._first), log.getEffectiveLevel())
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        for actor in self._actors:
+        for actor in [*self._actors, *self._starting.values()]:
             self._ray.kill(actor)
-        self._actors = []
+        self._actors, self._starting = [], {}
         if self._own:
             self._ray.shutdown()
             _let_print(self._ray, True)
@@ -112,13 +131,14 @@ class RayWorkers:
         ResourceError
             If one does not.
         """
+        self._check_versions()
         folder = folder if is_uri(folder) else str(Path(folder).absolute())
         name, word = f".seen-{secrets.token_hex(8)}", secrets.token_hex(16)
         system, path = _place(folder)
         with system.open_output_stream(f"{path}/{name}") as file:
             file.write(word.encode())
         try:
-            for node, found in self._on_each_node(_read, folder, name):
+            for node, found in self._answers(self._begin_on_each_node(_read, folder, name)):
                 if found != word:
                     raise ResourceError(
                         f"{masked(folder)}: node {node} of the Ray cluster does not see what this machine writes "
@@ -129,20 +149,26 @@ class RayWorkers:
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         """See `Workers.run`; tasks that wait or run when the caller stops reading are cancelled."""
+        self._check_versions()
         attempts = Attempts(tasks, devices=self._num_gpus > 0)
         running: dict[Any, tuple[Attempted, Any]] = {}  # by reference: the task, and the actor that has it
         try:
             while attempts.num_open:
                 self._begin(attempts, running)
-                ended, _ = self._ray.wait(list(running))
+                ended, _ = self._ray.wait([*running, *self._starting])
                 done = []
                 for reference in ended:
+                    if reference in self._starting:
+                        self._welcome(reference)
+                        continue
                     attempted, actor = running.pop(reference)
                     try:
                         outcome = outcome_of(self._ray.get(reference))
                     except self._ray.exceptions.RayError as error:
-                        if actor is not None:
-                            self._dismiss(actor)
+                        if actor is not None:  # if a node was lost, idle ones may be dead, too
+                            busy = [other for _, other in running.values()]
+                            for other in [other for other in self._actors if other not in busy]:
+                                self._dismiss(other)
                         attempts.failed(attempted, Failure(_first_line(error), f"{type(error).__name__}: {error}"))
                     else:
                         done += attempts.done(attempted, outcome)
@@ -160,25 +186,52 @@ class RayWorkers:
         """Hand out tasks: one to each actor, and to Ray as many as keep its workers busy."""
         level = log.getEffectiveLevel()
         busy = [actor for _, actor in running.values() if actor is not None]
-        while len(busy) < self._num_gpus and (attempted := attempts.take(True)) is not None:
-            actor = self._idle_actor(busy)
+        for actor in [actor for actor in self._actors if actor not in busy]:
+            if (attempted := attempts.take(True)) is None:
+                break
             running[actor.attempt.remote(pickle.dumps(attempted.task), level)] = attempted, actor
             busy.append(actor)
-        remote = self._ray.remote(attempt_apart).options(
-            num_cpus=self._num_cpus, max_retries=0, scheduling_strategy="SPREAD", runtime_env=self._without_gpus
-        )
+        if attempts.num_waiting(True) > len(self._starting):
+            self._start_actors(attempts.num_waiting(True) - len(self._starting))
+        remote = self._remote()
         while len(running) - len(busy) < _QUEUED * self.num_workers and (attempted := attempts.take(False)) is not None:
             running[remote.remote(pickle.dumps(attempted.task), level)] = attempted, None
 
-    def _idle_actor(self, busy: list[Any]) -> Any:
-        for actor in self._actors:
-            if actor not in busy:
-                return actor
-        if not self._actors and self._resources("GPU") < 1:
+    def _remote(self) -> Any:
+        """`attempt_apart` on a processor of any node."""
+        return self._ray.remote(attempt_apart).options(
+            num_cpus=self._num_cpus, max_retries=0, scheduling_strategy="SPREAD", runtime_env=self._without_gpus
+        )
+
+    def _start_actors(self, most: int) -> None:
+        """Start some of the actors that are missing, as far as the cluster has a GPU for each now."""
+        there = len(self._actors) + len(self._starting)
+        if there == self._num_gpus:
+            return
+        number = min(self._num_gpus, int(self._resources("GPU")))
+        if there == number == 0:
             raise ResourceError("no node with a GPU is left in the Ray cluster")
         options = {"num_gpus": 1, "num_cpus": 0, "max_restarts": 0, "runtime_env": self._environment}
-        self._actors.append(self._ray.remote(**options)(_Device).remote())
-        return self._actors[-1]
+        for _ in range(min(most, number - there)):
+            actor = self._ray.remote(**options)(_Device).remote()
+            self._starting[actor.is_there.remote()] = actor
+
+    def _welcome(self, reference: Any) -> None:
+        """Take an actor among those that get tasks, if it is there; another one is started in place of a dead one."""
+        actor = self._starting.pop(reference)
+        try:
+            self._ray.get(reference)
+        except self._ray.exceptions.RayError as error:
+            self._ray.kill(actor)
+            self._unstarted += 1
+            if self._unstarted == ATTEMPTS:
+                raise ResourceError(
+                    f"processes with a GPU cannot be started in the Ray cluster: {ATTEMPTS} in a row ended before they "
+                    f"were there, the last with {_first_line(error)}"
+                ) from error
+        else:
+            self._unstarted = 0
+            self._actors.append(actor)
 
     def _dismiss(self, actor: Any) -> None:
         self._actors.remove(actor)
@@ -188,8 +241,9 @@ class RayWorkers:
         return self._ray.cluster_resources().get(kind, 0)
 
     def _check_versions(self) -> None:
+        asked, self._asked = self._asked, []
         own = (__version__, DEFINITIONS)
-        for node, found in self._on_each_node(_installed):
+        for node, found in self._answers(asked):
             if found != own:
                 has = found if isinstance(found, str) else "it has neardup_gpu {} with definitions {}".format(*found)
                 raise ResourceError(
@@ -197,8 +251,8 @@ class RayWorkers:
                     f"{DEFINITIONS} there, as on this machine"
                 )
 
-    def _on_each_node(self, function: Callable[..., Any], *arguments: Any) -> list[tuple[str, Any]]:
-        """What a function gives on each node that can run tasks, with the node's address."""
+    def _begin_on_each_node(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Call a function on each node that can run tasks; the nodes, with references to what it gives."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         begun = []
@@ -208,6 +262,10 @@ class RayWorkers:
                 num_cpus=0, max_retries=ATTEMPTS - 1, scheduling_strategy=here, runtime_env=self._without_gpus
             )
             begun.append((node, remote.remote(*arguments)))
+        return begun
+
+    def _answers(self, begun: list[Any]) -> list[tuple[str, Any]]:
+        """What a function gave on each node, with the node's address; lost nodes give nothing."""
         found = []
         for node, reference in begun:
             address = node["NodeManagerAddress"]
@@ -231,6 +289,9 @@ class RayWorkers:
 
 class _Device:
     """An actor, which has a GPU for its life."""
+
+    def is_there(self) -> None:
+        return None
 
     def attempt(self, packed: bytes, level: int) -> bytes:
         return attempt_apart(packed, level)

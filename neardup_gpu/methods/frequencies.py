@@ -128,7 +128,7 @@ class Frequencies:
         of = "" if self.elements == "tokens" else f"{self.elements} "
         found = hashlib.blake2b(f"{of}{self.num_documents} {self.seed} ".encode(), digest_size=16)
         for array, dtype in ((self.tokens, "<u8"), (self.counts, "<i8")):
-            found.update(np.ascontiguousarray(array, dtype).tobytes())
+            found.update(np.ascontiguousarray(array, dtype).data)
         return found.hexdigest()
 
     @cached_property
@@ -301,11 +301,20 @@ class Counter:
         if sum(len(table[0]) for table in self._tables[1:]) > len(self._tables[0][0]):
             self._tables = [occurrences_kernel.merge(self._tables)]
 
+    @property
+    def num_held(self) -> int:
+        """How many elements and counts are held, some of them perhaps several times."""
+        return sum(len(table[0]) for table in self._tables)
+
+    def take(self) -> tuple[np.ndarray, np.ndarray]:
+        """All elements that were counted, ascending, and their counts; they are counted from 0 again."""
+        none = np.empty(0, np.uint64), np.empty(0, np.int64)
+        tables, self._tables = self._tables, []
+        return occurrences_kernel.merge([none, *tables])
+
     def result(self, seed: int, elements: str) -> Frequencies:
         """The frequencies of all documents that were counted."""
-        none = np.empty(0, np.uint64), np.empty(0, np.int64)
-        tokens, counts = occurrences_kernel.merge([none, *self._tables])
-        return Frequencies(tokens, counts, self._num_documents, seed, elements)
+        return Frequencies(*self.take(), self._num_documents, seed, elements)
 
 
 def counted(elements: Ragged, backend: str | None) -> tuple[Ragged, Any]:

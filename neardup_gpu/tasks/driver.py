@@ -6,7 +6,7 @@ The driver holds names of files and counts, and nothing for each document.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from . import (
     colliding,
     copies,
     crowds,
+    frequencies,
     joining,
     naming,
     pairs,
@@ -75,9 +76,12 @@ class Job:
 
 def run(job: Job) -> Made:
     """Do all stages, in their order."""
-    told_as = job.work.told_as
+    told_as, weighed = job.work.told_as, []
+    if job.recipe.method.needs_statistics and job.work.shared.frequencies is None:
+        with told_as("weigh"):
+            weighed = [_weigh(job)]
     with told_as("sketch"):
-        sketched = _sketch(job)
+        sketched = _sketch(job, weighed)
         _check(job, sketched)
     with told_as("rank"):
         layout, order = _rank(job, sketched)
@@ -103,7 +107,8 @@ def run(job: Job) -> Made:
     if job.num_checked:
         with told_as("check"):
             checked = _sampled(job, layout, found, listed, settled)
-    return Made(layout, number, sketched, copied, found, distinct, verified, crowd, listed, tables, written, checked)
+    made = weighed, sketched, copied, found, distinct, verified, crowd, listed, tables, written, checked
+    return Made(layout, number, *made)
 
 
 class Made(NamedTuple):
@@ -111,6 +116,7 @@ class Made(NamedTuple):
 
     layout: Layout
     num_representatives: int
+    weighed: list[Stage]
     sketched: Stage
     copied: Stage
     found: Stage
@@ -123,14 +129,29 @@ class Made(NamedTuple):
     checked: Stage | None
 
 
-def _sketch(job: Job) -> Stage:
+def _weigh(job: Job) -> Stage:
+    """Count document frequencies, which the recipe of all later tasks names."""
+    work, elements = job.work, [(slice,) for slice in job.slices]
+    covers = [slice.covers for slice in job.slices]
+    counted = work.stage("count", frequencies.count, elements, covers=covers, on_device=True)
+    given = [(counted.names("counts"),)] * len(job.partitions)
+    summed = work.stage("sum", frequencies.add_up, given, after=[counted])
+    totals = counted.total("documents"), summed.total("elements")
+    weighed = work.stage("frequencies", frequencies.frequencies, [totals], after=[summed])
+    digest, recipe = weighed.facts[0]["digest"], job.recipe
+    recipe = replace(recipe, method=replace(recipe.method, frequencies=digest))  # type: ignore[type-var]
+    work.shared = replace(work.shared, recipe=recipe, num_counted=totals[0])
+    return weighed
+
+
+def _sketch(job: Job, weighed: list[Stage]) -> Stage:
     bits, checked = _table_bits(job), job.num_checked > 0
     arguments = [
         (slice, number >= job.num_known, bits, _in_table(slice, bits), checked)
         for number, slice in enumerate(job.slices)
     ]
     covers = [slice.covers for slice in job.slices]
-    return job.work.stage("sketch", sketching.sketch, arguments, covers=covers, on_device=True)
+    return job.work.stage("sketch", sketching.sketch, arguments, after=weighed, covers=covers, on_device=True)
 
 
 def _table_bits(job: Job) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +70,8 @@ def dedup_in_tasks(
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.
     frequencies : path, default None
-        A file of document frequencies, for the weighting "tfidf", which a job of tasks does not count itself.
+        A file of document frequencies, for the weighting "tfidf"; unless given, they are counted in the documents and
+        in the reference set, as by `dedup`.
     overwrite : bool, default False
         Replace the result that is at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
@@ -127,8 +127,7 @@ def dedup_in_tasks(
 
         checks.instance("recipe", recipe, Recipe)
     clock, engine = Clock(progress, noun="task"), as_engine(engine)
-    engine = replace(engine, backend=engine.resolve())
-    workers, engine = scale_out.start(engine, recipe)
+    workers, engine = scale_out.start(scale_out.resolved(engine), recipe)
     with workers:
         from .running import run_job  # which workers import as well meanwhile
 

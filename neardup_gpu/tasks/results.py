@@ -176,7 +176,7 @@ def tables(
     columns |= {name: arrow(values) for name, values in _pair_columns(answers, recipe, a, b).items()}
     if against:
         columns["a_in_reference"] = arrow(a < layout.num_known)
-    with _placed(files, part_name(PAIRS, part)) as path:
+    with placed(files, part_name(PAIRS, part)) as path:
         write_table(with_recipe(columns, recipe), path)
     largest = answers.ids(np.array(largest, np.int64), type_named(kind))
     return {"files": [part_name(PAIRS, part)], "largest": [as_json(id) for id in largest]}
@@ -234,7 +234,7 @@ def write(
     if against:
         columns["in_reference"] = arrow(keeper < layout.num_known)
     written = [part_name(DOCUMENTS, files.number)]
-    with _placed(files, written[0]) as path:
+    with placed(files, written[0]) as path:
         write_table(with_recipe(columns, recipe), path)
     written += _write_kept(files, slice, extent, kept)
     num_tokens = load(place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
@@ -295,7 +295,7 @@ def _write_kept(files: Files, slice: Slice, extent: Extent, kept: np.ndarray) ->
 
 
 @contextlib.contextmanager
-def _placed(files: Files, name: str) -> Iterator[Path]:
+def placed(files: Files, name: str) -> Iterator[Path]:
     """A file of the result, which appears whole or not at all."""
     target = Path(files.shared.result, name)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from ..documents.slices import slices_of
 from ..documents.stored import stored
 from ..documents.uris import is_uri
 from ..engine.memory import parse_size
-from ..errors import InputError, OutputError, ParameterError
+from ..errors import InputError, OutputError
 from ..job import open_reference, opened
 from ..recall import choose_check
 from ..recipe import Recipe
@@ -71,8 +71,6 @@ def run_job(
     recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
     num_checked = choose_check(check, recipe)
     recipe, statistics = recipe.with_statistics(frequencies)
-    if recipe.method.needs_statistics and statistics is None:
-        raise ParameterError("frequencies: a job of tasks does not count them; give a file of them")
     documents, reference = opened(source, texts, against, reading, recipe)
     column, _ = keep_column(recipe.keep)
     if column and reference is not None and reference.format != "text":  # whose slices are not asked for the column
@@ -272,7 +270,8 @@ def _result_folder(place: Place, output: str | Path) -> Path:
 
 def _move(made: Made, result: Path, folder: Path) -> None:
     """Move the files of the result to the output, and remove what killed workers left beside them."""
-    for name in [name for facts in (*made.tables.facts, *made.written.facts) for name in facts["files"]]:
+    stages = *made.weighed, made.tables, made.written
+    for name in [name for stage in stages for facts in stage.facts for name in facts["files"]]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.move(result / name, folder / name)
     shutil.rmtree(result, ignore_errors=True)

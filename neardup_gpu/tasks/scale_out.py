@@ -140,12 +140,15 @@ class ScaleOut:
         1
         """
         from ..engine.processors import most_threads
+        from .contract import Task
+        from .warming import warm_up
 
+        first = Task("first", 0, warm_up, (recipe,)) if engine.backend == "cpu" else None
         if self.runner == "ray":
             from ..engine.ray import RayWorkers
 
-            num_gpus = 1 if engine.backend == "gpu" else 0
-            workers = RayWorkers(self.ray_address, threads=engine.threads, num_gpus=num_gpus)
+            num_gpus = None if engine.backend == "gpu" else 0
+            workers = RayWorkers(self.ray_address, threads=engine.threads, num_gpus=num_gpus, first=first)
             return workers, replace(engine, threads=None)
         number = self.num_workers()
         threads = engine.threads or max(1, most_threads() // number)
@@ -154,18 +157,48 @@ class ScaleOut:
 
             return InlineWorkers(), replace(engine, threads=threads)
         from ..engine.local import LocalWorkers
-        from .contract import Task
-        from .warming import warm_up
 
-        devices = _devices(number) if engine.backend == "gpu" else []
-        first = Task("first", 0, warm_up, (recipe,)) if engine.backend == "cpu" else None
-        return LocalWorkers(number, threads=threads, devices=devices, first=first), replace(engine, threads=None)
+        devices = _devices(number, engine.device) if engine.backend == "gpu" else []
+        local = LocalWorkers(number, threads=threads, devices=devices, first=first)
+        return local, replace(engine, threads=None, device=None)
+
+    def resolved(self, engine: Engine) -> Engine:
+        """The engine with its backend decided. By name, a Ray cluster's GPUs are used without one of this machine.
+
+        Parameters
+        ----------
+        engine : Engine
+
+        Returns
+        -------
+        Engine
+            With a `backend`.
+
+        Raises
+        ------
+        ParameterError, BackendUnavailableError
+            As `Engine.resolve` does; or if a device of a Ray cluster is named.
+
+        Examples
+        --------
+        >>> from neardup_gpu import Engine
+        >>> ScaleOut(runner="ray").resolved(Engine(backend="gpu")).backend
+        'gpu'
+        """
+        if self.runner != "ray":
+            return replace(engine, backend=engine.resolve())
+        if engine.device is not None:
+            raise ParameterError(f"device {engine.device}: a Ray cluster gives a GPU to each process; leave it out")
+        named = engine.backend or os.environ.get("NEARDUP_BACKEND")
+        return replace(engine, backend="gpu" if named == "gpu" else engine.resolve())
 
 
-def _devices(most: int) -> list[str]:
-    """The GPUs that this process sees, as CUDA_VISIBLE_DEVICES names them; at most one for each worker."""
-    from neardup_gpu.kernels._launch import namespace
+def _devices(most: int, device: int | None = None) -> list[str]:
+    """The GPUs that this process sees, or one of them, as CUDA_VISIBLE_DEVICES names them; one for a worker at most."""
+    from neardup_gpu.kernels._launch import namespace, simulated
 
-    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
-    number = namespace().cuda.runtime.getDeviceCount()
-    return (shown.split(",") if shown else [str(device) for device in range(number)])[:most]
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    named = [name.strip() for name in shown.split(",") if name.strip()]
+    number = (len(named) or 1) if simulated() else namespace().cuda.runtime.getDeviceCount()
+    named = named[:number] or [str(each) for each in range(number)]
+    return named[:most] if device is None else named[device : device + 1]

@@ -71,6 +71,8 @@ class Shared:
         Whether shingles wait in files, 8 bytes each; else they are made again from the text.
     frequencies : str, optional
         A file of document frequencies.
+    num_counted : int, optional
+        Documents in which the job counted the frequencies itself, once it has.
     """
 
     work: str
@@ -82,6 +84,7 @@ class Shared:
     temp_dir: str | None = None
     spool: bool = False
     frequencies: str | None = None
+    num_counted: int | None = None
 
     def files(self, stage: str, number: int) -> Files:
         """The files of a task."""
@@ -97,7 +100,11 @@ class Shared:
 
     def settled(self) -> tuple[Recipe, Any]:
         """The recipe and what its method weighs by, if it weighs."""
-        return self.recipe.with_statistics(self.frequencies)
+        if self.num_counted is None:
+            return self.recipe.with_statistics(self.frequencies)
+        from .frequencies import of_job
+
+        return self.recipe.with_statistics(of_job(self, self.num_counted))
 
     @property
     def temporary(self) -> Path:

@@ -25,10 +25,10 @@ from neardup_gpu.engine.ray import RayWorkers  # noqa: E402
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A cluster of one raylet with a processor and something that Ray takes for a GPU."""
+    """A cluster of one raylet with a processor and two things that Ray takes for GPUs."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
-        whole = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 1})
+        whole = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 2})
         try:
             yield whole
         finally:
@@ -37,9 +37,9 @@ def cluster():
 
 
 def started(*arguments, **options):
-    """Start workers and stop them."""
-    with RayWorkers(*arguments, **options):
-        pass
+    """Start workers, let them do nothing, and stop them."""
+    with RayWorkers(*arguments, **options) as workers:
+        assert list(workers.run([])) == []
 
 
 class TestCluster:
@@ -51,6 +51,37 @@ class TestCluster:
             assert len(set(results(workers, on_device).values())) == 1
             dying = Task("test", 0, chores.die_once, (tmp_path / "mark", 5), on_device=True)
             assert results(workers, [dying]) == {0: 5}
+
+    def test_each_device_has_a_process_for_its_life(self, cluster, tmp_path):
+        """All devices of the cluster; what needs none sees none. A process that dies, or cannot have its device yet,
+        keeps nobody else waiting."""
+        here, there = tmp_path / "here", tmp_path / "there"
+        with RayWorkers(cluster.address, num_gpus=None) as workers:
+            given = (here, there), (there, here)
+            both = [Task("test", at, chores.where, (each,), on_device=True) for at, each in enumerate(given)]
+            assert sorted(results(workers, both).values()) == ["0", "1"]
+            on_device = [Task("test", number, os.getpid, on_device=True) for number in range(6)]
+            assert len(set(results(workers, on_device).values())) == 2
+            assert results(workers, [Task("test", 0, chores.visible)]) == {0: ""}
+            with RayWorkers(num_gpus=None) as others:
+                waiting = results(others, [Task("test", 0, chores.square, (3,))])
+                assert waiting == {0: 9}
+            dying = Task("test", 0, chores.die_once, (tmp_path / "mark", 5), on_device=True)
+            assert results(workers, [dying, *on_device[1:3]])[0] == 5
+
+    def test_a_device_that_is_lost(self, cluster, tmp_path):
+        """Its tasks, and those of processes that were idle there, are done where devices are left."""
+        node = cluster.add_node(num_cpus=0, num_gpus=1)
+        with RayWorkers(cluster.address, num_gpus=None) as workers:
+            marks = [tmp_path / str(number) for number in range(3)]
+            given = zip(marks, [*marks[1:], marks[0]], strict=True)
+            all_at_once = [Task("test", at, chores.where, (each,), on_device=True) for at, each in enumerate(given)]
+            assert len(results(workers, all_at_once)) == 3
+            pids = set(results(workers, [Task("test", at, os.getpid, on_device=True) for at in range(9)]).values())
+            cluster.remove_node(node, allow_graceful=False)
+            wait_for(lambda: sum(map(lives, pids)) <= 2)
+            for _ in range(2):
+                assert results(workers, [Task("test", 0, chores.square, (4,), on_device=True)]) == {0: 16}
 
     def test_a_folder_that_is_seen_and_one_that_is_not(self, cluster, tmp_path, monkeypatch):
         with RayWorkers(cluster.address, threads=1) as workers:
@@ -68,7 +99,7 @@ class TestCluster:
     def test_a_cluster_that_is_too_small(self, cluster):
         with pytest.raises(ResourceError, match="has 1 processors, fewer than the 2 that num_cpus_a_task"):
             started(cluster.address, num_cpus_a_task=2)
-        with pytest.raises(ResourceError, match="has 1 GPUs, fewer than 3"):
+        with pytest.raises(ResourceError, match="has 2 GPUs, fewer than 3"):
             started(cluster.address, num_gpus=3)
         assert not ray.is_initialized()
 

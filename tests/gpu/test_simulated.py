@@ -271,7 +271,6 @@ def test_tasks_of_which_some_run_on_a_gpu(method, spool, tmp_path, monkeypatch):
         return found if found["CUDA_VISIBLE_DEVICES"] else {**found, "NUMBA_ENABLE_CUDASIM": "0"}
 
     monkeypatch.setattr(LocalWorkers, "_environment", environment)
-    monkeypatch.setattr("neardup_gpu.tasks.scale_out._devices", lambda most: ["0"])
     troubled.trouble(monkeypatch.setattr, troubled.mixed, tmp_path / "marks")
     options = {"id_column": "id", "recipe": Recipe(method=method), "check": 20}
     dedup(SMALL, output=tmp_path / "memory", engine="cpu", **options)

@@ -6,6 +6,7 @@ where shingles are joined `candidate_pairs`; and the number of pairs that are no
 
 import datetime
 import itertools
+import logging
 import math
 import os
 import random
@@ -15,12 +16,13 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import troubled
 from grids import ALL, some
 
 from neardup_gpu import BottomK, InputError, MinHash, ModM, ParameterError, Recipe, Shingles, SimHash, dedup
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.slices import slices_of
-from neardup_gpu.tasks import colliding, naming, pairs
+from neardup_gpu.tasks import colliding, frequencies, naming, pairs
 from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
 
@@ -29,6 +31,7 @@ METHODS = {
     "containment": "containment",
     "min-hash": MinHash(),
     "min-hash, tf": MinHash(weighting="tf"),
+    "min-hash, tf-idf": MinHash(weighting="tfidf"),
     "min-hash, log, small buckets": MinHash(weighting="log", bucket_limit=4, bucket_probe=2),
     "min-hash, bing": MinHash(filter="bing"),
     "min-hash, fast": MinHash(sampler="fast"),
@@ -42,6 +45,7 @@ METHODS = {
     "mod-m, the 20 smallest": ModM(m=2, s=20, bucket_limit=6, bucket_probe=1),
     "simhash": SimHash(),
     "simhash, 128 bits": SimHash(bits=128, radius=8),
+    "simhash, tf-idf": SimHash(weighting="tfidf"),
     "simhash, small buckets": SimHash(radius=6, bucket_limit=4, bucket_probe=2),
     "simhash, 128 bits of shingles": SimHash(bits=128, radius=12, elements="shingles", weighting="tf"),
 }
@@ -193,6 +197,9 @@ def compare(corpora, folder, source, recipe, *, engine="cpu", scale_out=None, **
         for part in parts:
             assert types_of(pq.read_table(part)) == types_of(pq.read_table(there / f"{name}.parquet")), name
     assert rows_of(output / "kept") == rows_of(there / "kept")
+    counted = [folder / "frequencies.parquet" for folder in (there, output)]
+    assert counted[0].exists() == counted[1].exists() == recipe.method.needs_statistics
+    assert not counted[0].exists() or counted[0].read_bytes() == counted[1].read_bytes()
     same_report(expected.report, report, recipe)
     return expected.report, report
 
@@ -278,6 +285,19 @@ def test_tasks_that_hold_little(corpora_made, tmp_path, monkeypatch, method, clu
     recipe, cut = Recipe(method=METHODS[method], cluster=cluster), {"task_memory": "16MiB", "partitions": 2}
     expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, scale_out=cut)
     assert expected["counts"]["removed_near"] > 100
+
+
+@pytest.mark.parametrize("method", ["min-hash, tf-idf", "simhash, tf-idf"])
+def test_frequencies_are_counted(corpora_made, tmp_path, monkeypatch, method):
+    """Also where few of them are held, so that an element is written several times by a slice, and ranges are divided;
+    with copies, empty documents and a reference set."""
+    source, _, many = corpora_made.files("mixed")
+    recipe = Recipe(method=METHODS[method], threshold=0.7 if "min-hash" in method else None)
+    for held, cut in ((96, {"partitions": 5}), (1 << 16, {"partitions": 1, "task_memory": "16MiB"})):
+        monkeypatch.setattr(frequencies, "COUNTED_BYTES", held)
+        expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=many, scale_out=cut)
+        assert expected["counts"]["removed_near"] > 10
+        assert expected["counts"]["removed_exact"] > 0 and expected["counts"]["empty"] > 0
 
 
 def test_no_documents(corpora_made, tmp_path):
@@ -397,6 +417,34 @@ def test_ray(corpora_made, tmp_path, monkeypatch):
         assert not ray.is_initialized()
     finally:
         ray.shutdown()
+
+
+def test_ray_with_devices(corpora_made, tmp_path, monkeypatch):
+    """Two processes that have what Ray takes for a GPU compute in the simulator, another one on the CPU; this process
+    needs no GPU."""
+    ray = pytest.importorskip("ray")
+    from neardup_gpu.engine.ray import RayWorkers
+
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    enter = RayWorkers.__enter__
+
+    def simulating(self):
+        self._environment = {"env_vars": {**self._environment["env_vars"], "NUMBA_ENABLE_CUDASIM": "1"}}
+        return enter(self)
+
+    monkeypatch.setattr(RayWorkers, "__enter__", simulating)
+    texts = [f"{number % 7} of the pages that are alike but for {number % 3} words" for number in range(24)]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "in.parquet", row_group_size=8)
+    ray.init("local", num_cpus=1, num_gpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+    try:
+        troubled.trouble(monkeypatch.setattr, troubled.mixed, tmp_path / "marks")
+        cut = {"workers": None, "runner": "ray", "slice_bytes": 400}
+        compare(corpora_made, tmp_path, tmp_path / "in.parquet", Recipe(), engine="gpu", scale_out=cut)
+    finally:
+        ray.shutdown()
+    done = set((tmp_path / "marks" / "log").read_text().splitlines())
+    assert {"sketch gpu", "sketch cpu", "collide gpu", "verify gpu", "copies no GPU"} <= done
 
 
 @pytest.mark.corpus

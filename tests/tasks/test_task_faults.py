@@ -20,8 +20,8 @@ from faults.cases_output import DISKS, needs_mounts
 from grids import some
 from troubled import STAGES, bits, documents, run
 
-from neardup_gpu import Recipe
-from neardup_gpu.errors import DamagedError, InputError, OutputError
+from neardup_gpu import Recipe, SimHash
+from neardup_gpu.errors import DamagedError, InputError, OutputError, ResourceError
 from neardup_gpu.tasks.contract import TaskFailedError
 
 FEW = ["sketch", "collide", "write"]
@@ -292,7 +292,7 @@ class TestFiles:
     def test_files_of_the_result(self, calm, box, monkeypatch):
         """A run that fails when all is written, and one whose files of the result are changed meanwhile."""
         with monkeypatch.context() as patch:
-            patch.setattr("neardup_gpu.tasks.job.report_of", _interrupted)
+            patch.setattr("neardup_gpu.tasks.running.report_of", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 run(box)
         written = sorted(path for path in (box / "work" / "result").rglob("*") if path.is_file())
@@ -318,6 +318,29 @@ class TestFiles:
         troubled.trouble(monkeypatch.setattr, damaged, box / "marks")
         with pytest.raises(DamagedError, match=r"work: copies/00000\d-\w+ is damaged however often it is made; check"):
             run(box)
+        assert not (box / "out").exists()
+
+    def test_frequencies_that_are_counted(self, box, monkeypatch):
+        """Files of the stages before "sketch" that are damaged meanwhile, and then between two runs."""
+        recipe = Recipe(method=SimHash(weighting="tfidf", radius=6))
+        run(box, recipe=recipe, output="calm")
+        with monkeypatch.context() as patch:
+            troubled.trouble(patch.setattr, troubled.damaging, box / "marks")
+            patch.setattr("neardup_gpu.tasks.running.report_of", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                run(box, recipe=recipe)
+        assert {"count-000000-counts", "sum-000000-sums"} <= set(os.listdir(box / "marks"))
+        (box / "work" / "result" / "frequencies.parquet").unlink()
+        troubled.damage(box / "work" / "sum" / "000001-sums", "sum")
+        run(box, recipe=recipe)
+        assert bits(box / "out") == bits(box / "calm")
+
+    def test_more_frequencies_than_fit(self, box, monkeypatch):
+        monkeypatch.setattr("neardup_gpu.tasks.frequencies.WEIGHED_BYTES", 1 << 20)
+        with pytest.raises(
+            ResourceError, match=r"^task_memory 2.0 GB: .* have 1,\d{3} distinct tokens, whose .* fewer"
+        ):
+            run(box, recipe=Recipe(method=SimHash(weighting="tfidf")))
         assert not (box / "out").exists()
 
 
@@ -374,7 +397,7 @@ class TestFolders:
         self.refused("work of a job with another input; give", OutputError, done)
 
     def test_another_version(self, done, monkeypatch):
-        monkeypatch.setattr("neardup_gpu.tasks.job.__version__", "9.0")
+        monkeypatch.setattr("neardup_gpu.tasks.running.__version__", "9.0")
         self.refused(r"was begun by another version of neardup_gpu \(0\.", OutputError, done)
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", "\xff", "null"])

@@ -19,7 +19,7 @@ from neardup_gpu import MinHash, Recipe, ResourceError
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.settings import as_engine
 from neardup_gpu.store.exchange import read_partition
-from neardup_gpu.tasks import candidates, colliding, copies, crowds, naming, pairs, sketching
+from neardup_gpu.tasks import candidates, colliding, copies, crowds, frequencies, naming, pairs, sketching
 from neardup_gpu.tasks.columns import lists_of
 from neardup_gpu.tasks.copies import BY_RANGE
 from neardup_gpu.tasks.job import dedup_in_tasks
@@ -161,6 +161,23 @@ def crowd(folder, rows):
     yield "crowd", lambda: crowds.crowd(shared.files("crowd", 0), ["crowd-sets/000000-sets"], [], layout, None)
 
 
+def frequencies_of(folder, rows):
+    """What slices counted of a range of elements, three of each document; and one that comes again and again."""
+    recipe = Recipe(method=MinHash(weighting="tfidf"))
+    shared = Shared(str(folder), str(folder / "result"), recipe, as_engine("cpu"), TASK_MEMORY, 1)
+
+    def counts():
+        draw = np.random.default_rng(1)
+        with shared.files("count", 0).exchange("counts", frequencies.COUNTED, 1) as writer:
+            for _ in range(10):
+                element = draw.integers(0, 2**64, 3 * rows // 10, np.uint64)
+                element[::2] = 2**64 - 1
+                writer.add_to(0, {"element": element, "documents": np.ones(len(element), np.int64)})
+
+    yield "write counts", counts
+    yield "sum", lambda: frequencies.add_up(shared.files("sum", 0), ["count/000000-counts"])
+
+
 def typed(column):
     return pa.from_numpy_dtype(column.dtype)
 
@@ -172,7 +189,13 @@ def write(shared, stage, what, schema, partitions, parts):
             writer.add_to(0, columns)
 
 
-JOBS = {"one_text": one_text, "one_bucket": one_bucket, "one_shingle": one_shingle, "crowd": crowd}
+JOBS = {
+    "one_text": one_text,
+    "one_bucket": one_bucket,
+    "one_shingle": one_shingle,
+    "crowd": crowd,
+    "sum": frequencies_of,
+}
 
 
 def main(name, folder, stage):
