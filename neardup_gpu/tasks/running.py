@@ -26,8 +26,8 @@ from ..store.artefacts import write_report
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
+from .cutting import usual_partitions
 from .driver import Job, Made, run, skipped_rows
-from .layout import usual_partitions
 from .reporting import report_of
 from .work import Shared, Work
 

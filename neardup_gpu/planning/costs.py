@@ -1,0 +1,306 @@
+"""What stages cost: what they read, hold and take, by rates that `benchmarks/rates.py` measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files as package_files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import checks
+from ..tasks.colliding import ENTRY_BYTES
+from ..tasks.columns import ranges_of
+from ..tasks.copies import ROW_BYTES
+from ..tasks.joining import SLOT_BYTES
+from ..tasks.naming import KEEPER_BYTES, SORTED_BYTES
+from ..tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
+from ..tasks.work import WAITING, WAITING_BESIDE
+from .files import exchanges
+
+if TYPE_CHECKING:
+    from .counts import Counts
+    from .files import Exchange, Shape
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machines:
+    """What the tasks run on.
+
+    Parameters
+    ----------
+    nodes, cores : int
+        Machines, and cores of each; a core runs a task.
+    disk, network : int
+        Bytes a second of each machine, reading and writing together.
+    open_seconds : float
+        To open a file and to find a partition in it.
+    """
+
+    nodes: int = 1
+    cores: int = 2
+    disk: int = 10**9
+    network: int = 10**9
+    open_seconds: float = 0.001
+
+    def __post_init__(self) -> None:
+        checks.integer("nodes", self.nodes, 1, 10**6)
+        checks.integer("cores", self.cores, 1, 10**4)
+        checks.integer("disk", self.disk, 1)
+        checks.integer("network", self.network, 1)
+        checks.number("open_seconds", self.open_seconds, 0, 1000)
+
+
+class Stage(NamedTuple):
+    """What a stage costs.
+
+    Parameters
+    ----------
+    name : str
+    tasks : int
+    core_seconds : float
+        Predicted.
+    read, exchanged, written : float
+        Bytes: all that is read, with indexes; payload put into the work folder; the result.
+    memory : float
+        Of a task, about, beside the interpreter and its libraries: bytes.
+    files : int
+    block_bytes : float or None
+        Bytes of a partition of a file, on average, of the smallest kind of files that are divided.
+    seconds : float
+        Predicted.
+    bound : "cores", "tasks", "disk" or "network"
+        What takes that long; "tasks" where there are fewer of them than cores.
+    opens : float
+        How often a file of the work folder is opened.
+    """
+
+    name: str
+    tasks: int
+    core_seconds: float
+    read: float
+    exchanged: float
+    written: float
+    memory: float
+    files: int
+    block_bytes: float | None
+    seconds: float
+    bound: str
+    opens: float
+
+
+READS = {
+    "copies": {"sketch hashes": 3},
+    "keys": {"sketch rows": 1, "sketch keys": 1, "copies slices": 1},
+    "merge": {"sketch counters": 1, "sketch beyond": 1, "sketch slots": 1},
+    "postings": {"sketch rows": 1, "copies slices": 1, "sketch shingles": 1},
+    "collide": {"keys entries": 1, "postings postings": 1},
+    "pairs": {"collide found": 1},
+    "sets": {"pairs wanted": 1, "sketch shingles": 1},
+    "verify": {"pairs pairs": 1, "sets sets": 1},
+    "decide": {"verify left": 1},
+    "name": {"verify left": 1, "verify right": 1, "copies ranges": 1},
+    "listed": {"name listed": 1, "copies ranges": 1, "name grouped": 1},
+    "fates": {"name fates": 1},
+    "ids": {"listed wanted": 1, "fates wanted": 1, "sketch ids": 1},
+    "tables": {"listed pairs": 1, "ids ids": 1},
+    "write": {"name fates": 1, "ids ids": 1, "sketch ids": 2, "sketch rows": 1},
+}
+"""The files that a stage reads, and how often it opens each block of them, if these are small; it reads the rows
+once."""
+
+TWICE = {"copies": "sketch hashes"}
+"""Rows that are read twice."""
+
+TEXT = ("sketch", "write")
+"""Stages that read the text; others do where shingles do not wait in files."""
+
+TEXT_UNLESS_SPOOLED = ("postings", "sets")
+
+
+def items(stage: str, counts: Counts, shape: Shape) -> float:
+    """What the seconds of a stage are in proportion to.
+
+    Parameters
+    ----------
+    stage : str
+    counts : Counts
+    shape : Shape
+    """
+    c = counts
+    if stage in (*TEXT, *TEXT_UNLESS_SPOOLED):
+        return c.text_bytes
+    return {
+        "copies": c.present,
+        "keys": shape.tables * c.representatives,
+        "merge": shape.slices * c.counters if shape.counts_in_table(c) else SLOT_BYTES * c.shingles,
+        "collide": c.postings or shape.tables * c.representatives,
+        "pairs": c.found,
+        "verify": c.pairs,
+        "decide": c.documents,
+        "name": c.documents,
+        "listed": c.documents,
+        "fates": c.documents,
+        "ids": c.documents,
+        "tables": c.listed + c.copies,
+    }[stage]
+
+
+def tasks_of(stage: str, counts: Counts, shape: Shape) -> int:
+    """How many tasks a stage has."""
+    if stage == "postings":
+        return shape.posting_tasks(counts)
+    if stage in ("sketch", "keys", "sets", "fates", "ids", "write"):
+        return shape.slices
+    special = {"merge": ranges_of(shape.partitions), "decide": 1}
+    if stage == "collide":
+        return shape.collide_tasks(counts)
+    return special.get(stage, shape.partitions)
+
+
+def stage_names(shape: Shape) -> list[str]:
+    """The stages of a job, in their order."""
+    find = ("keys",) if shape.tables else ("merge", "postings")
+    after = ("collide", "pairs", "sets", "verify", "decide", "name", "listed", "fates", "ids", "tables", "write")
+    return ["sketch", "copies", *find, *after]
+
+
+def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, Any]) -> list[Stage]:
+    """What each stage costs.
+
+    Parameters
+    ----------
+    counts : Counts
+    shape : Shape
+    machines : Machines
+    rates : dict
+        Of `load_rates`.
+    """
+    made = {f"{each.stage} {each.what}": each for each in exchanges(counts, shape)}
+    of_method = rates["methods"][f"{shape.method}, spool" if shape.spool else shape.method]
+    found = []
+    for name in stage_names(shape):
+        tasks = tasks_of(name, counts, shape)
+        read = float(counts.text_bytes) if _reads_text(name, shape) else 0.0
+        opens = 0.0
+        for file, times in READS.get(name, {}).items():
+            if file in made:
+                rows, indexes, opened = _reading(made[file], name, times, shape)
+                read += rows + indexes
+                opens += opened
+        if name == "name":
+            read += tasks * made["decide removed"].payload  # each task reads all bits
+        if name == "postings":  # each task reads the table
+            read += tasks * (made["merge counters"].payload + made["merge beyond"].payload)
+        own = [each for each in made.values() if each.stage == name]
+        rate = of_method[name]
+        work = tasks * rate["task_seconds"] + items(name, counts, shape) * rate["item_seconds"]
+        core_seconds = work + opens * machines.open_seconds
+        exchanged, written = sum(each.payload for each in own), _written(name, counts)
+        at_once = min(tasks, machines.nodes * machines.cores)
+        nodes = min(tasks, machines.nodes)
+        across = 0 if machines.nodes == 1 else read - (counts.text_bytes if _reads_text(name, shape) else 0)
+        seconds = {
+            "cores" if at_once == machines.nodes * machines.cores else "tasks": core_seconds / at_once,
+            "disk": (read + exchanged + written) / (nodes * machines.disk),
+            "network": across / (nodes * machines.network),
+        }
+        bound = max(seconds, key=lambda each: seconds[each])
+        blocks = [each.block_bytes for each in own if each.partitions > 1 and each.payload]
+        found.append(
+            Stage(
+                name,
+                tasks,
+                core_seconds,
+                read,
+                exchanged,
+                written,
+                memory_of(name, counts, shape),
+                sum(each.files for each in own),
+                min(blocks, default=None),
+                seconds[bound],
+                bound,
+                opens,
+            )
+        )
+    return found
+
+
+def _reads_text(name: str, shape: Shape) -> bool:
+    return name in TEXT or (name in TEXT_UNLESS_SPOOLED and not shape.spool)
+
+
+def _reading(file: Exchange, stage: str, times: int, shape: Shape) -> tuple[float, float, float]:
+    """Bytes of rows and of indexes that a stage reads of files, and how often it opens one."""
+    payload, partitions, readers = float(file.payload), file.partitions, file.partitions
+    if file.what == "ids" and file.stage == "ids":
+        readers = shape.partitions if stage == "tables" else shape.slices
+        payload = payload * readers / partitions
+    if partitions == 1:
+        return payload, 0.0, times * file.files
+    rows = payload * (2 if TWICE.get(stage) == f"{file.stage} {file.what}" else 1)
+    return rows, times * readers * file.index_bytes(shape.task_memory), times * readers * file.files
+
+
+def _written(stage: str, counts: Counts) -> float:
+    """Bytes of the result: kept texts as long as they are, and tables without compression."""
+    if stage == "tables":
+        return (2 * counts.id_bytes + 8) * (counts.listed + counts.copies)
+    if stage == "write":
+        return counts.place_bytes + 17 * counts.documents + counts.text_bytes * (1 - counts.removed / counts.documents)
+    return 0
+
+
+def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
+    """Memory of a task, about."""
+    c, most, ranges = counts, shape.task_memory, shape.partitions
+    rows = c.documents / shape.slices
+    table = c.counters * 17 / 16
+    counting = table if shape.counts_in_table(c) else min(most / WAITING, SLOT_BYTES * c.shingles / shape.slices)
+    a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents)
+    of_slice = {
+        "sketch": a_slice + counting + min(most / WAITING, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
+        "keys": rows * (16 + 8 * shape.key_columns) + min(most / WAITING, 14 * shape.tables * rows) + 60 * rows,
+        "sets": min(most / WAITING, (16 * c.wanted + 8 * c.wanted_shingles) / shape.slices)
+        + 32 * c.wanted / shape.slices,
+        "fates": 24 * c.removed / shape.slices,
+        "ids": rows * c.id_bytes + 64 * c.wanted_ids / shape.slices,
+        "write": a_slice + 64 * rows,
+    }
+    parts = shape.tables * shape.table_parts(c).per_table if shape.tables else 1
+    of_range = {
+        "copies": min(most / 8 * 3, ROW_BYTES * c.present / ranges),
+        "merge": 2 * table / ranges_of(ranges),
+        "postings": table + min(most / WAITING_BESIDE, 24 * c.postings / shape.posting_tasks(c))
+        if not shape.tables
+        else 0.0,
+        "collide": min(most / 2, ENTRY_BYTES * shape.tables * c.representatives / parts) + most / 8
+        if shape.tables
+        else most / 8 * 3,
+        "pairs": min(most / 4, FOUND_BYTES * c.found / ranges) + 24 * c.wanted / ranges,
+        "verify": 40 * c.wanted / ranges + min(most / 4, TOGETHER_BYTES * min(TOGETHER, c.pairs / ranges)),
+        "decide": min(most / 2, c.documents / 4) + min(most / 8, SORTED_BYTES * c.verified / ranges),
+        "name": c.documents / 8
+        + min(most / 4, KEEPER_BYTES * c.verified / ranges)
+        + 72 * c.removed / ranges
+        + 16 * c.documents / ranges,
+        "listed": 96 * (c.listed + c.copies) / ranges,
+        "tables": (24 + 4 * (8 + c.id_bytes)) * (c.listed + c.copies) / ranges,
+    }
+    return {**of_slice, **of_range}[stage]
+
+
+def slice_row_bytes(shape: Shape, place_bytes: float) -> float:
+    """What a row of a slice takes while it is sketched."""
+    return 8 * shape.key_columns + 32 + place_bytes
+
+
+def load_rates() -> dict[str, Any]:
+    """The rates of this package, in rates.json.
+
+    Returns
+    -------
+    dict
+        `machine`, `date` and `note`; and of each of `methods`, of each stage, `task_seconds` for each task and
+        `item_seconds` for each of the items that `items` counts.
+    """
+    return json.loads(package_files("neardup_gpu").joinpath("rates.json").read_text())
