@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import checks
 from ..errors import ParameterError
 from ..recipe import Recipe
 from ..tasks.cutting import usual_partitions
-from .costs import Machines, Stage, load_rates, memory_of, stage_names, stages
+from .costs import MEASURED_LIKE, Machines, Stage, load_rates, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
-from .files import Exchange, Shape, exchanges
+from .files import Exchange, Shape, exchanges, shape_of
 
-METHODS = ("exact", "minhash")
-"""The methods that can be planned."""
+if TYPE_CHECKING:
+    from ..methods.contract import Method
+
+COMPARED = ("exact", "minhash")
+"""The methods that are told beside the one that is planned; their rates were measured."""
 
 SMALL_BLOCK = 100_000
 """Bytes of a file's partition below which reading it costs more than its bytes."""
@@ -77,8 +80,8 @@ class Plan:
 def plan(
     work: Workload,
     *,
-    method: str = "exact",
-    threshold: float = 0.8,
+    method: str | Method = "exact",
+    threshold: float | None = None,
     machines: Machines | None = None,
     slice_bytes: int | None = None,
     partitions: int | None = None,
@@ -91,8 +94,10 @@ def plan(
     Parameters
     ----------
     work : Workload
-    method : "exact" or "minhash", default "exact"
-    threshold : float, default 0.8
+    method : Exact, Containment, MinHash, BottomK, ModM, SimHash, or the name of one, default "exact"
+        Weights by document frequencies are not planned, as their counting is not.
+    threshold : float, optional
+        As for `dedup`.
     machines : Machines, optional
     slice_bytes : int, optional
         Text of a slice. Unless given it is 1 GB, or more where blocks of files would be small.
@@ -114,41 +119,52 @@ def plan(
     >>> [each.payload // each.rows for each in made.exchanged_by if each.what in ("entries", "hashes")]
     [24, 14]
     """
-    checks.one_of("method", method, METHODS)
     checks.optional(checks.integer, "slice_bytes", slice_bytes, 1)
     checks.optional(checks.integer, "partitions", partitions, 1, 1 << 16)
     checks.integer("task_memory", task_memory, 16 << 20)
     checks.flag("spool", spool)
     machines = Machines() if machines is None else machines
     recipe = Recipe(method=method, threshold=threshold)
+    if recipe.method.needs_statistics:
+        raise ParameterError(
+            "weighting 'tfidf': how document frequencies are counted is not planned; plan weighting 'tf', which "
+            "exchanges as much beside"
+        )
+    if work.check and not recipe.verifies:
+        raise ParameterError(f"check {work.check}: {recipe.method.name} verifies nothing then; leave it out, or verify")
     cores = machines.nodes * machines.cores
     given = slice_bytes is not None, partitions is not None
     usual_bytes = slice_bytes or 10**9
-    slices = -(-work.text_bytes // usual_bytes)
-    if slices > work.documents:
-        each = work.text_bytes / work.documents
-        raise ParameterError(f"slice_bytes {usual_bytes}: a document has {each:,.0f} bytes of text; give more")
-    usual = min(1 << 16, partitions or usual_partitions(slices, work.text_bytes, cores))
-    sketches = recipe.method.sketches
-    shape = Shape(
-        method=method,
+    slices, known = -(-work.text_bytes // usual_bytes), -(-work.against_bytes // usual_bytes)
+    for number, documents, text in (
+        (slices, work.documents, work.text_bytes),
+        (known, work.against_documents, work.against_bytes),
+    ):
+        if number > documents:
+            each = text / documents
+            raise ParameterError(f"slice_bytes {usual_bytes}: a document has {each:,.0f} bytes of text; give more")
+    slices += known
+    shape = shape_of(
+        recipe,
+        int((1 - work.copies) * work.documents + work.against_documents),
         slices=slices,
-        partitions=usual,
+        partitions=min(1 << 16, partitions or usual_partitions(slices, work.all_bytes, cores)),
         task_memory=task_memory,
         spool=spool,
-        key_columns=recipe.method.key_columns if sketches else 0,
-        tables=len(recipe.method.buckets(int(work.documents)).masks) if sketches else 0,
+        known=known,
+        checked=work.check > 0,
     )
+    least = 0.8 if recipe.threshold is None else recipe.threshold
     first = shape
-    while (small := small_blocks(expected(work, shape, threshold), shape, cores)) is not None:
-        smaller = _fewer(work, shape, threshold, small, cores, given)
+    while (small := small_blocks(expected(work, shape, least), shape, cores)) is not None:
+        smaller = _fewer(work, shape, least, small, cores, given)
         if smaller is None:
             break
         shape = smaller
-    counts = expected(work, shape, threshold)
+    counts = expected(work, shape, least)
     found = stages(counts, shape, machines, load_rates() if rates is None else rates)
-    used = -(-work.text_bytes // shape.slices) if shape.slices != slices else usual_bytes
-    notes = [*_chosen(first, shape, used, usual_bytes), *_warnings(shape, small, found, machines)]
+    used = -(-work.all_bytes // shape.slices) if shape.slices != slices else usual_bytes
+    notes = [*_borrowed(recipe), *_chosen(first, shape, used, usual_bytes), *_warnings(shape, small, found, machines)]
     return Plan(
         counts=counts,
         shape=shape,
@@ -185,11 +201,12 @@ def _fewer(
     work: Workload, shape: Shape, threshold: float, small: Exchange, cores: int, given: tuple[bool, bool]
 ) -> Shape | None:
     """The same job with fewer slices or partitions, by the larger number of both; None if neither can be."""
-    slices, partitions = (max(cores, -(-number * 4 // 5)) for number in (shape.slices, shape.partitions))
+    slices, partitions = (max(cores, 2, -(-number * 4 // 5)) for number in (shape.slices, shape.partitions))
     by_memory = small.stage == "keys" and shape.partitions <= small.partitions * 4 // 5
     choices = []
     if not given[0] and slices < shape.slices:
-        choices.append((shape.slices, replace(shape, slices=slices)))
+        known = -(-shape.known * slices // shape.slices)
+        choices.append((shape.slices, replace(shape, slices=slices, known=known)))
     if not given[1] and not by_memory and partitions < shape.partitions:
         choices.append((shape.partitions, replace(shape, partitions=partitions)))
     most = max(shape.task_memory, _largest(work, shape, threshold))
@@ -201,6 +218,14 @@ def _largest(work: Workload, shape: Shape, threshold: float) -> float:
     """Memory of the largest task, about."""
     counts = expected(work, shape, threshold)
     return max(memory_of(name, counts, shape) for name in stage_names(shape))
+
+
+def _borrowed(recipe: Recipe) -> list[str]:
+    """Rates that were measured of another method."""
+    name = recipe.method.name
+    if name not in MEASURED_LIKE:
+        return []
+    return [f"rates: those of {MEASURED_LIKE[name]}, as those of {name} were not measured; times tell little"]
 
 
 def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:

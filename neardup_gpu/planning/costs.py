@@ -8,12 +8,14 @@ from importlib.resources import files as package_files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import checks
+from ..joining import MOST_MARK_BITS
 from ..tasks.colliding import ENTRY_BYTES
 from ..tasks.columns import ranges_of
 from ..tasks.copies import ROW_BYTES
 from ..tasks.joining import SLOT_BYTES
 from ..tasks.naming import KEEPER_BYTES, SORTED_BYTES
 from ..tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
+from ..tasks.ranking import SAMPLED
 from ..tasks.work import WAITING, WAITING_BESIDE
 from .files import exchanges
 
@@ -90,31 +92,64 @@ class Stage(NamedTuple):
 
 READS = {
     "copies": {"sketch hashes": 3},
-    "keys": {"sketch rows": 1, "sketch keys": 1, "copies slices": 1},
+    "same": {"sketch same": 3},
+    "keys": {"sketch rows": 1, "sketch keys": 1, "COPIES slices": 1},
     "merge": {"sketch counters": 1, "sketch beyond": 1, "sketch slots": 1},
-    "postings": {"sketch rows": 1, "copies slices": 1, "sketch shingles": 1},
-    "collide": {"keys entries": 1, "postings postings": 1},
-    "pairs": {"collide found": 1},
+    "postings": {"sketch rows": 1, "rows ranks": 1, "COPIES slices": 1, "sketch shingles": 1},
+    "marks": {"postings marks": 1},
+    "containers": {"sketch rows": 1, "rows ranks": 1, "COPIES slices": 1, "sketch shingles": 1},
+    "collide": {"keys entries": 1, "postings postings": 1, "containers postings": 1},
+    "pairs": {"collide found": 1, "rank numbers": 1},
     "sets": {"pairs wanted": 1, "sketch shingles": 1},
-    "verify": {"pairs pairs": 1, "sets sets": 1},
+    "verify": {"pairs pairs": 1, "sets sets": 1, "sets keys": 1},
     "decide": {"verify left": 1},
-    "name": {"verify left": 1, "verify right": 1, "copies ranges": 1},
-    "listed": {"name listed": 1, "copies ranges": 1, "name grouped": 1},
+    "name": {"verify left": 1, "verify right": 1, "COPIES ranges": 1},
+    "listed": {"name listed": 1, "COPIES ranges": 1, "name grouped": 1},
     "fates": {"name fates": 1},
-    "ids": {"listed wanted": 1, "fates wanted": 1, "sketch ids": 1},
+    "ids": {"listed wanted": 1, "fates wanted": 1, "sketch ids": 1, "sketch tokens": 1},
     "tables": {"listed pairs": 1, "ids ids": 1},
     "write": {"name fates": 1, "ids ids": 1, "sketch ids": 2, "sketch rows": 1},
+    "sample": {"sketch rows": 1},
+    "choose": {"sample sample": 1},
+    "spread": {"sketch rows": 1, "choose cuts": 1},
+    "order": {"spread parts": 1},
+    "rows": {"order slices": 1},
+    "rank": {"order ranges": 1},
+    "draw": {"sketch rows": 1, "sketch order": 1, "COPIES slices": 1},
+    "drawn": {"draw drawn": 1},
+    "drawn-sets": {"drawn wanted": 1, "sketch shingles": 1},
+    "sampled": {"drawn drawn": 1, "drawn-sets sets": 1},
+    "near": {"sketch rows": 1, "sketch order": 1, "COPIES slices": 1, "sketch shingles": 1},
+    "nearest": {"near near": 1},
+    "near-sets": {"nearest wanted": 1, "sketch shingles": 1},
+    "near-keys": {"nearest wanted": 1, "sketch keys": 1},
+    "check": {"nearest pairs": 1, "near-sets sets": 1, "near-keys keys": 1, "listed pairs": 1},
 }
 """The files that a stage reads, and how often it opens each block of them, if these are small; it reads the rows
-once."""
+once. COPIES is the stage that says which documents count as one."""
 
-TWICE = {"copies": "sketch hashes"}
+TWICE = {"copies": "sketch hashes", "same": "sketch same"}
 """Rows that are read twice."""
 
 TEXT = ("sketch", "write")
 """Stages that read the text; others do where shingles do not wait in files."""
 
-TEXT_UNLESS_SPOOLED = ("postings", "sets")
+TEXT_UNLESS_SPOOLED = ("postings", "containers", "sets", "near", "drawn-sets", "near-sets")
+
+LIKE = {
+    "same": ("copies",),
+    "marks": ("merge",),
+    "containers": ("postings",),
+    "near": ("postings", "sets"),
+    "drawn-sets": ("sets",),
+    "near-sets": ("sets",),
+    **dict.fromkeys(("sample", "choose", "spread", "order", "rows", "rank"), ("copies",)),
+    **dict.fromkeys(("near-keys", "draw", "drawn", "sampled", "nearest", "check"), ("fates",)),
+}
+"""Stages whose rates were not measured, and those that do about the same, of which the first that is known counts."""
+
+MEASURED_LIKE = {"bottomk": "minhash", "modm": "minhash", "simhash": "minhash", "containment": "exact"}
+"""Methods whose rates were not measured, and those that they are taken from."""
 
 
 def items(stage: str, counts: Counts, shape: Shape) -> float:
@@ -128,12 +163,21 @@ def items(stage: str, counts: Counts, shape: Shape) -> float:
     """
     c = counts
     if stage in (*TEXT, *TEXT_UNLESS_SPOOLED):
-        return c.text_bytes
+        return c.text_bytes if shape.verifies or stage != "sets" else c.wanted
+    checked = c.checked
     return {
         "copies": c.present,
-        "keys": shape.tables * c.representatives,
+        "same": c.present,
+        "keys": c.entries,
+        "marks": shape.posting_tasks(c) * min(c.counters, 1 << MOST_MARK_BITS),
+        **dict.fromkeys(("sample", "choose", "spread", "order", "rows", "rank", "draw"), c.documents),
+        "drawn": checked.drawn_of_slices,
+        "sampled": checked.drawn,
+        "nearest": checked.near,
+        "near-keys": checked.wanted,
+        "check": checked.nearest + c.listed_pairs,
         "merge": shape.slices * c.counters if shape.counts_in_table(c) else SLOT_BYTES * c.shingles,
-        "collide": c.postings or shape.tables * c.representatives,
+        "collide": c.entries or c.postings + c.containers,
         "pairs": c.found,
         "verify": c.pairs,
         "decide": c.documents,
@@ -141,17 +185,20 @@ def items(stage: str, counts: Counts, shape: Shape) -> float:
         "listed": c.documents,
         "fates": c.documents,
         "ids": c.documents,
-        "tables": c.listed + c.copies,
+        "tables": c.listed_pairs,
     }[stage]
 
 
 def tasks_of(stage: str, counts: Counts, shape: Shape) -> int:
     """How many tasks a stage has."""
-    if stage == "postings":
+    if stage in ("postings", "containers"):
         return shape.posting_tasks(counts)
-    if stage in ("sketch", "keys", "sets", "fates", "ids", "write"):
+    if stage in ("sketch", "keys", "sets", "fates", "ids", "near", "drawn-sets", "near-sets", "near-keys", "rows"):
         return shape.slices
-    special = {"merge": ranges_of(shape.partitions), "decide": 1}
+    if stage in ("write", "draw", "sample", "spread"):
+        return shape.slices - shape.known
+    special = {"merge": ranges_of(shape.partitions), "marks": ranges_of(shape.partitions)}
+    special |= dict.fromkeys(("decide", "drawn", "sampled", "nearest", "check", "choose"), 1)
     if stage == "collide":
         return shape.collide_tasks(counts)
     return special.get(stage, shape.partitions)
@@ -159,9 +206,17 @@ def tasks_of(stage: str, counts: Counts, shape: Shape) -> int:
 
 def stage_names(shape: Shape) -> list[str]:
     """The stages of a job, in their order."""
-    find = ("keys",) if shape.tables else ("merge", "postings")
-    after = ("collide", "pairs", "sets", "verify", "decide", "name", "listed", "fates", "ids", "tables", "write")
-    return ["sketch", "copies", *find, *after]
+    found = ["sketch"]
+    if shape.directed:
+        found += ["sample", "choose", "spread", "order", "rows", "rank"]
+    found += ["copies"] if shape.verifies else ["copies", "same"]
+    found += ["keys"] if shape.tables else ["merge", "postings"]
+    found += ["marks", "containers"] if shape.directed else []
+    found += ["collide", "pairs", "sets", "verify", "decide", "name", "listed", "fates", "ids", "tables", "write"]
+    if shape.checked:
+        found += ["draw", "drawn", "drawn-sets", "sampled", "near", "nearest", "near-sets"]
+        found += ["near-keys", "check"] if shape.tables else ["check"]
+    return found
 
 
 def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, Any]) -> list[Stage]:
@@ -176,23 +231,27 @@ def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, An
         Of `load_rates`.
     """
     made = {f"{each.stage} {each.what}": each for each in exchanges(counts, shape)}
-    of_method = rates["methods"][f"{shape.method}, spool" if shape.spool else shape.method]
+    measured = MEASURED_LIKE.get(shape.method, shape.method)
+    of_method = rates["methods"][f"{measured}, spool" if shape.spool else measured]
     found = []
     for name in stage_names(shape):
         tasks = tasks_of(name, counts, shape)
         read = float(counts.text_bytes) if _reads_text(name, shape) else 0.0
         opens = 0.0
         for file, times in READS.get(name, {}).items():
+            file = file.replace("COPIES", shape.copying)
             if file in made:
                 rows, indexes, opened = _reading(made[file], name, times, shape)
                 read += rows + indexes
                 opens += opened
         if name == "name":
             read += tasks * made["decide removed"].payload  # each task reads all bits
-        if name == "postings":  # each task reads the table
+        if name in ("postings", "containers"):  # each task reads the table
             read += tasks * (made["merge counters"].payload + made["merge beyond"].payload)
+        if name == "containers":
+            read += tasks * made["marks marks"].payload
         own = [each for each in made.values() if each.stage == name]
-        rate = of_method[name]
+        rate = _rate(of_method, name)
         work = tasks * rate["task_seconds"] + items(name, counts, shape) * rate["item_seconds"]
         core_seconds = work + opens * machines.open_seconds
         exchanged, written = sum(each.payload for each in own), _written(name, counts)
@@ -225,8 +284,13 @@ def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, An
     return found
 
 
+def _rate(rates: dict[str, Any], stage: str) -> dict[str, float]:
+    """The rate of a stage, or of one that does about the same."""
+    return next(rates[name] for name in (stage, *LIKE.get(stage, ())) if name in rates)
+
+
 def _reads_text(name: str, shape: Shape) -> bool:
-    return name in TEXT or (name in TEXT_UNLESS_SPOOLED and not shape.spool)
+    return name in TEXT or (name in TEXT_UNLESS_SPOOLED and shape.verifies and not shape.spool)
 
 
 def _reading(file: Exchange, stage: str, times: int, shape: Shape) -> tuple[float, float, float]:
@@ -244,9 +308,11 @@ def _reading(file: Exchange, stage: str, times: int, shape: Shape) -> tuple[floa
 def _written(stage: str, counts: Counts) -> float:
     """Bytes of the result: kept texts as long as they are, and tables without compression."""
     if stage == "tables":
-        return (2 * counts.id_bytes + 8) * (counts.listed + counts.copies)
+        return (2 * counts.id_bytes + 8) * counts.listed_pairs
     if stage == "write":
-        return counts.place_bytes + 17 * counts.documents + counts.text_bytes * (1 - counts.removed / counts.documents)
+        own = counts.documents - counts.known_documents
+        share = own / counts.documents
+        return share * (counts.place_bytes + counts.text_bytes * (1 - counts.removed / own)) + 17 * own
     return 0
 
 
@@ -259,23 +325,32 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
     a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents)
     of_slice = {
         "sketch": a_slice + counting + min(most / WAITING, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
-        "keys": rows * (16 + 8 * shape.key_columns) + min(most / WAITING, 14 * shape.tables * rows) + 60 * rows,
+        "keys": rows * (76 + 8 * shape.keys) + min(most / WAITING, shape.entry_bytes * c.entries / shape.slices),
         "sets": min(most / WAITING, (16 * c.wanted + 8 * c.wanted_shingles) / shape.slices)
         + 32 * c.wanted / shape.slices,
         "fates": 24 * c.removed / shape.slices,
         "ids": rows * c.id_bytes + 64 * c.wanted_ids / shape.slices,
         "write": a_slice + 64 * rows,
+        **dict.fromkeys(("draw", "sample", "spread", "rows"), 56 * rows),
+        "near": 24 * rows + 8 * c.checked.sampled_shingles + 24 * c.checked.near,
     }
+    answers = {"drawn": c.checked.drawn_shingles, "near": c.checked.wanted_shingles}
+    checks = dict.fromkeys(("near-sets", "near-keys", "nearest", "check"), 16 * answers["near"])
+    checks |= dict.fromkeys(("drawn", "drawn-sets", "sampled"), 16 * answers["drawn"])
     parts = shape.tables * shape.table_parts(c).per_table if shape.tables else 1
     of_range = {
         "copies": min(most / 8 * 3, ROW_BYTES * c.present / ranges),
+        "same": min(most / 8 * 3, ROW_BYTES * c.present / ranges),
+        "choose": 120 * min(c.documents, SAMPLED + shape.slices),
+        "order": 120 * c.documents / ranges,
+        "rank": 32 * c.documents / ranges,
+        "marks": 2 * min(c.counters, 1 << MOST_MARK_BITS) / ranges_of(ranges),
         "merge": 2 * table / ranges_of(ranges),
         "postings": table + min(most / WAITING_BESIDE, 24 * c.postings / shape.posting_tasks(c))
         if not shape.tables
         else 0.0,
-        "collide": min(most / 2, ENTRY_BYTES * shape.tables * c.representatives / parts) + most / 8
-        if shape.tables
-        else most / 8 * 3,
+        "containers": table + min(c.counters, 1 << MOST_MARK_BITS) + most / WAITING_BESIDE,
+        "collide": min(most / 2, ENTRY_BYTES * c.entries / parts) + most / 8 if shape.tables else most / 8 * 3,
         "pairs": min(most / 4, FOUND_BYTES * c.found / ranges) + 24 * c.wanted / ranges,
         "verify": 40 * c.wanted / ranges + min(most / 4, TOGETHER_BYTES * min(TOGETHER, c.pairs / ranges)),
         "decide": min(most / 2, c.documents / 4) + min(most / 8, SORTED_BYTES * c.verified / ranges),
@@ -283,15 +358,15 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
         + min(most / 4, KEEPER_BYTES * c.verified / ranges)
         + 72 * c.removed / ranges
         + 16 * c.documents / ranges,
-        "listed": 96 * (c.listed + c.copies) / ranges,
-        "tables": (24 + 4 * (8 + c.id_bytes)) * (c.listed + c.copies) / ranges,
+        "listed": 96 * c.listed_pairs / ranges,
+        "tables": (24 + 4 * (8 + c.id_bytes)) * c.listed_pairs / ranges,
     }
-    return {**of_slice, **of_range}[stage]
+    return {**of_slice, **of_range, **checks}[stage]
 
 
 def slice_row_bytes(shape: Shape, place_bytes: float) -> float:
     """What a row of a slice takes while it is sketched."""
-    return 8 * shape.key_columns + 32 + place_bytes
+    return 8 * shape.keys + 32 + place_bytes
 
 
 def load_rates() -> dict[str, Any]:

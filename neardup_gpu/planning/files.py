@@ -6,13 +6,22 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from ..joining import MOST_MARK_BITS
 from ..tasks import cutting
+from ..tasks.colliding import to_columns
 from ..tasks.columns import ranges_of
 from ..tasks.joining import SLOT_BYTES
+from ..tasks.ranking import SAMPLED
 from ..tasks.work import WAITING, WAITING_BESIDE
 
 if TYPE_CHECKING:
+    from ..recipe import Recipe
     from .counts import Counts
+
+TABLE_BYTES = 2048
+"""Most that a table in a file, as a stream of Arrow, takes beside its values."""
 
 TAIL_BYTES = 1 << 16
 """Bytes at the end of an exchange file that a reader reads at least."""
@@ -24,14 +33,26 @@ class Shape:
 
     Parameters
     ----------
-    method : "exact" or "minhash"
+    method : str
     slices, partitions : int
+        Slices are those of a reference set, too.
     task_memory : int
     spool : bool
-    key_columns : int
-        Keys of a document; 0 by exact.
     tables : int
-        Tables of keys; 0 by exact.
+        Tables of keys; 0 by methods that keep no sketches.
+    keys : int
+        Of a document, 8 bytes each; 0 by methods that keep no sketches.
+    entries : int
+        What a table holds of a document at most; 0 without tables.
+    entry_bytes, entry_columns : int
+        Of an entry of a table, in files.
+    verifies : bool, default True
+    directed : bool, default False
+        Whether the measure is, as containment is; then documents are ranked, the larger ones first.
+    known : int, default 0
+        Slices of a reference set.
+    checked : bool, default False
+        Whether the recall is checked.
     """
 
     method: str
@@ -39,8 +60,15 @@ class Shape:
     partitions: int
     task_memory: int
     spool: bool
-    key_columns: int
-    tables: int
+    tables: int = 0
+    keys: int = 0
+    entries: int = 0
+    entry_bytes: int = 0
+    entry_columns: int = 0
+    verifies: bool = True
+    directed: bool = False
+    known: int = 0
+    checked: bool = False
 
     def table_parts(self, counts: Counts) -> cutting.TableParts:
         """How tables of keys are divided."""
@@ -60,6 +88,65 @@ class Shape:
         bits = counts.counters.bit_length() - 1
         return not self.tables and cutting.counts_in_table(counts.text_bytes // self.slices, bits)
 
+    @property
+    def copying(self) -> str:
+        """The stage that says for the others which documents count as one."""
+        return "copies" if self.verifies else "same"
+
+
+def shape_of(
+    recipe: Recipe,
+    representatives: int,
+    *,
+    slices: int,
+    partitions: int,
+    task_memory: int,
+    spool: bool = False,
+    known: int = 0,
+    checked: bool = False,
+) -> Shape:
+    """How a job is divided, as its method says.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    representatives : int
+        Documents that are compared, on which the number of tables may depend.
+    slices, partitions, task_memory, spool, known, checked
+        As in `Shape`.
+
+    Examples
+    --------
+    >>> from neardup_gpu import Recipe
+    >>> shape_of(Recipe(method="minhash"), 1000, slices=2, partitions=2, task_memory=10**9).entry_bytes
+    14
+    """
+    method, of_keys = recipe.method, {}
+    if method.sketches:
+        keys = np.empty((0, method.key_columns) if method.key_columns else 0, np.uint64)
+        entries = list(method.entries(keys, representatives, seed=recipe.seed))
+        columns = to_columns(entries[0], np.empty(0, np.int64))
+        tables = len(method.buckets(representatives).masks)
+        of_keys = {
+            "tables": tables,
+            "keys": max(1, method.key_columns),
+            "entries": len(entries) // tables,
+            "entry_bytes": sum(column.itemsize for column in columns.values()),
+            "entry_columns": len(columns),
+        }
+    return Shape(
+        method=method.name,
+        slices=slices,
+        partitions=partitions,
+        task_memory=task_memory,
+        spool=spool and recipe.verifies,
+        verifies=recipe.verifies,
+        directed=method.measure.directed,
+        known=known,
+        checked=checked and recipe.verifies,
+        **of_keys,
+    )
+
 
 class Exchange(NamedTuple):
     """The files of one kind that the tasks of a stage write for other tasks.
@@ -77,6 +164,9 @@ class Exchange(NamedTuple):
         Of each file; each is read by one task.
     share : int
         Rows wait in a `share`-th of a task's memory until they are written.
+    tables : int
+        Where rows are written as whole tables, how many of these there are at most; then rows and payload are bounds,
+        too, and a table takes up to `TABLE_BYTES` more.
     """
 
     stage: str
@@ -87,6 +177,7 @@ class Exchange(NamedTuple):
     files: int
     partitions: int = 1
     share: int = WAITING
+    tables: int = 0
 
     @property
     def block_bytes(self) -> float:
@@ -101,7 +192,7 @@ class Exchange(NamedTuple):
     def overhead(self, task_memory: int) -> int:
         """Most bytes that the format adds to the payload: an index, the schema twice, and the metadata of batches."""
         a_file, a_block = 512 + 256 * self.columns, 40 + 256 + 96 * self.columns
-        return self.files * a_file + self.blocks(task_memory) * a_block
+        return self.tables * TABLE_BYTES + self.files * a_file + self.blocks(task_memory) * a_block
 
     def index_bytes(self, task_memory: int) -> float:
         """Bytes that one reader of a partition reads of all files before it reads the partition."""
@@ -122,8 +213,8 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
     list of Exchange
         In the order of the stages.
     """
-    c, slices, ranges, k = counts, shape.slices, shape.partitions, shape.key_columns
-    n, stands = c.documents, c.copies
+    c, slices, ranges, k = counts, shape.slices, shape.partitions, shape.keys
+    n, stands, told = c.documents, c.copies, 0 if shape.verifies else 8 * k + 16  # keys, and a hash of two words
     made = [
         Exchange("sketch", "rows", n, 16 * n, 2, slices),
         Exchange("sketch", "ids", n, c.place_bytes, 3, slices),
@@ -133,14 +224,26 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         made.append(Exchange("sketch", "keys", n, 8 * k * n, 1, slices))
     if shape.spool:
         made.append(Exchange("sketch", "shingles", n, 8 * n + 8 * c.shingles, 1, slices))
-    made += [
-        Exchange("copies", "slices", stands, 16 * stands, 2, ranges, slices, WAITING_BESIDE),
-        Exchange("copies", "ranges", stands, 16 * stands, 2, ranges, ranges, WAITING_BESIDE),
-    ]
+    if shape.checked:
+        made.append(Exchange("sketch", "order", n, 8 * n, 1, slices))
+    if shape.directed:
+        made += _ranking(n, c.known_documents, shape)
+    copying = {"copies": stands}
+    if not shape.verifies:
+        made += [
+            Exchange("sketch", "tokens", n, 16 * n, 1, slices),
+            Exchange("sketch", "same", c.present, 24 * c.present, 3, slices, ranges),
+        ]
+        copying = {"copies": c.exact_copies, "same": stands}
+    for stage, number in copying.items():
+        made += [
+            Exchange(stage, "slices", number, 16 * number, 2, ranges, slices, WAITING_BESIDE),
+            Exchange(stage, "ranges", number, 16 * number, 2, ranges, ranges, WAITING_BESIDE),
+        ]
     if k:
-        entries = shape.tables * c.representatives
         parts = shape.tables * shape.table_parts(c).per_table
-        made.append(Exchange("keys", "entries", entries, 14 * entries, 3, slices, parts))
+        given = c.entries, shape.entry_bytes * c.entries, shape.entry_columns, slices, parts
+        made.append(Exchange("keys", "entries", *given))
     else:
         number, parts = c.counters, ranges_of(ranges)
         made += [
@@ -151,6 +254,13 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
                 "postings", "postings", c.postings, 24 * c.postings, 4, shape.posting_tasks(c), ranges, WAITING_BESIDE
             ),
         ]
+    if shape.directed:
+        marks, tasks, more = min(c.counters, 1 << MOST_MARK_BITS), shape.posting_tasks(c), c.containers
+        made += [
+            Exchange("postings", "marks", tasks * marks, tasks * marks, 1, tasks, parts),
+            Exchange("marks", "marks", marks, marks, 1, parts),
+            Exchange("containers", "postings", more, 24 * more, 4, tasks, ranges, WAITING_BESIDE),
+        ]
     finders = shape.collide_tasks(c)
     asked = c.wanted_ids - c.kept_ids
     return [
@@ -159,7 +269,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         Exchange("collide", "crowded", c.crowded, 8 * c.crowded, 1, finders, share=WAITING_BESIDE),
         Exchange("pairs", "pairs", c.pairs, 16 * c.pairs, 2, ranges, share=WAITING_BESIDE),
         Exchange("pairs", "wanted", c.wanted, 16 * c.wanted, 2, ranges, slices),
-        Exchange("sets", "sets", c.wanted, 16 * c.wanted + 8 * c.wanted_shingles, 2, slices, ranges),
+        _answered("sets", c.wanted, c.wanted_shingles if shape.verifies else None, shape, ranges),
         Exchange("verify", "left", c.verified, 24 * c.verified, 3, ranges, ranges, WAITING_BESIDE),
         Exchange("verify", "right", c.verified, 24 * c.verified, 3, ranges, share=WAITING_BESIDE),
         Exchange("decide", "removed", -(-n // 64), 8 * -(-n // 64), 1, 1),
@@ -167,11 +277,53 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         Exchange("name", "listed", c.listed, 24 * c.listed, 3, ranges, ranges, WAITING_BESIDE),
         Exchange("name", "fates", c.removed, 24 * c.removed, 3, ranges, slices),
         Exchange("name", "grouped", c.removed, 8 * c.removed, 1, ranges, ranges),
-        Exchange("listed", "pairs", c.listed + stands, 24 * (c.listed + stands), 3, ranges),
+        Exchange("listed", "pairs", c.listed_pairs, 24 * c.listed_pairs, 3, ranges),
         Exchange("listed", "wanted", asked, 16 * asked, 2, ranges, slices),
         Exchange("fates", "wanted", c.kept_ids, 16 * c.kept_ids, 2, slices, slices),
-        Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes) * c.wanted_ids, 2, slices, ranges + slices),
+        Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes + told) * c.wanted_ids, 4, slices, ranges + slices),
+        *(_checking(c, shape) if shape.checked else ()),
     ]
+
+
+def _ranking(all_of: int, known: int, shape: Shape) -> list[Exchange]:
+    """What is written to rank the documents of the input by their priority."""
+    slices, ranges, mine = shape.slices, shape.partitions, shape.slices - shape.known
+    number = all_of - known
+    sampled = min(number, SAMPLED + mine)
+    return [
+        Exchange("sample", "sample", sampled, 24 * sampled, 1, mine, tables=mine),
+        Exchange("choose", "cuts", ranges, 24 * ranges, 1, 1, tables=1),
+        Exchange("spread", "parts", number, 24 * number, 1, mine, ranges, tables=mine * ranges),
+        Exchange("order", "slices", number, 16 * number, 2, ranges, slices),
+        Exchange("order", "ranges", number, 16 * number, 2, ranges, ranges),
+        Exchange("rows", "ranks", all_of, 8 * all_of, 1, slices),
+        Exchange("rank", "numbers", all_of, 8 * all_of, 1, ranges),
+    ]
+
+
+def _answered(stage: str, wanted: int, shingles: int | None, shape: Shape, askers: int) -> Exchange:
+    """What slices say of documents that others asked for: what waits of them, or their keys if that is None."""
+    if shingles is None:
+        return Exchange(stage, "keys", wanted, (8 + 8 * shape.keys) * wanted, 2, shape.slices, askers)
+    return Exchange(stage, "sets", wanted, 16 * wanted + 8 * shingles, 2, shape.slices, askers)
+
+
+def _checking(counts: Counts, shape: Shape) -> list[Exchange]:
+    """What is written to check the recall."""
+    c, slices = counts.checked, shape.slices
+    found = [
+        Exchange("draw", "drawn", c.drawn_of_slices, 16 * c.drawn_of_slices, 2, slices - shape.known),
+        Exchange("drawn", "drawn", c.drawn, 16 * c.drawn, 2, 1),
+        Exchange("drawn", "wanted", c.drawn, 16 * c.drawn, 2, 1, slices),
+        _answered("drawn-sets", c.drawn, c.drawn_shingles, shape, 1),
+        Exchange("sampled", "sample", c.sampled, 24 * c.sampled, 3, 1),
+        Exchange("sampled", "sets", c.sampled_shingles, 8 * c.sampled_shingles, 1, 1),
+        Exchange("near", "near", c.near, 24 * c.near, 3, slices),
+        Exchange("nearest", "pairs", c.nearest, 16 * c.nearest, 2, 1),
+        Exchange("nearest", "wanted", c.wanted, 16 * c.wanted, 2, 1, slices),
+        _answered("near-sets", c.wanted, c.wanted_shingles, shape, 1),
+    ]
+    return [*found, _answered("near-keys", c.wanted, None, shape, 1)] if shape.tables else found
 
 
 def _counting(counts: Counts, shape: Shape) -> list[Exchange]:
