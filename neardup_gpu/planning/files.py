@@ -79,7 +79,9 @@ class Shape:
         return self.table_parts(counts).tasks if self.tables else self.partitions
 
     def posting_tasks(self, counts: Counts) -> int:
-        """Tasks that make postings."""
+        """Tasks that make postings; none by methods that sketch."""
+        if self.tables:
+            return 0
         bits = counts.counters.bit_length() - 1
         return cutting.posting_tasks(self.slices, counts.text_bytes, bits, self.partitions)
 
