@@ -640,7 +640,7 @@ def partners_of(
             search.known.add(known)
         search.expected = expected_comparisons(index, runtime)
         if search.expected:
-            clock.say(f"joining: about {count(search.expected, 'comparison')}")
+            clock.say(f"joining: about {count(search.expected, 'comparison')}", "join", total=search.expected)
         with clock.turns():
             if method.sketches:
                 with clock.stage("verify"):
