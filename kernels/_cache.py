@@ -42,7 +42,7 @@ def private_folder(name: str) -> tuple[Path | None, str]:
         None where nothing can be kept, with the reason; else an empty reason.
     """
     try:
-        folder = Path(os.path.realpath(_home() / name))
+        folder = Path(os.path.realpath(home() / name))
         _make(folder)
         problem = None if os.name == "nt" else _shared(folder)
     except OSError as error:
@@ -54,7 +54,7 @@ def private_folder(name: str) -> tuple[Path | None, str]:
     return (folder, "") if problem is None else (None, problem)
 
 
-def _home() -> Path:
+def home() -> Path:
     """Where compiled kernels go: NEARDUP_CACHE_DIR, else the user's folder of caches."""
     get = os.environ.get
     if named := get("NEARDUP_CACHE_DIR"):

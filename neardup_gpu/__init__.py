@@ -34,7 +34,7 @@ except ImportError:
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import hamming, theory
+    from . import hamming, plot, theory
     from .comparison import Comparison, resemblance
     from .data import Pairs, Ragged
     from .documents import Documents, open_documents
@@ -119,6 +119,7 @@ __all__ = [
     "merge",
     "open_documents",
     "pairs",
+    "plot",
     "resemblance",
     "shingle",
     "sketch",
@@ -203,7 +204,7 @@ if not TYPE_CHECKING:  # a module with __getattr__ has any name, in the eyes of 
     def __getattr__(name: str) -> Any:
         import importlib
 
-        if name in ("hamming", "theory"):
+        if name in ("hamming", "plot", "theory"):
             return importlib.import_module(f"neardup_gpu.{name}")
         for home, names in _HOMES.items():
             if name in names:

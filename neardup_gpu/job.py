@@ -24,14 +24,15 @@ from .decisions import (
 )
 from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
+from .documents.writing_options import Writing
 from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .partners import TooManyComparisonsError, partners_of
 from .recall import Run, check_recall, choose_check
 from .recipe import Recipe, choose_recipe
-from .result import Result
+from .result import Report, Result
 from .sketching import Sketcher
 from .store.artefacts import write_result
 from .store.outputs import new_folder
@@ -69,11 +70,15 @@ def dedup(
     frequencies: Frequencies | str | Path | None = None,
     output: str | Path | None = None,
     overwrite: bool = False,
+    output_format: str | None = None,
+    shard_bytes: int | str | None = None,
+    ids_only: bool = False,
     engine: str | Engine = "auto",
     temp_dir: str | Path | None = None,
     batch_bytes: int | None = None,
     max_comparisons: int | None = None,
     check: int | None = None,
+    report: bool = False,
     progress: Progress | bool | None = None,
 ) -> Result:
     """Find the near-duplicates among documents and decide which to keep.
@@ -139,6 +144,13 @@ def dedup(
         A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears whole or not at all.
     overwrite : bool, default False
         Replace the file or folder that is at `output`.
+    output_format : "parquet", "jsonl", "jsonl.gz", "jsonl.zst" or "arrow", default None
+        The format of kept/; the input's own unless given.
+    shard_bytes : int or str, default None
+        Write kept/ in files of about this size, such as "1GB", which hold the rows of all input files one after
+        another; unless given, a file for each of the input.
+    ids_only : bool, default False
+        Write kept_ids.parquet, with the ids of kept documents, and no kept/.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         Where to run. Changes no result.
     temp_dir : path, default None
@@ -153,6 +165,9 @@ def dedup(
     check : int, default None
         Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method and by
         containment, which miss no pair. It has no effect where nothing is verified.
+    report : bool, default False
+        Write report.html into `output` as well, a page to look at the result with, for which the input is read once
+        more. It needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory for each document.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say
@@ -188,6 +203,10 @@ def dedup(
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
+    with_page = checks.flag("report", report)
+    if with_page:
+        check_page(output)
+    writing = Writing(output_format=output_format, shard_bytes=shard_bytes, ids_only=ids_only)
     recipe = choose_recipe(
         recipe,
         usual="exact",
@@ -214,8 +233,11 @@ def dedup(
         folder, reads = None, files_read(documents, reference, frequencies)
         if output is not None:
             folder = stack.enter_context(new_folder(output, overwrite, reads))
-        if folder is not None and not documents.rewindable:
-            raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
+        if folder is not None and not documents.rewindable and not writing.ids_only:
+            raise InputError(
+                "a stream cannot be read again to write the kept rows; pass a table, no output, or ids_only=True"
+            )
+        check_writing(documents, writing)
         documents.check_ids_early("input")
         if reference is not None:
             reference.check_ids_early("reference set")
@@ -232,7 +254,9 @@ def dedup(
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
-            write_result(folder, result, documents, clock)
+            if described := writing.describe():
+                result.report["written"] = described
+            write_result(folder, result, documents, writing, clock, *([output] if with_page else []))
     return result
 
 
@@ -246,12 +270,15 @@ def run(
     recipe = sketcher.recipe  # which names its statistics by now
     measure = recipe.method.measure.knowing(sketcher.statistics)
     with clock.stage("collide"):
+        number = len(sketched.ids)
+        clock.report("collide", 0, number)
         sizes = None if spool is None or not recipe.method.measure.directed else np.diff(spool.offsets)
         ranked = by_priority(sketched, recipe.keep, sizes)
         groups = representatives(ranked, sketched, recipe, runtime)
         sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
         runtime.release()
         candidates = proposed(groups, recipe, runtime)
+        clock.report("collide", number, number)
     found = None
     rows = ranked.rows[groups.ranks]
     if spool is not None:
@@ -265,7 +292,9 @@ def run(
     else:
         listed = deciding = unverified(groups, candidates.pairs, recipe, runtime)
     with clock.stage("decide"):
+        clock.report("decide", 0, number)
         decisions = decide(ranked, groups, deciding, listed, recipe, runtime)
+        clock.report("decide", number, number)
     sampled = None
     if num_checked:
         with clock.stage("check"):
@@ -281,13 +310,22 @@ def run(
     return Result(
         documents=tables.documents,
         pairs=tables.pairs,
-        report={**report, "timings": clock.seconds},
+        report=Report({**report, "timings": clock.seconds}),
         recipe=recipe,
         frequencies=sketcher.statistics,
         skipped=all_skipped(documents, reference),
         sources=(documents, reference),
         facts=facts,
     )
+
+
+def check_page(output: str | None) -> None:
+    """Raise ParameterError unless a page can be made and written into the output."""
+    from .report_page.page import check_installed
+
+    if output is None:
+        raise ParameterError("report: is written into the output; name one with output=...")
+    check_installed()
 
 
 def files_read(
@@ -306,6 +344,14 @@ def opened(
     reading = {**reading, "other_columns": [column] if column else []}
     documents = open_documents(source, texts=texts, **reading)
     return documents, None if against is None else open_reference(against, reading)
+
+
+def check_writing(documents: Documents, writing: Writing) -> None:
+    """Refuse a way to write kept rows in which these documents cannot be written, before all work."""
+    if writing.rewrites:
+        from .documents.rewritten import check_types
+
+        check_types(documents, writing)
 
 
 def open_reference(against: Any, reading: dict[str, Any]) -> Documents:

@@ -15,6 +15,20 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+RECORDS = {
+    "request": "requests",
+    "metadata": "of metadata",
+    "warcinfo": "about the file",
+    "revisit": "revisits",
+    "segment": "segments",
+    "other": "of other types",
+    "no_http": "responses not by HTTP",
+    "http_status": "by HTTP status",
+    "not_text": "no text",
+    "undecodable": "not decodable",
+}
+"""Records of a crawl that are no documents: their names in reports, and in words."""
+
 BAR_WIDTH = 36
 """Characters of the longest bar of a histogram."""
 
@@ -104,6 +118,10 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     counts, recipe, limits = report["counts"], report["recipe"], report["limits"]
     documents = counts["documents"]
     rows = [("documents", f"{documents:,}, {size(counts['text_bytes'])} of text, {count(counts['tokens'], 'token')}")]
+    left_out = report.get("left_out_records") or {}
+    if left_out:
+        listed = (f"{number:,} {RECORDS.get(kind, kind)}" for kind, number in left_out.items())
+        rows.append(("left out", f"records that are no documents: {', '.join(listed)}"))
     if report.get("against"):
         rows.append(("reference", f"{count(counts['reference_documents'], 'document')}, left untouched"))
     rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / documents)})"))
@@ -215,6 +233,7 @@ def summary(
     output: str | None = None,
     example: str | None = None,
     verbose: bool = False,
+    page: bool = False,
 ) -> list[RenderableType]:
     """A report as rich draws it on a terminal.
 
@@ -230,6 +249,8 @@ def summary(
         Id of a removed document, for the command that is offered next.
     verbose : bool
         Seconds of each stage, counts of pairs and the recipe as well.
+    page : bool
+        Whether report.html was written, too.
     """
     parts: list[RenderableType] = [row(label, text) for label, text in facts(report)]
     bars = histogram(report["group_sizes"])
@@ -251,7 +272,9 @@ def summary(
         counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
         left_out = "skipped.parquet, " if "skipped" in report["counts"] else ""
         tables = "documents/, pairs/" if "tasks" in report else "documents.parquet, pairs.parquet"
-        files = f"{tables}, {counted}{left_out}kept/, report.json"
+        kept = "kept_ids/" if "tasks" in report else "kept_ids.parquet"
+        kept = kept if report.get("written", {}).get("ids_only") else "kept/"
+        files = f"{tables}, {counted}{left_out}{kept}, {'report.html, ' if page else ''}report.json"
         parts.append(row("written", f"{output}: {files}"))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""

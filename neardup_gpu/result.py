@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,69 @@ from .recipe import Recipe
 if TYPE_CHECKING:
     from .explanation import Explanation
     from .methods.contract import Statistics
+    from .report_page.page import Page
+    from .report_page.run import Run
     from .tables import Facts
+
+
+class Report(dict[str, Any]):
+    """The contents of report.json; called, as in ``result.report()``, it makes the page to look at.
+
+    It knows the tables of its result, and not the result, which would keep both in memory until garbage is collected.
+    """
+
+    tables: tuple[Any, ...] = ()
+
+    def __call__(
+        self,
+        path: str | Path | None = None,
+        *,
+        text: bool = True,
+        source_column: str | None = None,
+        overwrite: bool = False,
+    ) -> Page:
+        """Make a page of HTML to look at the result with; a notebook shows it.
+
+        Parameters
+        ----------
+        path : path, default None
+            A file to write it to as well.
+        text : bool, default True
+            Show texts, for which the documents are read once more, up to the last one that is shown.
+        source_column : str, default None
+            The column of the input that says where a document is from, for the table of losses; the file unless given.
+        overwrite : bool, default False
+            Replace an earlier page at `path`.
+
+        Returns
+        -------
+        Page
+            One file without anything to load: less than 5 MB, as what is long is sampled.
+
+        Raises
+        ------
+        ParameterError
+            If what draws it is not installed: ``pip install 'neardup-gpu[report]'``.
+        InputError
+            If there is no such column. Texts that cannot be read again are left out, and the page says why.
+        OutputError
+            If `path` is taken or cannot be written.
+        """
+        from .report_page.page import check_installed, make
+
+        path, overwrite = checks.optional(checks.path, "path", path), checks.flag("overwrite", overwrite)
+        check_installed()
+        page = make(self.run(), text=text, source_column=source_column)
+        if path is not None:
+            page.write(path, overwrite)
+        return page
+
+    def run(self, folder: str | None = None) -> Run:
+        """What a page is made from; where the tables are about to be written, to which folder."""
+        from .report_page.run import run_of_tables
+
+        documents, pairs, recipe, frequencies, sources = self.tables
+        return run_of_tables(documents, pairs, self, recipe, frequencies, sources, folder)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,7 +100,10 @@ class Result:
         containment, in both tables: how much of the document `duplicate_of` contains, and of id_b id_a; id_a has more
         distinct shingles, or as many and the better priority, or is of the reference set.
     report : dict
-        Recipe, counts, timings, recall, and what limits left out: the contents of report.json.
+        Recipe, counts, timings, recall, and what limits left out: the contents of report.json. Called, it makes a page
+        to look at: ``result.report()`` shows it in a notebook, ``result.report("report.html")`` writes it to a file.
+        The page needs ``pip install 'neardup-gpu[report]'``; its parameters are those of ``neardup report``: `text` and
+        `source_column`, and `overwrite`.
     recipe : Recipe
         Everything that changed the results.
     frequencies : Frequencies, default None
@@ -64,12 +130,17 @@ class Result:
 
     documents: pa.Table
     pairs: pa.Table
-    report: dict[str, Any]
+    report: Report
     recipe: Recipe
     frequencies: Statistics | None = None
     skipped: pa.Table | None = None
     sources: tuple[Documents, Documents | None] | None = None
     facts: Facts | None = None
+
+    def __post_init__(self) -> None:
+        report = Report(self.report)
+        report.tables = self.documents, self.pairs, self.recipe, self.frequencies, self.sources
+        object.__setattr__(self, "report", report)
 
     def explain(self, id: Any, *, full: bool = False) -> Explanation:
         """Say why a document stays or goes: the kept one, their resemblance, and the words in which they differ.
@@ -130,6 +201,33 @@ class Result:
     def removed(self) -> pa.Table:
         """Rows of `documents` that go, in input order."""
         return self.documents.filter(pc.invert(self.documents["kept"]))
+
+    def kept_dataset(self) -> Any:
+        """The documents that stay, with all their columns, for Hugging Face's library `datasets`.
+
+        Returns
+        -------
+        datasets.Dataset or datasets.DatasetDict
+            Of a Dataset its rows, selected without a copy, with its features; of a DatasetDict such a Dataset for each
+            split; else a Dataset in memory, with the column `path` for text files.
+
+        Raises
+        ------
+        InputError
+            If the documents were a stream, which cannot be read again, or have changed; or if `datasets` is not
+            installed, which ``pip install 'neardup-gpu[hf]'`` does.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> dedup(texts=["to be or not to be"] * 2).kept_dataset()["text"][:]  # doctest: +SKIP
+        ['to be or not to be']
+        """
+        if self.sources is None:
+            raise InputError("this result has no documents, so nothing of them can be given; run dedup again")
+        from .documents.hugging_face import kept_dataset
+
+        return kept_dataset(self.sources[0], np.asarray(self.documents["kept"].combine_chunks()))
 
     def groups(self) -> pa.Table:
         """Documents that are near-duplicates of one another, the largest groups first.
@@ -224,7 +322,7 @@ class Result:
         assert self.sources is not None
         tables = tabulate(facts, recipe, *self.sources)
         counts, sizes = decided_counts(facts, recipe)
-        report = self.report | {"recipe": recipe.describe(), "counts": self.report["counts"] | counts, **sizes}
+        report = Report(self.report, recipe=recipe.describe(), counts=self.report["counts"] | counts, **sizes)
         report["limits"] = limits | {"unlisted_pairs": len(verified.pairs) - len(listed.pairs)}
         report["candidates"] = list(recipe.method.in_words(threshold))
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
@@ -249,23 +347,15 @@ class Result:
         >>> from neardup_gpu import dedup
         >>> figure = dedup(texts=["to be or not to be"] * 2).plot()  # doctest: +SKIP
         """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise ParameterError(
-                "plot needs matplotlib; install it with: pip install 'neardup_gpu[notebook]'"
-            ) from None
-        figure = Figure(figsize=(9, 3.5), layout="constrained")
+        from . import plot
+
+        plot.matplotlib_of("plot")
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(10, 4), layout="constrained")
         left, right = figure.subplots(1, 2)
-        measure = self.recipe.method.measure.name
-        worth = pc.drop_null(self.pairs[measure]).to_numpy()
-        lowest = self.recipe.threshold or 0.0
-        left.hist(worth, bins=np.linspace(lowest, 1, 41))
-        left.set(xlabel=measure, ylabel="pairs", title=f"{len(self.pairs):,} pairs")
-        sizes = self.report["group_sizes"]
-        right.bar([str(size) for size, _ in sizes[:20]], [count for _, count in sizes[:20]])
-        groups = self.report["counts"]["groups"]
-        right.set(xlabel="documents in a group", ylabel="groups", yscale="log", title=f"{groups:,} groups")
+        plot.resemblances(self, ax=left)
+        plot.groups(self, ax=right)
         return figure
 
     def __repr__(self) -> str:
@@ -273,6 +363,6 @@ class Result:
         return f"Result({counts['documents']:,} documents: {counts['kept']:,} kept, {counts['removed']:,} removed)"
 
     def _repr_html_(self) -> str:
-        from .report import html
+        from .report_page.notebook import shown
 
-        return html(self.report)
+        return shown(self.report.run())

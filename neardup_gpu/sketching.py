@@ -58,6 +58,7 @@ class Sketches:
     null_text: int = 0
     invalid_utf8: int = 0
     stripped_pages: int = 0
+    left_out_records: dict[str, int] = field(default_factory=dict)
 
 
 class Waiting(Protocol):
@@ -210,6 +211,7 @@ class Sketcher:
             self.clock.report("sketch", before + kept.documents, total())
             self._look_ahead(kept, before, total())
         kept.stripped_pages = documents.stripped_pages
+        kept.left_out_records = documents.left_out_records
         return kept
 
     def _look_ahead(self, kept: Sketches, before: int, total: int | None) -> None:

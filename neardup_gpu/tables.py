@@ -141,6 +141,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         "device": job.runtime.describe(),
         "threads": numba.get_num_threads(),
         "counts": counts,
+        **({"left_out_records": left_out} if (left_out := job.sketches.left_out_records) else {}),
         **sizes,
         "candidates": list(job.recipe.method.in_words(job.recipe.threshold)),
         "recall": {"expected": job.recipe.expected_recall, "sampled": sampled},

@@ -13,7 +13,12 @@ import pytest
 
 import neardup_gpu
 
-MODULES = [*neardup_gpu._HOMES, "theory", *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs"))]
+MODULES = [
+    *neardup_gpu._HOMES,
+    "plot",
+    "theory",
+    *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs")),
+]
 MATHEMATICS = ["theory", "error_bounds", "prefix_filter", "set_sizes", "sketch_errors"]
 MODULES += [*MATHEMATICS[1:], "documents.source", "documents.stream", "lazy_sampling"]
 
@@ -36,7 +41,8 @@ def examples() -> list[doctest.DocTest]:
 
 def public() -> Iterator[tuple[str, Any]]:
     """Every public function and class, and the methods of these classes, by name."""
-    places = {"neardup_gpu": neardup_gpu, "hamming": neardup_gpu.hamming, "theory": neardup_gpu.theory}
+    places = {"neardup_gpu": neardup_gpu}
+    places |= {name: getattr(neardup_gpu, name) for name in ("hamming", "plot", "theory")}
     for place, module in places.items():
         for name in getattr(module, "__all__", vars(module)):
             value = getattr(module, name)

@@ -92,7 +92,7 @@ def test_plot(tmp_path):
     figure = dedup(table(), threshold=0.6, **OPTIONS).plot()
     figure.savefig(tmp_path / "plot.png")
     left, right = figure.axes
-    assert (left.get_xlabel(), right.get_xlabel()) == ("resemblance", "documents in a group")
+    assert left.get_xlabel().startswith("resemblance") and right.get_xlabel() == "documents in a group"
 
 
 # The same runs of `exact`, whose default lists some of the pairs: `at` is right where all pairs are known.

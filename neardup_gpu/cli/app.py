@@ -5,7 +5,7 @@ from __future__ import annotations
 from cyclopts import App
 
 from ..errors import NeardupError
-from .console import say
+from .console import say, say_json
 
 app = App(
     name="neardup",
@@ -14,9 +14,13 @@ app = App(
     version_flags=(),
     suppress_keyboard_interrupt=False,
 )
-for name in ("dedup", "sketch", "pairs", "clusters", "explain", "compare", "curve", "plan", "info", "selftest"):
+for name in (
+    *("dedup", "sketch", "pairs", "clusters", "explain", "report", "compare", "curve", "plan", "info"),
+    *("demo", "doctor", "selftest"),
+):
     app.command(f"{__package__}.{name}:{name}", name=name)
 app.command(f"{__package__}.hamming:app", name="hamming")
+app.command(f"{__package__}.completion:install", name="--install-completion")
 
 
 def run(arguments: list[str] | None) -> int:
@@ -58,4 +62,7 @@ def run(arguments: list[str] | None) -> int:
     except NeardupError as error:
         from .errors import flags_of, in_flags
 
-        raise type(error)(in_flags(str(error), flags_of(command))) from error
+        message = in_flags(str(error), flags_of(command))
+        if any(getattr(flags, "json", False) for flags in bound.kwargs.values()):
+            say_json({"status": "failed", "error": message})
+        raise type(error)(message) from error

@@ -45,7 +45,7 @@ def clusters(
     from .. import greedy_clusters
 
     shown = Clusters(**given(written))
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         found = greedy_clusters.clusters(
             list(sketches), shown.output, **given(joining), overwrite=shown.overwrite, progress=progress
         )

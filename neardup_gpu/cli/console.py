@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
+from ..errors import ParameterError
 from ..printable import encodable, printable
 
 if TYPE_CHECKING:
@@ -100,14 +101,14 @@ def say(*parts: RenderableType) -> None:
     print(drawn.get(), end="")
 
 
-def say_json(value: Any, indent: int | None = 2) -> None:
-    """Print JSON on stdout; characters that are not printable are escaped as in JSON."""
-    text = printable(json.dumps(value, indent=indent, ensure_ascii=False, default=_plain), lines=True, escape=_json)
+def say_json(value: Any) -> None:
+    """Print a line of JSON on stdout; characters that are not printable are escaped as in JSON."""
+    text = printable(json.dumps(value, ensure_ascii=False, default=_plain), lines=True, escape=_json)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        text = json.dumps(value, indent=indent, default=_plain)
+        text = json.dumps(value, default=_plain)
     print(text)
 
 
@@ -136,7 +137,7 @@ def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown
     """
     output = shown.output
     if shown.json:
-        say_json({**found, "output": output})
+        say_json({"status": "done", "output": output, **found})
     elif not shown.quiet:
         from ..report import row, size, times
 
@@ -148,11 +149,46 @@ def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown
         say(*(row(label, text, 12) for label, text in every))
 
 
-def note(message: str) -> None:
+_as_json = False
+"""Whether what goes to stderr is JSON, an object a line."""
+
+
+def log_as_json(whether: bool) -> None:
+    """Write lines on stderr as JSON from now on, or as text."""
+    global _as_json
+    _as_json = whether
+
+
+def note(message: str, level: str = "error", **facts: Any) -> None:
     """Print one line on stderr. A stderr that is closed or full stops nobody."""
     if sys.stderr is not None:
+        line = _as_object(message, level, facts) if _as_json else encodable(_line(message), sys.stderr.encoding)
         with contextlib.suppress(OSError, ValueError):
-            print(encodable(printable(" ".join(message.split())), sys.stderr.encoding), file=sys.stderr, flush=True)
+            print(line, file=sys.stderr, flush=True)
+
+
+def note_bug(error: Exception) -> None:
+    """Print where an error that nobody expected came from, on stderr."""
+    import traceback
+
+    mistake = "neardup: this is a mistake in neardup itself, not in what it was given; please report"
+    if _as_json:
+        note(f"{mistake} this traceback", traceback="".join(traceback.format_exception(error)))
+    else:
+        traceback.print_exception(error)
+        note(f"{mistake} the lines above")
+
+
+def _line(message: str) -> str:
+    return printable(" ".join(message.split()))
+
+
+def _as_object(message: str, level: str, facts: dict[str, Any]) -> str:
+    from datetime import UTC, datetime
+
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    usual = dict.fromkeys(("stage", "done", "total", "rate"))
+    return json.dumps({"time": now, "level": level, **usual, **facts, "message": _line(message)}, default=_plain)
 
 
 @contextlib.contextmanager
@@ -163,7 +199,7 @@ def notes(*, quiet: bool = False, stages: bool = True) -> Iterator[None]:
     class Notes(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if not quiet and (stages or not record.name.endswith(".progress")):
-                note(record.getMessage())
+                note(record.getMessage(), record.levelname.lower(), **getattr(record, "progress", {}))
 
     log, handler = logging.getLogger("neardup_gpu"), Notes()
     before = log.level
@@ -177,14 +213,17 @@ def notes(*, quiet: bool = False, stages: bool = True) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def shown_progress(quiet: bool) -> Iterator[Callable[[str, int, int | None], None] | None]:
-    """A progress callback: bars on a terminal, else a line a stage; and what the library logs."""
-    if quiet:
+def shown_progress(shown: Output) -> Iterator[Callable[[str, int, int | None], None] | None]:
+    """A progress callback: bars on a terminal, else a line or an object a stage; and what the library logs."""
+    log_as_json(shown.log_json)
+    if shown.quiet:
+        if shown.log_json:
+            raise ParameterError("quiet and log_json: one asks for no progress, the other for all of it; leave one out")
         with notes(quiet=True):
             yield None
         return
     console = _console(sys.stderr)
-    drawing = _is_terminal(sys.stderr) and console.is_interactive
+    drawing = not shown.log_json and _is_terminal(sys.stderr) and console.is_interactive
     with contextlib.ExitStack() as stack:
         stack.enter_context(notes(stages=not drawing))
         draw = None

@@ -156,26 +156,16 @@ def _draw(output: str, shape: Shape, threshold: float | None, overwrite: bool, l
     path = Path(output)
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise ParameterError(f"{path}: name a picture that ends in .svg, .png or .pdf")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ParameterError(
-            f"{path}: drawing needs matplotlib; install it with: pip install 'neardup_gpu[notebook]'"
-        ) from None
-    from .. import theory
+    from .. import plot
+    from ..methods.exact import Exact
     from ..store.outputs import new_file
 
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot()
-    levels = [i / 400 for i in range(401)]
-    name = f"filter {','.join(map(str, shape))}"
-    axes.plot(levels, [theory.pass_probability(x, *shape) for x in levels], label="becomes a candidate")
-    axes.set(xlabel="resemblance", ylabel="probability", title=name, xlim=(0, 1), ylim=(0, 1.02))
-    if threshold is not None:
-        axes.plot([0, threshold, threshold, 1], [0, 0, 1, 1], "--", color="grey", label="is listed by exact")
-    if log:
-        axes.set(yscale="log", ylim=(10**-DECADES, 2))
-    axes.legend()
+    plot.matplotlib_of(f"{path}: drawing")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4), dpi=150, layout="constrained")
+    beside = () if threshold is None else (Exact(),)
+    plot.filter_curve(shape, *beside, threshold=threshold, log=log, ax=figure.add_subplot())
     key = "Software" if path.suffix.lower() == ".png" else "Creator"
     with notes(), new_file(output, overwrite, is_ours=_is_drawn) as file:
         figure.savefig(file, metadata={key: DRAWN_BY})

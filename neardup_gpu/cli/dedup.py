@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from ..documents.writing_options import Writing
 from ..engine.settings import Engine
 from ..errors import ParameterError
 from ..settings import setting
@@ -63,6 +64,7 @@ class Result(Output):
 
     output: str | None = setting(None, "Folder to write, whole or not at all.", metavar="OUT", flag="--output -o")
     dry_run: bool = setting(False, "Decide, but write nothing.")
+    report: bool = setting(False, "Also write OUT/report.html, a page to look at the result with.")
     verbose: bool = setting(False, "Print stages, pairs and the recipe as well.", flag="--verbose -v")
 
 
@@ -91,6 +93,7 @@ ReferenceFlags: Any = flags(DOCUMENTS, Reference)
 KeepingFlags: Any = flags(DECIDING, Keeping)
 MethodFlags: Any = method_flags(methods.DECIDING)
 ResultFlags: Any = flags(OUTPUT, Result)
+WritingFlags: Any = flags(OUTPUT, Writing)
 CheckFlags: Any = flags(RUNNING, Check, Effort)
 TaskFlags: Any = flags(TASKS, ScaleOut)
 
@@ -104,6 +107,7 @@ def dedup(
     settings: MethodFlags = None,
     keeping: KeepingFlags = None,
     result: ResultFlags = None,
+    writing: WritingFlags = None,
     engine: EngineFlags = None,
     temporary: TemporaryFlags = None,
     checked: CheckFlags = None,
@@ -119,28 +123,30 @@ def dedup(
     if "max_partners" in kept:
         kept["max_partners"] = _number_or_all(kept["max_partners"])
     place = Engine(**given(engine))
-    options = {**given(reading, reference, temporary, checked), **how, **kept}
+    options = {**given(reading, reference, writing, temporary, checked), **how, **kept}
     if tasks is not None and given(tasks):
         _in_tasks(ScaleOut(**given(tasks)), one_or_all(inputs), shown, place, options)
         return
     from .. import job
 
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         found = job.dedup(
             one_or_all(inputs),
             **options,
             engine=place,
             output=where,
             overwrite=shown.overwrite,
+            report=shown.report,
             progress=progress,
         )
     if shown.json:
-        say_json({**found.report, "output": where})
+        say_json(_line(found.report, where))
     elif not shown.quiet:
         from ..report import summary
 
-        example = None if where is None else _telling_example(found.documents, found.recipe.method.measure.name)
-        say(*summary(found.report, stdout().width, output=where, example=example, verbose=shown.verbose))
+        example = None if where is None else telling_example(found.documents, found.recipe.method.measure.name)
+        width, page = stdout().width, shown.report
+        say(*summary(found.report, width, output=where, example=example, verbose=shown.verbose, page=page))
 
 
 def _in_tasks(
@@ -159,7 +165,7 @@ def _in_tasks(
     recipe = choose_recipe(usual="exact", **{name: value for name, value in options.items() if name in settings})
     others = {name: value for name, value in options.items() if name not in settings}
     try:
-        with shown_progress(shown.quiet) as progress:
+        with shown_progress(shown) as progress:
             report = dedup_in_tasks(
                 inputs,
                 **others,
@@ -168,17 +174,25 @@ def _in_tasks(
                 overwrite=shown.overwrite,
                 engine=engine,
                 scale_out=scale_out,
+                report=shown.report,
                 progress=progress,
             )
     except KeyboardInterrupt:
         work = masked(scale_out.work_dir)
         raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {work}") from None
     if shown.json:
-        say_json({**report, "output": shown.output})
+        say_json(_line(report, shown.output))
     elif not shown.quiet:
         from ..report import summary
 
-        say(*summary(report, stdout().width, output=shown.output, verbose=shown.verbose))
+        page = shown.report
+        say(*summary(report, stdout().width, output=shown.output, verbose=shown.verbose, page=page))
+
+
+def _line(report: dict[str, Any], output: str | None) -> dict[str, Any]:
+    """What --json prints: what pipelines ask for first, and the rest of the report."""
+    first = {"status": "done", "output": output}
+    return {**first, **{name: report[name] for name in ("seconds", "counts", "recall")}, **report}
 
 
 def _number_or_all(word: str) -> int | None:
@@ -191,7 +205,7 @@ def _number_or_all(word: str) -> int | None:
         raise ParameterError(f"max_partners {word}: give a whole number, or all") from None
 
 
-def _telling_example(documents: pa.Table, measure: str) -> str | None:
+def telling_example(documents: pa.Table, measure: str) -> str | None:
     """Id of the removed document that agrees least with its kept one, so that its diff is worth a look."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -43,7 +43,7 @@ def pairs(
     from .. import sketch_jobs
 
     shown, place = Pairs(**given(written)), Engine(**given(engine))
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         found = sketch_jobs.pairs(
             list(sketches),
             shown.output,

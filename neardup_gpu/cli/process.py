@@ -69,7 +69,9 @@ def _run(arguments: list[str] | None) -> int:
         _complain("the working folder was removed; change to one that exists")
         return 2
     from .app import run as run_command
+    from .console import log_as_json
 
+    log_as_json("--log-json" in (sys.argv[1:] if arguments is None else arguments))  # also of what cannot be parsed
     status = run_command(arguments)
     sys.stdout.flush()
     return status
@@ -100,10 +102,9 @@ def _status_of(error: Exception) -> int:
     elif isinstance(error, OSError) and error.errno is not None:
         _complain(f"{error.filename}: {error.strerror}" if isinstance(error.filename, str) else str(error))
     else:
-        import traceback
+        from .console import note_bug
 
-        traceback.print_exception(error)
-        _complain("this is a mistake in neardup itself, not in what it was given; please report the lines above")
+        note_bug(error)
         return BUG
     return 2
 

@@ -40,7 +40,7 @@ def sketch(
     place = Engine(**given(engine))
     from .. import sketch_jobs
 
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         counts = sketch_jobs.sketch(
             one_or_all(inputs),
             shown.output,

@@ -43,12 +43,18 @@ class Reader(Protocol):
         Whether the schema is inferred from the first rows; the reader is an `InferringReader` then.
     own_ids : str or None
         The column of the reader's own making that names each document, as text files have in their paths.
+    usual_ids : str or None
+        The column that names each document unless another one is asked for, where the format has one.
+    reads_html : bool
+        Whether the reader takes the visible text of HTML by itself.
     row_word : str
-        What a row is called: "row" or "line".
+        What a row is called: "row", "line" or "record".
     part : Part
         Which of the rows the reader gives: `parts.WHOLE`, or what it was made with.
     stripped_pages : int
         HTML pages of the last reading that were not parsed, because a parser would have needed too long.
+    left_out : dict of str to int
+        What the last reading found that is no document, by its kind, such as requests in a crawl.
     """
 
     @property
@@ -85,6 +91,12 @@ class Reader(Protocol):
     def own_ids(self) -> str | None: ...
 
     @property
+    def usual_ids(self) -> str | None: ...
+
+    @property
+    def reads_html(self) -> bool: ...
+
+    @property
     def row_word(self) -> str: ...
 
     @property
@@ -92,6 +104,9 @@ class Reader(Protocol):
 
     @property
     def stripped_pages(self) -> int: ...
+
+    @property
+    def left_out(self) -> dict[str, int]: ...
 
     def parts(self, most_bytes: int) -> list[Part]:
         """All rows in parts of about `most_bytes` of text, in order; at least one. What cannot be divided is a part of
@@ -121,6 +136,13 @@ class Reader(Protocol):
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         """Write the kept rows with all their columns, in the input's own format, as `folder / name`."""
 
+    def kept_schema(self) -> pa.Schema:
+        """The columns of `kept`; reads the whole file where types are inferred."""
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The kept rows with all their columns, to be written in another format. `schema` gives the columns of all
+        files, where types are inferred."""
+
 
 class InferringReader(Reader, Protocol):
     """A reader whose file has no schema, so that columns and types are inferred from its first rows.
@@ -129,12 +151,19 @@ class InferringReader(Reader, Protocol):
     ----------
     sample : str
         What the schema was inferred from, as messages name it: "the first 100 lines".
+    as_strings : bool
+        Whether every value is a string as it stands, and of another type only if all values of its column are.
     """
 
     sample: str
+    as_strings: bool
 
-    def look_for(self, name: str, typed: bool) -> None:
-        """Add a column to the schema, however far down it first appears; `typed`: with a value that is not null."""
+    def look_for(self, name: str, typed: bool, key: bool) -> None:
+        """Add a column to the schema, however far down it first appears; `typed`: with a value that is not null;
+        `key`: it names the documents."""
+
+    def members(self, name: str) -> list[str]:
+        """Names of the columns within a column of objects, as far as the sample shows them."""
 
     def holds_text(self, name: str) -> bool:
         """Whether the column holds a string anywhere."""

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .contract import Reader
+from .csv import Csv
 from .files import File
 from .ipc import Ipc
 from .jsonlines import JsonLines
 from .parquet import Parquet
 from .parts import Part
 from .skipped import Policy
+from .warc import Warc
 
 
 @dataclass(frozen=True)
@@ -25,34 +27,36 @@ class Format:
     reader : callable, optional
         Makes the `Reader` of one file, or of a part of it. None for text, whose files are read together, by
         `textfiles.TextFiles`.
-    compressible : bool
-        Whether files of this format are also read where the extension of a compression follows theirs.
+    compressions : tuple of str
+        Extensions of compressions that may follow.
     """
 
     extensions: tuple[str, ...]
     reader: Callable[[File, Policy, Part], Reader] | None
-    compressible: bool = False
+    compressions: tuple[str, ...] = ()
 
+
+COMPRESSIONS = (".gz", ".zst")
 
 FORMATS = {
     "parquet": Format((".parquet", ".pq"), Parquet),
-    "jsonl": Format((".jsonl", ".ndjson", ".json"), JsonLines, compressible=True),
+    "jsonl": Format((".jsonl", ".ndjson", ".json"), JsonLines, COMPRESSIONS),
+    "csv": Format((".csv", ".tsv"), Csv, COMPRESSIONS),
     "ipc": Format((".arrow", ".arrows", ".ipc", ".feather"), Ipc),
+    "warc": Format((".warc", ".wet"), Warc, (".gz",)),
     "text": Format((".txt", ".md", ".rst", ".html", ".htm", ".xhtml"), None),
 }
 """All formats, by the names that reports call them."""
-
-COMPRESSIONS = (".gz", ".zst")
 
 
 def format_of(path: str) -> str | None:
     """Name of a file's format, by its extension; None for an unknown one."""
     stem, dot, extension = path.rpartition("/")[2].lower().rpartition(".")
-    compressed = f"{dot}{extension}" in COMPRESSIONS
-    if compressed:
+    compression = f"{dot}{extension}" if f"{dot}{extension}" in COMPRESSIONS else ""
+    if compression:
         stem, dot, extension = stem.rpartition(".")
     name = _NAMES.get(f"{dot}{extension}") if stem else None
-    return None if name is None or (compressed and not FORMATS[name].compressible) else name
+    return None if name is None or (compression and compression not in FORMATS[name].compressions) else name
 
 
 _NAMES = {extension: name for name, each in FORMATS.items() for extension in each.extensions}
@@ -64,6 +68,6 @@ def supported() -> str:
     for each in FORMATS.values():
         if each.reader is not None:
             listed = ", ".join(each.extensions)
-            data.append(f"{listed} (plain, {' or '.join(COMPRESSIONS)})" if each.compressible else listed)
+            data.append(f"{listed} (plain, {' or '.join(each.compressions)})" if each.compressions else listed)
     text = [extension for each in FORMATS.values() if each.reader is None for extension in each.extensions]
     return f"{', '.join(data)}; folders of {', '.join(text)}"

@@ -118,12 +118,17 @@ def _decoded(markup: bytes) -> str:
     """A page as its byte order mark or the first ``charset=`` in its first kilobyte says, else as UTF-8."""
     if markup.startswith((b"\xff\xfe", b"\xfe\xff")):
         return markup.decode("utf-16", "replace")
-    declared = _CHARSET.search(markup[:1024])
     with contextlib.suppress(LookupError, ValueError):
-        name = codecs.lookup(declared.group(1).decode()).name if declared else ""
+        name = codecs.lookup(declared_charset(markup) or "").name
         if name.startswith(_CODECS):  # Python has others, such as punycode, whose time is not linear
             return markup.decode(name, "replace")
     return markup.decode("utf-8-sig", "replace")
+
+
+def declared_charset(markup: bytes) -> str | None:
+    """The first ``charset=`` in the first kilobyte of a page."""
+    declared = _CHARSET.search(markup[:1024])
+    return declared.group(1).decode() if declared else None
 
 
 def _stripped(markup: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
+from . import nested
 from .batches import ahead
 from .files import File
 from .kept import Rows, filtered, writing
@@ -25,7 +26,9 @@ from .valid import validated, with_readable_names
 class Ipc:
     rewindable = True
     infers_types = spent = False
-    own_ids = None
+    own_ids = usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
     stripped_pages = 0
     num_rows = None
@@ -79,7 +82,11 @@ class Ipc:
             handle.seek(0)
             if magic.startswith(b"FEA1"):
                 raise InputError(f"{self.name}: Feather version 1 is not supported; write it again as version 2.")
-            fields = None if names is None else [self.schema.get_field_index(name) for name in names]
+            fields = (
+                None
+                if names is None
+                else sorted({self.schema.get_field_index(nested.holder(self.schema, name)) for name in names})
+            )
             options = pa.ipc.IpcReadOptions(included_fields=fields)
             opener = pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream
             with opener(handle, options=options) as reader:
@@ -134,7 +141,7 @@ class Ipc:
         names = None if self.policy.skips else schema.names
         for num_rows, batch in self._all(skipped or Skipped(self.policy.skips), names):
             if batch is not None:
-                yield batch.select(schema.names), np.arange(row, row + num_rows)
+                yield nested.select(batch, schema.names), np.arange(row, row + num_rows)
             row += num_rows
 
     def places(self, rows: np.ndarray) -> np.ndarray:
@@ -151,10 +158,13 @@ class Ipc:
         )
         opener = pa.ipc.new_file if self.is_file else pa.ipc.new_stream
         with writing(path, folder), opener(str(path), self.schema, options=options) as writer:
-            for batch in ahead(self._kept(rows)):
+            for batch in ahead(self.kept(rows, self.schema)):
                 writer.write_batch(batch)
 
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+    def kept_schema(self) -> pa.Schema:
+        return self.schema
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for num_rows, batch in self._all(Skipped(self.policy.skips)):
             keep = rows.take(num_rows, self.name)
             if batch is not None:

@@ -20,7 +20,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from ..errors import InputError
+from . import nested
 from .batches import ahead
 from .columns import mixed_integers
 from .files import File
@@ -45,7 +46,8 @@ from .json_values import (
     parsed,
     types_of_members,
 )
-from .kept import Rows, writing
+from .kept import Rows, united, writing
+from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen, State
@@ -53,16 +55,17 @@ from .skipped import Policy, Skipped
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
 SAMPLE_BYTES = 1 << 16  # of JSON lines read at once to learn their columns
-PACKED_BYTES = 64 << 10  # decompressed at once where the bytes before damage are to be read
-PACKING = 4  # about how many times as large as a compressed file its text is
 
 
 class JsonLines:
     rewindable = True
     reads_columns_alone = spent = False
     infers_types = True
+    as_strings = False
     sample = "the first 100 lines"
-    own_ids = None
+    own_ids = usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "line"
     stripped_pages = 0
     num_rows = None
@@ -71,8 +74,7 @@ class JsonLines:
 
     def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
-        packed = PurePosixPath(file.path).suffix.lower()
-        self.compression = {".gz": "gzip", ".zst": "zstd"}.get(packed)
+        self.compression = compression_of(file.path)
         self.decided: dict[str, int] = {}  # line that decided a column's type
         self.kinds: dict[str, Counter[pa.DataType]] = {}  # how often each type was seen
         with reading(self.name):
@@ -124,10 +126,8 @@ class JsonLines:
                 lines = LineRange(packed, self.part.start, self.part.stop)
                 self.num_bytes = lines.num_bytes
                 yield lines, lines
-            elif self.compression is None:
-                yield packed, packed
             else:
-                with pa.CompressedInputStream(packed, self.compression) as stream:
+                with unpacked(packed, self.compression) as stream:
                     yield packed, stream
 
     def _blocks(self, size: int | None = None, skipped: Skipped | None = None) -> Iterator[Block]:
@@ -170,20 +170,8 @@ class JsonLines:
 
     def _chunk(self, stream: Any, size: int) -> tuple[bytes, OSError | None]:
         """The next bytes, and the error that follows them, if errors are to be skipped."""
-        if not self.policy.skips:
-            return stream.read(size), None
-        parts: list[bytes] = []
-        held, step = 0, size if self.compression is None else PACKED_BYTES
-        while held < size:
-            try:
-                part = stream.read(min(step, size - held))
-            except OSError as error:
-                return b"".join(parts), error
-            if not part:
-                break
-            parts.append(part)
-            held += len(part)
-        return b"".join(parts), None
+        step = size if self.compression is None else PACKED_BYTES
+        return chunk_of(stream, size, step, self.policy.skips)
 
     def _problem(self, pending: list[bytes]) -> str | None:
         """Why the rest of a line that has not ended yet need not be read; None if it must be."""
@@ -253,10 +241,17 @@ class JsonLines:
         if begin in _FOREIGN:
             raise InputError(f"{self.name}: {_FOREIGN[begin]}")
 
-    def look_for(self, name: str, typed: bool) -> None:
-        """Find a column however far down; `typed`: a value of it that is not null."""
+    def look_for(self, name: str, typed: bool, key: bool) -> None:
+        """Find a column however far down; `typed`: a value of it that is not null. Of ids the first lines are enough:
+        a line without one is an error, unless it may be skipped."""
         kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
-        if name in kinds and not (typed and pa.types.is_null(kinds[name])):
+        if name not in kinds and "." in name:
+            with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
+                for value, line in itertools.islice(objects, 100):
+                    if (member := nested.value(value, name)) is not nested.NOTHING:
+                        self._learn(kinds, name, json_type(member), line)
+            self.schema = pa.schema(list(kinds.items()))
+        if (name in kinds and not (typed and pa.types.is_null(kinds[name]))) or (key and not self.policy.skips):
             return
         with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
             for kind, line in members:
@@ -275,15 +270,20 @@ class JsonLines:
     def _members(self, name: str) -> Iterator[tuple[pa.DataType, int]]:
         """Type and line of each value of a column."""
         # Most files without such a column do not even hold the word.
-        words = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode("utf-8", "replace")}
+        last = name.rpartition(".")[2]  # of a path
+        words = {
+            json.dumps(word, ensure_ascii=plain).encode("utf-8", "replace")
+            for word in (name, last)
+            for plain in (True, False)
+        }
         for block in self._blocks():
             if not any(word in block.data for word in words):
                 continue
             for row in range(block.num_rows):
                 with contextlib.suppress(InputError):  # reading says what is wrong with a line
-                    value = self._object(block, row)
-                    if name in value:
-                        yield json_type(value[name]), int(block.lines[row])
+                    member = nested.value(self._object(block, row), name)
+                    if member is not nested.NOTHING:
+                        yield json_type(member), int(block.lines[row])
 
     def numbers(self, name: str) -> set[str]:
         """What a column of numbers holds in the whole file: "negative" and "wide" integers (from 2**63 on), and what
@@ -300,10 +300,19 @@ class JsonLines:
             else:
                 for row in range(block.num_rows):
                     with contextlib.suppress(InputError):  # reading says what is wrong with a line
-                        found |= number_kind(self._object(block, row).get(name))
+                        found |= number_kind(nested.value(self._object(block, row), name))
             if "float" in found:
                 break
         return found
+
+    def members(self, name: str) -> list[str]:
+        """Names within the objects of a column, in the sample."""
+        found: dict[str, None] = {}
+        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
+            for value, _ in itertools.islice(objects, 100):
+                inner = nested.value(value, name)
+                found |= dict.fromkeys(member for member, _ in types_of_members(inner if type(inner) is dict else {}))
+        return list(found)
 
     def deciding_place(self, name: str) -> str:
         """The file and the line that decided the column's type."""
@@ -390,13 +399,16 @@ class JsonLines:
             return None
         if block.lengths.max() > self.policy.max_document_bytes:
             return None
-        parse = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        whole = _with_objects(schema)
+        if whole is None:
+            return None
+        parse = pa.json.ParseOptions(explicit_schema=whole, unexpected_field_behavior="ignore")
         options = pa.json.ReadOptions(block_size=max(1 << 20, int((block.ends - block.starts).max()) + 64))
         try:
             table = pa.json.read_json(pa.BufferReader(block.data), options, parse_options=parse)
         except (pa.ArrowInvalid, UnicodeDecodeError):  # the latter from Arrow's message about the value
             return None
-        return table.select(schema.names) if table.num_rows == block.num_rows else None
+        return _selected(table, schema) if table.num_rows == block.num_rows else None
 
     def _nests_too_deep(self, block: Block) -> bool:
         """Whether any line has more than `MAX_DEPTH` arrays and objects in one another."""
@@ -420,7 +432,11 @@ class JsonLines:
             try:
                 value = self._object(block, row)
                 where = f"{self.name} line {line}: column"
-                values = [arrow_value(value.get(each.name), each, f"{where} {each.name!r}") for each in schema]
+                members = [nested.value(value, each.name) for each in schema]
+                values = [
+                    arrow_value(None if member is nested.NOTHING else member, each, f"{where} {each.name!r}")
+                    for member, each in zip(members, schema, strict=True)
+                ]
             except InputError as error:
                 skipped.add(error, self.name, first_row + row, line=line)
                 continue
@@ -441,6 +457,52 @@ class JsonLines:
             arrays.append(pa.array(column, pa.binary()).view(kind) if is_string else pa.array(column, kind))
         return pa.RecordBatch.from_arrays(arrays, schema.names), np.array(rows, np.int64)
 
+    def kept_lines(self, rows: Rows, single: bool) -> Iterator[bytes]:
+        """The kept lines as the bytes they were, neighbours joined unless they are to be `single`."""
+        for block in self._blocks():
+            keep = rows.take(block.num_rows, self.name)
+            runs = zip(block.starts[keep].tolist(), block.nexts[keep].tolist(), strict=True)
+            for start, stop in runs if single else block.runs(keep):
+                lines = block.data[start:stop]
+                yield lines if lines.endswith(b"\n") else lines + b"\n"
+
+    def kept_schema(self) -> pa.Schema:
+        """All columns, of all lines that can be read, however deep; times stay strings."""
+        found: list[pa.Schema] = []
+        for block in self._blocks(skipped=Skipped(self.policy.skips)):
+            schema = self._table(block, np.ones(block.num_rows, bool), None).schema
+            schema = pa.schema([(field.name, _as_written(field.type)) for field in schema])
+            if schema not in found:
+                found.append(schema)
+        return united(found, self.name)
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for block in self._blocks():
+            yield from self._table(block, rows.take(block.num_rows, self.name), schema).to_batches()
+
+    def _table(self, block: Block, keep: np.ndarray, schema: pa.Schema | None) -> pa.Table:
+        """Some lines of a block with all their columns, in types that are inferred unless they are given."""
+        if not keep.any():
+            return pa.table({}) if schema is None else schema.empty_table()
+        if block.is_plain and not self._nests_too_deep(block):
+            lines = b"".join(block.data[start:stop] for start, stop in block.runs(keep))
+            with contextlib.suppress(pa.ArrowInvalid, UnicodeDecodeError):
+                table = _whole(lines, schema)
+                table.validate(full=True)
+                if table.num_rows == np.count_nonzero(keep):
+                    return table
+        values = []
+        for row in np.flatnonzero(keep):
+            try:
+                values.append(json.dumps(self._object(block, int(row)), ensure_ascii=False))
+            except InputError:
+                if not self.policy.skips:
+                    raise
+        text = "\n".join(values).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        last = block.lines[-1] if block.num_rows else block.line
+        with reading(self.name, f"lines {block.line} to {last} cannot become a table"):
+            return _whole(text.encode(), schema)
+
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
         with writing(path, folder), pa.output_stream(str(path), compression=self.compression) as stream:
@@ -455,12 +517,71 @@ _UTF16 = "is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
 
 
+def _whole(lines: bytes, schema: pa.Schema | None) -> pa.Table:
+    """All columns of some lines by pyarrow.json."""
+    parse = None if schema is None else pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    options = pa.json.ReadOptions(block_size=max(1 << 20, len(lines) + 64))
+    table = pa.json.read_json(pa.BufferReader(lines), options, parse_options=parse)
+    return table if schema is None else table.select(schema.names)
+
+
+def _as_written(kind: pa.DataType) -> pa.DataType:
+    """An inferred type as it is written: times as the strings they were, and columns of nulls as strings."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_written(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_as_written(kind.value_type))
+    return pa.string() if pa.types.is_null(kind) or pa.types.is_temporal(kind) else kind
+
+
 def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:
     """The schema, and with the other 64-bit integers."""
     yield schema
     others = {pa.int64(): pa.uint64(), pa.uint64(): pa.int64()}
     if any(kind in others for kind in schema.types):
         yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in schema])
+
+
+def _with_objects(schema: pa.Schema) -> pa.Schema | None:
+    """The schema, and the objects that its paths lead through; None if a column would be an object and something else.
+
+    A path stays a column, too, as lines may have such a name.
+    """
+    tree: dict[str, Any] = {}
+    for each in schema:
+        *outer, last = each.name.split(".")
+        inner = tree
+        for part in outer:
+            inner = inner.setdefault(part, {})
+            if not isinstance(inner, dict):
+                return None
+        if outer and last in inner:
+            return None
+        inner[last] = each.type if outer else inner.get(last, each.type)
+        if inner[last] is not each.type:
+            return None
+    paths = [each for each in schema if "." in each.name]
+    return pa.schema([*((name, _object_type(kind)) for name, kind in tree.items()), *paths])
+
+
+def _object_type(tree: Any) -> pa.DataType:
+    return pa.struct([(name, _object_type(kind)) for name, kind in tree.items()]) if isinstance(tree, dict) else tree
+
+
+def _selected(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of the schema: those of a path have the values of the path where there are none of its name."""
+    if not any("." in name for name in schema.names):
+        return table.select(schema.names)
+    columns = []
+    for name in schema.names:
+        column = table[name]
+        if "." in name and column.null_count:
+            first, *others = name.split(".")
+            chunks = [pc.struct_field(chunk, others) for chunk in table[first].chunks]
+            inner = pa.chunked_array(chunks, schema.field(name).type)
+            column = inner if column.null_count == len(column) else pc.coalesce(column, inner)
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema.names)
 
 
 def _complete(column: pa.ChunkedArray) -> bool:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
+from . import nested
 from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .parts import WHOLE, Part, runs
@@ -29,7 +30,9 @@ class Parquet:
     rewindable = True
     reads_columns_alone = True
     infers_types = spent = False
-    own_ids = None
+    own_ids = usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
     stripped_pages = 0
     num_bytes = 0
@@ -122,9 +125,12 @@ class Parquet:
         return rows + 1 + self.rows_before()
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
-        write_parquet(folder, name, self.schema, self._kept(rows))
+        write_parquet(folder, name, self.schema, self.kept(rows, self.schema))
 
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+    def kept_schema(self) -> pa.Schema:
+        return self.schema
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._open() as parquet:
             for group in self._groups(parquet):
                 keep = rows.take(parquet.metadata.row_group(group).num_rows, self.name)
@@ -171,6 +177,6 @@ def _row_group(
     found = 0
     for batch in parquet.iter_batches(rows, row_groups=[group], columns=names):
         found += batch.num_rows
-        yield batch if names is None else batch.select(names)
+        yield batch if names is None else nested.select(batch, names)
     if found != metadata.num_rows:
         raise pa.ArrowInvalid(f"row group {group + 1} holds {found:,} rows, not {metadata.num_rows:,}")

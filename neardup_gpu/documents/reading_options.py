@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..settings import setting
 
 MAX_DOCUMENT_BYTES = 1 << 30
-"""Bytes of one line of JSON lines, or of one text or HTML file, unless told otherwise."""
+"""Bytes of one line of JSON lines, text or HTML file, or record of a WARC file, unless told otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Reading:
         shown="text, else the only one",
     )
     id_column: str | None = setting(
-        None, "Column of unique ids.", metavar="NAME", shown="paths of files, else row numbers"
+        None, "Column of unique ids.", metavar="NAME", shown="paths of files, ids of WARC records, else row numbers"
     )
     html: bool = setting(False, "The text is HTML: compare what a reader sees of it.")
     glob: str | None = setting(None, "Which files of a folder to read, such as '*.py'.", metavar="PATTERN")
@@ -33,5 +33,5 @@ class Reading:
         metavar="WHAT",
     )
     max_document_bytes: int = setting(
-        MAX_DOCUMENT_BYTES, "Longest line of JSON lines, and longest text or HTML file.", metavar="N", shown="1 GiB"
+        MAX_DOCUMENT_BYTES, "Longest line of JSON lines, text or HTML file, or WARC record.", metavar="N", shown="1 GiB"
     )

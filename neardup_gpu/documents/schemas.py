@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..errors import InputError
 from ..log import log
+from . import nested
 from .columns import artefact_kind, default_text_column, is_key, is_string, is_text, listed, plain_type, refuse_artefact
 from .contract import Reader, infers_types
 
@@ -52,14 +53,14 @@ class Columns:
     ) -> None:
         self._readers, self._skips = readers, skips
         self.others = list(others)
-        self.key = readers[0].own_ids or ids
+        self.key = readers[0].own_ids or ids or readers[0].usual_ids
         self.are_own = readers[0].own_ids is not None
         if self.are_own:
             self.text: list[str] = ["text"]
             return
         first = readers[0]
         if text is None and infers_types(first) and not any(map(is_string, first.schema.types)):
-            first.look_for("text", typed=False)
+            first.look_for("text", typed=False, key=False)
         # A file that types are inferred from says nothing about its columns if it has no rows.
         schemas = [each.schema for each in readers if not each.infers_types or len(each.schema)]
         if text is None:
@@ -107,21 +108,20 @@ class Columns:
             The parameter that names the column.
         """
         for reader in self._readers:
-            # Where nothing is skipped, a first line without id is an error as well.
-            if infers_types(reader) and len(reader.schema) and (self._skips or name != self.key):
-                reader.look_for(name, typed=name not in self.text)
+            if infers_types(reader) and len(reader.schema):
+                reader.look_for(name, typed=name not in self.text, key=name == self.key)
                 if self._skips and name in self.text and reader.holds_text(name):
                     continue
             schema = reader.schema
             if reader.infers_types and len(schema) == 0:
                 continue
-            count = schema.names.count(name)
+            count = nested.count(schema, name)
             if count != 1:
                 problem = "no column" if count == 0 else f"{count} columns named"
-                extent = f" in {reader.sample}" if infers_types(reader) else ""
-                there = f"it has {listed(schema.names)}{extent}"
-                raise InputError(f"{reader.name}: {problem} {name!r}; {there}. Name one with {parameter}=...")
-            kind = schema.field(name).type
+                raise InputError(
+                    f"{reader.name}: {problem} {name!r}; {_what_is_there(reader, name)}. Name one with {parameter}=..."
+                )
+            kind = nested.field(schema, name).type
             if not fits(kind):
                 where, holds = reader.name, str(kind)
                 if infers_types(reader):
@@ -139,11 +139,15 @@ class Columns:
         inferred = self._readers[0].infers_types
         kinds: dict[pa.DataType, str] = {}
         for reader in self._readers:
-            if name in reader.schema.names:
-                kind = plain_type(reader.schema.field(name).type)
-                if inferred and pa.types.is_null(kind):
+            if nested.count(reader.schema, name):
+                kind = plain_type(nested.field(reader.schema, name).type)
+                if pa.types.is_null(kind) and inferred:
+                    if infers_types(reader) and reader.as_strings:
+                        continue
                     kind = pa.string()
                 kinds.setdefault(kind, reader.name)
+        if all(infers_types(reader) and reader.as_strings for reader in self._readers):
+            return self._type_of_strings(name, set(kinds))
         if inferred and name != self.key and any(map(pa.types.is_integer, kinds)):
             return self._number_type(name, kinds)
         if len(kinds) <= 1:
@@ -156,6 +160,15 @@ class Columns:
         if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds) and name != self.key:
             return pa.float64()
         raise _unlike_types(name, kinds)
+
+    def _type_of_strings(self, name: str, kinds: set[pa.DataType]) -> pa.DataType:
+        """The type of a column whose values are strings as they stand: one that holds all its numbers, if they are."""
+        if pa.string() in kinds or not kinds:
+            return pa.string()
+        found: set[str] = set().union(*(reader.numbers(name) for reader in self._readers if infers_types(reader)))
+        if "float" in found or {"negative", "wide"} <= found:
+            return pa.string() if name == self.key else pa.float64()
+        return pa.uint64() if "wide" in found else pa.int64()
 
     def _number_type(self, name: str, kinds: dict[pa.DataType, str]) -> pa.DataType:
         """The type of an extra column that was inferred to hold integers: one that holds all its numbers."""
@@ -196,6 +209,18 @@ class DecidedColumns:
     def type_of(self, name: str) -> pa.DataType:
         """The type that the column is given in."""
         return self._types.field(name).type
+
+
+def _what_is_there(reader: Reader, name: str) -> str:
+    """The columns that could have been meant, in words: those of the struct that a path leads into, if any."""
+    within, names = nested.nearest(reader.schema, name)
+    if infers_types(reader):
+        within = name.rpartition(".")[0]
+        while within and not (names := reader.members(within)):
+            within = within.rpartition(".")[0]
+    whose = f"{within!r}" if within else "it"
+    extent = f" in {reader.sample}" if infers_types(reader) else ""
+    return f"{whose} has {listed(names if within else reader.schema.names)}{extent}"
 
 
 def _unlike_types(name: str, kinds: dict[pa.DataType, str]) -> InputError:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
+
+from pyarrow import fs
 
 from .. import checks
 from ..errors import InputError, ParameterError
 from ..log import log
 from .columns import artefact_kind
 from .contract import Reader
-from .files import File, escaped_name
+from .files import POINTER, File, escaped_name
 from .find import LEFT_OUT, Found, find_files, one_kind
 from .formats import FORMATS
-from .memory import Memory, as_table, as_texts
+from .memory import Memory, as_tables, as_texts
 from .parts import WHOLE, Part
 from .skipped import MAX_DOCUMENT_BYTES, Policy, Skipped
 from .stream import Batch, Documents
@@ -41,21 +44,24 @@ def open_documents(
     Parameters
     ----------
     source : str, Path, list of them, or a table, default None
-        A file (Parquet, JSON lines plain, .gz or .zst, Arrow IPC), a folder of such files of one kind or of text and
-        HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or, where that has no such
-        file system, of fsspec. A result of dedup gives the rows that it kept. Or a table: pyarrow, Polars, DuckDB,
-        pandas, a Hugging Face or Ray dataset, a dict of columns, a list of dicts.
+        A file (Parquet, Arrow IPC; JSON lines, CSV or TSV plain, .gz or .zst; WARC or WET), a folder of such files of
+        one kind or of text and HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or,
+        where that has no such file system, of fsspec. A result of dedup gives the rows that it kept. Or a table:
+        pyarrow, Polars, DuckDB, pandas, a Ray dataset, Hugging Face's Dataset, DatasetDict and IterableDataset, a dict
+        of columns, a list of dicts.
     texts : list of str, array or Series of strings, default None
         The texts themselves, instead of `source`. Their ids are their row numbers; to name them, pass a table such as
         ``{"id": ids, "text": texts}``.
     text_columns : str or sequence of str, default None
-        Columns that hold the text, joined by a newline. Unless given, ``text``, else the only column of strings, which
+        Columns that hold the text, joined by a newline; ``metadata.text`` is the member `text` of a struct column
+        `metadata`, unless a column has the whole name. Unless given, ``text``, else the only column of strings, which
         is never the id column, one of `other_columns`, or one named ``id``.
     id_column : str, default None
-        Column of integers or strings that names the documents. Unless given, ids are relative paths for text files,
-        else row numbers.
+        Column of integers or strings that names the documents, also ``metadata.id``. Unless given, ids are relative
+        paths for text files, WARC-Record-ID for records of WARC files, else row numbers.
     html : bool, default False
-        The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so.
+        The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so, and
+        of WARC records those that are HTML.
     glob : str, default None
         Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down).
         With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.
@@ -66,7 +72,7 @@ def open_documents(
         is damaged): raise InputError, or note it in `Documents.skipped` and go on. To skip takes longer, as whole row
         groups are read before any of their rows is used.
     max_document_bytes : int, default 1 GiB
-        Bound on a line of JSON lines, and on a text or HTML file.
+        Bound on a line of JSON lines, on a row of CSV, on a text or HTML file, and on a record of a WARC file.
 
     Returns
     -------
@@ -108,9 +114,11 @@ def open_documents(
                 "texts: have no columns and no files; leave out text_columns, id_column and glob, or pass a table"
             )
         return Documents([Memory(as_texts(texts))], "memory", sources=[], glob=None, **options)
-    table = as_table(source)
-    if table is not None:
-        return Documents([Memory(table)], "memory", sources=[], glob=None, **options)
+    tables = as_tables(source)
+    if tables is not None:
+        memory: list[Reader] = [Memory(table, split=name) for name, table in tables.items()]
+        splits = [name for name in tables if name]
+        return Documents(memory, "memory", sources=[], glob=None, splits=splits, **options)
     names = _names(source)
     found = find_files(names, glob)
     kind = one_kind(found.files, names)
@@ -187,12 +195,25 @@ def _readers(
     for file in files:
         try:
             readers.append(open_file(file, policy, WHOLE))
-        except InputError as error:
+        except InputError as problem:
+            error = problem
+            if _is_pointer(file):
+                error = InputError(f"{file.name}: is a pointer of Git LFS, not the data; get them with git lfs pull.")
             skipped.add(error, file.name, 0, rows=None)
             errors.append(error)
     if not readers:
         raise errors[0]
     return readers, [{**entry, "row": None} for entry in skipped.entries]
+
+
+def _is_pointer(file: File) -> bool:
+    """Whether a file is what Git LFS leaves in a clone in place of a large file that was not fetched."""
+    if not isinstance(file.system, fs.LocalFileSystem):
+        return False
+    try:
+        return Path(file.path).open("rb").read(len(POINTER)) == POINTER
+    except OSError:  # what is wrong with it has been said
+        return False
 
 
 def open_described(description: dict[str, Any]) -> Documents:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
+from numba.core.event import install_listener
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from ..report import count
+from .compiling import Compiling
 from .stage_names import STAGES, Progress as Report
 
 
@@ -20,9 +24,36 @@ class _Rate(ProgressColumn):
         return Text(f"{speed:,.0f}/s" if speed and task.completed > 1 else "", style="dim")
 
 
+class _CompilingBar(Compiling):
+    """A bar of its own for the time in which kernels are compiled, drawn from the first one on."""
+
+    def __init__(self, drawn: Progress) -> None:
+        super().__init__()
+        self._drawn, self._task = drawn, TaskID(-1)
+
+    def on_start(self, event: Any) -> None:
+        first = self._task < 0
+        super().on_start(event)
+        if first:
+            self._task = self._drawn.add_task("compiling kernels", total=None, amount="")
+        elif self._depth == 1:
+            self._drawn.update(self._task, total=None)
+
+    def on_end(self, event: Any) -> None:
+        super().on_end(event)
+        if not self.active:
+            amount = count(self.number, "kernel")
+            self._drawn.update(self._task, total=self.number, completed=self.number, amount=amount)
+            with contextlib.suppress(StopIteration):
+                task = next(task for task in self._drawn.tasks if task.id == self._task)
+                task.finished_time = self.seconds  # not what went by between two kernels
+
+
 @contextlib.contextmanager
 def bars(console: Console | None = None, transient: bool = False) -> Iterator[Report]:
     """A callback that draws a bar for each stage: amount done, total, speed, and the time left or, at its end, taken.
+
+    Kernels that are compiled meanwhile have a bar beside the stage's.
 
     Parameters
     ----------
@@ -39,7 +70,10 @@ def bars(console: Console | None = None, transient: bool = False) -> Iterator[Re
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
     console = Console(stderr=True) if console is None else console
-    with Progress(*columns, console=console, transient=transient) as drawn:
+    with (
+        Progress(*columns, console=console, transient=transient) as drawn,
+        install_listener("numba:compile", _CompilingBar(drawn)),
+    ):
         tasks: dict[str, TaskID] = {}
 
         def finish() -> None:

@@ -99,6 +99,11 @@ def to_host(array: Any) -> Any:
 # ------------------------------------------------------------------------------------------------- is there a GPU?
 
 
+def why_no_gpu() -> str | None:
+    """Why the current GPU cannot be used, and what to do; None if it can be used."""
+    return _problem(None)
+
+
 def _simulated() -> bool:
     from neardup_gpu.kernels._launch import simulated
 

@@ -7,7 +7,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from ..errors import ArgumentTypeError
 from ..log import progress_log
@@ -49,7 +49,10 @@ class Clock:
         self._progress = progress if callable(progress) else None
         self._done: tuple[int, int | None] = (0, None)
         self._name = ""
-        self._turns: dict[str, tuple[int, float, float]] | None = None
+        self._turns: dict[str, tuple[int, int | None, float, float]] | None = None
+        from .compiling import Compiling
+
+        self._compiling, self._compiled_before = Compiling(), 0.0
 
     @property
     def elapsed(self) -> float:
@@ -59,25 +62,28 @@ class Clock:
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Time what happens in the block, and log a line when it is done."""
-        from numba.core.event import TimingListener, install_listener
+        from numba.core.event import install_listener
 
-        start, compiling = time.perf_counter(), TimingListener()
+        from .compiling import Compiling
+
+        self._compiled_before += self._compiling.seconds
+        start, self._compiling = time.perf_counter(), Compiling()
         self._name = name
         self.report(name, 0, None)
         quiet = self._turns is not None  # who takes turns is heard of from `turns`
         meanwhile = contextlib.nullcontext() if quiet else self._logged_meanwhile(start)
-        with install_listener("numba:compile", compiling), meanwhile:
+        with install_listener("numba:compile", self._compiling), meanwhile:
             yield
-        compiled = compiling.duration if compiling.done else 0.0
+        compiled = self._compiling.seconds
         seconds = max(0.0, time.perf_counter() - start - compiled)
         for key, value in ((name, seconds), ("compile", compiled)):
             if value or key == name:
                 self.seconds[key] = round(self.seconds.get(key, 0.0) + value, 4)
         if self._turns is None:
-            self.say(_line_at_the_end(name, self._done[0], seconds, compiled, self._noun))
+            self._say_at_the_end(name, *self._done, seconds, compiled)
         else:
-            _, before, compiled_before = self._turns.get(name, (0, 0.0, 0.0))
-            self._turns[name] = self._done[0], before + seconds, compiled_before + compiled
+            _, _, before, compiled_before = self._turns.get(name, (0, None, 0.0, 0.0))
+            self._turns[name] = *self._done, before + seconds, compiled_before + compiled
 
     @contextlib.contextmanager
     def turns(self) -> Iterator[None]:
@@ -87,13 +93,38 @@ class Clock:
             with self._logged_meanwhile(time.perf_counter()):
                 yield
             for name, turn in self._turns.items():
-                self.say(_line_at_the_end(name, *turn, self._noun))
+                self._say_at_the_end(name, *turn)
         finally:
             self._turns = None
 
-    def say(self, line: str) -> None:
-        """Log a line beside the progress."""
-        progress_log.info("%s", line)
+    def say(self, line: str, name: str, total: int | None = None, **facts: Any) -> None:
+        """Log a line on a stage; its record has the facts of it as `progress`, for those who log as JSON."""
+        usual = dict.fromkeys(("done", "total", "rate", "seconds", "left", "compiling"))
+        unit = self._noun or STAGES.get(name, (name, "document"))[1]
+        told = {"stage": name, "unit": unit, **usual, "finished": False, "total": total, **facts}
+        progress_log.info("%s", line, extra={"progress": told})
+
+    def _say_at_the_end(self, name: str, done: int, total: int | None, seconds: float, compiled: float) -> None:
+        line = _line_at_the_end(name, done, seconds, compiled, self._noun)
+        self.say(line, name, finished=True, **_facts(done, total, seconds, compiled))
+
+    def _say_so_far(self, start: float, compiled_before: float) -> None:
+        compiled = self._compiled - compiled_before
+        name, (done, total), seconds = self._name, self._done, time.perf_counter() - start - compiled
+        line = _line_so_far(name, done, total, seconds, self._noun)
+        if compiled:
+            line += f", and {duration(compiled)} of compiling"
+        if self._compiling.active:
+            line += "; a kernel is being compiled"
+        facts = _facts(done, total, seconds, compiled)
+        if facts["rate"] and total is not None and total >= done:
+            facts["left"] = round((total - done) / facts["rate"], 3)
+        self.say(line, name, **facts)
+
+    @property
+    def _compiled(self) -> float:
+        """Seconds of compiling since the clock was made."""
+        return self._compiled_before + self._compiling.seconds
 
     def report(self, name: str, done: int, total: int | None) -> None:
         """Say how far a stage is, or its turn."""
@@ -106,11 +137,11 @@ class Clock:
     @contextlib.contextmanager
     def _logged_meanwhile(self, start: float) -> Iterator[None]:
         """Log how far the stage is, every `SILENCE` seconds."""
-        ended = threading.Event()
+        ended, compiled = threading.Event(), self._compiled
 
         def speak() -> None:
             while not ended.wait(SILENCE):
-                progress_log.info("%s", _line_so_far(self._name, *self._done, time.perf_counter() - start, self._noun))
+                self._say_so_far(start, compiled)
 
         thread = threading.Thread(target=speak, name="neardup-progress", daemon=True)
         thread.start()
@@ -119,6 +150,17 @@ class Clock:
         finally:
             ended.set()
             thread.join()
+
+
+def _facts(done: int, total: int | None, seconds: float, compiled: float) -> dict[str, Any]:
+    """How far a stage is; what is done is None where nothing is counted, and the rate also where it took no time."""
+    return {
+        "done": done if done or total is not None else None,
+        "total": total,
+        "rate": round(done / seconds, 1) if done and seconds >= 0.001 else None,
+        "seconds": round(seconds, 3),
+        "compiling": round(compiled, 3),
+    }
 
 
 def _line_at_the_end(name: str, done: int, seconds: float, compiled: float, noun: str | None = None) -> str:
@@ -134,7 +176,7 @@ def _line_so_far(name: str, done: int, total: int | None, seconds: float, noun: 
     noun = noun or usual
     if not done:
         return f"{label}: {duration(seconds)} so far"
-    rate = done / seconds
+    rate = done / max(seconds, 0.001)
     amount, left = count(done, noun), ""
     if total is not None and total >= done:
         amount = f"{done:,} of {count(total, noun)} ({percent(done / total)})"

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,19 @@ from .checksums import checksum, checksum_of_file, verify_footer
 from .parquet import write_table
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..documents import Documents
+    from ..documents.writing_options import Writing
 
 REPORT, KEPT = "report.json", "kept"
 
-DOCUMENTS, PAIRS = "documents", "pairs"
-"""The tables of a result: a file each, or a folder of parts where tasks wrote them."""
+PAGE = "report.html"
+"""The report as a page, where one was asked for."""
+
+DOCUMENTS, PAIRS, KEPT_IDS = "documents", "pairs", "kept_ids"
+"""The tables of a result: a file each, or a folder of parts where tasks wrote them. `KEPT_IDS` is written where no rows
+are."""
 
 LITTER = (".DS_Store",)
 """What file managers put into every folder that they show; it is nobody's work."""
@@ -110,31 +117,75 @@ def parts_of(folder: str | Path, files: Iterable[str], table: str) -> list[Path]
     return [Path(folder, name) for name in names]
 
 
-def write_result(folder: Path, result: Any, documents: Documents, clock: Any) -> None:
-    """Write what a run decided: documents.parquet, pairs.parquet, document frequencies if there are any, and kept/.
+def write_result(
+    folder: Path, result: Any, documents: Documents, writing: Writing, clock: Any, page_of: str | None = None
+) -> None:
+    """Write what a run decided: documents.parquet, pairs.parquet, document frequencies if there are any, and kept/ or
+    kept_ids.parquet.
 
-    The report comes last and says how long this took.
+    The report comes last and says how long this took; before it report.html, where the name of the output is given.
     """
     with clock.stage("write"):
-        _write_tables(folder, result, documents)
+        _write_tables(folder, result, documents, writing, clock)
     result.report["seconds"] = clock.elapsed
+    if page_of is not None:
+        write_page(folder, result.report.run(page_of))
     write_report(folder, result.report)
 
 
-def _write_tables(folder: Path, result: Any, documents: Documents) -> None:
+def _write_tables(folder: Path, result: Any, documents: Documents, writing: Writing, clock: Any) -> None:
     write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
     write_table(result.pairs, folder / f"{PAIRS}.parquet")
     if result.skipped is not None:
-        write_table(result.skipped, folder / "skipped.parquet")
+        about = result.documents.schema.metadata
+        write_table(result.skipped.replace_schema_metadata(about), folder / "skipped.parquet")
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
-    documents.write_kept(folder / KEPT, bools(result.documents["kept"].combine_chunks()))
+    if writing.ids_only:
+        write_table(ids_of_kept(result.documents), folder / f"{KEPT_IDS}.parquet")
+        return
+    kept = bools(result.documents["kept"].combine_chunks())
+    write_kept(documents, folder / KEPT, kept, writing, lambda done, total: clock.report("write", done, total))
+
+
+def ids_of_kept(documents: pa.Table) -> pa.Table:
+    """The ids of the kept documents, of a table of documents."""
+    return documents.filter(documents["kept"]).select(["id"])
+
+
+def write_kept(
+    documents: Documents,
+    folder: Path,
+    keep: np.ndarray,
+    writing: Writing,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> None:
+    """Write the kept rows; `options` are those of `rewritten.write_rewritten`."""
+    if not writing.rewrites:
+        documents.write_kept(folder, keep, progress)
+        return
+    from ..documents.rewritten import write_rewritten
+
+    write_rewritten(documents, folder, keep, writing, progress=progress, **options)
+
+
+def write_page(folder: Path, run: Any) -> None:
+    """Write report.html; `run` is what the page is made from."""
+    from ..report_page.page import make
+
+    (folder / PAGE).write_text(make(run).html, encoding="utf-8")
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """All files below a folder, by their paths from there."""
+    files = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    return {path.relative_to(folder).as_posix(): path for path in files}
 
 
 def write_report(folder: Path, report: dict[str, Any]) -> None:
     """Write report.json, which makes a result a finished one, and lists all other files, their bytes and checksums."""
-    files = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    names = {path.relative_to(folder).as_posix(): path for path in files}
+    names = files_in(folder)
     sizes = {name: path.stat().st_size for name, path in names.items()}
     checksums = {name: checksum_of_file(path) for name, path in names.items()}
     text = json.dumps({**report, "files": sizes, "checksums": checksums}, indent=1, default=str)

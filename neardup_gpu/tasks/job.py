@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import checks
 from ..documents.reading_options import MAX_DOCUMENT_BYTES
+from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine
 from ..errors import ParameterError
@@ -33,10 +34,14 @@ def dedup_in_tasks(
     recipe: Recipe | None = None,
     frequencies: str | Path | None = None,
     overwrite: bool = False,
+    output_format: str | None = None,
+    shard_bytes: int | str | None = None,
+    ids_only: bool = False,
     engine: str | Engine = "auto",
     temp_dir: str | Path | None = None,
     max_comparisons: int | None = None,
     check: int | None = None,
+    report: bool = False,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Like `dedup`, cut into tasks over files, which several processes or machines run, and which can be resumed.
@@ -74,6 +79,12 @@ def dedup_in_tasks(
         in the reference set, as by `dedup`.
     overwrite : bool, default False
         Replace the result that is at `output`.
+    output_format : "parquet", "jsonl", "jsonl.gz", "jsonl.zst" or "arrow", default None
+        The format of kept/, as for `dedup`.
+    shard_bytes : int or str, default None
+        Write kept/ in files of about this size, as `dedup` does, but each task its own: at least one for each slice.
+    ids_only : bool, default False
+        Write kept_ids/ in parts, with the ids of kept documents, and no kept/.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         What each task computes with. Its `threads` are those of a task; an equal share of all unless given.
     temp_dir : path, default None
@@ -82,6 +93,9 @@ def dedup_in_tasks(
         End with an error after so many comparisons of two documents of a crowd.
     check : int, default None
         Documents sampled for the check of recall, as for `dedup`.
+    report : bool, default False
+        Write report.html into `output` as well, a page to look at the result with, for which the input is read once
+        more. It needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory for each document.
     progress : bool or callable, default None
         True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 
@@ -102,8 +116,11 @@ def dedup_in_tasks(
     Memory: of a task `task_memory`, of the driver names of files and counts. Keys, postings and pairs that do not fit a
     task are divided, or read block by block. What is held of the documents of a slice, or of a range of ranks, is not:
     up to about 100 bytes each, and a bit for each one of all; smaller slices and more partitions make it less. Crowds,
-    documents that share a rare shingle with too many others, are joined in one task, at 256 bytes a member, 160 for
-    each verified pair of members, and what is found; the job ends with an error if that is more than a task may hold.
+    documents that share a rare shingle with too many others, are joined in one task, at 256 bytes a member and 160 for
+    each verified pair of members; the job ends with an error if that is more than a task may hold. The pairs that are
+    found of a crowd go to a file, block by block of its documents. Document frequencies, where TF-IDF weighs by those
+    of the job, take up to half of each task that weighs, at 32 bytes a distinct token or shingle; if they are more, the
+    job ends with an error.
 
     Examples
     --------
@@ -119,15 +136,20 @@ def dedup_in_tasks(
     output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
+    with_page = checks.flag("report", report)
+    if with_page:
+        from ..job import check_page
+
+        check_page(output)
     scale_out = checks.instance("scale_out", scale_out, ScaleOut)
     if scale_out.work_dir is None:
         raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
+    writing = Writing(output_format=output_format, shard_bytes=shard_bytes, ids_only=ids_only)
     if recipe is not None:
         from ..recipe import Recipe
 
         checks.instance("recipe", recipe, Recipe)
-    clock, engine = Clock(progress, noun="task"), as_engine(engine)
-    workers, engine = scale_out.start(scale_out.resolved(engine), recipe)
+    workers, engine = scale_out.start(scale_out.resolved(as_engine(engine)), recipe)
     with workers:
         from .running import run_job  # which workers import as well meanwhile
 
@@ -136,7 +158,7 @@ def dedup_in_tasks(
         return run_job(
             workers,
             engine,
-            clock,
+            Clock(progress, noun="task"),
             source,
             texts=texts,
             against=against,
@@ -145,8 +167,10 @@ def dedup_in_tasks(
             frequencies=frequencies,
             output=output,
             overwrite=overwrite,
+            writing=writing,
             scale_out=scale_out,
             temp_dir=temp_dir,
             max_comparisons=max_comparisons,
             check=check,
+            with_page=with_page,
         )

@@ -26,6 +26,9 @@ def report_of(
     removed, exact = layout.num_rows - layout.num_known - kept, made.copied.total("copies_of_input")
     mine = made.sketched.facts[job.num_known :]
     counted = {name: sum(facts[name] for facts in mine) for name in COUNTED}
+    left_out: Counter[str] = Counter()
+    for facts in mine:
+        left_out.update(facts["left_out_records"])
     counts = {
         "documents": counted["documents"],
         "kept": kept,
@@ -56,6 +59,7 @@ def report_of(
         "device": None,
         "threads": max(facts["threads"] for facts in made.sketched.facts),
         "counts": counts,
+        **({"left_out_records": dict(sorted(left_out.items()))} if left_out else {}),
         **_groups(made),
         "candidates": list(recipe.method.in_words(recipe.threshold)),
         "recall": {"expected": recipe.expected_recall, "sampled": sampled},

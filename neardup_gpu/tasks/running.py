@@ -7,22 +7,25 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__, checks
 from ..decisions import keep_column
-from ..definitions import DEFINITIONS, versions
-from ..documents.slices import slices_of
+from ..definitions import DEFINITIONS, METADATA_KEY, versions
+from ..documents.rewritten import infers_columns, schema_of
+from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import stored
 from ..documents.uris import is_uri
 from ..engine.memory import parse_size
 from ..errors import InputError, OutputError
-from ..job import open_reference, opened
+from ..job import check_writing, open_reference, opened
 from ..recall import choose_check
 from ..recipe import Recipe
-from ..store.artefacts import write_report
+from ..store.artefacts import files_in, write_page, write_report
+from ..store.leases import Lease
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
@@ -32,15 +35,18 @@ from .reporting import report_of
 from .work import Shared, Work
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ..documents import Documents
     from ..documents.slices import Slice
+    from ..documents.writing_options import Writing
     from ..engine.clock import Clock
     from ..engine.settings import Engine
     from .contract import Workers
     from .scale_out import ScaleOut
 
 
-JOB = "job.json"
+JOB, LOCK = "job.json", "lock"
 
 STORED = ("input", "against")
 """Where documents in memory are written: those of the input, and of a reference set."""
@@ -62,10 +68,12 @@ def run_job(
     frequencies: str | Path | None,
     output: str,
     overwrite: bool,
+    writing: Writing,
     scale_out: ScaleOut,
     temp_dir: str | None,
     max_comparisons: int | None,
     check: int | None,
+    with_page: bool,
 ) -> dict[str, Any]:
     """Run a job by workers that are there; what else it takes, and what it gives, is said of `dedup_in_tasks`."""
     recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
@@ -75,10 +83,11 @@ def run_job(
     column, _ = keep_column(recipe.keep)
     if column and reference is not None and reference.format != "text":  # whose slices are not asked for the column
         reference = open_reference(against, {**reading, "text_columns": reference.text_columns})
+    check_writing(documents, writing)
     reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
     place = Place.of(str(scale_out.work_dir))
     _check_apart(place, output, [documents, *([] if reference is None else [reference])])
-    with _claimed(place), contextlib.ExitStack() as stack:
+    with _claimed(place) as still_claimed, contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_folder(output, overwrite, reads))
         begun = _begun(place)
         most = _slice_bytes(scale_out, begun, documents)
@@ -100,25 +109,44 @@ def run_job(
         )
         identity = _identify(place, begun, shared, most, slices, len(known))
         workers.check_folder(shared.work)
-        job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons, num_checked)
+        work = Work(shared, workers, clock, identity, still_claimed)
+        job = Job(work, slices, len(known), max_comparisons, num_checked, *_columns_of(documents, writing))
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
-            report = report_of(job, made, documents, reference, skipped)
+            said = report_of(job, made, documents, reference, skipped)
             _move(made, Path(shared.result), folder)
             if skipped is not None:
-                write_table(skipped, folder / "skipped.parquet")
+                about = {METADATA_KEY: recipe.to_json().encode()}
+                write_table(skipped.replace_schema_metadata(about), folder / "skipped.parquet")
             if statistics is not None:
                 statistics.write(folder / "frequencies.parquet")
-        report = {**report, "timings": clock.seconds, "seconds": clock.elapsed}
-        write_report(folder, report)
+        if described := writing.describe():
+            said["written"] = described
+        said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
+        if with_page:
+            from ..report_page.run import run_of_folder
+
+            written = {**said, "files": list(files_in(folder))}
+            write_page(folder, run_of_folder(folder, written, output, (documents, reference), statistics))
+        write_report(folder, said)
         stack.close()
+        still_claimed()
         if not scale_out.keep_work:
             job.work.remove()
             for name in STORED:
                 place.child(name).remove_all()
             place.remove(JOB)
-    return report
+    return said
+
+
+def _columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Schema | None, bool]:
+    """How kept rows are written, the columns of all files, and whether their types are inferred; see `Job`."""
+    if not writing.rewrites:
+        return writing, None, False
+    writing = replace(writing, output_format=writing.format_for(documents))
+    inferred = infers_columns(documents, writing)
+    return writing, None if inferred else schema_of(documents, writing), inferred
 
 
 def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Documents) -> int:
@@ -129,8 +157,7 @@ def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Document
         return begun["slice_bytes"]
     if documents.format == "memory":
         return LARGEST_SLICE // 8
-    total = sum(slice.num_bytes for slice in slices_of(documents, LARGEST_SLICE))
-    return min(LARGEST_SLICE, max(SMALLEST_SLICE, total // (2 * scale_out.num_workers())))
+    return min(LARGEST_SLICE, max(SMALLEST_SLICE, text_bytes_of(documents) // (2 * scale_out.num_workers())))
 
 
 def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:
@@ -158,8 +185,13 @@ def _check_apart(place: Place, output: str, read: list[Documents]) -> None:
 
 
 @contextlib.contextmanager
-def _claimed(place: Place) -> Iterator[None]:
-    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty. Stores have no locks.
+def _claimed(place: Place) -> Iterator[Callable[[], None]]:
+    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty.
+
+    Yields
+    ------
+    callable
+        Sees that this still holds: in a store, which has no locks, there is a lease, as far as that goes.
 
     Raises
     ------
@@ -168,11 +200,12 @@ def _claimed(place: Place) -> Iterator[None]:
     """
     folder = place.folder
     if folder is None:
-        yield
+        with Lease(place, LOCK) as lease:
+            yield lease.check
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         why = "is a file, or lies below one" if isinstance(error, (FileExistsError, NotADirectoryError)) else None
         raise OutputError(f"{place}: {why or error.strerror}; name another folder with work_dir=...") from None
@@ -180,11 +213,11 @@ def _claimed(place: Place) -> Iterator[None]:
         if try_to_lock(lock) is False:
             raise OutputError(f"{place}: another run works in this folder; wait for it, or name another work_dir")
         try:
-            yield
+            yield lambda: None
         finally:
             with contextlib.suppress(OSError):
                 if not os.path.lexists(folder / JOB):
-                    os.unlink(folder / "lock")
+                    os.unlink(folder / LOCK)
                     folder.rmdir()
     finally:
         os.close(lock)
@@ -199,7 +232,7 @@ def _begun(place: Place) -> dict[str, Any]:
         If the folder holds anything else.
     """
     if not place.exists(JOB):
-        others = [name for name in place.entries() if name not in ("lock", *STORED)]
+        others = [name for name in place.entries() if name not in (LOCK, *STORED)]
         if others:
             raise OutputError(
                 f"{place}: holds {others[0]}, which is of no job; name a folder with work_dir=... that is new or empty"

@@ -9,8 +9,9 @@ import pytest
 from neardup_gpu import cli
 from neardup_gpu.cli import help as cli_help
 
+NAMES = ("dedup", "sketch", "pairs", "explain", "curve", "plan", "info", "demo", "doctor", "selftest", "hamming")
 COMMANDS = [
-    *([name] for name in ("dedup", "sketch", "pairs", "explain", "curve", "plan", "info", "selftest", "hamming")),
+    *([name] for name in NAMES),
     *(["hamming", name] for name in ("build", "query", "join", "pairs")),
     [],
 ]

@@ -687,9 +687,9 @@ def test_missing_and_unknown_files(tmp_path):
         open_documents(str(tmp_path / "*.parquet"))
     with one_line(InputError, str(tmp_path), ".parquet", "glob=..."):
         open_documents(tmp_path)
-    (tmp_path / "x.csv").write_text("a,b")
-    with one_line(InputError, "x.csv", ".parquet", ".jsonl"):
-        open_documents(tmp_path / "x.csv")
+    (tmp_path / "x.xml").write_text("a,b")
+    with one_line(InputError, "x.xml", ".parquet", ".jsonl"):
+        open_documents(tmp_path / "x.xml")
     with one_line(InputError, "'*.txt'"):
         open_documents(tmp_path, glob="*.txt")
     with one_line(InputError, "empty"):

@@ -58,7 +58,7 @@ def build(
     from ...hamming import jobs
 
     shown = Index(**given(written))
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         found = jobs.build(
             list(fingerprints),
             shown.output,

@@ -25,7 +25,7 @@ def join(
     from ...hamming import jobs
 
     shown = Pairs(**given(written))
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         found = jobs.join(
             existing,
             queries,

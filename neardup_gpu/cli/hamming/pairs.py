@@ -22,7 +22,7 @@ def pairs(
     from ...hamming import jobs
 
     shown = Pairs(**given(written))
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         found = jobs.pairs(
             list(fingerprints),
             shown.output,

@@ -67,7 +67,7 @@ def query(
 
     shown = Matches(**given(written))
     show = None if shown.output is not None else _print_lines if shown.json else _Table()
-    with shown_progress(shown.quiet) as progress:
+    with shown_progress(shown) as progress:
         found = jobs.query(
             index,
             list(fingerprints),
@@ -89,7 +89,7 @@ def query(
 
 def _print_lines(matches: pa.Table) -> None:
     for match in matches.to_pylist():
-        say_json(match, indent=None)
+        say_json(match)
 
 
 class _Table:

@@ -1,0 +1,51 @@
+"""The command `neardup report`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from ..settings import setting
+from .console import notes, say
+from .options import OUTPUT, argument, flags, given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """Where the page goes, and what is on it."""
+
+    output: str = setting("report.html", "File to write.", metavar="FILE", flag="--output -o")
+    overwrite: bool = setting(False, "Replace an existing page.")
+    no_text: bool = setting(False, "Leave texts out; then the input is not read.")
+    source_column: str | None = setting(
+        None, "Column of the input that says where a document is from.", metavar="NAME", shown="its file"
+    )
+    quiet: bool = setting(False, "Print nothing.", flag="--quiet -q")
+
+
+WrittenFlags: Any = flags(OUTPUT, Written)
+
+
+def report(
+    out: Annotated[str, argument("OUT", "A folder that `neardup dedup` wrote.")],
+    /,
+    *,
+    written: WrittenFlags = None,
+) -> None:
+    """Write a page to look at a result with: one file of HTML, that a browser opens without a network."""
+    from .. import report_page
+
+    shown = Written(**given(written))
+    with notes(quiet=shown.quiet):
+        report_page.of_folder(
+            out,
+            output=shown.output,
+            text=not shown.no_text,
+            source_column=shown.source_column,
+            overwrite=shown.overwrite,
+        )
+    if not shown.quiet:
+        from ..report import row, size
+
+        say(row("written", f"{shown.output}: {size(Path(shown.output).stat().st_size)}; open it in a browser"))

@@ -1,0 +1,390 @@
+"""What there is to know of this machine when something goes wrong: versions, processor, memory, caches, GPU, disks.
+
+Nothing here fails. What cannot be found out is told as such, with the error, since a machine of which something cannot
+be read is what this is for. So everything is imported where it is asked for: a package may be broken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Facts = dict[str, Any]
+
+UNKNOWN = "unknown"
+"""Key and first word of what could not be found out."""
+
+TOLD = ("NEARDUP_", "NUMBA_", "OMP_", "CUDA_", "CUPY_", "RAY_ADDRESS", "TMPDIR", "XDG_CACHE_HOME")
+"""Environment variables that change where and how something runs, by their beginnings. Others are nobody's business."""
+
+TELLING = ("sse4.2", "popcnt", "pclmul", "avx", "avx2", "bmi2", "avx512f", "vpclmulqdq", "neon", "sve", "aes")
+"""Features of processors that are named on a screen, which has no room for all."""
+
+
+def examine() -> dict[str, Facts]:
+    """All that is found out, in sections; one that could not be has the key "unknown", with the reason.
+
+    Returns
+    -------
+    dict of str to dict
+        Plain values, sizes in bytes: "neardup", "python", "system", "packages", "optional", "processor", "threads",
+        "memory", "kernels", "gpu", "disk" and "environment".
+    """
+    environment = _tried(_environment)  # before Numba is imported, which comes with settings of ours
+    return {name: _tried(section) for name, section in _SECTIONS.items()} | {"environment": environment}
+
+
+def _tried(section: Callable[[], Facts]) -> Facts:
+    try:
+        return section()
+    except Exception as error:  # also what a broken package raises when it is imported
+        return {UNKNOWN: _said(error)}
+
+
+def _said(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+
+
+# ------------------------------------------------------------------------------------------------------------ software
+
+
+def _neardup() -> Facts:
+    from . import __version__
+    from .definitions import DEFINITIONS
+
+    return {"version": __version__, "definitions": DEFINITIONS, "folder": str(Path(__file__).parent)}
+
+
+def _python() -> Facts:
+    return {
+        "version": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "bits": 64 if sys.maxsize > 2**32 else 32,
+        "executable": sys.executable,
+        "encoding": getattr(sys.stdout, "encoding", None),
+    }
+
+
+def _system() -> Facts:
+    name = None
+    with contextlib.suppress(OSError):
+        name = platform.freedesktop_os_release().get("PRETTY_NAME")
+    return {"platform": platform.platform(), "name": name, "machine": platform.machine()}
+
+
+def _packages() -> Facts:
+    """Versions of the packages that are always needed, each of which is imported, to see whether it can be."""
+    import importlib
+
+    found = {name: _version(name) for name in _needed()}
+    for name in found:
+        try:
+            importlib.import_module(name.replace("-", "_"))
+        except Exception as error:
+            found[name] = f"{found[name]}, which cannot be imported ({_said(error)})"
+    return found
+
+
+def _optional() -> Facts:
+    names = _required(lambda marker: "extra" in marker and not re.search(r"""extra == ["'](docs|test)["']""", marker))
+    return {name: _version(name) for name in names if name not in _needed()}
+
+
+def _needed() -> list[str]:
+    return ["llvmlite", *_required(lambda marker: "extra" not in marker)]
+
+
+def _required(wanted: Callable[[str], bool]) -> list[str]:
+    """Names of the packages whose markers are wanted, of those that neardup_gpu says that it needs."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = requires("neardup_gpu") or []
+    except PackageNotFoundError:
+        lines = list(_of_checkout())
+    parts = [line.partition(";") for line in lines]
+    names = [re.match(r"[\w.-]+", name.strip()) for name, _, marker in parts if wanted(marker)]
+    return sorted({found[0].lower() for found in names if found})
+
+
+def _of_checkout() -> Iterator[str]:
+    """What pyproject.toml says, in the words of an installation's metadata."""
+    import tomllib
+
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
+    yield from project["dependencies"]
+    for extra, lines in project["optional-dependencies"].items():
+        yield from (f'{line}; extra == "{extra}"' for line in lines)
+
+
+def _version(name: str) -> str | None:
+    """The version of an installed package; None where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _environment() -> Facts:
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(TOLD)}
+
+
+# ------------------------------------------------------------------------------------------------------------ hardware
+
+
+def _processor() -> Facts:
+    from numba.core.registry import cpu_target
+
+    # What kernels are compiled for: NUMBA_CPU_NAME and NUMBA_CPU_FEATURES have been heard.
+    triple, name, features = cpu_target.target_context.codegen().magic_tuple()
+    usable = sorted(each[1:] for each in features.split(",") if each.startswith("+"))
+    return {"model": _model(), "compiled_for": name, "triple": triple, "features": usable}
+
+
+def _model() -> str | None:
+    """What the processor calls itself."""
+    with contextlib.suppress(OSError):
+        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if found:
+            return found[1].strip()
+    if sys.platform == "darwin":
+        import subprocess
+
+        asked = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            return subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    return platform.processor() or None
+
+
+def _threads() -> Facts:
+    from .engine.threads import most_threads
+
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"processors": os.cpu_count(), "usable": usable, "used": most_threads(), "layer": _layer()}
+
+
+def _layer() -> str:
+    """By which library Numba runs threads, which is known once a kernel has run."""
+    import numba
+
+    try:
+        return numba.threading_layer()
+    except ValueError:
+        return numba.config.THREADING_LAYER  # type: ignore[attr-defined]
+
+
+def _memory() -> Facts:
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free, limit = None, None
+    with contextlib.suppress(OSError):
+        found = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        free = int(found[1]) * 1024 if found else None
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+            limit = int(Path("/sys/fs/cgroup", name).read_text())
+            break
+    return {"total": total, "free": free, "limit": limit if limit is not None and limit < total else None}
+
+
+def _gpu() -> Facts:
+    from .engine.choice import why_no_gpu
+
+    problem = why_no_gpu()
+    if problem is not None:
+        return {"usable": False, "reason": problem}
+    from neardup_gpu.kernels._launch import simulated
+
+    if simulated():
+        return {"usable": True, "name": "Numba's simulator, on the CPU"}
+    import cupy
+
+    device = cupy.cuda.Device()
+    free, total = device.mem_info
+    return {
+        "usable": True,
+        "name": cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode(),
+        "number": cupy.cuda.runtime.getDeviceCount(),
+        "compute_capability": device.compute_capability,
+        "driver": cupy.cuda.runtime.driverGetVersion(),
+        "runtime": cupy.cuda.runtime.runtimeGetVersion(),
+        "memory": total,
+        "free": free,
+    }
+
+
+# --------------------------------------------------------------------------------------------------------------- disks
+
+
+def _kernels() -> Facts:
+    from neardup_gpu.kernels._launch import CACHE, WHY_NOT_KEPT
+
+    if CACHE is None:
+        return {"folder": None, "reason": WHY_NOT_KEPT}
+    compiled, num_bytes = _content(CACHE)
+    others = [_content(each)[1] for each in CACHE.parent.iterdir() if each.is_dir() and each != CACHE]
+    return {
+        "folder": str(CACHE),
+        "compiled": compiled,
+        "bytes": num_bytes,
+        "other_versions": len(others),
+        "other_bytes": sum(others),
+    }
+
+
+def _content(folder: Path) -> tuple[int, int]:
+    """Number of files in a folder, and their bytes."""
+    sizes = []
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):  # it has just been replaced
+            sizes.append(path.stat().st_size)
+    return len(sizes), sum(sizes)
+
+
+def _disk() -> Facts:
+    return {
+        "temporary files": _tried(lambda: _free(tempfile.gettempdir())),
+        "compiled kernels": _tried(lambda: _free(_home_of_kernels())),
+        "here": _tried(lambda: _free(os.getcwd())),
+    }
+
+
+def _home_of_kernels() -> str:
+    """The folder of compiled kernels, or the one in which it would be made."""
+    from neardup_gpu.kernels._cache import home
+
+    folder = home()
+    while not folder.is_dir() and folder != folder.parent:
+        folder = folder.parent
+    return str(folder)
+
+
+def _free(folder: str) -> Facts:
+    import shutil
+
+    total, _, free = shutil.disk_usage(folder)
+    return {"folder": folder, "free": free, "total": total, "writable": os.access(folder, os.W_OK)}
+
+
+_SECTIONS: dict[str, Callable[[], Facts]] = {
+    "neardup": _neardup,
+    "python": _python,
+    "system": _system,
+    "packages": _packages,
+    "optional": _optional,
+    "processor": _processor,
+    "threads": _threads,
+    "memory": _memory,
+    "kernels": _kernels,
+    "gpu": _gpu,
+    "disk": _disk,
+}
+
+# ------------------------------------------------------------------------------------------------------------ in words
+
+
+def in_words(found: dict[str, Facts]) -> list[tuple[str, str]]:
+    """What `examine` found, as (label, sentence)."""
+    rows = []
+    for name, facts in found.items():
+        words = _IN_WORDS.get(name, _listed)
+        told = [f"{UNKNOWN} ({facts[UNKNOWN]})"] if UNKNOWN in facts else words(facts)
+        rows += [("" if i else name, line) for i, line in enumerate(told)]
+    return rows
+
+
+def _size(num_bytes: int | None) -> str:
+    """A number of bytes without rich, which may be broken: "1.2 GB"."""
+    if num_bytes is None:
+        return UNKNOWN
+    amount, units = float(num_bytes), ["bytes", "kB", "MB", "GB", "TB"]
+    while amount >= 1000 and len(units) > 1:
+        amount, units = amount / 1000, units[1:]
+    return f"{amount:.0f} {units[0]}" if units[0] == "bytes" else f"{amount:.1f} {units[0]}"
+
+
+def _listed(facts: Facts) -> list[str]:
+    return [", ".join(f"{name}={value}" for name, value in facts.items()) or "none"]
+
+
+def _packages_in_words(facts: Facts) -> list[str]:
+    there = [f"{name} {version}" for name, version in facts.items() if version is not None]
+    missing = [name for name, version in facts.items() if version is None]
+    lines = [", ".join(there)] if there else []
+    return lines + ([f"not installed: {', '.join(missing)}"] if missing else [])
+
+
+def _processor_in_words(facts: Facts) -> list[str]:
+    telling = " ".join(name for name in TELLING if name in facts["features"])
+    number = len(facts["features"])
+    return [
+        facts["model"] or "of unknown model",
+        f"compiled for {facts['compiled_for']} with {number} features, among them {telling or 'none that tell much'}",
+    ]
+
+
+def _memory_in_words(facts: Facts) -> list[str]:
+    limit = "" if facts["limit"] is None else f"; this container may use {_size(facts['limit'])}"
+    return [f"{_size(facts['total'])}, free {_size(facts['free'])}{limit}"]
+
+
+def _kernels_in_words(facts: Facts) -> list[str]:
+    if facts["folder"] is None:
+        return [f"compiled anew in each process, not kept: {facts['reason']}"]
+    kept = f"{facts['compiled']} compiled ({_size(facts['bytes'])})" if facts["compiled"] else "none compiled yet"
+    others = ""
+    if facts["other_versions"]:
+        others = f"; folders of other versions: {facts['other_versions']} ({_size(facts['other_bytes'])})"
+    return [f"{kept} in {facts['folder']}{others}"]
+
+
+def _gpu_in_words(facts: Facts) -> list[str]:
+    if not facts["usable"]:
+        return [f"none usable: {facts['reason']}"]
+    if "driver" not in facts:
+        return [facts["name"]]
+    versions = [f"{name} {facts[name] // 1000}.{facts[name] % 1000 // 10}" for name in ("driver", "runtime")]
+    return [
+        f"{facts['number']} x {facts['name']}, compute capability {facts['compute_capability']}",
+        f"CUDA of the {' and of the '.join(versions)}; {_size(facts['memory'])}, free {_size(facts['free'])}",
+    ]
+
+
+def _disk_in_words(facts: Facts) -> list[str]:
+    lines = []
+    for purpose, place in facts.items():
+        if UNKNOWN in place:
+            lines.append(f"{purpose}: {UNKNOWN} ({place[UNKNOWN]})")
+        else:
+            how = "" if place["writable"] else ", which cannot be written"
+            lines.append(f"{purpose}: {_size(place['free'])} free of {_size(place['total'])} at {place['folder']}{how}")
+    return lines
+
+
+_IN_WORDS: dict[str, Callable[[Facts], list[str]]] = {
+    "neardup": lambda facts: [f"{facts['version']}, definitions {facts['definitions']}, in {facts['folder']}"],
+    "python": lambda facts: [
+        f"{facts['implementation']} {facts['version']}, {facts['bits']} bits, {facts['executable']}, "
+        f"prints {facts['encoding']}"
+    ],
+    "system": lambda facts: [", ".join(filter(None, (facts["name"], facts["platform"])))],
+    "packages": _packages_in_words,
+    "optional": _packages_in_words,
+    "processor": _processor_in_words,
+    "threads": lambda facts: [
+        f"{facts['used']} used, of {facts['usable']} usable and {facts['processors']} there are; layer {facts['layer']}"
+    ],
+    "memory": _memory_in_words,
+    "kernels": _kernels_in_words,
+    "gpu": _gpu_in_words,
+    "disk": _disk_in_words,
+}

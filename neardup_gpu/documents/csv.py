@@ -1,0 +1,437 @@
+"""CSV and TSV: blocks of whole rows.
+
+A row ends at a line ending outside of quotes, and quotes count where they open a field, as in RFC 4180; lines without
+anything are no rows. The first row names the columns. Blocks of whole rows are found by one regular expression (about
+370 MB/s where fields are not quoted, 1 GB/s where they are, on one core) and parsed by pyarrow.csv, which opens a field
+where the expression does. Text has to be UTF-8, with or without a byte order mark. An empty field is null, and ``""``
+an empty string. Kept rows are written as the bytes they were, under the header that there was.
+
+Fields say nothing about types: a column is of integers if every value of it is written as integers are, without
+leading zeros, of numbers if every value is a number, and else of strings. Only the columns of ids and those that decide
+are looked at for that, which reads the file once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from ..errors import InputError
+from .batches import ahead
+from .files import POINTER, File
+from .json_blocks import MARK
+from .kept import Rows, writing
+from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
+from .parts import WHOLE, Part
+from .reading import brief, reading
+from .seen import Seen, State
+from .skipped import Policy, Skipped
+
+BLOCK_BYTES = 4 << 20  # of rows parsed at once
+SAMPLE_BYTES = 1 << 16  # read to learn the header
+INTEGER = r"^(0|-?[1-9][0-9]{0,18}|[1-9][0-9]{19})$"
+INEXACT = r"^-?0[0-9]|[0-9]{16}"
+NUMBER = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Whole rows of a file."""
+
+    data: bytes
+    starts: np.ndarray  # of each row
+    ends: np.ndarray  # with the line ending
+    row: int  # number of the first one, from 0
+    line: int  # on which the block begins, from 1
+    next_line: int
+
+    def line_of(self, place: int) -> int:
+        """The line on which a row of the block begins."""
+        return self.line + self.data.count(b"\n", 0, int(self.starts[place]))
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a column holds, and of integers whether any is "negative" or "wide", from 2**63 on."""
+
+    type: pa.DataType
+    numbers: frozenset[str] = frozenset()
+
+
+class _Values:
+    """What the values of a column are, all of them so far."""
+
+    def __init__(self) -> None:
+        self.may_be_numbers = self.are_integers = True
+        self.are_exact = True  # as floats: none has leading zeros or more digits than a float
+        self.numbers: set[str] = set()  # "some", and of integers "negative" and "wide"
+
+    def add(self, values: pa.Array) -> None:
+        if not self.may_be_numbers or not len(values):
+            return
+        self.numbers.add("some")
+        self.are_integers = self.are_integers and _all_match(values, INTEGER)
+        self.are_exact = self.are_exact and not pc.any(pc.match_substring_regex(values, INEXACT)).as_py()
+        if not self.are_integers:
+            self.may_be_numbers = _all_match(values, NUMBER)
+            return
+        least, most = _span(values)
+        self.numbers |= ({"negative"} if least < 0 else set()) | ({"wide"} if most >= 2**63 else set())
+        self.are_integers = most < 2**64 and not {"negative", "wide"} <= self.numbers
+
+    @property
+    def kind(self) -> _Kind:
+        if not self.may_be_numbers:
+            return _Kind(pa.string())
+        if not self.numbers:
+            return _Kind(pa.null())
+        if not self.are_integers:
+            return _Kind(pa.float64(), frozenset({"float"}))
+        return _Kind(pa.uint64() if "wide" in self.numbers else pa.int64(), frozenset(self.numbers - {"some"}))
+
+
+class Csv:
+    rewindable = infers_types = as_strings = True
+    reads_columns_alone = spent = False
+    sample = "the header"
+    own_ids = usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
+    row_word = "row"
+    stripped_pages = 0
+    num_rows = None
+    num_bytes = 0
+    share = 0.0  # of the file that has been read
+
+    def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
+        self.compression = compression_of(file.path)
+        suffixes = PurePosixPath(file.path.lower()).suffixes
+        self.delimiter = "\t" if ".tsv" in suffixes[-2:] else ","
+        self._kinds: dict[str, _Kind] = {}
+        self.header = b""
+        with reading(self.name):
+            self.seen = Seen(file)
+        with contextlib.closing(self._blocks(SAMPLE_BYTES)) as blocks:  # type: ignore[type-var]
+            next((block for block in blocks if self.header), None)
+        self.schema = pa.schema([(name, pa.string()) for name in self._names()])
+
+    # -------------------------------------------------------------------------------------------------- parts
+
+    def parts(self, most_bytes: int) -> list[Part]:
+        """The whole: whether a line ending is within quotes is known only to who has read what comes before it."""
+        return [Part(0, None, None, self.seen.size * (1 if self.compression is None else PACKING), 0)]
+
+    def states(self) -> list[State | None]:
+        return [self.seen.state]
+
+    def rows_before(self) -> int:
+        return 0
+
+    def num_places(self, num_rows: int) -> int:
+        return num_rows
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of the file, from 1, without the header."""
+        return rows + 1
+
+    # -------------------------------------------------------------------------------------------------- rows as bytes
+
+    def _blocks(self, size: int = BLOCK_BYTES, skipped: Skipped | None = None) -> Iterator[_Block]:
+        """Blocks of about `size` bytes, the header taken off; `skipped` notes where the file broke off."""
+        with (
+            self.seen.unchanged(self.file),
+            reading(self.name),
+            self.file.system.open_input_file(self.file.path) as packed,
+            unpacked(packed, self.compression) as stream,
+        ):
+            self.num_bytes = packed.size()
+            step = size if self.compression is None else PACKED_BYTES
+            data, row, line, more, begins = b"", -1, 1, True, True  # the header is row -1
+            while more:
+                chunk, broken = chunk_of(stream, max(size, len(data)), step, self.policy.skips)
+                self.share = packed.tell() / max(1, self.num_bytes)
+                more = bool(chunk) and broken is None
+                data += chunk
+                if begins:
+                    begins, data = False, self._begun(data)
+                ends = self._ends(data, last=not more and broken is None)
+                cut = int(ends[-1]) if len(ends) else 0
+                for block in _cut(data[:cut], ends, row, line, size):
+                    row, line = block.row + len(block.starts), block.next_line
+                    if block.row < 0 and len(block.starts):
+                        self.header, block = block.data[block.starts[0] : block.ends[0]], _without_first(block)
+                    yield block
+                data = data[cut:]
+                problem = self._unfinished(data, more, broken)
+                if problem is not None:
+                    error = InputError(f"{self.name}: row {row + 1} (line {line}): {problem}")
+                    if skipped is None and not self.policy.skips:
+                        raise error
+                    if skipped is not None:
+                        skipped.add(error, self.name, max(0, row), rows=None)
+                    return
+
+    def _begun(self, data: bytes) -> bytes:
+        """The first bytes without their mark; raises InputError where they show that the file is no CSV."""
+        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raise InputError(f"{self.name}: is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
+        if data[:2] == b"\x1f\x8b":
+            raise InputError(f"{self.name}: is compressed by gzip; let its name end in .gz.")
+        if data.startswith(POINTER):
+            raise InputError(f"{self.name}: is a pointer of Git LFS, not data.")
+        return data.removeprefix(MARK)
+
+    def _ends(self, data: bytes, last: bool) -> np.ndarray:
+        """Where rows end, with their line endings; `last`: the bytes are those up to the end of the file."""
+        ends = np.array([found.end() for found in _OPEN[self.delimiter].finditer(data)], np.int64)
+        ends = ends[np.flatnonzero(np.diff(ends, prepend=-1))]  # without the empty row behind the last one
+        if last:
+            start = int(ends[-2]) if len(ends) > 1 else 0
+            last = _CLOSED[self.delimiter].fullmatch(data, start) is not None
+        return ends[ends > 0] if last else ends[:-1]  # of the last row more may come
+
+    def _unfinished(self, data: bytes, more: bool, broken: OSError | None) -> str | None:
+        """What is wrong with bytes that are no whole row; None while more are to come."""
+        if broken is not None:
+            return f"cannot be read from here on ({brief(broken)})."
+        most = self.policy.max_document_bytes
+        if data and not more:
+            return "a field begins with a quote that nothing closes; double the quotes within fields."
+        if len(data) > most:
+            return (
+                f"longer than {most:,} bytes, perhaps as nothing closes a quote; correct it, or allow more with "
+                "max_document_bytes=..."
+            )
+        return None
+
+    # -------------------------------------------------------------------------------------------- columns and types
+
+    def _names(self) -> list[str]:
+        """The names of the columns; none of an empty file."""
+        if not self.header:
+            return []
+        if not _is_utf8(self.header):
+            raise InputError(f"{self.name}: the header is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8).")
+        try:
+            return next(csv.reader(io.StringIO(self.header.decode(), newline=""), delimiter=self.delimiter))
+        except csv.Error as error:
+            raise InputError(f"{self.name}: the header cannot be read ({brief(error)}).") from None
+
+    def look_for(self, name: str, typed: bool, key: bool) -> None:
+        """Find out what a column holds; one of ids is of integers or of strings."""
+        if not typed or name in self._kinds or self.schema.names.count(name) != 1:
+            return
+        kind = self._kinds[name] = self._kind(name)
+        shown = pa.string() if key and pa.types.is_floating(kind.type) else kind.type
+        self.schema = self.schema.set(self.schema.get_field_index(name), pa.field(name, shown))
+
+    def _kind(self, name: str) -> _Kind:
+        return self._values_of([name])[name].kind
+
+    def _values_of(self, names: list[str]) -> dict[str, _Values]:
+        """What some columns hold, by one reading of the file."""
+        found = {name: _Values() for name in names}
+        for batch, _ in self._read(pa.schema([(name, pa.string()) for name in names]), Skipped(True)):
+            for name, values in found.items():
+                values.add(batch[name].drop_null())
+            if not any(values.may_be_numbers for values in found.values()):
+                break
+        return found
+
+    def holds_text(self, name: str) -> bool:
+        """Whatever a column holds is text."""
+        return True
+
+    def numbers(self, name: str) -> set[str]:
+        return set(self._kinds[name].numbers) if name in self._kinds else set()
+
+    def members(self, name: str) -> list[str]:
+        """None: fields hold no columns."""
+        return []
+
+    def deciding_place(self, name: str) -> str:
+        return self.name
+
+    def type_in_words(self, kind: pa.DataType) -> str:
+        return "numbers"
+
+    # -------------------------------------------------------------------------------------------------- rows
+
+    def read(
+        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        """Batches of the columns, and the row numbers of each."""
+        yield from self._read(schema, skipped or Skipped(self.policy.skips))
+
+    def _read(self, schema: pa.Schema, skipped: Skipped) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        for block in self._blocks(skipped=skipped):
+            problems = self._problems(block)
+            good = _without(np.arange(len(block.starts)), problems)
+            table = self._parsed(block, good, schema, problems)
+            for place in sorted(problems):
+                where = f"{self.name}: row {block.row + place + 1} (line {block.line_of(place)})"
+                skipped.add(InputError(f"{where}: {problems[place]}"), self.name, block.row + place)
+            rows = block.row + _without(good, problems)
+            start = 0
+            for batch in table.to_batches():
+                yield batch, rows[start : start + batch.num_rows]
+                start += batch.num_rows
+
+    def _problems(self, block: _Block) -> dict[int, str]:
+        """What is wrong with the bytes of some rows."""
+        most = self.policy.max_document_bytes
+        found = {
+            int(place): f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
+            for place in np.flatnonzero(block.ends - block.starts > most)
+        }
+        if not _is_utf8(block.data):
+            for place, (start, end) in enumerate(zip(block.starts.tolist(), block.ends.tolist(), strict=True)):
+                if not _is_utf8(block.data[start:end]):
+                    found[place] = "is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)."
+        return found
+
+    def _parsed(self, block: _Block, good: np.ndarray, schema: pa.Schema, problems: dict[int, str]) -> pa.Table:
+        """The columns of the good rows; those with too few or too many fields are added to the problems."""
+        if not len(good):
+            return schema.empty_table()
+        data = block.data[block.starts[0] : block.ends[-1]]
+        if len(good) < len(block.starts):
+            data = b"".join(block.data[block.starts[place] : block.ends[place]] for place in good.tolist())
+        names = self.schema.names
+
+        def refuse(row: Any) -> str:
+            fields = f"{row.actual_columns} field{'' if row.actual_columns == 1 else 's'}"
+            problems[int(good[row.number - 1])] = (
+                f"has {fields}, not {row.expected_columns} as the header; quote fields that hold a {self._shown()}, "
+                "a quote or a line ending."
+            )
+            return "skip"
+
+        columns = [str(names.index(name)) for name in schema.names]
+        with reading(self.name):
+            table = pa.csv.read_csv(
+                pa.BufferReader(data),
+                pa.csv.ReadOptions(
+                    column_names=[str(i) for i in range(len(names))],
+                    block_size=max(1 << 20, len(data) + 64),
+                    use_threads=False,
+                ),
+                self._parse(refuse),
+                pa.csv.ConvertOptions(
+                    column_types=dict(zip(columns, schema.types, strict=True)),
+                    include_columns=list(dict.fromkeys(columns)),
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                    check_utf8=False,
+                ),
+            )
+        return pa.Table.from_arrays([table[column] for column in columns], schema.names)
+
+    def _shown(self) -> str:
+        return "tab" if self.delimiter == "\t" else "comma"
+
+    def _parse(self, refuse: Any = None) -> pa.csv.ParseOptions:
+        return pa.csv.ParseOptions(
+            delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=True, invalid_row_handler=refuse
+        )
+
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
+        path = folder / name
+        with writing(path, folder), pa.output_stream(str(path), compression=self.compression) as stream:
+            stream.write(self.header)
+            for block in ahead(self._blocks()):
+                keep = rows.take(len(block.starts), self.name)
+                for start, end in zip(block.starts[keep].tolist(), block.ends[keep].tolist(), strict=True):
+                    stream.write(memoryview(block.data)[start:end])
+
+    def kept_schema(self) -> pa.Schema:
+        """All columns, of strings where there are no values, or numbers that no type holds as they are written."""
+        names = self.schema.names
+        values = self._values_of(names) if len(set(names)) == len(names) else {}
+        types = {name: values[name].kind.type for name in values}
+        as_strings = {name for name, kind in types.items() if pa.types.is_null(kind)}
+        as_strings |= {n for n, kind in types.items() if pa.types.is_floating(kind) and not values[n].are_exact}
+        return pa.schema(
+            [(name, pa.string() if name in as_strings else types.get(name, pa.string())) for name in names]
+        )
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        own = pa.schema([field for field in schema if field.name in self.schema.names])
+        for block in self._blocks():
+            keep = rows.take(len(block.starts), self.name)
+            yield from self._parsed(block, np.flatnonzero(keep), own, {}).to_batches()
+
+
+def _field(delimiter: str, end: str) -> str:
+    """A field that may begin with quotes; `end` is what ends the quotes."""
+    return rf'(?:"[^"]*+(?:""[^"]*+)*+{end})?+[^{delimiter}\r\n]*+'
+
+
+def _row(delimiter: str, end: str) -> re.Pattern[bytes]:
+    field = _field(delimiter, end)
+    return re.compile(rf"{field}(?:{delimiter}{field})*+(?:\r\n?|\n|\Z)".encode())
+
+
+_OPEN = {delimiter: _row(delimiter, r'(?:"|\Z)') for delimiter in ",\t"}
+"""A row, the last of some bytes also where it ends within quotes."""
+
+_CLOSED = {delimiter: _row(delimiter, '"') for delimiter in ",\t"}
+
+
+def _cut(data: bytes, ends: np.ndarray, row: int, line: int, size: int) -> Iterator[_Block]:
+    """The rows in blocks of about `size` bytes, at least one row each, without blank lines."""
+    start = 0
+    while start < len(data):
+        stop = int(ends[min(int(np.searchsorted(ends, start + size)), len(ends) - 1)])
+        part = data[start:stop]
+        inner = ends[(ends > start) & (ends <= stop)] - start
+        starts = np.append(0, inner[:-1])
+        values = np.frombuffer(part, np.uint8)
+        full = ~(np.isin(values[starts], (10, 13)))
+        yield (block := _Block(part, starts[full], inner[full], row, line, line + part.count(b"\n")))
+        row, line, start = row + len(block.starts), block.next_line, stop
+
+
+def _without_first(block: _Block) -> _Block:
+    return _Block(block.data, block.starts[1:], block.ends[1:], block.row + 1, block.line, block.next_line)
+
+
+def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:
+    """The places of rows without problems."""
+    return places[~np.isin(places, list(problems))] if problems else places
+
+
+def _is_utf8(data: bytes) -> bool:
+    offsets = pa.array([0, len(data)], pa.int64()).buffers()[1]
+    try:
+        pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(data)]).validate(full=True)
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _all_match(values: pa.Array, pattern: str) -> bool:
+    return pc.all(pc.match_substring_regex(values, pattern)).as_py() in (True, None)
+
+
+def _span(values: pa.Array) -> tuple[int, int]:
+    """The least and the greatest of integers written as strings."""
+    try:
+        found = pc.min_max(values.cast(pa.int64())).as_py()
+        return found["min"], found["max"]
+    except pa.ArrowInvalid:
+        numbers = [int(value) for value in values.to_pylist()]
+        return min(numbers), max(numbers)

@@ -1,0 +1,201 @@
+"""What a web server sent, as text: transfer and content encodings undone, charset decoded, and of HTML what a reader
+sees.
+
+FastWARC 2.0.1 undoes encodings too, but fails where crawlers took an encoding off and left its header, which is
+frequent, and at chunk extensions, `x-gzip`, and deflate without a header. Charsets are decoded as the Encoding Standard
+says: a page that calls itself ISO-8859-1 is read as windows-1252.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import zlib
+from typing import Any
+
+from .html import Page, declared_charset, read_page
+
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+CODE_TYPES = ("text/css", "text/javascript", "text/ecmascript", "text/xml", "text/vbscript", "text/x-javascript")
+"""Types of text that nobody reads as text; all others of text/* are documents."""
+
+_WIDER = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+}
+"""What browsers read instead of a charset: one that has all its characters, and more."""
+
+_SAFE = ("big5", "cp", "euc", "gb", "iso", "koi8", "mac", "shift", "utf-8", "utf-16")
+"""How codecs begin that take linear time; others of Python, such as punycode, do not."""
+
+_GZIP = b"\x1f\x8b"
+
+
+class UndecodableError(Exception):
+    """A payload whose encoding is unknown or broken."""
+
+
+def is_text(kind: str) -> bool:
+    """Whether a payload of this media type is a document."""
+    return kind in HTML_TYPES or (kind.startswith("text/") and kind not in CODE_TYPES)
+
+
+def text_of(payload: bytes, kind: str, charset: str | None) -> Page:
+    """The text of a payload of a media type that `is_text`.
+
+    Parameters
+    ----------
+    payload : bytes
+    kind : str
+        The media type, in lower case.
+    charset : str or None
+        As the header says it. A byte order mark counts more. Where neither is known, that of ``<meta charset>``, else
+        UTF-8 if the payload is valid UTF-8, else windows-1252.
+
+    Returns
+    -------
+    Page
+        What cannot be decoded becomes U+FFFD.
+    """
+    text: bytes | str = payload
+    if not payload.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        codec = _codec(charset) or (None if kind not in HTML_TYPES else _codec(declared_charset(payload)) and "meta")
+        if codec is None:
+            with contextlib.suppress(UnicodeDecodeError):
+                text = payload.decode()
+            codec = "cp1252"
+        if codec != "meta" and isinstance(text, bytes):
+            text = payload.decode(codec, "replace")
+    if kind in HTML_TYPES:
+        return read_page(text)
+    if isinstance(text, bytes):
+        text = text.decode("utf-8-sig" if text.startswith(codecs.BOM_UTF8) else "utf-16", "replace")
+    return Page(text, True)
+
+
+def _codec(label: str | None) -> str | None:
+    """Python's codec for the label of a charset; None for an unknown one."""
+    with contextlib.suppress(LookupError, ValueError):
+        name = codecs.lookup((label or "").strip(" \"'")).name
+        name = _WIDER.get(name, name)
+        if name.startswith(_SAFE):
+            return name
+    return None
+
+
+def undone(body: bytes, encodings: list[str], most: int, cut: bool) -> bytes:
+    """The payload in the body of an HTTP message.
+
+    Parameters
+    ----------
+    body : bytes
+    encodings : list of str
+        Content encodings and then transfer encodings, in the order in which they were applied. One that the body does
+        not begin as was taken off by the crawler.
+    most : int
+        Bytes that a payload may have.
+    cut : bool
+        Whether the crawler says that it cut the payload, of which is then taken what is there.
+
+    Raises
+    ------
+    UndecodableError
+        If an encoding is unknown or broken.
+    OverflowError
+        If the payload has more bytes than `most`.
+    """
+    for encoding in reversed(encodings):
+        if encoding not in ("", "identity"):
+            undo = _UNDO.get(encoding)
+            if undo is None:
+                raise UndecodableError(encoding)
+            body = undo(body, most, cut)
+        if len(body) > most:
+            raise OverflowError
+    return body
+
+
+def _unchunked(body: bytes, most: int, cut: bool) -> bytes:
+    """A body in chunks, each with its size in hexadecimal digits before it (RFC 9112, 7.1)."""
+    parts, at = list[bytes](), 0
+    while True:
+        end = body.find(b"\n", at, at + 4096)
+        word = body[at : max(at, end)].partition(b";")[0].strip()
+        try:
+            size = int(word, 16) if word.isalnum() else -1
+        except ValueError:
+            size = -1
+        if size < 0 and at == 0:
+            return body
+        if size < 0 and not cut:
+            raise UndecodableError("chunked")
+        if size <= 0:
+            return b"".join(parts)
+        part = body[end + 1 : end + 1 + size]
+        parts.append(part)
+        if len(part) < size and not cut:
+            raise UndecodableError("chunked")
+        at = end + 1 + size
+        at += 2 if body.startswith(b"\r\n", at) else 1
+
+
+def _inflated(body: bytes, most: int, cut: bool) -> bytes:
+    """gzip, or deflate with or without the header of zlib (RFC 9110, 8.4.1)."""
+    if body[:2] != _GZIP and (body[:1] != b"x" or int.from_bytes(body[:2]) % 31):
+        inflate = zlib.decompressobj(-15)
+        with contextlib.suppress(zlib.error):
+            payload = inflate.decompress(body, most + 1)
+            if inflate.eof or len(payload) > most:
+                return payload
+        return body
+    parts, size = list[bytes](), 0
+    while body and size <= most:
+        inflate = zlib.decompressobj(47)
+        try:
+            parts.append(inflate.decompress(body, most + 1 - size))
+        except zlib.error:
+            raise UndecodableError("gzip") from None
+        size += len(parts[-1])
+        if not (inflate.eof or cut or size > most):
+            raise UndecodableError("gzip")
+        body = inflate.unused_data if inflate.unused_data[:2] == _GZIP else b""
+    return b"".join(parts)
+
+
+def _by_fastwarc(name: str) -> Any:
+    def undo(body: bytes, most: int, cut: bool) -> bytes:
+        from fastwarc import stream_io
+
+        try:
+            return getattr(stream_io, name)(io.BytesIO(body)).read(most + 1)
+        except OSError:
+            if _is_utf8(body):
+                return body
+            raise UndecodableError(name) from None
+
+    return undo
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body[:1024].decode()
+    except UnicodeDecodeError as error:
+        return error.start > 1000
+    return True
+
+
+_UNDO = {
+    "chunked": _unchunked,
+    **dict.fromkeys(("gzip", "x-gzip", "deflate"), _inflated),
+    "br": _by_fastwarc("BrotliReader"),
+    "zstd": _by_fastwarc("ZstdReader"),
+}

@@ -1,0 +1,328 @@
+"""WARC and WET: the records of a crawl as documents.
+
+| record | what it is |
+|---|---|
+| `response` by HTTP, status 200 to 299, of a type of text | a document: its payload, of HTML the visible text |
+| `resource` of a type of text | a document, in the same way |
+| `conversion` of a type of text, as in WET files | a document: its text |
+| all others | counted by their kind, and named in the report: `report.RECORDS` |
+
+The type of a payload is the Content-Type that the server sent, without that what the crawler found
+(WARC-Identified-Payload-Type). Kept records are written as the bytes they were; from a file whose gzip members are not
+single records, each as a member of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InputError
+from .batches import ROW_BYTES
+from .files import File
+from .http_payloads import UndecodableError, is_text, text_of, undone
+from .kept import ROW_GROUP_BYTES, Rows, writing
+from .parts import WHOLE, Part
+from .reading import reading
+from .seen import Seen, State
+from .skipped import Policy, Skipped
+from .warc_records import END, DamagedRecordError, Framed, Records
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("url", pa.string()),
+        ("date", pa.timestamp("us", "UTC")),
+        ("content_type", pa.string()),
+        ("text", pa.large_string()),
+    ]
+)
+"""WARC-Record-ID as it stands in the header, WARC-Target-URI, WARC-Date, the type of the payload, and its text."""
+
+PACKING = 4  # about how many times as large as a compressed file its text is
+_MAX_HTTP_HEADER = 1 << 20
+
+
+class _Document(NamedTuple):
+    """A record that is a document."""
+
+    framed: Framed
+    values: dict[str, Any]
+    parsed: bool  # its HTML, if it is any
+
+
+class Warc:
+    rewindable = True
+    reads_columns_alone = infers_types = spent = False
+    own_ids = None
+    usual_ids = "id"
+    reads_html = True
+    row_word = "record"
+    schema = SCHEMA
+    num_rows = None
+    num_bytes = 0
+    share = 0.0  # of the file that has been read
+
+    def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
+        if find_spec("fastwarc") is None:
+            raise InputError(f"{self.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")
+        with reading(self.name):
+            self.seen = Seen(file)
+        self.num_bytes = self.seen.size
+        self.stripped_pages = self.num_records = 0
+        self.left_out: Counter[str] = Counter()
+        self._numbers = [np.empty(0, np.int64)]  # of the records that are rows
+
+    def parts(self, most_bytes: int) -> list[Part]:
+        """The whole file."""
+        return [Part(0, None, None, self.seen.size * (PACKING if self.file.path.endswith(".gz") else 1), 0)]
+
+    def states(self) -> list[State | None]:
+        return [self.seen.state]
+
+    def rows_before(self) -> int:
+        return 0
+
+    def num_places(self, num_rows: int) -> int:
+        return self.num_records
+
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Numbers of the records in the file, from 1."""
+        self._numbers = [np.concatenate(self._numbers)]
+        return self._numbers[0][rows]
+
+    # ------------------------------------------------------------------------------------------------------ documents
+
+    def read(
+        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+        """Batches of the columns, and the row numbers of each: a row is a document, or one that is too long."""
+        skipped = skipped or Skipped(self.policy.skips)
+        rows: list[int] = []
+        found: list[dict[str, Any]] = []
+        size = self.stripped_pages = 0
+        for row, document in enumerate(self._rows(skipped)):
+            if document is None:
+                continue
+            self.stripped_pages += not document.parsed
+            text_bytes = len(document.values["text"]) + ROW_BYTES
+            if found and size + text_bytes > max_bytes:
+                yield _batch(found, schema), np.array(rows, np.int64)
+                rows, found, size = [], [], 0
+            rows.append(row)
+            found.append(document.values)
+            size += text_bytes
+        yield _batch(found, schema), np.array(rows, np.int64)
+
+    def _rows(self, skipped: Skipped) -> Iterator[_Document | None]:
+        """Documents, and None for each that is too long; other records are counted."""
+        self.left_out, self._numbers, numbers = Counter(), [], list[int]()
+        self.num_records = row = 0
+        with self._opened() as (file, records):
+            while True:
+                framed: Framed | None = None
+                try:
+                    framed = records.next(self._wanted)
+                    if framed is None:
+                        break
+                    self.num_records += 1
+                    found = self._document(framed, records.packed)
+                except DamagedRecordError as error:
+                    self.num_records += framed is None
+                    self._skip(error, skipped, row, None)
+                    if framed is None and not records.resume():
+                        break
+                    continue
+                self.share = file.tell() / max(1, self.num_bytes)
+                if isinstance(found, str):
+                    self.left_out[found] += 1
+                    continue
+                if found is None:
+                    most = f"{self.policy.max_document_bytes:,} bytes; allow more with max_document_bytes=..."
+                    self._skip(DamagedRecordError(framed.start, f"is longer than {most}"), skipped, row, 1)
+                yield found
+                row += 1
+                numbers.append(self.num_records)
+                if len(numbers) == 1 << 16:
+                    self._numbers.append(np.array(numbers, np.int64))
+                    numbers = []
+        self._numbers.append(np.array(numbers, np.int64))
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[tuple[Any, Records]]:
+        with (
+            self.seen.unchanged(self.file),
+            reading(self.name),
+            self.file.system.open_input_file(self.file.path) as file,
+        ):
+            yield file, Records(file)
+
+    def _skip(self, error: DamagedRecordError, skipped: Skipped, row: int, rows: int | None) -> None:
+        message = f"{self.name}: the record at byte {error.place:,} {error.problem}"
+        skipped.add(InputError(message), self.name, row, line=self.num_records, rows=rows)
+
+    def _wanted(self, header: bytes, length: int) -> bool:
+        """Whether the content of a record has to be held; of what is too long nothing is."""
+        return length <= self.policy.max_document_bytes and _left_out(_parsed(header)) is None
+
+    def _document(self, framed: Framed, packed: bool) -> _Document | str | None:
+        """The document that a record is, or why it is none; None if it is too long.
+
+        Raises
+        ------
+        DamagedRecordError
+            If its bytes are not those that were written, which in plain files only a digest says.
+        """
+        if framed.content is None:
+            return _left_out(_parsed(framed.header))
+        record = _parsed(framed.header + framed.content)
+        headers = record.headers
+        digest = headers.get("WARC-Block-Digest", "").lower()
+        if not packed and digest.startswith("sha1:") and not record.verify_block_digest():
+            raise DamagedRecordError(framed.start, "has other bytes than its WARC-Block-Digest says")
+        try:
+            read = self._read_payload(record)
+        except OverflowError:
+            return None
+        if isinstance(read, str):
+            return read
+        kind, page = read
+        url = (headers.get("WARC-Target-URI") or "").strip()
+        values = {
+            "id": headers.get("WARC-Record-ID"),
+            "url": url.removeprefix("<").removesuffix(">") or None,
+            "date": _date(headers.get("WARC-Date")),
+            "content_type": kind or None,
+            "text": page.text.encode("utf-8", "replace"),
+        }
+        return _Document(framed, values, page.parsed)
+
+    def _read_payload(self, record: Any) -> Any:
+        """The media type and the text of a record, or why it is no document."""
+        charset, identified = None, record.headers.get("WARC-Identified-Payload-Type")
+        encodings: list[str] = []
+        declared = record.headers.get("Content-Type")
+        if record.is_http:
+            try:
+                record.parse_http(max_header_len=_MAX_HTTP_HEADER, quirks_mode=True)
+            except OSError:
+                return "undecodable"
+            http = record.http_headers
+            if http is None or not 200 <= (http.status_code or 0) < 300:
+                return "http_status"
+            declared = http.get("Content-Type")
+            for name in ("Content-Encoding", "Transfer-Encoding"):
+                for value in http.get_multiple(name):
+                    encodings += [each.strip().lower() for each in value.split(",")]
+        kind, charset = _media_type(declared)
+        if not kind:
+            kind = _media_type(identified)[0]
+        if not is_text(kind):
+            return "not_text"
+        cut = record.headers.get("WARC-Truncated") is not None
+        try:
+            payload = undone(record.reader.read(), encodings, self.policy.max_document_bytes, cut)
+        except UndecodableError:
+            return "undecodable"
+        return kind, text_of(payload, kind, charset)
+
+    # ---------------------------------------------------------------------------------------------------------- kept
+
+    def write(self, folder: Path, name: str, rows: Rows) -> None:
+        path = folder / name
+        with (
+            writing(path, folder),
+            open(path, "wb") as output,
+            self.file.system.open_input_file(self.file.path) as source,
+        ):
+            for document in self._rows(Skipped(self.policy.skips)):
+                if not rows.take(1, self.name)[0] or document is None:
+                    continue
+                framed = document.framed
+                if framed.stop is None:
+                    assert framed.content is not None
+                    output.write(gzip.compress(framed.header + framed.content + END, mtime=0))
+                else:
+                    source.seek(framed.start)
+                    output.write(source.read(framed.stop - framed.start))
+
+    def kept_schema(self) -> pa.Schema:
+        return SCHEMA
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The columns of the kept documents, with the text that a reader sees."""
+        found: list[dict[str, Any]] = []
+        size = 0
+        for document in self._rows(Skipped(self.policy.skips)):
+            if not rows.take(1, self.name)[0] or document is None:
+                continue
+            found.append(document.values)
+            size += len(document.values["text"])
+            if size >= ROW_GROUP_BYTES // 2:
+                yield _batch(found, SCHEMA)
+                found, size = [], 0
+        yield _batch(found, SCHEMA)
+
+
+def _batch(found: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    arrays = []
+    for field in schema:
+        values = [values[field.name] for values in found]
+        kind = SCHEMA.field(field.name).type
+        if field.name == "text":
+            arrays.append(pa.array(values, pa.large_binary()).view(kind))
+        else:
+            arrays.append(pa.array(values, kind))
+    return pa.RecordBatch.from_arrays(arrays, schema.names)
+
+
+def _parsed(data: bytes) -> Any:
+    """A record, or the header of one, by FastWARC."""
+    from fastwarc.warc import WarcRecord
+
+    return WarcRecord.from_bytes(data)
+
+
+def _left_out(record: Any) -> str | None:
+    """Why a record is no document, as far as its header says; None if it may be one."""
+    kind = (record.headers.get("WARC-Type") or "").strip().lower()
+    if kind in ("request", "metadata", "warcinfo", "revisit"):
+        return kind
+    if kind == "continuation" or record.headers.get("WARC-Segment-Number"):
+        return "segment"
+    if kind not in ("response", "resource", "conversion"):
+        return "other"
+    if kind == "response" and not record.is_http:
+        return "no_http"
+    declared = _media_type(record.headers.get("Content-Type") or record.headers.get("WARC-Identified-Payload-Type"))
+    return None if record.is_http or is_text(declared[0]) else "not_text"
+
+
+def _media_type(value: str | None) -> tuple[str, str | None]:
+    """The type in a Content-Type, in lower case, and its charset."""
+    kind, *parameters = (value or "").split(";")
+    charset = None
+    for parameter in parameters:
+        name, _, text = parameter.partition("=")
+        if name.strip().lower() == "charset" and charset is None:
+            charset = text.strip()
+    return kind.strip().lower(), charset
+
+
+def _date(value: str | None) -> datetime | None:
+    """A WARC-Date, which may lack all but the year (WARC/1.1, 5.4); None where there is none."""
+    text = (value or "").strip()
+    with contextlib.suppress(ValueError):
+        found = datetime.fromisoformat(text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return None

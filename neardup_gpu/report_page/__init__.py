@@ -1,0 +1,93 @@
+"""A report as a page of HTML to open: what a run removed, why, and what another threshold would change.
+
+run.py         what a page is made from: a result in memory, or a folder
+thresholds.py  how many documents other thresholds would remove
+losses.py      which files lost how much
+groups.py      groups, and those that are listed
+texts.py       texts, taken from the input again, and the words in which they differ
+charts.py      drawings
+page.py        the page, from template.html, page.css and page.js
+notebook.py    what a notebook shows of a result, without a page
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .page import Page
+
+
+def of_folder(
+    folder: str | Path,
+    *,
+    output: str | Path | None = None,
+    text: bool = True,
+    source_column: str | None = None,
+    overwrite: bool = False,
+    source: Any = None,
+    against: Any = None,
+) -> Page:
+    """Make the page of a finished run from its folder; `Result.report()` makes that of a result in memory.
+
+    Parameters
+    ----------
+    folder : path
+        What `dedup` wrote.
+    output : path, default None
+        A file to write, outside the folder.
+    text : bool, default True
+        Show texts, for which the input is read once more; it must still be where it was, else the page says why it
+        shows none.
+    source_column : str, default None
+        The column of the input that says where a document is from; its file unless given.
+    overwrite : bool, default False
+        Replace an earlier page at `output`.
+    source : table, default None
+        The documents, if `dedup` was given them in memory.
+    against : table, default None
+        The reference set, if `dedup` was given it in memory.
+
+    Returns
+    -------
+    Page
+        `write` writes it; a notebook shows it.
+
+    Raises
+    ------
+    OutputError
+        If the folder is not a finished result, or `output` is taken, or lies in the folder.
+    DamagedError
+        If the result is not as it was written.
+    InputError
+        If there is no such column.
+    ParameterError
+        If what draws pages is not installed.
+
+    Notes
+    -----
+    Memory: about 400 bytes for each document and 200 for each listed pair, ids among them, and the texts that are
+    shown.
+    """
+    from .. import checks
+    from ..store.artefacts import read_report, using_report
+    from ..store.outputs import new_file
+    from .page import check_installed, check_outside, is_page, make
+    from .run import given, run_of_folder
+
+    folder, output = checks.path("folder", folder), checks.optional(checks.path, "output", output)
+    overwrite = checks.flag("overwrite", overwrite)
+    check_installed()
+    report = read_report(folder)
+    if output is not None:
+        check_outside(output, folder)
+    with using_report(folder):
+        sources = given(report["input"], source), given(report["against"], against)
+        run = run_of_folder(Path(folder), report, folder, sources)
+        if output is None:
+            return make(run, text=text, source_column=source_column)
+        with new_file(output, overwrite, is_ours=is_page) as file:
+            page = make(run, text=text, source_column=source_column)
+            file.write_text(page.html, encoding="utf-8")
+    return page

@@ -1,0 +1,389 @@
+"""The page: what it says of a run, in one file of HTML that asks for nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html as _html
+import json
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from .. import checks
+from ..errors import InputError, OutputError, ParameterError
+from ..printable import printable
+from ..report import count, facts, histogram, percent, resemblance as in_digits, size
+from ..store.outputs import new_file
+from .groups import MEMBERS, Groups, chosen, groups_of
+from .losses import WARNED, Losses, losses
+from .run import Run
+from .texts import Difference, Pair, clean, compared
+from .thresholds import curve
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+LISTED = 2_000
+"""Groups that a page lists, at most."""
+
+WITH_TEXTS = 500
+"""Groups of which a page has texts, at most,"""
+
+TEXTS = 3
+"""and removed documents of each of them."""
+
+GROUP_BYTES, TEXT_BYTES = 1_800_000, 2_000_000
+"""Bytes of the page for groups and for texts, at most."""
+
+LONGEST_NAME = 300
+"""Characters of an id or of a name of a source that are shown, at most."""
+
+GENERATOR = '<meta name="generator" content="neardup report">'
+"""By which a file is known as a page of ours."""
+
+INSTALL = "pip install 'neardup-gpu[report]'"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report as a page: a notebook shows it, and `write` puts it into a file; `Result.report()` makes it.
+
+    Parameters
+    ----------
+    html : str
+        One document, without anything to be loaded.
+
+    Examples
+    --------
+    >>> from neardup_gpu import dedup
+    >>> page = dedup(texts=["to be or not to be"] * 2).report()  # doctest: +SKIP
+    """
+
+    html: str
+
+    def write(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the page to a file.
+
+        Parameters
+        ----------
+        path : path
+        overwrite : bool, default False
+            Replace an earlier page, and nothing else.
+
+        Raises
+        ------
+        OutputError
+            If the path is taken, or cannot be written.
+        """
+        with new_file(path, overwrite, is_ours=is_page) as file:
+            file.write_text(self.html, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"Page({size(len(self.html.encode()))} of HTML)"
+
+    def _repr_html_(self) -> str:
+        return (
+            '<iframe title="neardup report" sandbox="allow-scripts" style="width:100%; height:760px; border:0" '
+            f'srcdoc="{_html.escape(self.html)}"></iframe>'
+        )
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that was written here."""
+    with path.open("rb") as file:
+        return GENERATOR.encode() in file.read(2_000)
+
+
+def check_installed() -> None:
+    """Raise ParameterError unless what draws pages is installed."""
+    try:
+        import jinja2
+        import vl_convert  # noqa: F401
+    except ImportError as missing:
+        raise ParameterError(f"report: needs {missing.name}, which is not installed; {INSTALL}") from None
+    del jinja2
+
+
+def make(run: Run, *, text: bool = True, source_column: str | None = None) -> Page:
+    """Make the page of a run.
+
+    Parameters
+    ----------
+    run : Run
+    text : bool, default True
+        Whether it holds texts, for which the input is read once more.
+    source_column : str, optional
+        The column of the input that says where a document is from; its file unless given, for which the input is read
+        once more.
+
+    Notes
+    -----
+    Memory: about 400 bytes for each document and 200 for each listed pair, ids among them, and the texts that are
+    shown.
+    """
+    text, source_column = checks.flag("text", text), checks.optional(checks.text, "source_column", source_column)
+    check_installed()
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    ours = files(__package__)
+    parts = {name: (ours / name).read_text(encoding="utf-8") for name in ("template.html", "page.css", "page.js")}
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["count"] = count
+    environment.filters["commas"] = lambda number: f"{number:,}"
+    environment.filters["share"] = lambda part, whole: percent(part / whole if whole else 0)
+    script = parts["page.js"]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    shown = environment.from_string(parts["template.html"]).render(
+        **gathered(run, text, source_column),
+        generator=Markup(GENERATOR),
+        style=Markup(parts["page.css"]),
+        script=Markup(script),
+        script_hash=digest,
+        embedded=_embedded,
+    )
+    return Page(shown)
+
+
+def _embedded(value: Any) -> Markup:
+    """JSON that may stand inside a script element, whatever it holds."""
+    from jinja2.utils import htmlsafe_json_dumps
+
+    return htmlsafe_json_dumps(value, partial(json.dumps, separators=(",", ":")), ensure_ascii=False)
+
+
+def _num_bytes(value: Any) -> int:
+    return len(_embedded(value).encode())
+
+
+# --------------------------------------------------------------------------------------------------------- what it says
+
+
+def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
+    """What the template shows, as plain data."""
+    from . import charts
+
+    report, groups = run.report, groups_of(run)
+    found = losses(run.documents, *_sources(run, source_column))
+    steps = curve(run)
+    worth = pc.drop_null(run.pairs[run.column]).to_numpy()
+    drawn: dict[str, str | None] = {"pairs": None, "groups": None}
+    if run.recipe.threshold is not None and run.recipe.threshold < 1 and bool((worth < 1).any()):
+        drawn["pairs"] = charts.resemblances(worth, run.recipe.threshold, run.column)
+    elif run.recipe.threshold is None and "distance" in run.pairs.column_names and len(run.pairs):
+        distances = np.bincount(run.pairs["distance"].to_numpy())
+        drawn["pairs"] = charts.bars([(str(bits), int(n)) for bits, n in enumerate(distances)], "bits", "pairs")
+    if report["group_sizes"]:
+        drawn["groups"] = charts.bars(histogram(report["group_sizes"]), "documents in a group", "groups", log=True)
+    listed = _listed(run, groups, found, text)
+    return {
+        "name": printable(run.name),
+        "report": report,
+        "counts": report["counts"],
+        "measure": run.column,
+        "threshold": run.recipe.threshold,
+        "sentences": sentences(run, len(groups)),
+        "facts": [row for row in facts(report) if row[0] not in ("documents", "kept", "removed", "groups")],
+        "timings": _timings(report),
+        "charts": drawn,
+        "copies": int((worth == 1).sum()),
+        "num_pairs": len(run.pairs),
+        "steps": steps,
+        "is_exact": steps is not None and all(step.least == step.most for step in steps),
+        "losses": None if found is None else _told(found),
+        "warned": f"{WARNED:.0%}",
+        "groups": listed,
+        "num_groups": len(groups),
+        "members": TEXTS,
+        "data": {"steps": steps, "removed": report["counts"]["removed"], "measure": run.column, **listed["data"]},
+    }
+
+
+def sentences(run: Run, num_groups: int) -> list[str]:
+    """The run in whole sentences."""
+    counts, recipe = run.report["counts"], run.recipe
+    documents, removed = counts["documents"], counts["removed"]
+    said = [
+        f"Of {count(documents, 'document')} ({size(counts['text_bytes'])} of text), {counts['kept']:,} are kept and "
+        f"{removed:,} are removed ({percent(removed / documents)})."
+    ]
+    if removed:
+        exact, near = counts["removed_exact"], counts["removed_near"]
+        said.append(
+            f"Of the removed ones {exact:,} {'has' if exact == 1 else 'have'} the same words as another document, and "
+            f"{near:,} {'is' if near == 1 else 'are'} nearly the same."
+        )
+        groups = f"They form {count(num_groups, 'group')}, each of one kept document and those that it stands for"
+        if run.report["group_sizes"]:
+            groups += f"; the largest has {count(run.report['group_sizes'][-1][0], 'document')}"
+        said.append(f"{groups}.")
+    else:
+        said.append("No document is a near-duplicate of another.")
+    if recipe.threshold is None:
+        said.append("Nothing was verified: the distance of sketches alone decided.")
+    elif run.column == "containment":
+        said.append(f"A document is removed when a kept one contains at least {recipe.threshold:g} of its shingles.")
+    else:
+        said.append(f"A document is removed when it resembles a kept one by at least {recipe.threshold:g}.")
+    if run.report.get("against"):
+        said.append(
+            f"The {count(counts['reference_documents'], 'document')} of a reference set may stand for others and are "
+            "never removed."
+        )
+    return said
+
+
+def _timings(report: dict[str, Any]) -> list[tuple[str, float, float]]:
+    """(stage, seconds, share of the longest)."""
+    timings = {stage: seconds for stage, seconds in report.get("timings", {}).items() if seconds > 0}
+    longest = max(timings.values(), default=1)
+    return [(stage, seconds, seconds / longest) for stage, seconds in timings.items()]
+
+
+def _told(found: Losses) -> dict[str, Any]:
+    rows, warnings = found.rows(), found.warnings()
+    return {
+        "kind": found.kind,
+        "kinds": {"file": "files", "folder": "folders"}.get(found.kind, f"values of {found.kind}"),
+        "number": len(found.names),
+        "rows": [row | {"name": _short(row["name"])} for row in rows],
+        "warnings": [row | {"name": _short(row["name"])} for row in warnings[:20]],
+        "num_warnings": len(warnings),
+    }
+
+
+def _sources(run: Run, column: str | None) -> tuple[Any, str | None]:
+    """The values of a column of the input, for each document, and its name; nothing where there is no column."""
+    if column is None:
+        return None, None
+    import pyarrow as pa
+
+    documents, values = run.source(), []
+    for batch in documents.batches([column]):
+        values.append(batch.columns[column].cast(pa.string()))
+    found = pa.chunked_array(values, pa.string())
+    if len(found) != len(run.documents):
+        raise InputError(f"{run.name}: its input has {len(found):,} documents, not {len(run.documents):,} as it had")
+    return found, column
+
+
+# --------------------------------------------------------------------------------------------------------- its groups
+
+
+def _listed(run: Run, groups: Groups, found: Losses | None, text: bool) -> dict[str, Any]:
+    """The groups that are listed, and what is said of those that are not."""
+    picked, how = chosen(groups, LISTED)
+    differences, why_not = _differences(run, groups, picked[:WITH_TEXTS], text)
+    sources: dict[int, int] = {}
+    rows: list[dict[str, Any]] = []
+    texts: list[Any] = []
+    group_bytes = text_bytes = 0
+    left_out = False
+    for group in picked.tolist():
+        named = dict(sources)
+        row = _group(run, groups, found, group, named)
+        names = [] if found is None else [_short(found.names[source]) for source in list(named)[len(sources) :]]
+        length = _num_bytes([row, names])
+        if group_bytes + length > GROUP_BYTES:
+            how = how or "those that fit a page"
+            continue
+        for member in row["members"]:
+            shown = differences.get(member.pop("row"))
+            if shown is None:
+                continue
+            words = [[_OPS[op], part] for op, part in shown.words]
+            text_bytes += (more := _num_bytes([words, shown.notes]))
+            if text_bytes > TEXT_BYTES:
+                text_bytes -= more
+                left_out = True
+                continue
+            member["text"] = len(texts)
+            texts.append([words, shown.notes])
+        group_bytes += length
+        sources = named
+        rows.append(row)
+    names = [] if found is None else [_short(found.names[source]) for source in sources]
+    return {
+        "shown": len(rows),
+        "how": how,
+        "why_not": why_not,
+        "with_texts": sum(any("text" in member for member in row["members"]) for row in rows),
+        "left_out": left_out,
+        "data": {
+            "groups": rows,
+            "texts": texts,
+            "sources": names,
+            "distances": "distance" in run.documents.schema.names,
+        },
+    }
+
+
+_OPS = {"equal": 0, "removed": 1, "added": 2, "cut": 3}
+
+
+def _group(run: Run, groups: Groups, found: Losses | None, group: int, sources: dict[int, int]) -> dict[str, Any]:
+    members = groups.members(group)
+    every = groups.rows[groups.offsets[group] : groups.offsets[group + 1]]
+    kept = groups.kept[group].as_py()
+    row: dict[str, Any] = {
+        "id": _id(kept),
+        "size": int(groups.sizes[group]),
+        "reference": bool(groups.in_reference[group]),
+    }
+    if not np.isnan(groups.least[group]):
+        row |= {"least": round(float(groups.least[group]), 6), "most": round(float(groups.most[group]), 6)}
+    if found is not None:
+        mine = np.unique(found.codes[np.concatenate([members, every[: 8 * MEMBERS]])])[: 2 * MEMBERS].tolist()
+        row["sources"] = [sources.setdefault(code, len(sources)) for code in mine]
+    names = ["id", run.column, *(["distance"] if "distance" in run.documents.column_names else [])]
+    table = run.documents.select(names).take(members).to_pylist()
+    row["members"] = []
+    for number, member in zip(members, table, strict=True):
+        before, word, behind = run.command(member["id"])
+        shown = {"row": number, "id": _id(member["id"]), "command": before + word + behind}
+        if member[run.column] is not None:
+            shown["worth"] = in_digits(member[run.column])
+        if member.get("distance") is not None:
+            shown["distance"] = member["distance"]
+        if found is not None:
+            shown["source"] = sources.setdefault(int(found.codes[number]), len(sources))
+        row["members"].append(shown)
+    return row
+
+
+def _differences(run: Run, groups: Groups, picked: np.ndarray, text: bool) -> tuple[dict[int, Difference], str | None]:
+    """How documents of these groups differ from their kept ones, by row; and why none are given, if so."""
+    if not text:
+        return {}, "Texts were left out, as was asked for."
+    pairs = [
+        Pair(groups.kept[group].as_py(), row, bool(groups.in_reference[group]))
+        for group in picked.tolist()
+        for row in groups.members(group, TEXTS)
+    ]
+    try:
+        return compared(run, pairs), None
+    except InputError as error:
+        return {}, f"Texts are not shown: {printable(' '.join(str(error).split()))}."
+
+
+def _id(id: Any) -> str:
+    return _short(id.decode("utf-8", "replace") if isinstance(id, bytes) else str(id))
+
+
+def _short(name: str) -> str:
+    name = clean(name).replace("\n", "\\n")
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[: LONGEST_NAME // 2]}...{name[-LONGEST_NAME // 2 :]}"
+
+
+def check_outside(path: str | Path, folder: str | Path) -> None:
+    """Raise OutputError if a file would lie in the folder of a result, whose files are counted."""
+    if Path(path).resolve().is_relative_to(Path(folder).resolve()):
+        raise OutputError(f"{path}: lies in the result, whose files stay as they are; name a file outside {folder}")
