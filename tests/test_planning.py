@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from neardup_gpu import BottomK, MinHash, SimHash, planning
+from neardup_gpu import METHODS, BottomK, MinHash, SimHash, planning
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.planning import Exchange, Machines, Workload, plan
 from neardup_gpu.store.exchange import read_partition
@@ -124,7 +124,7 @@ def test_keys_and_hashes_of_a_document() -> None:
 
 
 @pytest.mark.parametrize("spool", [False, True])
-@pytest.mark.parametrize("method", planning.COMPARED)
+@pytest.mark.parametrize("method", METHODS)
 def test_more_documents_cost_more(method: str, spool: bool) -> None:
     machines = Machines(nodes=4, cores=8)
     plans = [
@@ -134,6 +134,16 @@ def test_more_documents_cost_more(method: str, spool: bool) -> None:
     for less, more in zip(plans, plans[1:], strict=False):
         for name in ("core_seconds", "read", "exchanged", "written", "seconds"):
             assert less.totals[name] < more.totals[name], name
+
+
+def test_what_is_assumed_of_a_reference_set_and_a_check_costs() -> None:
+    work = {"documents": 1e6, "text_bytes": 10**9}
+    usual = plan(Workload(**work), method="minhash").totals
+    for more in ({"against_documents": 1e6, "against_bytes": 10**9}, {"check": 1000}):
+        assert plan(Workload(**work, **more), method="minhash").totals["exchanged"] > usual["exchanged"]
+    found = [plan(Workload(**work, containers=number), method="containment") for number in (0, 10**6)]
+    assert found[1].totals["exchanged"] - found[0].totals["exchanged"] == 24 * 10**6
+    assert found[0].notes[0].startswith("rates: those of exact, as those of containment were not measured")
 
 
 def test_blocks_of_a_large_job_are_not_small() -> None:
@@ -201,6 +211,8 @@ def test_rates_are_those_given() -> None:
         ({"text_bytes": 0}, "text must be >= 1"),
         ({"copies": 1}, "copies must be >= 0 and < 1"),
         ({"pairs": -1}, "pairs must be"),
+        ({"against_documents": 10}, "against_text: is needed for a reference set"),
+        ({"against_bytes": 10}, "against_documents: is needed for a reference set"),
     ],
 )
 def test_impossible_workloads(changed: dict, says: str) -> None:
@@ -210,8 +222,12 @@ def test_impossible_workloads(changed: dict, says: str) -> None:
 
 def test_impossible_plans() -> None:
     work = Workload(documents=100, text_bytes=100_000)
-    with pytest.raises(ParameterError, match="method 'simhash' is not one of exact, minhash"):
-        plan(work, method="simhash")
+    with pytest.raises(ParameterError, match="weighting 'tfidf': how document frequencies are counted is not planned"):
+        plan(work, method=MinHash(weighting="tfidf"))
+    with pytest.raises(ParameterError, match="check 5: simhash verifies nothing then; leave it out, or verify"):
+        plan(Workload(documents=100, text_bytes=100_000, check=5), method="simhash")
+    with pytest.raises(ParameterError, match="slice_bytes 10: a document has 50 bytes of text"):
+        plan(Workload(documents=100, text_bytes=1000, against_documents=2, against_bytes=100), slice_bytes=10)
     with pytest.raises(ParameterError, match="slice_bytes 10: a document has 1,000 bytes of text"):
         plan(work, slice_bytes=10)
     with pytest.raises(ParameterError, match="partitions must be between 1 and 65536"):

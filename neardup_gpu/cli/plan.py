@@ -154,13 +154,14 @@ def _page(made: Any, plans: dict[str, Any], machines: Any, rates: dict[str, str]
         parts.append(row(name, f"{cost}, {_time(each.totals['seconds'])}", wide))
     counts = made.counts
     near = f"{count(counts.verified, 'pair')} of near-duplicates, {count(counts.copies, 'copy')}"
-    size_of = f"{counts.shingles / counts.documents:,.0f} shingles in each document"
+    if counts.shingles:
+        near += f", {counts.shingles / counts.documents:,.0f} shingles in each document"
     parts.append("")
     for note in made.notes:
         what, _, says = note.partition(": ")
         chosen = what.startswith("chosen")
         parts += _wrapped("chosen" if chosen else "warning", f"{says}, for larger blocks" if chosen else note, wide)
-    parts += _wrapped("assumed", f"{near}, {size_of}: what is exchanged follows from these", wide)
+    parts += _wrapped("assumed", f"{near}: what is exchanged follows from these", wide)
     parts += _wrapped("predicted", f"times, from rates measured {rates['date']} on {rates['machine']}", wide)
     return parts
 
@@ -176,7 +177,7 @@ def _wrapped(label: str, text: str, wide: int) -> list[Any]:
 
 
 def _line(*cells: str) -> str:
-    widths = (-7, 6, 7, 9, 7, 7, 5, 7, 6, -7)
+    widths = (-10, 6, 7, 9, 7, 7, 5, 7, 6, -7)
     padded = (cell.rjust(width) if width > 0 else cell.ljust(-width) for cell, width in zip(cells, widths, strict=True))
     return " ".join(padded).rstrip()
 

@@ -163,7 +163,7 @@ def items(stage: str, counts: Counts, shape: Shape) -> float:
     """
     c = counts
     if stage in (*TEXT, *TEXT_UNLESS_SPOOLED):
-        return c.text_bytes if shape.verifies or stage != "sets" else c.wanted
+        return c.text_bytes * _share_of_slices(stage, c, shape) if shape.verifies or stage != "sets" else c.wanted
     checked = c.checked
     return {
         "copies": c.present,
@@ -236,7 +236,8 @@ def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, An
     found = []
     for name in stage_names(shape):
         tasks = tasks_of(name, counts, shape)
-        read = float(counts.text_bytes) if _reads_text(name, shape) else 0.0
+        text = counts.text_bytes * _share_of_slices(name, counts, shape) if _reads_text(name, shape) else 0.0
+        read = text
         opens = 0.0
         for file, times in READS.get(name, {}).items():
             file = file.replace("COPIES", shape.copying)
@@ -257,7 +258,7 @@ def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, An
         exchanged, written = sum(each.payload for each in own), _written(name, counts)
         at_once = min(tasks, machines.nodes * machines.cores)
         nodes = min(tasks, machines.nodes)
-        across = 0 if machines.nodes == 1 else read - (counts.text_bytes if _reads_text(name, shape) else 0)
+        across = 0 if machines.nodes == 1 else read - text
         seconds = {
             "cores" if at_once == machines.nodes * machines.cores else "tasks": core_seconds / at_once,
             "disk": (read + exchanged + written) / (nodes * machines.disk),
@@ -287,6 +288,12 @@ def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, An
 def _rate(rates: dict[str, Any], stage: str) -> dict[str, float]:
     """The rate of a stage, or of one that does about the same."""
     return next(rates[name] for name in (stage, *LIKE.get(stage, ())) if name in rates)
+
+
+def _share_of_slices(stage: str, counts: Counts, shape: Shape) -> float:
+    """Of the slices of which a stage reads the text, where it asks for few documents."""
+    asked = {"drawn-sets": counts.checked.drawn, "near-sets": counts.checked.wanted}
+    return min(1.0, asked.get(stage, shape.slices) / shape.slices)
 
 
 def _reads_text(name: str, shape: Shape) -> bool:
