@@ -171,8 +171,14 @@ TABLE = pa.table(
 )
 AS_JSON = [
     {
-        **{"id": i, "text": text, "kind": "a", "view": view, "when": "2024-05-01T02:03:04.000005+00:00"},
-        **{"day": "2024-05-01", "x": x, "deep": [{"y": [None, 1.5]}]},
+        "id": i,
+        "text": text,
+        "kind": "a",
+        "view": view,
+        "when": "2024-05-01T02:03:04.000005+00:00",
+        "day": "2024-05-01",
+        "x": x,
+        "deep": [{"y": [None, 1.5]}],
     }
     for i, text, view, x in ((1, "one ü two", "x", 0.1), (3, "else\n\ud7ff", None, None))
 ]
