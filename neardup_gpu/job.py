@@ -156,7 +156,7 @@ def dedup(
         containment, which miss no pair. It has no effect where nothing is verified.
     report : bool, default False
         Write report.html into `output` as well, a page to look at the result with, for which the input is read once
-        more. It needs ``pip install 'neardup-gpu[report]'``.
+        more. It needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory for each document.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say

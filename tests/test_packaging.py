@@ -174,6 +174,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
         "neardup_gpu/rates.json",
         "neardup_gpu/stop_words.txt",
         "neardup_gpu/kernels/_unicode_table.npz",
+        *(f"neardup_gpu/report_page/{name}" for name in ("page.css", "page.js", "template.html")),
     }
     assert len(licences) == 1
 

@@ -142,8 +142,15 @@ def dedup(
         from ..report import summary
 
         example = None if where is None else telling_example(found.documents, found.recipe.method.measure.name)
-        said = {"output": where, "example": example, "verbose": shown.verbose, "page": shown.report}
-        say(*summary(found.report, stdout().width, **said))
+        lines = summary(
+            found.report,
+            stdout().width,
+            output=where,
+            example=example,
+            verbose=shown.verbose,
+            page=shown.report,
+        )
+        say(*lines)
 
 
 def _in_tasks(
@@ -182,8 +189,8 @@ def _in_tasks(
     elif not shown.quiet:
         from ..report import summary
 
-        said = {"output": shown.output, "verbose": shown.verbose, "page": shown.report}
-        say(*summary(report, stdout().width, **said))
+        said = summary(report, stdout().width, output=shown.output, verbose=shown.verbose, page=shown.report)
+        say(*said)
 
 
 def _number_or_all(word: str) -> int | None:

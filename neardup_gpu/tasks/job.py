@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from ..decisions import keep_column
 from ..definitions import DEFINITIONS, versions
 from ..documents import open_documents
 from ..documents.skipped import MAX_DOCUMENT_BYTES
-from ..documents.slices import slices_of
+from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import stored
 from ..documents.uris import is_uri
 from ..engine.clock import Clock, Progress, with_bars
@@ -27,6 +27,7 @@ from ..job import check_page, open_reference
 from ..recall import choose_check
 from ..recipe import Recipe
 from ..store.artefacts import files_in, write_page, write_report
+from ..store.leases import Lease
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from ..documents.slices import Slice
 
 
-JOB = "job.json"
+JOB, LOCK = "job.json", "lock"
 
 STORED = ("input", "against")
 """Where documents in memory are written: those of the input, and of a reference set."""
@@ -119,7 +120,7 @@ def dedup_in_tasks(
         Documents sampled for the check of recall, as for `dedup`.
     report : bool, default False
         Write report.html into `output` as well, a page to look at the result with, for which the input is read once
-        more. It needs ``pip install 'neardup-gpu[report]'``.
+        more. It needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory for each document.
     progress : bool or callable, default None
         True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 
@@ -140,8 +141,11 @@ def dedup_in_tasks(
     Memory: of a task `task_memory`, of the driver names of files and counts. Keys, postings and pairs that do not fit a
     task are divided, or read block by block. What is held of the documents of a slice, or of a range of ranks, is not:
     up to about 100 bytes each, and a bit for each one of all; smaller slices and more partitions make it less. Crowds,
-    documents that share a rare shingle with too many others, are joined in one task, at 256 bytes a member, 160 for
-    each verified pair of members, and what is found; the job ends with an error if that is more than a task may hold.
+    documents that share a rare shingle with too many others, are joined in one task, at 256 bytes a member and 160 for
+    each verified pair of members; the job ends with an error if that is more than a task may hold. The pairs that are
+    found of a crowd go to a file, block by block of its documents. Document frequencies, where TF-IDF weighs by those
+    of the job, take up to half of each task that weighs, at 32 bytes a distinct token or shingle; if they are more, the
+    job ends with an error.
 
     Examples
     --------
@@ -180,7 +184,7 @@ def dedup_in_tasks(
     reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
     place = Place.of(scale_out.work_dir)
     _check_apart(place, output, [documents, *([] if reference is None else [reference])])
-    with _claimed(place), contextlib.ExitStack() as stack:
+    with _claimed(place) as still_claimed, contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_folder(output, overwrite, reads))
         begun = _begun(place)
         most = _slice_bytes(scale_out, begun, documents)
@@ -204,7 +208,8 @@ def dedup_in_tasks(
         identity = _identify(place, begun, shared, most, slices, len(known))
         stack.enter_context(workers)
         workers.check_folder(shared.work)
-        job = Job(Work(shared, workers, clock, identity), slices, len(known), max_comparisons, num_checked)
+        work = Work(shared, workers, clock, identity, still_claimed)
+        job = Job(work, slices, len(known), max_comparisons, num_checked)
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
@@ -222,6 +227,7 @@ def dedup_in_tasks(
             write_page(folder, run_of_folder(folder, written, output, (documents, reference), statistics))
         write_report(folder, said)
         stack.close()
+        still_claimed()
         if not scale_out.keep_work:
             job.work.remove()
             for name in STORED:
@@ -238,8 +244,7 @@ def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Document
         return begun["slice_bytes"]
     if documents.format == "memory":
         return LARGEST_SLICE // 8
-    total = sum(slice.num_bytes for slice in slices_of(documents, LARGEST_SLICE))
-    return min(LARGEST_SLICE, max(SMALLEST_SLICE, total // (2 * scale_out.num_workers())))
+    return min(LARGEST_SLICE, max(SMALLEST_SLICE, text_bytes_of(documents) // (2 * scale_out.num_workers())))
 
 
 def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:
@@ -267,8 +272,13 @@ def _check_apart(place: Place, output: str, read: list[Documents]) -> None:
 
 
 @contextlib.contextmanager
-def _claimed(place: Place) -> Iterator[None]:
-    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty. Stores have no locks.
+def _claimed(place: Place) -> Iterator[Callable[[], None]]:
+    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty.
+
+    Yields
+    ------
+    callable
+        Sees that this still holds: in a store, which has no locks, there is a lease, as far as that goes.
 
     Raises
     ------
@@ -277,11 +287,12 @@ def _claimed(place: Place) -> Iterator[None]:
     """
     folder = place.folder
     if folder is None:
-        yield
+        with Lease(place, LOCK) as lease:
+            yield lease.check
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         why = "is a file, or lies below one" if isinstance(error, (FileExistsError, NotADirectoryError)) else None
         raise OutputError(f"{place}: {why or error.strerror}; name another folder with work_dir=...") from None
@@ -289,11 +300,11 @@ def _claimed(place: Place) -> Iterator[None]:
         if try_to_lock(lock) is False:
             raise OutputError(f"{place}: another run works in this folder; wait for it, or name another work_dir")
         try:
-            yield
+            yield lambda: None
         finally:
             with contextlib.suppress(OSError):
                 if not os.path.lexists(folder / JOB):
-                    os.unlink(folder / "lock")
+                    os.unlink(folder / LOCK)
                     folder.rmdir()
     finally:
         os.close(lock)
@@ -308,7 +319,7 @@ def _begun(place: Place) -> dict[str, Any]:
         If the folder holds anything else.
     """
     if not place.exists(JOB):
-        others = [name for name in place.entries() if name not in ("lock", *STORED)]
+        others = [name for name in place.entries() if name not in (LOCK, *STORED)]
         if others:
             raise OutputError(
                 f"{place}: holds {others[0]}, which is of no job; name a folder with work_dir=... that is new or empty"
