@@ -29,7 +29,7 @@ import pyarrow.csv
 
 from ..errors import InputError
 from .batches import ahead
-from .files import File
+from .files import POINTER, File
 from .json_blocks import MARK
 from .kept import Rows, writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
@@ -41,6 +41,7 @@ from .skipped import Policy, Skipped
 BLOCK_BYTES = 4 << 20  # of rows parsed at once
 SAMPLE_BYTES = 1 << 16  # read to learn the header
 INTEGER = r"^(0|-?[1-9][0-9]{0,18}|[1-9][0-9]{19})$"
+INEXACT = r"^-?0[0-9]|[0-9]{16}"
 NUMBER = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
 
 
@@ -53,6 +54,7 @@ class _Block:
     ends: np.ndarray  # with the line ending
     row: int  # number of the first one, from 0
     line: int  # on which the block begins, from 1
+    next_line: int
 
     def line_of(self, place: int) -> int:
         """The line on which a row of the block begins."""
@@ -67,11 +69,45 @@ class _Kind:
     numbers: frozenset[str] = frozenset()
 
 
+class _Values:
+    """What the values of a column are, all of them so far."""
+
+    def __init__(self) -> None:
+        self.may_be_numbers = self.are_integers = True
+        self.are_exact = True  # as floats: none has leading zeros or more digits than a float
+        self.numbers: set[str] = set()  # "some", and of integers "negative" and "wide"
+
+    def add(self, values: pa.Array) -> None:
+        if not self.may_be_numbers or not len(values):
+            return
+        self.numbers.add("some")
+        self.are_integers = self.are_integers and _all_match(values, INTEGER)
+        self.are_exact = self.are_exact and not pc.any(pc.match_substring_regex(values, INEXACT)).as_py()
+        if not self.are_integers:
+            self.may_be_numbers = _all_match(values, NUMBER)
+            return
+        least, most = _span(values)
+        self.numbers |= ({"negative"} if least < 0 else set()) | ({"wide"} if most >= 2**63 else set())
+        self.are_integers = most < 2**64 and not {"negative", "wide"} <= self.numbers
+
+    @property
+    def kind(self) -> _Kind:
+        if not self.may_be_numbers:
+            return _Kind(pa.string())
+        if not self.numbers:
+            return _Kind(pa.null())
+        if not self.are_integers:
+            return _Kind(pa.float64(), frozenset({"float"}))
+        return _Kind(pa.uint64() if "wide" in self.numbers else pa.int64(), frozenset(self.numbers - {"some"}))
+
+
 class Csv:
     rewindable = infers_types = as_strings = True
     reads_columns_alone = spent = False
     sample = "the header"
-    own_ids = None
+    own_ids = usual_ids = None
+    reads_html = False
+    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
     stripped_pages = 0
     num_rows = None
@@ -133,7 +169,7 @@ class Csv:
                 ends = self._ends(data, last=not more and broken is None)
                 cut = int(ends[-1]) if len(ends) else 0
                 for block in _cut(data[:cut], ends, row, line, size):
-                    row, line = block.row + len(block.starts), line + block.data.count(b"\n")
+                    row, line = block.row + len(block.starts), block.next_line
                     if block.row < 0 and len(block.starts):
                         self.header, block = block.data[block.starts[0] : block.ends[0]], _without_first(block)
                     yield block
@@ -153,11 +189,14 @@ class Csv:
             raise InputError(f"{self.name}: is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
         if data[:2] == b"\x1f\x8b":
             raise InputError(f"{self.name}: is compressed by gzip; let its name end in .gz.")
+        if data.startswith(POINTER):
+            raise InputError(f"{self.name}: is a pointer of Git LFS, not data.")
         return data.removeprefix(MARK)
 
     def _ends(self, data: bytes, last: bool) -> np.ndarray:
         """Where rows end, with their line endings; `last`: the bytes are those up to the end of the file."""
-        ends = np.unique([found.end() for found in _OPEN[self.delimiter].finditer(data)]).astype(np.int64)
+        ends = np.array([found.end() for found in _OPEN[self.delimiter].finditer(data)], np.int64)
+        ends = ends[np.flatnonzero(np.diff(ends, prepend=-1))]  # without the empty row behind the last one
         if last:
             start = int(ends[-2]) if len(ends) > 1 else 0
             last = _CLOSED[self.delimiter].fullmatch(data, start) is not None
@@ -199,25 +238,17 @@ class Csv:
         self.schema = self.schema.set(self.schema.get_field_index(name), pa.field(name, shown))
 
     def _kind(self, name: str) -> _Kind:
-        kinds, numbers = {"integer", "number"}, set[str]()
-        for batch, _ in self._read(pa.schema([(name, pa.string())]), Skipped(True)):
-            values = batch.column(0).drop_null()
-            if "integer" in kinds and not _all_match(values, INTEGER):
-                kinds.discard("integer")
-            if "integer" not in kinds and not _all_match(values, NUMBER):
-                return _Kind(pa.string())
-            if "integer" in kinds and len(values):
-                least, most = _span(values)
-                numbers |= {"some"} | ({"negative"} if least < 0 else set()) | ({"wide"} if most >= 2**63 else set())
-                if most >= 2**64 or {"negative", "wide"} <= numbers:
-                    kinds.discard("integer")
-            elif len(values):
-                numbers.add("some")
-        if not numbers:
-            return _Kind(pa.null())
-        if "integer" not in kinds:
-            return _Kind(pa.float64(), frozenset({"float"}))
-        return _Kind(pa.uint64() if "wide" in numbers else pa.int64(), frozenset(numbers - {"some"}))
+        return self._values_of([name])[name].kind
+
+    def _values_of(self, names: list[str]) -> dict[str, _Values]:
+        """What some columns hold, by one reading of the file."""
+        found = {name: _Values() for name in names}
+        for batch, _ in self._read(pa.schema([(name, pa.string()) for name in names]), Skipped(True)):
+            for name, values in found.items():
+                values.add(batch[name].drop_null())
+            if not any(values.may_be_numbers for values in found.values()):
+                break
+        return found
 
     def holds_text(self, name: str) -> bool:
         """Whatever a column holds is text."""
@@ -247,12 +278,12 @@ class Csv:
     def _read(self, schema: pa.Schema, skipped: Skipped) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         for block in self._blocks(skipped=skipped):
             problems = self._problems(block)
-            good = np.setdiff1d(np.arange(len(block.starts)), list(problems))
+            good = _without(np.arange(len(block.starts)), problems)
             table = self._parsed(block, good, schema, problems)
             for place in sorted(problems):
                 where = f"{self.name}: row {block.row + place + 1} (line {block.line_of(place)})"
                 skipped.add(InputError(f"{where}: {problems[place]}"), self.name, block.row + place)
-            rows = block.row + np.setdiff1d(good, list(problems))
+            rows = block.row + _without(good, problems)
             start = 0
             for batch in table.to_batches():
                 yield batch, rows[start : start + batch.num_rows]
@@ -326,6 +357,23 @@ class Csv:
                 for start, end in zip(block.starts[keep].tolist(), block.ends[keep].tolist(), strict=True):
                     stream.write(memoryview(block.data)[start:end])
 
+    def kept_schema(self) -> pa.Schema:
+        """All columns, of strings where there are no values, or numbers that no type holds as they are written."""
+        names = self.schema.names
+        values = self._values_of(names) if len(set(names)) == len(names) else {}
+        types = {name: values[name].kind.type for name in values}
+        as_strings = {name for name, kind in types.items() if pa.types.is_null(kind)}
+        as_strings |= {n for n, kind in types.items() if pa.types.is_floating(kind) and not values[n].are_exact}
+        return pa.schema(
+            [(name, pa.string() if name in as_strings else types.get(name, pa.string())) for name in names]
+        )
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        own = pa.schema([field for field in schema if field.name in self.schema.names])
+        for block in self._blocks():
+            keep = rows.take(len(block.starts), self.name)
+            yield from self._parsed(block, np.flatnonzero(keep), own, {}).to_batches()
+
 
 def _field(delimiter: str, end: str) -> str:
     """A field that may begin with quotes; `end` is what ends the quotes."""
@@ -347,18 +395,23 @@ def _cut(data: bytes, ends: np.ndarray, row: int, line: int, size: int) -> Itera
     """The rows in blocks of about `size` bytes, at least one row each, without blank lines."""
     start = 0
     while start < len(data):
-        stop = int(ends[min(np.searchsorted(ends, start + size), len(ends) - 1)])
+        stop = int(ends[min(int(np.searchsorted(ends, start + size)), len(ends) - 1)])
         part = data[start:stop]
         inner = ends[(ends > start) & (ends <= stop)] - start
         starts = np.append(0, inner[:-1])
         values = np.frombuffer(part, np.uint8)
         full = ~(np.isin(values[starts], (10, 13)))
-        yield (block := _Block(part, starts[full], inner[full], row, line))
-        row, line, start = row + len(block.starts), line + part.count(b"\n"), stop
+        yield (block := _Block(part, starts[full], inner[full], row, line, line + part.count(b"\n")))
+        row, line, start = row + len(block.starts), block.next_line, stop
 
 
 def _without_first(block: _Block) -> _Block:
-    return _Block(block.data, block.starts[1:], block.ends[1:], block.row + 1, block.line)
+    return _Block(block.data, block.starts[1:], block.ends[1:], block.row + 1, block.line, block.next_line)
+
+
+def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:
+    """The places of rows without problems."""
+    return places[~np.isin(places, list(problems))] if problems else places
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -8,22 +8,25 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__, checks
 from ..decisions import keep_column
-from ..definitions import DEFINITIONS, versions
+from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents import open_documents
+from ..documents.rewritten import infers_columns, schema_of
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import stored
 from ..documents.uris import is_uri
+from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError
-from ..job import check_page, open_reference
+from ..job import check_page, check_writing, open_reference
 from ..recall import choose_check
 from ..recipe import Recipe
 from ..store.artefacts import files_in, write_page, write_report
@@ -38,6 +41,8 @@ from .scale_out import ScaleOut
 from .work import Shared, Work
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ..documents import Documents
     from ..documents.slices import Slice
 
@@ -68,6 +73,9 @@ def dedup_in_tasks(
     recipe: Recipe | None = None,
     frequencies: str | Path | None = None,
     overwrite: bool = False,
+    output_format: str | None = None,
+    shard_bytes: int | str | None = None,
+    ids_only: bool = False,
     engine: str | Engine = "auto",
     temp_dir: str | Path | None = None,
     max_comparisons: int | None = None,
@@ -110,6 +118,12 @@ def dedup_in_tasks(
         in the reference set, as by `dedup`.
     overwrite : bool, default False
         Replace the result that is at `output`.
+    output_format : "parquet", "jsonl", "jsonl.gz", "jsonl.zst" or "arrow", default None
+        The format of kept/, as for `dedup`.
+    shard_bytes : int or str, default None
+        Write kept/ in files of about this size, as `dedup` does, but each task its own: at least one for each slice.
+    ids_only : bool, default False
+        Write kept_ids/ in parts, with the ids of kept documents, and no kept/.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         What each task computes with. Its `threads` are those of a task; an equal share of all unless given.
     temp_dir : path, default None
@@ -167,6 +181,7 @@ def dedup_in_tasks(
     scale_out = checks.instance("scale_out", scale_out, ScaleOut)
     if scale_out.work_dir is None:
         raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
+    writing = Writing(output_format=output_format, shard_bytes=shard_bytes, ids_only=ids_only)
     recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
     num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress, noun="task"), as_engine(engine)
@@ -181,6 +196,7 @@ def dedup_in_tasks(
     if column and reference is not None and reference.format != "text":  # whose slices are not asked for the column
         reading |= {"text_columns": reference.text_columns, "other_columns": []}
         reference = open_reference(against, reading)
+    check_writing(documents, writing)
     reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
     place = Place.of(scale_out.work_dir)
     _check_apart(place, output, [documents, *([] if reference is None else [reference])])
@@ -209,16 +225,19 @@ def dedup_in_tasks(
         stack.enter_context(workers)
         workers.check_folder(shared.work)
         work = Work(shared, workers, clock, identity, still_claimed)
-        job = Job(work, slices, len(known), max_comparisons, num_checked)
+        job = Job(work, slices, len(known), max_comparisons, num_checked, *_columns_of(documents, writing))
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
             said = report_of(job, made, documents, reference, skipped)
             _move(made, Path(shared.result), folder)
             if skipped is not None:
-                write_table(skipped, folder / "skipped.parquet")
+                about = {METADATA_KEY: recipe.to_json().encode()}
+                write_table(skipped.replace_schema_metadata(about), folder / "skipped.parquet")
             if statistics is not None:
                 statistics.write(folder / "frequencies.parquet")
+        if described := writing.describe():
+            said["written"] = described
         said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
         if with_page:
             from ..report_page.run import run_of_folder
@@ -234,6 +253,15 @@ def dedup_in_tasks(
                 place.child(name).remove_all()
             place.remove(JOB)
     return said
+
+
+def _columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Schema | None, bool]:
+    """How kept rows are written, the columns of all files, and whether their types are inferred; see `Job`."""
+    if not writing.rewrites:
+        return writing, None, False
+    writing = replace(writing, output_format=writing.format_for(documents))
+    inferred = infers_columns(documents, writing)
+    return writing, None if inferred else schema_of(documents, writing), inferred
 
 
 def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Documents) -> int:
