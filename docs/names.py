@@ -17,5 +17,5 @@ def link(app, doctree):
     for literal in list(doctree.findall(nodes.literal)):
         name = literal.astext()
         if NAME.fullmatch(name) and not isinstance(literal.parent, nodes.reference | pending_xref | nodes.title):
-            found = pending_xref("", literal.deepcopy(), refdomain="py", reftype="obj", reftarget=name, refexplicit=True)
-            literal.replace_self(found)
+            target = {"refdomain": "py", "reftype": "obj", "reftarget": name, "refexplicit": True}
+            literal.replace_self(pending_xref("", literal.deepcopy(), **target))
