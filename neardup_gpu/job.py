@@ -24,6 +24,7 @@ from .decisions import (
 )
 from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
+from .documents.writing_options import Writing
 from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
@@ -69,6 +70,9 @@ def dedup(
     frequencies: Frequencies | str | Path | None = None,
     output: str | Path | None = None,
     overwrite: bool = False,
+    output_format: str | None = None,
+    shard_bytes: int | str | None = None,
+    ids_only: bool = False,
     engine: str | Engine = "auto",
     temp_dir: str | Path | None = None,
     batch_bytes: int | None = None,
@@ -140,6 +144,13 @@ def dedup(
         A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears whole or not at all.
     overwrite : bool, default False
         Replace the file or folder that is at `output`.
+    output_format : "parquet", "jsonl", "jsonl.gz", "jsonl.zst" or "arrow", default None
+        The format of kept/; the input's own unless given.
+    shard_bytes : int or str, default None
+        Write kept/ in files of about this size, such as "1GB", which hold the rows of all input files one after
+        another; unless given, a file for each of the input.
+    ids_only : bool, default False
+        Write kept_ids.parquet, with the ids of kept documents, and no kept/.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         Where to run. Changes no result.
     temp_dir : path, default None
@@ -156,7 +167,7 @@ def dedup(
         containment, which miss no pair. It has no effect where nothing is verified.
     report : bool, default False
         Write report.html into `output` as well, a page to look at the result with, for which the input is read once
-        more. It needs ``pip install 'neardup-gpu[report]'``.
+        more. It needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory for each document.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say
@@ -195,6 +206,7 @@ def dedup(
     with_page = checks.flag("report", report)
     if with_page:
         check_page(output)
+    writing = Writing(output_format=output_format, shard_bytes=shard_bytes, ids_only=ids_only)
     recipe = choose_recipe(
         recipe,
         usual="exact",
@@ -224,8 +236,11 @@ def dedup(
         folder, reads = None, files_read(documents, reference, frequencies)
         if output is not None:
             folder = stack.enter_context(new_folder(output, overwrite, reads))
-        if folder is not None and not documents.rewindable:
-            raise InputError("a stream cannot be read again to write the kept rows; pass a table, or no output")
+        if folder is not None and not documents.rewindable and not writing.ids_only:
+            raise InputError(
+                "a stream cannot be read again to write the kept rows; pass a table, no output, or ids_only=True"
+            )
+        check_writing(documents, writing)
         documents.check_ids_early("input")
         if reference is not None:
             reference.check_ids_early("reference set")
@@ -242,7 +257,9 @@ def dedup(
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
-            write_result(folder, result, documents, clock, *([output] if with_page else []))
+            if described := writing.describe():
+                result.report["written"] = described
+            write_result(folder, result, documents, writing, clock, *([output] if with_page else []))
     return result
 
 
@@ -256,12 +273,15 @@ def run(
     recipe = sketcher.recipe  # which names its statistics by now
     measure = recipe.method.measure.knowing(sketcher.statistics)
     with clock.stage("collide"):
+        number = len(sketched.ids)
+        clock.report("collide", 0, number)
         sizes = None if spool is None or not recipe.method.measure.directed else np.diff(spool.offsets)
         ranked = by_priority(sketched, recipe.keep, sizes)
         groups = representatives(ranked, sketched, recipe, runtime)
         sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
         runtime.release()
         candidates = proposed(groups, recipe, runtime)
+        clock.report("collide", number, number)
     found = None
     rows = ranked.rows[groups.ranks]
     if spool is not None:
@@ -275,7 +295,9 @@ def run(
     else:
         listed = deciding = unverified(groups, candidates.pairs, recipe, runtime)
     with clock.stage("decide"):
+        clock.report("decide", 0, number)
         decisions = decide(ranked, groups, deciding, listed, recipe, runtime)
+        clock.report("decide", number, number)
     sampled = None
     if num_checked:
         with clock.stage("check"):
@@ -315,6 +337,14 @@ def files_read(
     """All files on this machine that a job reads."""
     files = documents.local_files + ([] if reference is None else reference.local_files)
     return [*files, str(frequencies)] if isinstance(frequencies, (str, Path)) else files
+
+
+def check_writing(documents: Documents, writing: Writing) -> None:
+    """Refuse a way to write kept rows in which these documents cannot be written, before all work."""
+    if writing.rewrites:
+        from .documents.rewritten import check_types
+
+        check_types(documents, writing)
 
 
 def open_reference(against: Any, reading: dict[str, Any]) -> Documents:

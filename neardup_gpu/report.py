@@ -272,7 +272,9 @@ def summary(
         counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
         left_out = "skipped.parquet, " if "skipped" in report["counts"] else ""
         tables = "documents/, pairs/" if "tasks" in report else "documents.parquet, pairs.parquet"
-        files = f"{tables}, {counted}{left_out}kept/, {'report.html, ' if page else ''}report.json"
+        kept = "kept_ids/" if "tasks" in report else "kept_ids.parquet"
+        kept = kept if report.get("written", {}).get("ids_only") else "kept/"
+        files = f"{tables}, {counted}{left_out}{kept}, {'report.html, ' if page else ''}report.json"
         parts.append(row("written", f"{output}: {files}"))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""

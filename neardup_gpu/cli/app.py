@@ -5,7 +5,7 @@ from __future__ import annotations
 from cyclopts import App
 
 from ..errors import NeardupError
-from .console import say
+from .console import say, say_json
 
 app = App(
     name="neardup",
@@ -20,6 +20,7 @@ for name in (
 ):
     app.command(f"{__package__}.{name}:{name}", name=name)
 app.command(f"{__package__}.hamming:app", name="hamming")
+app.command(f"{__package__}.completion:install", name="--install-completion")
 
 
 def run(arguments: list[str] | None) -> int:
@@ -61,4 +62,7 @@ def run(arguments: list[str] | None) -> int:
     except NeardupError as error:
         from .errors import flags_of, in_flags
 
-        raise type(error)(in_flags(str(error), flags_of(command))) from error
+        message = in_flags(str(error), flags_of(command))
+        if any(getattr(flags, "json", False) for flags in bound.kwargs.values()):
+            say_json({"status": "failed", "error": message})
+        raise type(error)(message) from error

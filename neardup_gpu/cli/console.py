@@ -101,14 +101,14 @@ def say(*parts: RenderableType) -> None:
     print(drawn.get(), end="")
 
 
-def say_json(value: Any, indent: int | None = 2) -> None:
-    """Print JSON on stdout; characters that are not printable are escaped as in JSON."""
-    text = printable(json.dumps(value, indent=indent, ensure_ascii=False, default=_plain), lines=True, escape=_json)
+def say_json(value: Any) -> None:
+    """Print a line of JSON on stdout; characters that are not printable are escaped as in JSON."""
+    text = printable(json.dumps(value, ensure_ascii=False, default=_plain), lines=True, escape=_json)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        text = json.dumps(value, indent=indent, default=_plain)
+        text = json.dumps(value, default=_plain)
     print(text)
 
 
@@ -137,7 +137,7 @@ def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown
     """
     output = shown.output
     if shown.json:
-        say_json({**found, "output": output})
+        say_json({"status": "done", "output": output, **found})
     elif not shown.quiet:
         from ..report import row, size, times
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from ..documents.writing_options import Writing
 from ..engine.settings import Engine
 from ..errors import ParameterError
 from ..settings import setting
@@ -92,6 +93,7 @@ ReferenceFlags: Any = flags(DOCUMENTS, Reference)
 KeepingFlags: Any = flags(DECIDING, Keeping)
 MethodFlags: Any = method_flags(methods.DECIDING)
 ResultFlags: Any = flags(OUTPUT, Result)
+WritingFlags: Any = flags(OUTPUT, Writing)
 CheckFlags: Any = flags(RUNNING, Check, Effort)
 TaskFlags: Any = flags(TASKS, ScaleOut)
 
@@ -105,6 +107,7 @@ def dedup(
     settings: MethodFlags = None,
     keeping: KeepingFlags = None,
     result: ResultFlags = None,
+    writing: WritingFlags = None,
     engine: EngineFlags = None,
     temporary: TemporaryFlags = None,
     checked: CheckFlags = None,
@@ -120,7 +123,7 @@ def dedup(
     if "max_partners" in kept:
         kept["max_partners"] = _number_or_all(kept["max_partners"])
     place = Engine(**given(engine))
-    options = {**given(reading, reference, temporary, checked), **how, **kept}
+    options = {**given(reading, reference, writing, temporary, checked), **how, **kept}
     if tasks is not None and given(tasks):
         _in_tasks(ScaleOut(**given(tasks)), one_or_all(inputs), shown, place, options)
         return
@@ -137,13 +140,13 @@ def dedup(
             progress=progress,
         )
     if shown.json:
-        say_json({**found.report, "output": where})
+        say_json(_line(found.report, where))
     elif not shown.quiet:
         from ..report import summary
 
         example = None if where is None else telling_example(found.documents, found.recipe.method.measure.name)
-        said = {"output": where, "example": example, "verbose": shown.verbose, "page": shown.report}
-        say(*summary(found.report, stdout().width, **said))
+        width, page = stdout().width, shown.report
+        say(*summary(found.report, width, output=where, example=example, verbose=shown.verbose, page=page))
 
 
 def _in_tasks(
@@ -178,12 +181,18 @@ def _in_tasks(
         work = masked(scale_out.work_dir)
         raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {work}") from None
     if shown.json:
-        say_json({**report, "output": shown.output})
+        say_json(_line(report, shown.output))
     elif not shown.quiet:
         from ..report import summary
 
-        said = {"output": shown.output, "verbose": shown.verbose, "page": shown.report}
-        say(*summary(report, stdout().width, **said))
+        page = shown.report
+        say(*summary(report, stdout().width, output=shown.output, verbose=shown.verbose, page=page))
+
+
+def _line(report: dict[str, Any], output: str | None) -> dict[str, Any]:
+    """What --json prints: what pipelines ask for first, and the rest of the report."""
+    first = {"status": "done", "output": output}
+    return {**first, **{name: report[name] for name in ("seconds", "counts", "recall")}, **report}
 
 
 def _number_or_all(word: str) -> int | None:

@@ -218,7 +218,7 @@ class Temporary:
 class Json:
     """How a result is printed."""
 
-    json: bool = setting(False, "Print JSON, for machines.")
+    json: bool = setting(False, "Print one line of JSON, for machines.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +227,7 @@ class Output:
 
     output: str | None = setting(None, "File to write.", metavar="FILE", flag="--output -o")
     overwrite: bool = setting(False, "Replace an existing output.")
-    json: bool = setting(False, "Print JSON, for machines.")
+    json: bool = setting(False, "Print one line of JSON, for machines.")
     quiet: bool = setting(False, "Print no progress and no summary.", flag="--quiet -q")
     log_json: bool = setting(False, "Progress and messages on stderr as JSON, an object a line.")
 

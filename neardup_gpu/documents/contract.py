@@ -136,6 +136,13 @@ class Reader(Protocol):
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         """Write the kept rows with all their columns, in the input's own format, as `folder / name`."""
 
+    def kept_schema(self) -> pa.Schema:
+        """The columns of `kept`; reads the whole file where types are inferred."""
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The kept rows with all their columns, to be written in another format. `schema` gives the columns of all
+        files, where types are inferred."""
+
 
 class InferringReader(Reader, Protocol):
     """A reader whose file has no schema, so that columns and types are inferred from its first rows.

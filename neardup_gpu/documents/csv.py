@@ -41,6 +41,7 @@ from .skipped import Policy, Skipped
 BLOCK_BYTES = 4 << 20  # of rows parsed at once
 SAMPLE_BYTES = 1 << 16  # read to learn the header
 INTEGER = r"^(0|-?[1-9][0-9]{0,18}|[1-9][0-9]{19})$"
+INEXACT = r"^-?0[0-9]|[0-9]{16}"
 NUMBER = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
 
 
@@ -66,6 +67,38 @@ class _Kind:
 
     type: pa.DataType
     numbers: frozenset[str] = frozenset()
+
+
+class _Values:
+    """What the values of a column are, all of them so far."""
+
+    def __init__(self) -> None:
+        self.may_be_numbers = self.are_integers = True
+        self.are_exact = True  # as floats: none has leading zeros or more digits than a float
+        self.numbers: set[str] = set()  # "some", and of integers "negative" and "wide"
+
+    def add(self, values: pa.Array) -> None:
+        if not self.may_be_numbers or not len(values):
+            return
+        self.numbers.add("some")
+        self.are_integers = self.are_integers and _all_match(values, INTEGER)
+        self.are_exact = self.are_exact and not pc.any(pc.match_substring_regex(values, INEXACT)).as_py()
+        if not self.are_integers:
+            self.may_be_numbers = _all_match(values, NUMBER)
+            return
+        least, most = _span(values)
+        self.numbers |= ({"negative"} if least < 0 else set()) | ({"wide"} if most >= 2**63 else set())
+        self.are_integers = most < 2**64 and not {"negative", "wide"} <= self.numbers
+
+    @property
+    def kind(self) -> _Kind:
+        if not self.may_be_numbers:
+            return _Kind(pa.string())
+        if not self.numbers:
+            return _Kind(pa.null())
+        if not self.are_integers:
+            return _Kind(pa.float64(), frozenset({"float"}))
+        return _Kind(pa.uint64() if "wide" in self.numbers else pa.int64(), frozenset(self.numbers - {"some"}))
 
 
 class Csv:
@@ -205,25 +238,17 @@ class Csv:
         self.schema = self.schema.set(self.schema.get_field_index(name), pa.field(name, shown))
 
     def _kind(self, name: str) -> _Kind:
-        kinds, numbers = {"integer", "number"}, set[str]()
-        for batch, _ in self._read(pa.schema([(name, pa.string())]), Skipped(True)):
-            values = batch.column(0).drop_null()
-            if "integer" in kinds and not _all_match(values, INTEGER):
-                kinds.discard("integer")
-            if "integer" not in kinds and not _all_match(values, NUMBER):
-                return _Kind(pa.string())
-            if "integer" in kinds and len(values):
-                least, most = _span(values)
-                numbers |= {"some"} | ({"negative"} if least < 0 else set()) | ({"wide"} if most >= 2**63 else set())
-                if most >= 2**64 or {"negative", "wide"} <= numbers:
-                    kinds.discard("integer")
-            elif len(values):
-                numbers.add("some")
-        if not numbers:
-            return _Kind(pa.null())
-        if "integer" not in kinds:
-            return _Kind(pa.float64(), frozenset({"float"}))
-        return _Kind(pa.uint64() if "wide" in numbers else pa.int64(), frozenset(numbers - {"some"}))
+        return self._values_of([name])[name].kind
+
+    def _values_of(self, names: list[str]) -> dict[str, _Values]:
+        """What some columns hold, by one reading of the file."""
+        found = {name: _Values() for name in names}
+        for batch, _ in self._read(pa.schema([(name, pa.string()) for name in names]), Skipped(True)):
+            for name, values in found.items():
+                values.add(batch[name].drop_null())
+            if not any(values.may_be_numbers for values in found.values()):
+                break
+        return found
 
     def holds_text(self, name: str) -> bool:
         """Whatever a column holds is text."""
@@ -331,6 +356,23 @@ class Csv:
                 keep = rows.take(len(block.starts), self.name)
                 for start, end in zip(block.starts[keep].tolist(), block.ends[keep].tolist(), strict=True):
                     stream.write(memoryview(block.data)[start:end])
+
+    def kept_schema(self) -> pa.Schema:
+        """All columns, of strings where there are no values, or numbers that no type holds as they are written."""
+        names = self.schema.names
+        values = self._values_of(names) if len(set(names)) == len(names) else {}
+        types = {name: values[name].kind.type for name in values}
+        as_strings = {name for name, kind in types.items() if pa.types.is_null(kind)}
+        as_strings |= {n for n, kind in types.items() if pa.types.is_floating(kind) and not values[n].are_exact}
+        return pa.schema(
+            [(name, pa.string() if name in as_strings else types.get(name, pa.string())) for name in names]
+        )
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        own = pa.schema([field for field in schema if field.name in self.schema.names])
+        for block in self._blocks():
+            keep = rows.take(len(block.starts), self.name)
+            yield from self._parsed(block, np.flatnonzero(keep), own, {}).to_batches()
 
 
 def _field(delimiter: str, end: str) -> str:

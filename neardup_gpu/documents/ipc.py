@@ -26,8 +26,7 @@ from .valid import validated, with_readable_names
 class Ipc:
     rewindable = True
     infers_types = spent = False
-    own_ids = None
-    usual_ids = None
+    own_ids = usual_ids = None
     reads_html = False
     left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
@@ -159,10 +158,13 @@ class Ipc:
         )
         opener = pa.ipc.new_file if self.is_file else pa.ipc.new_stream
         with writing(path, folder), opener(str(path), self.schema, options=options) as writer:
-            for batch in ahead(self._kept(rows)):
+            for batch in ahead(self.kept(rows, self.schema)):
                 writer.write_batch(batch)
 
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+    def kept_schema(self) -> pa.Schema:
+        return self.schema
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for num_rows, batch in self._all(Skipped(self.policy.skips)):
             keep = rows.take(num_rows, self.name)
             if batch is not None:

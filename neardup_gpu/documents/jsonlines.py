@@ -46,7 +46,7 @@ from .json_values import (
     parsed,
     types_of_members,
 )
-from .kept import Rows, writing
+from .kept import Rows, united, writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
 from .parts import WHOLE, Part
 from .reading import brief, reading
@@ -63,8 +63,7 @@ class JsonLines:
     infers_types = True
     as_strings = False
     sample = "the first 100 lines"
-    own_ids = None
-    usual_ids = None
+    own_ids = usual_ids = None
     reads_html = False
     left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "line"
@@ -458,6 +457,52 @@ class JsonLines:
             arrays.append(pa.array(column, pa.binary()).view(kind) if is_string else pa.array(column, kind))
         return pa.RecordBatch.from_arrays(arrays, schema.names), np.array(rows, np.int64)
 
+    def kept_lines(self, rows: Rows, single: bool) -> Iterator[bytes]:
+        """The kept lines as the bytes they were, neighbours joined unless they are to be `single`."""
+        for block in self._blocks():
+            keep = rows.take(block.num_rows, self.name)
+            runs = zip(block.starts[keep].tolist(), block.nexts[keep].tolist(), strict=True)
+            for start, stop in runs if single else block.runs(keep):
+                lines = block.data[start:stop]
+                yield lines if lines.endswith(b"\n") else lines + b"\n"
+
+    def kept_schema(self) -> pa.Schema:
+        """All columns, of all lines that can be read, however deep; times stay strings."""
+        found: list[pa.Schema] = []
+        for block in self._blocks(skipped=Skipped(self.policy.skips)):
+            schema = self._table(block, np.ones(block.num_rows, bool), None).schema
+            schema = pa.schema([(field.name, _as_written(field.type)) for field in schema])
+            if schema not in found:
+                found.append(schema)
+        return united(found, self.name)
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for block in self._blocks():
+            yield from self._table(block, rows.take(block.num_rows, self.name), schema).to_batches()
+
+    def _table(self, block: Block, keep: np.ndarray, schema: pa.Schema | None) -> pa.Table:
+        """Some lines of a block with all their columns, in types that are inferred unless they are given."""
+        if not keep.any():
+            return pa.table({}) if schema is None else schema.empty_table()
+        if block.is_plain and not self._nests_too_deep(block):
+            lines = b"".join(block.data[start:stop] for start, stop in block.runs(keep))
+            with contextlib.suppress(pa.ArrowInvalid, UnicodeDecodeError):
+                table = _whole(lines, schema)
+                table.validate(full=True)
+                if table.num_rows == np.count_nonzero(keep):
+                    return table
+        values = []
+        for row in np.flatnonzero(keep):
+            try:
+                values.append(json.dumps(self._object(block, int(row)), ensure_ascii=False))
+            except InputError:
+                if not self.policy.skips:
+                    raise
+        text = "\n".join(values).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        last = block.lines[-1] if block.num_rows else block.line
+        with reading(self.name, f"lines {block.line} to {last} cannot become a table"):
+            return _whole(text.encode(), schema)
+
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
         with writing(path, folder), pa.output_stream(str(path), compression=self.compression) as stream:
@@ -470,6 +515,23 @@ class JsonLines:
 _ARRAY = "a JSON array; write one object on each line (jq -c '.[]')."
 _UTF16 = "is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
+
+
+def _whole(lines: bytes, schema: pa.Schema | None) -> pa.Table:
+    """All columns of some lines by pyarrow.json."""
+    parse = None if schema is None else pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    options = pa.json.ReadOptions(block_size=max(1 << 20, len(lines) + 64))
+    table = pa.json.read_json(pa.BufferReader(lines), options, parse_options=parse)
+    return table if schema is None else table.select(schema.names)
+
+
+def _as_written(kind: pa.DataType) -> pa.DataType:
+    """An inferred type as it is written: times as the strings they were, and columns of nulls as strings."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_written(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_as_written(kind.value_type))
+    return pa.string() if pa.types.is_null(kind) or pa.types.is_temporal(kind) else kind
 
 
 def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:

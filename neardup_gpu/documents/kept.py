@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +20,17 @@ ROW_GROUP_BYTES = 16 << 20  # of kept rows, before compression, written as one r
 
 
 class Rows:
-    """The keep mask, handed out file by file."""
+    """The keep mask, handed out file by file.
 
-    def __init__(self, keep: np.ndarray) -> None:
-        self.keep, self.position = keep, 0
+    Parameters
+    ----------
+    keep : array of bool
+    progress : callable, optional
+        Called with how many rows were handed out, and of how many.
+    """
+
+    def __init__(self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None) -> None:
+        self.keep, self.position, self.progress = keep, 0, progress
 
     def take(self, count: int, name: str) -> np.ndarray:
         """The mask of the next `count` rows, which are those of the file `name`."""
@@ -32,6 +39,8 @@ class Rows:
             raise InputError(
                 f"{name}: more documents than when it was first read; run again on files that do not change."
             )
+        if self.progress is not None:
+            self.progress(self.position, len(self.keep))
         return self.keep[self.position - count : self.position]
 
     def finish(self) -> None:
@@ -82,6 +91,36 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(without_views(kind.value_field), kind.list_size)
     return plain_type(kind) if is_view(kind) else kind
+
+
+def check_parquet(schema: pa.Schema, name: str) -> None:
+    """Raise InputError for a column of a type that Parquet lacks; `name` is the source."""
+    for field in schema:
+        try:
+            pq.write_table(pa.schema([field]).empty_table(), pa.BufferOutputStream())
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            raise InputError(
+                f"{name}: column {field.name!r} of type {field.type} cannot be written as Parquet; cast it or leave "
+                "it out."
+            ) from None
+
+
+def united(schemas: list[pa.Schema], name: str) -> pa.Schema:
+    """One schema with the columns of all; `name` is the source, for messages."""
+    fields: dict[str, pa.Field] = {}
+    for field in (field for schema in schemas for field in schema):
+        before = fields.setdefault(field.name, field.with_nullable(True))
+        if before.type == field.type:
+            continue
+        try:
+            pair = [pa.schema([each]) for each in (before, field.with_nullable(True))]
+            fields[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise InputError(
+                f"{name}: column {field.name!r} holds {before.type} in some rows and {field.type} in others, so it "
+                "cannot become one column; write JSON lines with output_format='jsonl'."
+            ) from None
+    return pa.schema(list(fields.values()))
 
 
 def write_parquet(folder: Path, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..errors import ArgumentTypeError, InputError
 from . import nested
 from .columns import is_text
 from .files import File, check_relative
 from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
-from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
+from .kept import ROW_GROUP_BYTES, Rows, check_parquet, filtered, write_parquet
 from .parts import WHOLE, Part
 from .ray_data import RayDataset
 from .reading import brief, reading
@@ -31,8 +30,7 @@ class Memory:
     """An Arrow table, stream, or anything that gives one through ``__arrow_c_stream__``."""
 
     reads_columns_alone = infers_types = False
-    own_ids = None
-    usual_ids = None
+    own_ids = usual_ids = None
     reads_html = False
     left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
@@ -105,21 +103,16 @@ class Memory:
         return rows + 1 + self.rows_before()
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
-        for field in self.schema:
-            try:
-                pq.write_table(pa.schema([field]).empty_table(), pa.BufferOutputStream())
-            except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-                raise InputError(
-                    f"{self.name}: column {field.name!r} of type {field.type} cannot be written as Parquet; "
-                    "cast it or leave it out."
-                ) from None
+        check_parquet(self.schema, self.name)
+        write_parquet(folder, name, self.schema, self.kept(rows, self.schema))
 
-        def kept() -> Iterator[pa.RecordBatch]:
-            for whole in self.whole_batches():
-                for batch in bounded(whole, ROW_GROUP_BYTES):
-                    yield filtered(batch, rows.take(batch.num_rows, self.name))
+    def kept_schema(self) -> pa.Schema:
+        return self.schema
 
-        write_parquet(folder, name, self.schema, kept())
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for whole in self.whole_batches():
+            for batch in bounded(whole, ROW_GROUP_BYTES):
+                yield filtered(batch, rows.take(batch.num_rows, self.name))
 
 
 def bounded(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:

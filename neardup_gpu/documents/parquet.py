@@ -30,8 +30,7 @@ class Parquet:
     rewindable = True
     reads_columns_alone = True
     infers_types = spent = False
-    own_ids = None
-    usual_ids = None
+    own_ids = usual_ids = None
     reads_html = False
     left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "row"
@@ -126,9 +125,12 @@ class Parquet:
         return rows + 1 + self.rows_before()
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
-        write_parquet(folder, name, self.schema, self._kept(rows))
+        write_parquet(folder, name, self.schema, self.kept(rows, self.schema))
 
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+    def kept_schema(self) -> pa.Schema:
+        return self.schema
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._open() as parquet:
             for group in self._groups(parquet):
                 keep = rows.take(parquet.metadata.row_group(group).num_rows, self.name)

@@ -436,6 +436,11 @@ def slices_of(documents: Documents, slice_bytes: int) -> list[Slice]:
     return found
 
 
+def text_bytes_of(documents: Documents) -> int:
+    """About the bytes of text of an input of files, as its slices have them; no rows are read."""
+    return sum(part.num_bytes for reader in documents._readers for part in reader.parts(1 << 62))
+
+
 def source_of(documents: Documents) -> Source:
     """What all slices of these documents share."""
     columns = documents._columns

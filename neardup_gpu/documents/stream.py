@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -169,6 +169,12 @@ class Documents:
     def stripped_pages(self) -> int:
         """Pages of HTML of the last pass that would have taken a parser too long: their tags were taken out."""
         return self._stripped + sum(reader.stripped_pages for reader in self._readers)
+
+    @property
+    def packing(self) -> str | None:
+        """The extension of the compression of the first file, where it has one."""
+        suffix = Path(self._names[0]).suffix.lower()
+        return suffix if suffix in (".gz", ".zst") else None
 
     @property
     def left_out_records(self) -> dict[str, int]:
@@ -395,7 +401,7 @@ class Documents:
             self.check_unique(pa.chunked_array(chunks), what)
         self._unique = True  # unless a file changes, which is noticed
 
-    def write_kept(self, folder: Path, keep: np.ndarray) -> None:
+    def write_kept(self, folder: Path, keep: np.ndarray, progress: Callable[[int, int], None] | None = None) -> None:
         """Write the rows to keep, all their columns, in the input's format.
 
         One file for each data file, even if no row of it is kept, and the text files that are kept, each under its path
@@ -409,6 +415,8 @@ class Documents:
             Made if it does not exist.
         keep : array of bool, shape (documents,)
             In input order.
+        progress : callable, default None
+            Called with how many rows were read again, and of how many.
 
         Raises
         ------
@@ -422,7 +430,6 @@ class Documents:
 
         Examples
         --------
-        >>> from neardup_gpu import open_documents
         >>> import tempfile
         >>> from neardup_gpu import open_documents
         >>> documents = open_documents({"text": ["to be", "or not"]})
@@ -434,7 +441,7 @@ class Documents:
         if not self.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
         folder, keep = Path(checks.path("folder", folder)), checks.array("keep", keep, bool)
-        rows = Rows(over_all_rows(self._passes, keep))
+        rows = Rows(over_all_rows(self._passes, keep), progress)
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
         for name, reader in zip(self._kept_names, self._readers, strict=True):

@@ -14,7 +14,7 @@ from ..errors import InputError
 from .batches import ROW_BYTES
 from .files import File, relative_names
 from .html import read_page
-from .kept import Rows, writing
+from .kept import ROW_GROUP_BYTES, Rows, filtered, writing
 from .parts import WHOLE, Part, runs
 from .reading import reading
 from .seen import Seen, State
@@ -135,6 +135,22 @@ class TextFiles:
                     shutil.copyfileobj(source, output, 1 << 20)
                 if seen is not None:
                     seen.check(file)
+
+    def kept_schema(self) -> pa.Schema:
+        """The text that a reader of each file sees."""
+        return pa.schema([("path", pa.string()), ("text", pa.large_string())])
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        row, skipped = 0, Skipped(self.policy.skips)
+        for batch, numbers in self.read(self.schema, ROW_GROUP_BYTES, skipped):
+            keep = (
+                rows.take(int(numbers[-1]) + 1 - row, self.name)[numbers - row] if len(numbers) else np.empty(0, bool)
+            )
+            row += int(numbers[-1]) + 1 - row if len(numbers) else 0
+            texts = [text.decode("utf-8", "replace") for text in filtered(batch, keep).column(1).to_pylist()]
+            arrays = [filtered(batch, keep).column(0), pa.array(texts, pa.large_string())]
+            yield pa.RecordBatch.from_arrays(arrays, schema.names)
+        rows.take(self.num_rows - row, self.name)
 
 
 def _as_utf8(data: bytes) -> bytes:

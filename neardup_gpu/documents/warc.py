@@ -30,7 +30,7 @@ from ..errors import InputError
 from .batches import ROW_BYTES
 from .files import File
 from .http_payloads import UndecodableError, is_text, text_of, undone
-from .kept import Rows, writing
+from .kept import ROW_GROUP_BYTES, Rows, writing
 from .parts import WHOLE, Part
 from .reading import reading
 from .seen import Seen, State
@@ -75,7 +75,7 @@ class Warc:
     def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         if find_spec("fastwarc") is None:
-            raise InputError(f"{self.name}: WARC is read by FastWARC; install it: pip install 'neardup_gpu[warc]'")
+            raise InputError(f"{self.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")
         with reading(self.name):
             self.seen = Seen(file)
         self.num_bytes = self.seen.size
@@ -255,6 +255,23 @@ class Warc:
                 else:
                     source.seek(framed.start)
                     output.write(source.read(framed.stop - framed.start))
+
+    def kept_schema(self) -> pa.Schema:
+        return SCHEMA
+
+    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The columns of the kept documents, with the text that a reader sees."""
+        found: list[dict[str, Any]] = []
+        size = 0
+        for document in self._rows(Skipped(self.policy.skips)):
+            if not rows.take(1, self.name)[0] or document is None:
+                continue
+            found.append(document.values)
+            size += len(document.values["text"])
+            if size >= ROW_GROUP_BYTES // 2:
+                yield _batch(found, SCHEMA)
+                found, size = [], 0
+        yield _batch(found, SCHEMA)
 
 
 def _batch(found: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:

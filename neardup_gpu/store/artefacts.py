@@ -7,7 +7,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +22,19 @@ from .checksums import checksum, checksum_of_file, verify_footer
 from .parquet import write_table
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..documents import Documents
+    from ..documents.writing_options import Writing
 
 REPORT, KEPT = "report.json", "kept"
 
 PAGE = "report.html"
 """The report as a page, where one was asked for."""
 
-DOCUMENTS, PAIRS = "documents", "pairs"
-"""The tables of a result: a file each, or a folder of parts where tasks wrote them."""
+DOCUMENTS, PAIRS, KEPT_IDS = "documents", "pairs", "kept_ids"
+"""The tables of a result: a file each, or a folder of parts where tasks wrote them. `KEPT_IDS` is written where no rows
+are."""
 
 LITTER = (".DS_Store",)
 """What file managers put into every folder that they show; it is nobody's work."""
@@ -113,27 +117,57 @@ def parts_of(folder: str | Path, files: Iterable[str], table: str) -> list[Path]
     return [Path(folder, name) for name in names]
 
 
-def write_result(folder: Path, result: Any, documents: Documents, clock: Any, page_of: str | None = None) -> None:
-    """Write what a run decided: documents.parquet, pairs.parquet, document frequencies if there are any, and kept/.
+def write_result(
+    folder: Path, result: Any, documents: Documents, writing: Writing, clock: Any, page_of: str | None = None
+) -> None:
+    """Write what a run decided: documents.parquet, pairs.parquet, document frequencies if there are any, and kept/ or
+    kept_ids.parquet.
 
     The report comes last and says how long this took; before it report.html, where the name of the output is given.
     """
     with clock.stage("write"):
-        _write_tables(folder, result, documents)
+        _write_tables(folder, result, documents, writing, clock)
     result.report["seconds"] = clock.elapsed
     if page_of is not None:
         write_page(folder, result.report.run(page_of))
     write_report(folder, result.report)
 
 
-def _write_tables(folder: Path, result: Any, documents: Documents) -> None:
+def _write_tables(folder: Path, result: Any, documents: Documents, writing: Writing, clock: Any) -> None:
     write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
     write_table(result.pairs, folder / f"{PAIRS}.parquet")
     if result.skipped is not None:
-        write_table(result.skipped, folder / "skipped.parquet")
+        about = result.documents.schema.metadata
+        write_table(result.skipped.replace_schema_metadata(about), folder / "skipped.parquet")
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
-    documents.write_kept(folder / KEPT, bools(result.documents["kept"].combine_chunks()))
+    if writing.ids_only:
+        write_table(ids_of_kept(result.documents), folder / f"{KEPT_IDS}.parquet")
+        return
+    kept = bools(result.documents["kept"].combine_chunks())
+    write_kept(documents, folder / KEPT, kept, writing, lambda done, total: clock.report("write", done, total))
+
+
+def ids_of_kept(documents: pa.Table) -> pa.Table:
+    """The ids of the kept documents, of a table of documents."""
+    return documents.filter(documents["kept"]).select(["id"])
+
+
+def write_kept(
+    documents: Documents,
+    folder: Path,
+    keep: np.ndarray,
+    writing: Writing,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> None:
+    """Write the kept rows; `options` are those of `rewritten.write_rewritten`."""
+    if not writing.rewrites:
+        documents.write_kept(folder, keep, progress)
+        return
+    from ..documents.rewritten import write_rewritten
+
+    write_rewritten(documents, folder, keep, writing, progress=progress, **options)
 
 
 def write_page(folder: Path, run: Any) -> None:

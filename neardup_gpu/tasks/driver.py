@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from ..documents.kept import united
+from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.slices import Extent, Offset, offsets as offsets_of
-from ..errors import InputError
+from ..documents.writing_options import FORMATS, Writing
+from ..errors import InputError, ParameterError
 from ..joining import table_bits
 from ..recipe import Recipe
 from ..sketching import no_documents
@@ -57,6 +60,12 @@ class Job:
     max_comparisons : int, optional
     num_checked : int
         Documents sampled to check the recall.
+    writing : Writing
+        How the kept rows are written.
+    schema : pyarrow.Schema, optional
+        The columns of all files, where these are to have the same and types are known.
+    infers_columns : bool
+        Whether types are inferred of columns that are written.
     """
 
     work: Work
@@ -64,6 +73,9 @@ class Job:
     num_known: int
     max_comparisons: int | None
     num_checked: int
+    writing: Writing = Writing()
+    schema: pa.Schema | None = None
+    infers_columns: bool = False
 
     @property
     def recipe(self) -> Recipe:
@@ -188,6 +200,8 @@ def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
     starts = tuple(itertools.accumulate(documents, initial=0))
     ordered = ranking.ranks_are_numbers(job.recipe)
     layout = Layout(starts, starts[job.num_known], len(job.partitions), ordered)
+    if (fewest := -(-(layout.num_rows**2) >> 62)) > layout.partitions:  # a pair of a range is told by 63 bits
+        raise ParameterError(f"partitions {layout.partitions}: so many documents need at least {fewest}; give more")
     if ordered:
         return layout, []
     stage, mine = job.work.stage, range(job.num_known, len(job.slices))
@@ -304,13 +318,36 @@ def _write(
     names = answered.names("ids")
     given_ranges = [(names, kind, against, facts["largest"][0], layout) for facts in listed.facts]
     tables = stage("tables", results.tables, given_ranges, after=[listed, answered])
-    mine = range(job.num_known, slices)
+    mine, how = range(job.num_known, slices), _how_written(job)
     arguments = [
-        (number, job.slices[number], extents[number], offsets[number], names, kind, against, layout) for number in mine
+        (number, job.slices[number], extents[number], offsets[number], names, kind, against, layout, each)
+        for number, each in zip(mine, how, strict=True)
     ]
     covers = [job.slices[number].covers for number in mine]
     written = stage("write", results.write, arguments, after=[named, answered, *settled], covers=covers)
     return listed, tables, written
+
+
+def _how_written(job: Job) -> list[results.Written]:
+    """How the kept rows of each slice of the input are written."""
+    writing, mine = job.writing, job.slices[job.num_known :]
+    if not writing.rewrites:
+        return [results.Written(writing)] * len(mine)
+    schema = job.schema
+    if job.infers_columns:
+        covers = [slice.covers for slice in mine]
+        found = job.work.stage("columns", results.columns, [(slice,) for slice in mine], after=[], covers=covers)
+        schemas = (of_text(facts["schema"]) for facts in found.facts)
+        schema = united([each for each in schemas if each is not None], mine[0].covers)
+    kind = job.writing.output_format or ""
+    counted = [len(slice.kept_names) for slice in mine]
+    if mine[0].source.format == "text":
+        names = [f"part-{number:05}{FORMATS[kind]}" for number in range(len(mine))]
+        counted = [1] * len(mine)
+    else:
+        names = new_names([name for slice in mine for name in slice.kept_names], kind)
+    cuts = list(itertools.accumulate(counted, initial=0))
+    return [results.Written(writing, tuple(names[a:b]), to_text(schema)) for a, b in itertools.pairwise(cuts)]
 
 
 def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: list[Stage]) -> Stage:

@@ -4,7 +4,8 @@
     fates     of a slice: what became of its documents; ids are asked for
     ids       of a slice: answers
     tables    of a range: its part of pairs/
-    write     of a slice: its part of documents/ and of kept/
+    columns   of a slice: all its columns, where types are inferred and kept rows are written in another format
+    write     of a slice: its part of documents/, and of kept/ or kept_ids/
 
 Files of the result appear whole or not at all, in a folder that becomes the output when all are there.
 """
@@ -15,6 +16,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..data import arrow, numpy_of
-from ..store.artefacts import DOCUMENTS, KEPT, PAIRS, part_name
+from ..documents.kept import united
+from ..documents.rewritten import of_text, to_text
+from ..documents.writing_options import Writing
+from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, ids_of_kept, part_name, write_kept
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
 from ..tables import as_json, with_recipe
@@ -70,6 +75,30 @@ def listed(files: Files, names: list[str], copies: list[str], grouped: list[str]
         "group_sizes": [kinds.tolist(), counts.tolist()],
         "largest": [each[largest].tolist(), sizes[largest].tolist()],
     }
+
+
+@dataclass(frozen=True)
+class Written:
+    """How the kept rows of a slice are written.
+
+    Parameters
+    ----------
+    writing : Writing
+    names : tuple of str
+        The files of its parts, where they are written in another format.
+    schema : str or None
+        The columns of all slices, see `rewritten.to_text`; None where each file has its own.
+    """
+
+    writing: Writing
+    names: tuple[str, ...] = ()
+    schema: str | None = None
+
+
+def columns(files: Files, slice: Slice) -> dict[str, Any]:
+    """Find all columns of a slice and their types, where these are inferred."""
+    readers = slice.open()._readers
+    return {"schema": to_text(united([reader.kept_schema() for reader in readers], slice.covers))}
 
 
 def fates(files: Files, names: list[str], layout: Layout) -> None:
@@ -192,8 +221,9 @@ def write(
     kind: str,
     against: bool,
     layout: Layout,
+    how: Written,
 ) -> dict[str, Any]:
-    """Write a slice's part of documents/ and its kept rows.
+    """Write a slice's part of documents/ and its kept rows, or their ids.
 
     Parameters
     ----------
@@ -236,7 +266,12 @@ def write(
     written = [part_name(DOCUMENTS, files.number)]
     with placed(files, written[0]) as path:
         write_table(with_recipe(columns, recipe), path)
-    written += _write_kept(files, slice, extent, kept)
+    if how.writing.ids_only:
+        written.append(part_name(KEPT_IDS, files.number))
+        with placed(files, written[-1]) as path:
+            write_table(ids_of_kept(with_recipe(columns, recipe)), path)
+    else:
+        written += _write_kept(files, slice, extent, kept, how)
     num_tokens = load(place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
     return {
         "files": written,
@@ -281,12 +316,15 @@ def places_of(files: Files, number: int, slice: Slice) -> dict[str, pa.Array]:
     return {"file": file, "row": load_column(files.place, names, 0, "row", pa.int64())}
 
 
-def _write_kept(files: Files, slice: Slice, extent: Extent, kept: np.ndarray) -> list[str]:
+def _write_kept(files: Files, slice: Slice, extent: Extent, kept: np.ndarray, how: Written) -> list[str]:
     """Write the kept rows of a slice; returns the names of the files."""
     target = Path(files.shared.result)
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".kept-") as folder:
-        slice.open(extent).write_kept(Path(folder, KEPT), kept)
+        options = {}
+        if how.writing.rewrites:
+            options = {"schema": of_text(how.schema), "names": list(how.names), "prefix": f"part-{files.number:05}"}
+        write_kept(slice.open(extent), Path(folder, KEPT), kept, how.writing, **options)
         found = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
         names = [path.relative_to(folder).as_posix() for path in found]
         for path, name in zip(found, names, strict=True):

@@ -89,7 +89,7 @@ def query(
 
 def _print_lines(matches: pa.Table) -> None:
     for match in matches.to_pylist():
-        say_json(match, indent=None)
+        say_json(match)
 
 
 class _Table:

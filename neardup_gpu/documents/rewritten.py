@@ -1,0 +1,325 @@
+"""Kept rows in another format than that of the input, or in files of another size.
+
+Each file of the input becomes one of the same name with another extension. With a size, the rows of all files follow
+one another in ``part-00000`` and so on, each of which ends once it has so many bytes. Lines of JSON stay the bytes they
+were where they become lines of JSON again.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import datetime
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import InputError
+from .batches import ahead
+from .columns import decoded, is_text, is_view, plain_type
+from .contract import Reader
+from .formats import COMPRESSIONS, format_of
+from .jsonlines import JsonLines
+from .kept import ROW_GROUP_BYTES, Rows, check_parquet, united, writing
+from .memory import bounded
+from .passes import over_all_rows
+from .reading import reading
+from .stream import Documents
+from .writing_options import FORMATS, Writing
+
+Piece: TypeAlias = pa.RecordBatch | bytes
+"""Rows to write; bytes are whole lines of JSON."""
+
+
+def write_rewritten(
+    documents: Documents,
+    folder: Path,
+    keep: np.ndarray,
+    how: Writing,
+    *,
+    schema: pa.Schema | None = None,
+    names: list[str] | None = None,
+    prefix: str = "part",
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write the rows to keep, all their columns, as `how` says.
+
+    Parameters
+    ----------
+    documents : Documents
+        Which have been read.
+    folder : Path
+        Made if it does not exist.
+    keep : array of bool, shape (documents,)
+    how : Writing
+        One that `rewrites`.
+    schema : pyarrow.Schema, optional
+        The columns of all files; found by `schema_of` unless given.
+    names : list of str, optional
+        The file for each reader, by `new_names` unless given.
+    prefix : str
+        What names of files begin with that are cut by size.
+    progress : callable, optional
+        Called with how many rows were read again, and of how many.
+
+    Raises
+    ------
+    InputError
+        If a column cannot be written in this format, or the documents have changed.
+    OutputError
+        If the folder cannot be written.
+    """
+    kind, readers = how.format_for(documents), documents._readers
+    schema = schema_of(documents, how) if schema is None else schema
+    rows = Rows(over_all_rows(documents._passes, keep), progress)
+    with writing(folder, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    files = _Files(folder, kind, how.most_bytes)
+    if how.most_bytes is not None:
+        pieces = (piece for reader in readers for piece in _pieces(reader, rows, kind, schema, True))
+        files.write((f"{prefix}-{i:05}{FORMATS[kind]}" for i in itertools.count()), schema, pieces)
+    else:
+        for reader, name in zip(readers, names or new_names(documents._kept_names, kind), strict=True):
+            own = schema if schema is not None or kind.startswith("jsonl") else reader.kept_schema()
+            files.write(iter([name]), own, _pieces(reader, rows, kind, own, False))
+    rows.finish()
+
+
+def schema_of(documents: Documents, how: Writing) -> pa.Schema | None:
+    """The columns of all files that are written, where these have to have the same: where types are inferred, and where
+    the rows of several files come together. Inferred types are found by reading all files once more.
+
+    Raises
+    ------
+    InputError
+        If a column holds what no one type holds.
+    """
+    readers, lines = documents._readers, how.format_for(documents).startswith("jsonl")
+    if infers_columns(documents, how) or (how.most_bytes is not None and not lines):
+        return united([reader.kept_schema() for reader in readers], readers[0].name)
+    return None
+
+
+def infers_columns(documents: Documents, how: Writing) -> bool:
+    """Whether types have to be inferred; not where lines of JSON stay as they are."""
+    (first, *_), lines = documents._readers, how.format_for(documents).startswith("jsonl")
+    return first.infers_types and not (lines and isinstance(first, JsonLines))
+
+
+def to_text(schema: pa.Schema | None) -> str | None:
+    """A schema as text, which JSON can hold."""
+    return None if schema is None else base64.b64encode(schema.serialize()).decode()
+
+
+def of_text(text: str | None) -> pa.Schema | None:
+    """The schema of which `to_text` made this."""
+    return None if text is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
+def check_types(documents: Documents, how: Writing) -> None:
+    """Raise InputError for columns that this format cannot hold, before all work, as far as types are known by then."""
+    kind = how.format_for(documents)
+    for reader in documents._readers:
+        if not reader.infers_types:
+            _check(reader.kept_schema(), kind, reader.name)
+    if not documents._readers[0].infers_types:
+        schema_of(documents, how)
+
+
+def new_names(names: list[str], kind: str) -> list[str]:
+    """Names with the extension of a format: in place of their own, or behind it where two would be the same."""
+    stems = [_stem(name) for name in names]
+    number = Counter(stems)
+    return [f"{stem if number[stem] == 1 else name}{FORMATS[kind]}" for stem, name in zip(stems, names, strict=True)]
+
+
+def _stem(name: str) -> str:
+    """A name without the extensions of its format and compression; text files are written together."""
+    if format_of(name) in (None, "text"):
+        return "part-00000"
+    path = PurePosixPath(name)
+    if path.suffix.lower() in COMPRESSIONS:
+        path = path.with_suffix("")
+    path = path.with_suffix("")
+    return str(path.with_suffix("") if path.suffix.lower() == ".warc" else path)
+
+
+# ------------------------------------------------------------------------------------------------------------- pieces
+
+
+def _pieces(reader: Reader, rows: Rows, kind: str, schema: pa.Schema | None, cut: bool) -> Iterator[Piece]:
+    """The kept rows of a reader; `cut`: in lines one by one, so that a file can end behind each."""
+    if isinstance(reader, JsonLines) and kind.startswith("jsonl"):
+        yield from reader.kept_lines(rows, cut)
+        return
+    own = reader.kept_schema() if schema is None else schema
+    _check(own, kind, reader.name)
+    for batch in reader.kept(rows, own):
+        with reading(reader.name, "a column cannot be converted"):
+            yield _conformed(batch, own, kind)
+
+
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str) -> pa.RecordBatch:
+    """The batch with the columns of a schema; what it lacks is null."""
+    arrays = []
+    for field in _stored(schema, kind):
+        column = batch.schema.get_field_index(field.name)
+        if column < 0:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+        elif batch.column(column).type == field.type:
+            arrays.append(batch.column(column))
+        else:
+            arrays.append(decoded(batch.column(column), field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=_stored(schema, kind))
+
+
+def _stored(schema: pa.Schema, kind: str) -> pa.Schema:
+    """The types in which columns are written: Arrow files hold one dictionary a column, and no file a view."""
+    types = []
+    for field in schema:
+        plain = pa.types.is_dictionary(field.type) and kind != "parquet"
+        types.append(field.with_type(plain_type(field.type)) if plain or is_view(field.type) else field)
+    return pa.schema(types, schema.metadata)
+
+
+def _check(schema: pa.Schema, kind: str, name: str) -> None:
+    """Raise InputError for a column that a format cannot hold."""
+    again = next((each for each in schema.names if schema.names.count(each) > 1), None)
+    if again is not None:
+        raise InputError(f"{name}: several columns are called {again!r}; rename them, or leave output_format out.")
+    if kind == "parquet":
+        check_parquet(_stored(schema, kind), name)
+    elif kind.startswith("jsonl"):
+        for field in schema:
+            if not _is_json(field.type):
+                raise InputError(
+                    f"{name}: column {field.name!r} of type {field.type} cannot be written as JSON lines; cast it or "
+                    "leave it out, or write Parquet with output_format='parquet'."
+                )
+
+
+def _is_json(kind: pa.DataType) -> bool:
+    """Whether values of a type are numbers, texts, truths or times, or lists and structs of such."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _is_json(kind.value_type)
+    if types.is_struct(kind):
+        return all(_is_json(field.type) for field in kind)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _is_json(kind.value_type)
+    simple = (types.is_integer, types.is_floating, types.is_boolean, types.is_timestamp, types.is_date, types.is_time)
+    return is_text(kind) or any(check(kind) for check in simple)
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+
+class _Files:
+    """Files of one format in a folder; one ends once it has `most` bytes, if that is given."""
+
+    def __init__(self, folder: Path, kind: str, most: int | None) -> None:
+        self.folder, self.kind, self.most = folder, kind, most
+        self.step = min(ROW_GROUP_BYTES, most or ROW_GROUP_BYTES)
+
+    def write(self, names: Iterator[str], schema: pa.Schema | None, pieces: Iterable[Piece]) -> None:
+        """Write all pieces; at least one file, which may have no rows."""
+        stored = None if schema is None else _stored(schema, self.kind)
+        steps = (step for piece in pieces for step in self._steps(piece))
+        following = ahead(steps)
+        step = next(following, None)
+        while True:
+            with self._opened(self.folder / next(names), stored) as (write, size):
+                while step is not None:
+                    write(step)
+                    step = next(following, None)
+                    if self.most is not None and size() >= self.most:
+                        break
+            if step is None:
+                return
+
+    def _steps(self, piece: Piece) -> Iterator[Piece]:
+        """The piece in parts between which a file can end."""
+        if isinstance(piece, bytes):
+            yield piece
+        elif piece.num_rows:
+            yield from bounded(piece, self.step)
+
+    @contextlib.contextmanager
+    def _opened(
+        self, path: Path, schema: pa.Schema | None
+    ) -> Iterator[tuple[Callable[[Any], object], Callable[[], int]]]:
+        """What writes a piece, and what tells the bytes of the file so far."""
+        with writing(path, self.folder), pa.OSFile(str(path), "wb") as file:
+            if self.kind == "parquet":
+                assert schema is not None
+                with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
+                    groups = _RowGroups(writer, schema, self.step)
+                    yield groups.add, file.tell
+                    groups.finish()
+            elif self.kind == "arrow":
+                assert schema is not None
+                with pa.ipc.new_file(file, schema) as writer:
+                    yield writer.write_batch, file.tell
+            else:
+                codec = {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(FORMATS[self.kind]).suffix)
+                with pa.CompressedOutputStream(file, codec) if codec else contextlib.nullcontext(file) as stream:
+                    yield lambda piece: stream.write(_as_lines(piece)), file.tell
+
+
+class _RowGroups:
+    """Batches gathered into row groups of about `most` bytes."""
+
+    def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema, most: int) -> None:
+        self.writer, self.schema, self.most = writer, schema, most
+        self.pending: list[pa.RecordBatch] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.pending.append(batch)
+        if sum(each.nbytes for each in self.pending) >= self.most:
+            self.finish()
+
+    def finish(self) -> None:
+        if self.pending:
+            self.writer.write_table(pa.Table.from_batches(self.pending, self.schema))
+            self.pending = []
+
+
+def _as_lines(piece: Piece) -> bytes:
+    """Rows as lines of JSON."""
+    if isinstance(piece, bytes):
+        return piece
+    dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
+    floating = any(map(_holds_floats, piece.schema.types))
+    rows = map(_finite, piece.to_pylist()) if floating else piece.to_pylist()
+    text = "".join(f"{dumps(row)}\n" for row in rows)
+    return text.encode("utf-8", "replace")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, (datetime.date, datetime.time)):  # and their subclass datetime
+        return value.isoformat()
+    raise TypeError(type(value).__name__)
+
+
+def _holds_floats(kind: pa.DataType) -> bool:
+    children = [kind.field(i).type for i in range(kind.num_fields)]
+    return pa.types.is_floating(kind) or any(map(_holds_floats, children))
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for each NaN and infinity, which JSON lacks."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(member) for name, member in value.items()}
+    return [_finite(member) for member in value] if isinstance(value, list) else value

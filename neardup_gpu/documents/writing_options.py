@@ -1,0 +1,85 @@
+"""How the kept documents are written: parameters of `dedup`, and flags of the command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .. import checks
+from ..errors import ParameterError
+from ..settings import setting
+
+if TYPE_CHECKING:
+    from .stream import Documents
+
+FORMATS = {
+    "parquet": ".parquet",
+    "jsonl": ".jsonl",
+    "jsonl.gz": ".jsonl.gz",
+    "jsonl.zst": ".jsonl.zst",
+    "arrow": ".arrow",
+}
+"""Formats in which any documents can be written, and the extensions of their files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """How the kept documents are written; see `dedup`."""
+
+    output_format: str | None = setting(
+        None,
+        f"Format of the kept rows: {', '.join(FORMATS)}.",
+        metavar="FORMAT",
+        shown="the input's own",
+    )
+    shard_bytes: int | str | None = setting(
+        None, "Write the kept rows into files of about this size.", metavar="SIZE", shown="a file for each of the input"
+    )
+    ids_only: bool = setting(False, "Write the ids of what is kept, kept_ids.parquet, and not its rows.")
+
+    def __post_init__(self) -> None:
+        if self.output_format is not None:
+            checks.one_of("output_format", self.output_format, FORMATS)
+        if self.shard_bytes is not None:
+            from ..engine.memory import parse_size
+
+            object.__setattr__(self, "shard_bytes", parse_size(self.shard_bytes, "shard_bytes"))
+        object.__setattr__(self, "ids_only", checks.flag("ids_only", self.ids_only))
+        if self.ids_only and self.rewrites:
+            what = "output_format" if self.output_format is not None else "shard_bytes"
+            raise ParameterError(f"{what}: no rows are written with ids_only; leave out one of them")
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether kept rows are written in another way than file by file in their own format."""
+        return self.output_format is not None or self.shard_bytes is not None
+
+    @property
+    def most_bytes(self) -> int | None:
+        """Bytes of a file after which the next one begins."""
+        return None if self.shard_bytes is None else int(self.shard_bytes)
+
+    def format_for(self, documents: Documents) -> str:
+        """A name of `FORMATS`: what was asked for, else the documents' own.
+
+        Raises
+        ------
+        ParameterError
+            If their own is none of these.
+        """
+        if self.output_format is not None:
+            return self.output_format
+        own = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}.get(documents.format)
+        if own is None:
+            raise ParameterError(
+                f"shard_bytes: {documents.format} is written file by file; name a format with output_format="
+                f"{' or '.join(map(repr, FORMATS))}, or leave shard_bytes out"
+            )
+        if own == "jsonl" and documents.packing is not None:
+            return f"jsonl{documents.packing}"
+        return own
+
+    def describe(self) -> dict[str, object]:
+        """What was asked for, as reports have it."""
+        asked = {"output_format": self.output_format, "shard_bytes": self.shard_bytes, "ids_only": self.ids_only}
+        return {name: value for name, value in asked.items() if value}

@@ -1,0 +1,329 @@
+"""Kept rows in another format, in files of another size, or as ids alone: in memory and by tasks, from every input."""
+
+import datetime
+import decimal
+import gzip
+import io
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.json
+import pyarrow.parquet as pq
+import pytest
+
+from neardup_gpu import ScaleOut, dedup, dedup_in_tasks, info
+from neardup_gpu.documents import open_documents
+from neardup_gpu.documents.rewritten import new_names
+from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
+from neardup_gpu.explanation import explain
+
+KINDS = ["parquet", "jsonl", "jsonl.gz", "jsonl.zst", "arrow"]
+WORDS = "the quick brown fox jumps over lazy dogs while seven wizards box with jolly farmers".split()  # noqa: SIM905
+
+
+def rows(start, stop):
+    """Documents, each with a copy beside it, and columns of several types."""
+    made = []
+    for i in range(start, stop):
+        text = " ".join(WORDS[(i // 2 * j + j) % 15] for j in range(40)) + f" {i // 2} {i // 20}"
+        row = {"id": f"r{i:03}", "text": text, "n": i, "share": i / 4, "date": "2024-05-01T00:00:00Z", "none": None}
+        row["tags"] = [] if i % 3 else ["a", "ü"]
+        row["meta"] = {"source": "x", "deep": {"k": i}} if i % 2 else {"length": 1.5}
+        if i == stop - 1:
+            row["late"] = True  # a column that the last line alone has
+        made.append(row)
+    return made
+
+
+def read_all(folder):
+    """All rows below a folder, by file."""
+    found = {}
+    for path in sorted(folder.rglob("*.*")):
+        name = path.relative_to(folder).as_posix()
+        if name.endswith(".parquet"):
+            found[name] = pq.read_table(path).to_pylist()
+        elif name.endswith(".arrow"):
+            found[name] = pa.ipc.open_file(path).read_all().to_pylist()
+        else:
+            packing = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix)
+            with pa.input_stream(str(path), compression=packing) as stream:
+                found[name] = [json.loads(line) for line in stream.read().splitlines()]
+    return found
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    """Two files of JSON lines, one compressed and below a folder; the last line of each lacks its line feed."""
+    folder = tmp_path_factory.mktemp("lines")
+    for name, made in (("a.jsonl", rows(0, 60)), ("sub/b.jsonl.gz", rows(60, 100))):
+        (folder / name).parent.mkdir(exist_ok=True)
+        text = "\n".join(json.dumps(row) for row in made).encode()
+        (folder / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(lines):
+    found = dedup(lines, id_column="id")
+    kept = set(found.kept["id"].to_pylist())
+    assert 10 < len(kept) < 70
+    return [row for row in rows(0, 60) + rows(60, 100) if row["id"] in kept]
+
+
+def filled(row, names):
+    """The row with all columns, and all members of `meta`."""
+    row = {name: row.get(name) for name in names}
+    return row | {"meta": {"length": None, "source": None, "deep": None} | row["meta"]}
+
+
+@pytest.mark.parametrize("by_tasks", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_lines_in_every_format(lines, expected, tmp_path, kind, by_tasks):
+    out, options = tmp_path / "out", {"id_column": "id", "output_format": kind}
+    if by_tasks:
+        scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=8000, partitions=2)
+        dedup_in_tasks(lines, output=out, scale_out=scale_out, **options)
+    else:
+        dedup(lines, output=out, **options)
+    found = read_all(out / "kept")
+    parts = ["a.part-00000", "a.part-00001", "a.part-00002"] if by_tasks else ["a"]
+    assert [name for name in found if name.startswith("a.")][:3] == [f"{name}.{kind}" for name in parts]
+    assert f"sub/b.{kind}" in found
+    written = [row for each in found.values() for row in each]
+    if kind.startswith("jsonl"):
+        assert written == expected
+    else:
+        names = ["id", "text", "n", "share", "date", "none", "tags", "meta", "late"]
+        assert [filled(row, names) for row in expected] == [row | {"meta": {**row["meta"]}} for row in written]
+        schemas = {str(pq.read_schema(path)) for path in out.rglob("kept/**/*.parquet")}
+        assert len(schemas) <= 1  # one for all files
+    info.check(out)
+    assert info.describe(out)["report"]["written"] == {"output_format": kind}
+    assert open_documents(out, id_column="id").num_files == len(found)
+    removed = pq.read_table(
+        out / ("documents" if by_tasks else "documents.parquet"), columns=["id", "kept"]
+    ).to_pylist()
+    assert not explain(out, next(row["id"] for row in removed if not row["kept"])).kept
+    dedup(lines, id_column="id", output=out, overwrite=True)  # nothing there is foreign
+    assert sorted(read_all(out / "kept")) == ["a.jsonl", "sub/b.jsonl.gz"]
+
+
+@pytest.mark.parametrize("by_tasks", [False, True])
+@pytest.mark.parametrize("kind", [None, "parquet", "jsonl", "arrow"])
+def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
+    out, options = tmp_path / "out", {"id_column": "id", "output_format": kind, "shard_bytes": "3kB"}
+    if by_tasks:
+        scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=8000, partitions=2)
+        dedup_in_tasks(lines, output=out, scale_out=scale_out, **options)
+    else:
+        dedup(lines, output=out, **options)
+    found = read_all(out / "kept")
+    assert [row["id"] for each in found.values() for row in each] == [row["id"] for row in expected]
+    first, second = ("part-00000-00000", "part-00000-00001") if by_tasks else ("part-00000", "part-00001")
+    assert list(found)[0] == f"{first}.{kind or 'jsonl'}"
+    if kind != "parquet":  # small row groups are packed too well
+        assert list(found)[1] == f"{second}.{kind or 'jsonl'}"
+        sizes = [path.stat().st_size for path in sorted((out / "kept").iterdir())]
+        assert all(3000 <= size < 12000 for size in sizes[:1]) and max(sizes) < 12000
+    info.check(out)
+
+
+@pytest.mark.parametrize("by_tasks", [False, True])
+def test_ids_only(lines, expected, tmp_path, by_tasks):
+    out = tmp_path / "out"
+    if by_tasks:
+        scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=8000, partitions=2)
+        dedup_in_tasks(lines, id_column="id", output=out, scale_out=scale_out, ids_only=True)
+        ids = pq.read_table(out / "kept_ids")
+    else:
+        dedup(lines, id_column="id", output=out, ids_only=True)
+        ids = pq.read_table(out / "kept_ids.parquet")
+    assert ids.column_names == ["id"] and ids["id"].to_pylist() == [row["id"] for row in expected]
+    assert not (out / "kept").exists()
+    info.check(out)
+    with pytest.raises(InputError, match="without its folder kept/, as --ids-only makes it"):
+        open_documents(out)
+    assert explain(out, expected[0]["id"]).kept
+    dedup(lines, id_column="id", output=out, overwrite=True)
+
+
+def test_a_stream_has_ids_at_least(tmp_path):
+    table = pa.table({"id": [7, 8, 9], "text": ["one two three", "one two three", "four"]})
+    with pytest.raises(InputError, match="a stream cannot be read again .* or ids_only=True"):
+        dedup(table.to_reader(), output=tmp_path / "out", id_column="id")
+    dedup(table.to_reader(), output=tmp_path / "out", id_column="id", ids_only=True)
+    assert pq.read_table(tmp_path / "out" / "kept_ids.parquet").to_pydict() == {"id": [7, 9]}
+
+
+TABLE = pa.table(
+    {
+        "id": pa.array([1, 2, 3], pa.int64()),
+        "text": pa.array(["one ü two", "one ü two", "else\n\ud7ff"], pa.large_string()),
+        "kind": pa.array(["a", "b", "a"]).dictionary_encode(),
+        "view": pa.array(["x", "y", None], pa.string_view()),
+        "when": pa.array([datetime.datetime(2024, 5, 1, 2, 3, 4, 5)] * 3, pa.timestamp("us", "UTC")),
+        "day": pa.array([datetime.date(2024, 5, 1)] * 3),
+        "x": pa.array([0.1, float("inf"), float("nan")]),
+        "deep": pa.array([[{"y": [float("nan"), 1.5]}]] * 3),
+    }
+)
+AS_JSON = [
+    {
+        **{"id": i, "text": text, "kind": "a", "view": view, "when": "2024-05-01T02:03:04.000005+00:00"},
+        **{"day": "2024-05-01", "x": x, "deep": [{"y": [None, 1.5]}]},
+    }
+    for i, text, view, x in ((1, "one ü two", "x", 0.1), (3, "else\n\ud7ff", None, None))
+]
+
+
+@pytest.mark.parametrize("source", ["memory", "parquet", "arrow"])
+def test_types_of_arrow(tmp_path, source):
+    given = TABLE
+    if source == "parquet":
+        pq.write_table(TABLE.set_column(3, "view", TABLE["view"].cast(pa.string())), tmp_path / "in.parquet")
+        given = tmp_path / "in.parquet"
+    elif source == "arrow":
+        with pa.ipc.new_file(str(tmp_path / "in.arrow"), TABLE.schema) as writer:
+            writer.write_table(TABLE, max_chunksize=2)
+        given = tmp_path / "in.arrow"
+    for kind in KINDS:
+        dedup(given, id_column="id", output=tmp_path / kind, output_format=kind)
+        (found,) = read_all(tmp_path / kind / "kept").values()
+        if kind.startswith("jsonl"):
+            assert found == AS_JSON
+        else:
+            columns = ["id", "text", "kind", "view", "when", "day"]
+            stays = TABLE.select(columns).to_pylist()[::2]
+            assert [{name: row[name] for name in columns} for row in found] == stays
+
+
+def test_what_a_format_cannot_hold_is_said_before_all_work(tmp_path):
+    raw = pa.table({"text": ["a", "b"], "price": pa.array([decimal.Decimal("1.50")] * 2)})
+    pq.write_table(raw, tmp_path / "in.parquet")
+    with pytest.raises(InputError, match=r"column 'price' of type decimal128\(3, 2\) cannot be written as JSON lines"):
+        dedup(tmp_path / "in.parquet", output=tmp_path / "out", output_format="jsonl")
+    gap = pa.table({"text": ["a", "b"], "gap": pa.array([(1, 2, 3)] * 2, pa.month_day_nano_interval())})
+    with pytest.raises(InputError, match="column 'gap' of type month_day_nano_interval cannot be written as Parquet"):
+        dedup(gap, output=tmp_path / "out", output_format="parquet")
+    for name, kind in (("one", pa.int64()), ("two", pa.string())):
+        pq.write_table(pa.table({"text": ["a"], "n": pa.array([1]).cast(kind)}), tmp_path / f"{name}.parquet")
+    with pytest.raises(InputError, match="column 'n' holds int64 in some rows and string in others"):
+        dedup([tmp_path / "one.parquet", tmp_path / "two.parquet"], output=tmp_path / "out", shard_bytes="1MB")
+    (tmp_path / "mixed.jsonl").write_text('{"text": "a", "n": 1}\n{"text": "b", "n": "x"}\n')
+    with pytest.raises(InputError, match="lines 1 to 2 cannot become a table"):
+        dedup(tmp_path / "mixed.jsonl", output=tmp_path / "out", output_format="parquet")
+    assert not (tmp_path / "out").exists()
+
+
+def test_lines_that_only_the_slower_parser_reads(tmp_path):
+    text = b'{"text": "one \\ud800 two", "a": 1, "a": 2}\n\n{"text": "caf\xe9", "b": [1, 2.5]}\nno json\n'
+    (tmp_path / "odd.jsonl").write_bytes(text)
+    dedup(tmp_path / "odd.jsonl", output=tmp_path / "out", output_format="parquet", on_error="skip")
+    assert pq.read_table(tmp_path / "out" / "kept").to_pylist() == [
+        {"text": "one \ufffd two", "a": 2, "b": None},
+        {"text": "caf\ufffd", "a": None, "b": [1.0, 2.5]},
+    ]
+
+
+LONG = "123456789012345678901234567890"
+
+
+def test_csv(tmp_path):
+    (tmp_path / "a.csv").write_text('id,text,n,zip,empty\n1,"one, two",5,01234,\n2,"one, two",-6,99,\n')
+    (tmp_path / "b.csv").write_text("id,text,n,long,extra\n3,other,2.5,123456789012345678901234567890,x\n")
+    for kind in ("parquet", "jsonl"):
+        dedup(tmp_path, glob="*.csv", id_column="id", output=tmp_path / f"{kind}.out", output_format=kind)
+        found = read_all(tmp_path / f"{kind}.out" / "kept")
+        assert found == {
+            f"a.{kind}": [
+                {"id": 1, "text": "one, two", "n": 5.0, "zip": "01234", "empty": None, "long": None, "extra": None}
+            ],
+            f"b.{kind}": [{"id": 3, "text": "other", "n": 2.5, "zip": None, "empty": None, "long": LONG, "extra": "x"}],
+        }
+
+
+@pytest.mark.parametrize("by_tasks", [False, True])
+def test_text_files(tmp_path, by_tasks):
+    (tmp_path / "in").mkdir()
+    for name, text in (("a.txt", b"one two \xe9"), ("b.html", b"<p>other &amp; text"), ("c.txt", b"one two \xe9")):
+        (tmp_path / "in" / name).write_bytes(text)
+    out = tmp_path / "out"
+    if by_tasks:
+        scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=1)
+        dedup_in_tasks(tmp_path / "in", output=out, output_format="jsonl", scale_out=scale_out)
+    else:
+        dedup(tmp_path / "in", output=out, output_format="jsonl")
+    found = [row for each in read_all(out / "kept").values() for row in each]
+    assert [row | {"text": row["text"].strip()} for row in found] == [
+        {"path": "a.txt", "text": "one two \ufffd"},
+        {"path": "b.html", "text": "other & text"},
+    ]
+    with pytest.raises(ParameterError, match="shard_bytes: text is written file by file; name a format"):
+        dedup(tmp_path / "in", output=tmp_path / "more", shard_bytes=10**6)
+
+
+def test_pages_of_a_crawl(tmp_path):
+    from warcio.statusandheaders import StatusAndHeaders
+    from warcio.warcwriter import WARCWriter
+
+    with open(tmp_path / "crawl.warc.gz", "wb") as file:
+        writer = WARCWriter(file, gzip=True)
+        for number, page in enumerate((b"<p>one", b"<p>one", b"<p>two")):
+            headers = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
+            url, date = f"http://example.org/{number}", {"WARC-Date": "2024-05-01T00:00:00Z"}
+            record = writer.create_warc_record(
+                url, "response", io.BytesIO(page), http_headers=headers, warc_headers_dict=date
+            )
+            writer.write_record(record)
+    dedup(tmp_path / "crawl.warc.gz", id_column="url", output=tmp_path / "out", output_format="parquet")
+    table = pq.read_table(tmp_path / "out" / "kept" / "crawl.parquet")
+    assert table.column_names == ["id", "url", "date", "content_type", "text"]
+    assert [text.strip() for text in table["text"].to_pylist()] == ["one", "two"]
+    assert table["url"].to_pylist() == ["http://example.org/0", "http://example.org/2"]
+
+
+def test_names():
+    names = ["a.jsonl", "a.jsonl.gz", "k=1/b.json.zst", "c.d.parquet", "e.warc.wet.gz", "f.warc.gz"]
+    assert new_names(names, "parquet") == [
+        *("a.jsonl.parquet", "a.jsonl.gz.parquet", "k=1/b.parquet", "c.d.parquet", "e.parquet", "f.parquet")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"output_format": "csv"}, ParameterError, "output_format 'csv' is not one of parquet, jsonl, jsonl.gz"),
+        ({"output_format": 3}, ArgumentTypeError, "output_format 3 is not one of"),
+        ({"shard_bytes": "big"}, ParameterError, "shard_bytes 'big' is not a size"),
+        ({"ids_only": 1}, ArgumentTypeError, "ids_only: 1; give True or False"),
+        ({"ids_only": True, "shard_bytes": 5}, ParameterError, "shard_bytes: no rows are written with ids_only"),
+    ],
+)
+def test_wrong_options(tmp_path, options, kind, message):
+    with pytest.raises(kind, match=message):
+        dedup(texts=["a"], output=tmp_path / "out", **options)
+
+
+def test_a_line_of_json_for_pipelines(lines, tmp_path):
+    def run(*words):
+        command = [sys.executable, "-m", "neardup_gpu", "dedup", *map(str, words), "--json"]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+
+    done = run(lines, "--id-column", "id", "-o", "out", "--output-format", "parquet", "--shard-bytes", "1MB")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    said = json.loads(line)
+    assert list(said)[:5] == ["status", "output", "seconds", "counts", "recall"]
+    assert said["status"] == "done" and said["output"] == "out" and said["seconds"] > 0
+    assert said["written"] == {"output_format": "parquet", "shard_bytes": 10**6}
+    assert said["counts"]["documents"] == 100 and (tmp_path / "out" / "kept" / "part-00000.parquet").exists()
+
+    failed = run(lines, "--id-column", "id", "-o", "out")
+    assert failed.returncode == 2
+    (line,) = failed.stdout.splitlines()
+    assert json.loads(line) == {
+        "status": "failed",
+        "error": failed.stderr.strip().splitlines()[-1].removeprefix("neardup: "),
+    }
