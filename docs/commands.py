@@ -7,8 +7,13 @@ from cyclopts.docs.markdown import generate_markdown_docs
 from neardup_gpu.cli.app import app
 
 
-def write_pages(folder: Path) -> None:
+def setup(sphinx):
+    sphinx.connect("builder-inited", write_pages)
+
+
+def write_pages(sphinx) -> None:
     """Write the page of each command, and remove pages of commands that are no more."""
+    folder = Path(sphinx.srcdir, "reference", "commands")
     folder.mkdir(parents=True, exist_ok=True)
     pages = {folder / f"{name}.md": _page(name) for name in app if not name.startswith("-")}
     for old in set(folder.glob("*.md")) - set(pages):

@@ -8,14 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from sphinx.addnodes import pending_xref
-
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS.parent), str(DOCS)]
-
-import commands  # noqa: E402
-import docstrings  # noqa: E402
-import formulas  # noqa: E402
 
 import neardup_gpu  # noqa: E402
 
@@ -26,10 +20,14 @@ release = version = neardup_gpu.__version__
 
 extensions = [
     "myst_parser",
+    "sphinx_design",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "commands",  # these three lie beside this file
+    "docstrings",
+    "formulas",
 ]
 root_doc = "index"
 exclude_patterns = ["_build"]
@@ -65,20 +63,3 @@ html_theme_options = {
 
 
 shutil.rmtree(DOCS / "reference" / "api", ignore_errors=True)  # also pages of names that are no more
-
-
-def setup(app):
-    formulas.setup(app)
-    app.connect("builder-inited", lambda app: commands.write_pages(Path(app.srcdir, "reference", "commands")))
-    app.connect("autodoc-process-docstring", docstrings.plain, priority=400)  # before napoleon
-    app.connect("autodoc-process-docstring", docstrings.whole, priority=600)  # after it
-    app.connect("doctree-read", unlink_words)
-
-
-def unlink_words(app, doctree):
-    """Leave a word of a docstring alone that is no public name: "array" and "pairs" as types are no links to functions."""
-    for reference in list(doctree.findall(pending_xref)):
-        name = reference["reftarget"]
-        words = reference["reftype"] == "class" and name.islower()
-        if reference["refdomain"] == "py" and (words or name.split(".")[0] not in neardup_gpu.__all__):
-            reference.replace_self(reference.children)

@@ -1,13 +1,32 @@
-"""Docstrings are plain text with sections, names in backquotes and examples; all else that looks like markup is none."""
+"""Docstrings are plain text with sections, names in backquotes and examples; what else looks like markup is none."""
 
 import re
 from collections.abc import Iterator
+
+from sphinx.addnodes import pending_xref
+
+import neardup_gpu
 
 QUOTED = re.compile(r"(``?[^`]+``?)")
 
 
 SENTENCES: dict[str, list[str]] = {}
 """What is said of each attribute and property, before napoleon."""
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", plain, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", whole, priority=600)  # after it
+    app.connect("doctree-read", unlink_words)
+
+
+def unlink_words(app, doctree):
+    """Leave a word alone that is no public name: "array" and "pairs" as types are no links to functions."""
+    for reference in list(doctree.findall(pending_xref)):
+        name = reference["reftarget"]
+        words = reference["reftype"] == "class" and name.islower()
+        if reference["refdomain"] == "py" and (words or name.split(".")[0] not in neardup_gpu.__all__):
+            reference.replace_self(reference.children)
 
 
 def plain(app, what, name, value, options, lines):

@@ -25,7 +25,8 @@ def _block(self, node):
 def _mathml(node, as_block):
     tex = re.sub(r"\\dots(?![a-z])", r"\\ldots", node.astext())
     try:
-        return tex2mathml(tex, as_block=as_block)
+        # As operators, bars would stand apart from what they enclose.
+        return tex2mathml(tex, as_block=as_block).replace('<mo stretchy="false">|</mo>', "<mi>|</mi>")
     except MathError as error:
         logging.getLogger(__name__).warning("formula %s: %s", tex, error, location=node)
         return ""

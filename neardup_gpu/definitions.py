@@ -25,6 +25,7 @@ TELLING = {
     "matches": "query_id",
     "sketches": "num_tokens",
     "frequencies": "token",
+    "skipped": "reason",
 }
 """A column by which each kind of table that carries a recipe is known."""
 

@@ -94,7 +94,7 @@ def _packages() -> Facts:
 
 
 def _optional() -> Facts:
-    names = _required(lambda marker: "extra" in marker and not re.search(r"""extra == ["']test["']""", marker))
+    names = _required(lambda marker: "extra" in marker and not re.search(r"""extra == ["'](docs|test)["']""", marker))
     return {name: _version(name) for name in names if name not in _needed()}
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from .definitions import METADATA_KEY, TELLING, stored_settings
 from .errors import DamagedError, InputError
-from .store.artefacts import REPORT, read_report, report_is_as_written
+from .store.artefacts import DOCUMENTS, KEPT, PAIRS, REPORT, read_report, report_is_as_written
 from .store.checksums import changed, checksum_of_file, verify_pages
 
 
@@ -25,24 +26,29 @@ def describe(path: Path) -> dict[str, Any]:
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
-    if path.is_dir() or path.name == REPORT:
+    if path.is_dir() or path.name in (REPORT, JOB):
         folder = path if path.is_dir() else path.parent
-        return {"kind": "result", "folder": str(folder), "report": read_report(folder)}
-    for kept in path.parents:
-        if kept.name == "kept" and (kept.parent / REPORT).exists():
-            raise InputError(f"{path}: kept rows, which are no artefact; try neardup info {kept.parent}")
+        if (folder / JOB).exists() and path.name != REPORT:
+            return _describe_work(folder)
+        if (folder / REPORT).exists() or not _around(path):
+            return {"kind": "result", "folder": str(folder), "report": read_report(folder)}
+    for folder, what in _around(path):
+        if path.is_dir() or what != "a table of the result":
+            raise InputError(f"{path}: {what}; try neardup info {folder}")
     from .hamming.storage import INDEX
     from .store.parquet import opened
 
     if INDEX.matches(path):
         return _describe_index(path)
+    if path.suffix == ".json":
+        return _describe_plan(path)
     try:
         with opened(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
     except DamagedError:
         raise
     except InputError:
-        raise InputError(f"{path}: not an artefact of neardup: neither Parquet nor a {REPORT}") from None
+        raise InputError(f"{path}: not an artefact of neardup: neither Parquet, a {REPORT} nor a plan") from None
     stored = (schema.metadata or {}).get(METADATA_KEY)
     if stored is None:
         raise InputError(f"{path}: holds no recipe; it was not written by neardup")
@@ -52,6 +58,71 @@ def describe(path: Path) -> dict[str, Any]:
         "counts": {"rows": rows, "file_bytes": path.stat().st_size},
         "recipe": stored_settings(stored, str(path)),
     }
+
+
+JOB = "job.json"
+"""What makes a folder a work folder; see `tasks.work`."""
+
+
+def _around(path: Path) -> list[tuple[Path, str]]:
+    """The folder that a path is part of, and as what; empty if it is part of none."""
+    for folder in path.parents:
+        first = path.relative_to(folder).parts[0]
+        if (folder / REPORT).exists() and first == KEPT:
+            return [(folder, "kept rows, in the input's own format")]
+        if (folder / REPORT).exists() and first in (DOCUMENTS, PAIRS):
+            return [(folder, "a table of the result")]
+        if (folder / JOB).exists():
+            return [(folder, "a file that tasks exchange")]
+    return []
+
+
+def _describe_work(folder: Path) -> dict[str, Any]:
+    """What tasks have done in a work folder so far."""
+    stages: dict[str, dict[str, Any]] = {}
+    for place, record in _records(folder):
+        stage = stages.setdefault(place.parent.name, {"tasks": 0, "seconds": 0.0, "file_bytes": 0})
+        stage["tasks"] += 1
+        stage["seconds"] = round(stage["seconds"] + record.seconds, 3)
+        stage["file_bytes"] += sum(num_bytes for num_bytes, _ in record.files.values())
+    counts = {name: sum(stage[name] for stage in stages.values()) for name in ("tasks", "seconds", "file_bytes")}
+    told = _json(folder / JOB, lambda job: {**job, "version": str(job["version"])})
+    return {"kind": "work", "folder": str(folder), "counts": counts, "stages": stages, "recipe": told}
+
+
+def _records(folder: Path) -> Iterator[tuple[Path, Any]]:
+    """The records of the tasks that are done, by stage."""
+    from .tasks.work import Record
+
+    for path in sorted(folder.glob("*/*.json"), key=lambda path: (path.parent.stat().st_mtime, path)):
+        try:
+            yield path, Record.from_json(path.read_text())
+        except (AttributeError, KeyError, OSError, TypeError, ValueError):
+            raise DamagedError(
+                f"{path}: is not as its task wrote it; the job that goes on here does that task again"
+            ) from None
+
+
+def _describe_plan(path: Path) -> dict[str, Any]:
+    """A plan that was kept: what `neardup plan --json` prints."""
+
+    def plan(found: dict[str, Any]) -> dict[str, Any]:
+        shown = ("tasks", "core_seconds", "read", "exchanged", "written", "memory", "files", "seconds")
+        stages = {stage["name"]: {name: stage[name] for name in shown} for stage in found["stages"]}
+        shape = {name: found[name] for name in ("method", "slices", "slice_bytes", "partitions", "task_memory")}
+        return {"kind": "plan", "counts": {**found["counts"]}, "stages": stages, "recipe": shape}
+
+    return _json(path, plan)
+
+
+def _json(path: Path, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """What a function makes of a JSON file of this package's."""
+    try:
+        return read(json.loads(path.read_bytes()))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        raise InputError(f"{path}: not an artefact of neardup: neither a report, a plan nor a work folder's") from None
 
 
 def _describe_index(path: Path) -> dict[str, Any]:
@@ -87,8 +158,11 @@ def check(path: Path) -> str:
     from .hamming.storage import INDEX
     from .store.arrays import ArraysFile
 
+    folder = path if path.is_dir() else path.parent
+    if (folder / JOB).exists() and (path.is_dir() or path.name == JOB):
+        number = sum(_check_task(folder, record) for _, record in _records(folder))
+        return f"sizes and seals of all {number:,} files that tasks exchange in {folder}"
     if path.is_dir() or path.name == REPORT:
-        folder = path if path.is_dir() else path.parent
         number = sum(1 for _ in _check_result(folder))
         return f"all {number:,} files of {folder}"
     if INDEX.matches(path):
@@ -96,6 +170,17 @@ def check(path: Path) -> str:
     elif not verify_pages(path):
         raise InputError(f"{path}: carries no checksums; another program wrote it, or an earlier version")
     return f"all {os.path.getsize(path):,} bytes of {path}"
+
+
+def _check_task(folder: Path, record: Any) -> int:
+    """How many files of a task's were compared with its record."""
+    from .store.exchange import sealed
+    from .store.places import Place
+
+    for name, recorded in record.files.items():
+        if sealed(Place.of(folder), name) != recorded:
+            raise changed(folder / name)
+    return len(record.files)
 
 
 def _check_result(folder: Path) -> Iterator[str]:

@@ -167,7 +167,7 @@ def dedup(
         containment, which miss no pair. It has no effect where nothing is verified.
     report : bool, default False
         Write report.html into `output` as well, a page to look at the result with, for which the input is read once
-        more. It needs ``pip install 'neardup-gpu[report]'``.
+        more. It needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory for each document.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say
@@ -273,12 +273,15 @@ def run(
     recipe = sketcher.recipe  # which names its statistics by now
     measure = recipe.method.measure.knowing(sketcher.statistics)
     with clock.stage("collide"):
+        number = len(sketched.ids)
+        clock.report("collide", 0, number)
         sizes = None if spool is None or not recipe.method.measure.directed else np.diff(spool.offsets)
         ranked = by_priority(sketched, recipe.keep, sizes)
         groups = representatives(ranked, sketched, recipe, runtime)
         sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
         runtime.release()
         candidates = proposed(groups, recipe, runtime)
+        clock.report("collide", number, number)
     found = None
     rows = ranked.rows[groups.ranks]
     if spool is not None:
@@ -292,7 +295,9 @@ def run(
     else:
         listed = deciding = unverified(groups, candidates.pairs, recipe, runtime)
     with clock.stage("decide"):
+        clock.report("decide", 0, number)
         decisions = decide(ranked, groups, deciding, listed, recipe, runtime)
+        clock.report("decide", number, number)
     sampled = None
     if num_checked:
         with clock.stage("check"):

@@ -34,7 +34,7 @@ from .data import NO_PAIRS, Pairs
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ResourceError
-from .joining import Common, Index, build_index, commonest, expected_comparisons, in_order_of, meet, stored
+from .joining import LISTED, Common, Index, build_index, commonest, expected_comparisons, in_order_of, meet, stored
 from .report import count
 from .stages import Verified
 from .verification import in_host_memory, verify_sets, verify_spooled
@@ -104,7 +104,7 @@ class Known:
 
     def add(self, found: Verified) -> None:
         """Add pairs, which may be known already."""
-        self._packed.append(_packed(found.pairs.left, found.pairs.right))
+        self._packed.append(packed_pairs(found.pairs.left, found.pairs.right))
         self._resemblance.append(found.resemblance)
 
     def all(self) -> Verified:
@@ -126,7 +126,8 @@ class Known:
         return self._packed[0], self._resemblance[0]
 
 
-def _packed(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def packed_pairs(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Pairs of rows as words, whose order is that of the pairs."""
     return left.astype(np.uint64) << np.uint64(32) | right.astype(np.uint64)
 
 
@@ -135,7 +136,7 @@ def _unpacked(packed: np.ndarray) -> Pairs:
     return Pairs((packed >> np.uint64(32)).astype(np.int64), (packed & np.uint64(2**32 - 1)).astype(np.int64))
 
 
-def _contains(words: np.ndarray, asked: np.ndarray) -> np.ndarray:
+def contains(words: np.ndarray, asked: np.ndarray) -> np.ndarray:
     """Which of some words are among others, which are in order."""
     if len(words) == 0:
         return np.zeros(len(asked), bool)
@@ -170,6 +171,8 @@ class Search:
         Entries that may be looked at.
     folder : path
         Where temporary files go.
+    together : int, optional
+        Candidates that are verified together, about; `TOGETHER` unless given.
     """
 
     index: list[Index]
@@ -182,6 +185,7 @@ class Search:
     folder: Path
     clock: Clock
     runtime: Runtime
+    together: int | None = None
     known: Known = field(default_factory=Known)
     num_candidates: int = 0
     looks: int = 0
@@ -198,6 +202,11 @@ class Search:
         for part in index:
             there |= np.diff(self.runtime.fetch(part.offsets)) > 0
         return there
+
+    def labels(self) -> np.ndarray:
+        """The first row of each row's component, by the pairs that are known."""
+        pairs = self.known.all().pairs
+        return components.cpu(self.num_rows, pairs.left, pairs.right)
 
     def only(self, rows: np.ndarray, index: list[Index] | None = None) -> list[Index]:
         """The index, or another one, with the entries of some rows alone, given as a bool for each."""
@@ -247,6 +256,7 @@ class Search:
         full, found = np.zeros(len(rows), bool), np.zeros(len(rows), np.int64)
         waiting: list[Waiting] = []
         done, held, before = 0, 0, self.known.packed()
+        together = self.together or TOGETHER
         for met in self._met(index, rows, first[rows], stop[rows], most):
             some = np.arange(done, done + len(met.rows))
             done += len(some)
@@ -255,7 +265,7 @@ class Search:
             first[met.rows[full[some]]] = met.candidates[ends[full[some]] - 1] + 1
             waiting.append((np.repeat(some, met.counts), names[np.repeat(met.rows, met.counts)], names[met.candidates]))
             held += len(met.candidates)
-            if held >= TOGETHER:
+            if held >= together:
                 self._verify_all(waiting, before, accepts, found)
                 waiting, held = [], 0
         if waiting:
@@ -263,7 +273,7 @@ class Search:
         return full, found
 
     def _met(self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
-        asked = meet(index, rows, first, stop, most, self.runtime)
+        asked = meet(index, rows, first, stop, most, self.runtime, min(LISTED, max(most, self.together or LISTED)))
         while True:
             with self.clock.stage("join"):
                 met = next(asked, None)
@@ -287,18 +297,18 @@ class Search:
     def _verify(self, waiting: list[Waiting], before: np.ndarray, accepts: Accepts, found: np.ndarray) -> None:
         which, row, other = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
         left, right = np.minimum(row, other), np.maximum(row, other)
-        there = _contains(before, _packed(left, right))
+        there = contains(before, packed_pairs(left, right))
         found += np.bincount(which[there], minlength=len(found))
         new = ~there & ~(self.pinned[left] & self.pinned[right])
         new[new] = accepts(left[new], right[new])
         which, left, right = which[new], left[new], right[new]
-        packed, order = in_order(_packed(left, right))
+        packed, order = in_order(packed_pairs(left, right))
         begins = np.concatenate([np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]])
         pairs = _unpacked(packed[begins])
         self.num_candidates += len(pairs)
         verified = self.verify(pairs)
         self.clock.report("verify", len(pairs), None)
-        passed = _among(packed[begins], _packed(verified.pairs.left, verified.pairs.right))
+        passed = _among(packed[begins], packed_pairs(verified.pairs.left, verified.pairs.right))
         found += np.bincount(which[order[passed[np.cumsum(begins) - 1]]], minlength=len(found))
         self.known.add(verified)
 
@@ -319,13 +329,14 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
     """
     search.known.add(explicit)
     first = np.zeros(search.num_rows, np.int64)
-    is_open = _first_partners(search, first)
+    is_open = np.zeros(search.num_rows, bool)
+    first_partners(search, first, is_open, np.arange(search.num_rows))
     truncated = bool(is_open.any())
     was_open = is_open
     if truncated and cluster == "greedy":
         is_open = _settle(search, first, is_open)
     elif truncated:
-        _connect(search, first, is_open)
+        connect(search, first, is_open, search.labels)
     if truncated:
         kept = kept_rows(search.known.all().pairs, search.pinned, cluster)
         _kept_partners(search, first, was_open, is_open, kept)
@@ -380,21 +391,29 @@ def _with_kept_partners(pairs: Pairs, kept: np.ndarray, directed: bool) -> tuple
     return some[order], removed[order], keeper[order]
 
 
-def _first_partners(search: Search, first: np.ndarray) -> np.ndarray:
-    """Find, for each row, its first `most` partners among better rows; returns which rows may have more."""
+def first_partners(
+    search: Search,
+    first: np.ndarray,
+    is_open: np.ndarray,
+    rows: np.ndarray,
+    told: Callable[[], None] | None = None,
+) -> None:
+    """Find, for each of some rows, its first `most` partners among better rows, and mark in `is_open` those that may
+    have more; `told` is called each time that some are known."""
     everyone = np.arange(search.num_rows)
-    rows = np.flatnonzero(search.placed(search.index) & ~search.pinned)
-    is_open, found = np.zeros(search.num_rows, bool), np.zeros(search.num_rows, np.int64)
+    rows = rows[(search.placed(search.index) & ~search.pinned)[rows]]
+    found = np.zeros(search.num_rows, np.int64)
     # One more than is listed: where it is a partner, it is known that one is not.
     asked = ASKED if search.most is None else max(ASKED, min(search.most + 1, MOST_ASKED))
     while len(rows):
         full, true = search.ask(search.index, rows, first, everyone, asked)
+        if told is not None:
+            told()
         found[rows] += true
         enough = np.zeros(len(rows), bool) if search.most is None else found[rows] >= search.most
         is_open[rows[full & enough]] = True
         rows = rows[full & ~enough]
         asked = min(2 * asked, MOST_ASKED)
-    return is_open
 
 
 def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> np.ndarray:
@@ -442,29 +461,46 @@ def _kept_partners(
 
 def _ask_all(search: Search, others: np.ndarray, rows: np.ndarray, first: np.ndarray, stop: np.ndarray) -> None:
     """Find the first `most` partners of some rows among others, both given as a bool for each row of the index."""
-    assert search.most is not None
     asking = np.flatnonzero(rows & (first < stop) & search.placed(search.index))
-    if len(asking) == 0 or not others.any():
-        return
-    index, found = search.only(others), np.zeros(search.num_rows, np.int64)
+    if len(asking) and others.any():
+        ask_among(search, search.only(others), asking, first, stop)
+
+
+def ask_among(
+    search: Search,
+    index: list[Index],
+    asking: np.ndarray,
+    first: np.ndarray,
+    stop: np.ndarray,
+    accepts: Accepts | None = None,
+) -> None:
+    """Find the first `most` partners of some rows in an index, from rows `first` on and before `stop`."""
+    assert search.most is not None
+    found = np.zeros(search.num_rows, np.int64)
     asked = max(ASKED, min(search.most, MOST_ASKED))
     while len(asking):
-        full, true = search.ask(index, asking, first, stop, asked)
+        full, true = search.ask(index, asking, first, stop, asked, accepts=accepts)
         found[asking] += true
         asking = asking[full & (found[asking] < search.most)]
         asked = min(2 * asked, MOST_ASKED)
 
 
-def _connect(search: Search, reached: np.ndarray, is_open: np.ndarray) -> None:
+def connect(
+    search: Search,
+    reached: np.ndarray,
+    is_open: np.ndarray,
+    labels: Callable[[], np.ndarray],
+    at_once: int | None = None,
+) -> None:
     """Find pairs enough to join all rows that V joins.
 
     Only pairs of rows in two components of those known so far are looked at. Rows are numbered by component for it, so
     that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified, nor those that
     were verified before: all but pairs of an open row with rows from `reached` on. A row that was joined with all that
-    it has not looked at looks no further. Pinned rows look for others alone.
+    it has not looked at looks no further. Pinned rows look for others alone. `labels` gives the first row of each row's
+    component, of the pairs known so far; so many rows are asked `at_once`.
     """
-    pairs = search.known.all().pairs
-    label = components.cpu(search.num_rows, pairs.left, pairs.right)
+    label = labels()
     order = np.argsort(label, kind="stable")
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
@@ -475,21 +511,25 @@ def _connect(search: Search, reached: np.ndarray, is_open: np.ndarray) -> None:
     rows = np.flatnonzero(search.placed(index) & (stop > 0))
     pinned = search.pinned[order]
     others = search.only(~pinned, index)
-    asked = ASKED
-    while len(rows):
-        pairs = search.known.all().pairs
-        now = components.cpu(search.num_rows, pairs.left, pairs.right)
-        rows = _apart(now[order], rows, first, stop)
 
-        def apart(left: np.ndarray, right: np.ndarray, now: np.ndarray = now) -> np.ndarray:
+    def ask(some_rows: np.ndarray, asked: int) -> np.ndarray:
+        now = labels()
+        asking = _apart(now[order], some_rows, first, stop)
+
+        def apart(left: np.ndarray, right: np.ndarray) -> np.ndarray:
             there = (now[left] != now[right]) & is_open[right] & (left >= reached[right])
             there[there] = search.accepts(left[there], right[there])
             return there
 
-        full = np.zeros(len(rows), bool)
-        for some, among in ((pinned[rows], others), (~pinned[rows], index)):
-            full[some], _ = search.ask(among, rows[some], first, stop, asked, names=order, accepts=apart)
-        rows = rows[full]
+        full = np.zeros(len(asking), bool)
+        for some, among in ((pinned[asking], others), (~pinned[asking], index)):
+            full[some], _ = search.ask(among, asking[some], first, stop, asked, names=order, accepts=apart)
+        return asking[full]
+
+    asked = ASKED
+    while len(rows):
+        step = len(rows) if at_once is None else max(1, at_once // asked)
+        rows = np.concatenate([ask(rows[begin : begin + step], asked) for begin in range(0, len(rows), step)])
         asked = min(2 * asked, MOST_ASKED)
 
 
@@ -549,10 +589,13 @@ def partners_of(
     clock: Clock,
     runtime: Runtime,
     known: Verified | None = None,
+    together: int | None = None,
+    find: Callable[[Search, Verified, str], Partners] = find_partners,
 ) -> Partners:
     """Find the pairs of representatives at the threshold, for a method that verifies its candidates.
 
-    `keys`, of a method that sketches, and `pinned` have a row for each; `known` are pairs that are verified already.
+    `keys`, of a method that sketches, and `pinned` have a row for each; `known` are pairs that are verified already,
+    `together` is that of `Search`, and `find` may take the place of `find_partners`.
 
     A method that sketches proposes pairs; the rows of its large buckets are joined by their shingles, of which those
     pairs count that it would have proposed if no bucket had been too large. By a measure that weighs shingles they are
@@ -591,6 +634,7 @@ def partners_of(
             spool.folder,
             clock,
             runtime,
+            together,
         )
         if known is not None:
             search.known.add(known)
@@ -603,7 +647,7 @@ def partners_of(
                     settings = measure, threshold, clock, runtime
                     explicit = _verified(verify_spooled, spool, spool_rows, *settings, candidates.pairs)
             try:
-                found = find_partners(search, explicit, recipe.cluster)
+                found = find(search, explicit, recipe.cluster)
             except TooManyComparisonsError as error:
                 error.common = tuple(
                     commonest(index, spool, spool_rows, members, method.measure, threshold, NAMED, runtime)

@@ -11,6 +11,7 @@ Okabe and Ito (2008), which people of any colour vision tell apart, and curves d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -290,13 +291,14 @@ def recall(result: Result | Mapping[str, Any], *, ax: Axes | None = None) -> Axe
     for number, (label, share, interval) in enumerate(rows):
         name = f"{label}: {percent(share)}"
         if interval is not None:
-            name += f"\n{100 * confidence:g}%: {percent(interval[0])} to {percent(interval[1])}"
+            low, high = math.floor(1000 * interval[0]) / 10, math.ceil(1000 * interval[1]) / 10
+            name += f"\n{100 * confidence:g}%: {low:.1f}% to {high:.1f}%"
             ax.plot(100 * np.array(interval), [number] * 2, color=COLOURS[number], linewidth=3, solid_capstyle="butt")
         ax.plot(100 * share, number, marker="o" if interval else "D", color=COLOURS[number], markersize=8)
         names.append(name)
     room = max(5.0, 100 - 100 * min(min(share, *(interval or (share,))) for _, share, interval in rows))
     ax.set(yticks=range(len(rows)), yticklabels=names, ylim=(len(rows) - 0.4, -0.6))
-    ax.set(xlim=(100 - 1.15 * room, 100 + 0.06 * room))
+    ax.set(xlim=(max(-3, 100 - 1.15 * room), 100 + 0.06 * room))
     worth = f"{report.get('measure', 'resemblance')} {report['recipe']['threshold']} or more"
     _words(ax, f"share of the pairs of {worth} (%)", "")
     ax.grid(axis="x", color="#DDDDDD", linewidth=0.6)

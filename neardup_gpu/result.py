@@ -202,6 +202,33 @@ class Result:
         """Rows of `documents` that go, in input order."""
         return self.documents.filter(pc.invert(self.documents["kept"]))
 
+    def kept_dataset(self) -> Any:
+        """The documents that stay, with all their columns, for Hugging Face's library `datasets`.
+
+        Returns
+        -------
+        datasets.Dataset or datasets.DatasetDict
+            Of a Dataset its rows, selected without a copy, with its features; of a DatasetDict such a Dataset for each
+            split; else a Dataset in memory, with the column `path` for text files.
+
+        Raises
+        ------
+        InputError
+            If the documents were a stream, which cannot be read again, or have changed; or if `datasets` is not
+            installed, which ``pip install 'neardup-gpu[hf]'`` does.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> dedup(texts=["to be or not to be"] * 2).kept_dataset()["text"][:]  # doctest: +SKIP
+        ['to be or not to be']
+        """
+        if self.sources is None:
+            raise InputError("this result has no documents, so nothing of them can be given; run dedup again")
+        from .documents.hugging_face import kept_dataset
+
+        return kept_dataset(self.sources[0], np.asarray(self.documents["kept"].combine_chunks()))
+
     def groups(self) -> pa.Table:
         """Documents that are near-duplicates of one another, the largest groups first.
 

@@ -357,6 +357,7 @@ def pairs(
                 table, recipe = read_sketches(paths, sized=True, settings=("bucket_limit", "bucket_probe"))
             recipe = recipe if r is None else _with_r(recipe, r)
             stored = _stored(table, recipe, paths)
+            clock.report("read", len(table), len(table))
         if containment is None:
             columns = _like(stored, recipe, threshold, clock, runtime)
         else:
@@ -387,7 +388,8 @@ def _like(
     with clock.stage("estimate"):
         a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])
         sure = len(copies) if stored.identity is not stored.keys else 0  # known to have the same tokens
-        estimate = _in_blocks(recipe.method.estimate, stored.sketches, a[: len(a) - sure], b[: len(b) - sure], runtime)
+        unsure = len(a) - sure
+        estimate = _in_blocks(recipe.method.estimate, stored.sketches, a[:unsure], b[:unsure], clock, runtime)
         values = [np.concatenate([each, np.ones(sure)]) for each in estimate]
         order = np.lexsort((b, a))
         if threshold is not None:
@@ -415,7 +417,7 @@ def _containing(stored: _Stored, recipe: Recipe, least: float, clock: Clock, run
             )
         left, right = own[runtime.fetch(left)], own[runtime.fetch(right)]
     with clock.stage("estimate"):
-        both, in_left, in_right, whole = _in_blocks(method.sampled, stored.sketches, left, right, runtime)
+        both, in_left, in_right, whole = _in_blocks(method.sampled, stored.sketches, left, right, clock, runtime)
         a, b = np.concatenate([left, right]), np.concatenate([right, left])
         both, number, whole = np.tile(both, 2), np.concatenate([in_left, in_right]), np.tile(whole, 2)
         near = may_reach(both, number, least)
@@ -458,7 +460,9 @@ def _resident(array: Any, runtime: Runtime) -> Any:
     return runtime.put(array) if runtime.keeps(array.nbytes) else array
 
 
-def _in_blocks(function: Callable[..., N], sketches: Any, left: np.ndarray, right: np.ndarray, runtime: Runtime) -> N:
+def _in_blocks(
+    function: Callable[..., N], sketches: Any, left: np.ndarray, right: np.ndarray, clock: Clock, runtime: Runtime
+) -> N:
     """What a method tells of pairs of sketches, a tuple of arrays, block by block."""
     held = _resident(sketches, runtime)
 
@@ -469,6 +473,10 @@ def _in_blocks(function: Callable[..., N], sketches: Any, left: np.ndarray, righ
 
     starts = range(0, len(left), ESTIMATED)
     blocks = (Numbers(range(first, min(first + ESTIMATED, len(left))), "estimates") for first in starts)
-    parts = list(runtime.map(told, blocks))
+    parts, done = [], 0
+    for part in runtime.map(told, blocks):
+        parts.append(part)
+        done += len(part[0])
+        clock.report("estimate", done, len(left))
     empty = function(take_rows(sketches, left[:0]), left[:0], right[:0])
     return type(empty)(*(np.concatenate(each) for each in zip(empty, *parts, strict=True)))

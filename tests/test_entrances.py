@@ -147,7 +147,7 @@ class World:
             nd.dedup,
             {"source": self.table, "id_column": "id", "check": 0},
             f"{dedup} frequencies:path? output:path? overwrite:flag {RUN} temp_dir:path? batch_bytes:count? "
-            "max_comparisons:count? check:count?",
+            "max_comparisons:count? check:count? report:flag",
         )
         yield (
             "dedup_in_tasks",
@@ -160,7 +160,7 @@ class World:
                 "scale_out": nd.ScaleOut(work_dir="work", workers=1),
             },
             f"source:source texts:texts? against:source? {READ} recipe:own? frequencies:path? output:path "
-            f"overwrite:flag scale_out:own {RUN} temp_dir:path? max_comparisons:count? check:count?",
+            f"overwrite:flag scale_out:own {RUN} temp_dir:path? max_comparisons:count? check:count? report:flag",
         )
         yield (
             "sketch",
@@ -197,6 +197,8 @@ class World:
         kept = {"folder": "kept", "keep": [True, False, True]}
         yield "Documents.write_kept", documents.write_kept, kept, "folder:path keep:array"
         yield "Result.explain", self.result.explain, {"id": "a"}, "id:source full:flag"
+        page = "text:flag source_column:name? overwrite:flag"
+        yield "Result.report", self.result.report, {"overwrite": True}, f"path:path? {page}"
         stored = {"text": self.stored}
         yield "Recipe.from_json", nd.Recipe.from_json, stored, "text:stored name:any"
         meets = {"other": self.recipe, "name": "a file"}

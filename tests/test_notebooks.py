@@ -1,5 +1,11 @@
-"""Notebooks run from the first cell to the last, and their own checks hold."""
+"""Notebooks run from the first cell to the last, their own checks hold, and what is committed can be read.
 
+A notebook reads the package's texts and benchmarks/results, and writes nothing.
+"""
+
+import base64
+import re
+import struct
 from pathlib import Path
 
 import nbformat
@@ -8,22 +14,65 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
+# Behind the notebook with a slider: it moves, then the cell runs again as where there is no ipywidgets.
+BEHIND = {
+    "02_choosing_a_threshold": [
+        "slider.value = 0.5\nassert slider.value == 0.5",
+        "import sys\nsys.modules['ipywidgets'] = None",
+    ]
+}
+
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_runs(path: Path, tmp_path: Path) -> None:
+def test_runs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
-    ).execute()
+    behind = [nbformat.v4.new_code_cell(source) for source in BEHIND.get(path.stem, [])]
+    with_slider = [cell for cell in notebook.cells if cell.cell_type == "code" and "FloatSlider" in cell.source]
+    again = [nbformat.v4.new_code_cell(cell.source) for cell in with_slider]
+    notebook.cells += [*behind, *again]
+    folder = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=folder).execute()
     for cell in notebook.cells:
         if cell.cell_type == "code":
             noise = [output for output in cell.outputs if output.output_type == "stream" and output.name == "stderr"]
             assert not noise, noise
+    assert len(with_slider) == len(behind) // 2
+    for cell, without in zip(with_slider, again, strict=True):
+        assert "threshold 0.50" in cell.outputs[-1].data["text/html"]  # what stands below the slider has changed
+        assert len(cell.outputs) == 2 and len(without.outputs) == 1  # no slider
+        assert "threshold 0.80" in without.outputs[0].data["text/html"]
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_is_committed_as_executed(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    code = code_cells(path)
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    shown = str([cell.outputs for cell in code])
+    assert not re.search(r"/(home|root|tmp|work|Users|site-packages)/|Traceback", shown)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_asks_one_question_and_answers_it_first(path: Path) -> None:
+    first = nbformat.read(path, as_version=4).cells[0].source
+    question, _, answer = first.partition("\n\n")
+    assert question.startswith("# ") and question.endswith("?") and answer.startswith("**Answer.**")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_figures_are_legible(path: Path) -> None:
+    """Figures are at most 7 inches wide at 100 dots an inch, so that they are shown as large as they are drawn."""
+    figures = 0
+    for cell in code_cells(path):
+        sizes = re.findall(r"(?:fontsize|labelsize)\W{1,3}(\d+)", cell.source)
+        assert all(int(size) >= 9 for size in sizes)
+        for output in cell.outputs:
+            if "image/png" in output.get("data", {}):
+                width, height = struct.unpack(">II", base64.b64decode(output.data["image/png"])[16:24])
+                assert 500 <= width <= 700 and height <= 700
+                figures += 1
+    assert figures >= 2

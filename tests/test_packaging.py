@@ -166,15 +166,10 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         licences = [name for name in archive.namelist() if name.endswith("LICENSE")]
-    sources = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "neardup_gpu").rglob("*.py")}
-    kernels = {f"neardup_gpu/kernels/{path.name}" for path in (REPOSITORY / "kernels").glob("*.py")}
-    assert names == sources | kernels | {
-        *(f"neardup_gpu/demo/{name}" for name in ("NOTICE.md", "library.parquet", "mirror.parquet", "scans.parquet")),
-        "neardup_gpu/py.typed",
-        "neardup_gpu/rates.json",
-        "neardup_gpu/stop_words.txt",
-        "neardup_gpu/kernels/_unicode_table.npz",
-    }
+    files = [path for path in (REPOSITORY / "neardup_gpu").rglob("*") if path.is_file()]
+    package = {path.relative_to(REPOSITORY).as_posix() for path in files if "__pycache__" not in path.parts}
+    kernels = {f"neardup_gpu/kernels/{path.name}" for path in (REPOSITORY / "kernels").iterdir() if path.is_file()}
+    assert names == package | kernels
     assert len(licences) == 1
 
 

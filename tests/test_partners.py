@@ -19,7 +19,7 @@ from neardup_gpu.data import Pairs
 from neardup_gpu.errors import NeardupError, ParameterError, ResourceError
 from neardup_gpu.stages import Verified
 
-ROUNDS = ("_first_partners", "_settle", "_kept_partners", "_connect")
+ROUNDS = ("first_partners", "_settle", "_kept_partners", "connect")
 TIES = (1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 28 / 35, 1.0)
 
 
@@ -174,13 +174,13 @@ class TestRule:
         recipe = Recipe(shingles=Shingles(1), threshold=0.6, max_partners=2, cluster=cluster)
         result = compare(texts[10:], recipe, texts[:10]) if against else compare(texts, recipe)
         assert not result.report["limits"]["all_counted"]
-        assert entered["_first_partners"] == entered["_kept_partners"] == 1
-        assert entered["_settle"] == (cluster == "greedy") and entered["_connect"] == (cluster == "components")
+        assert entered["first_partners"] == entered["_kept_partners"] == 1
+        assert entered["_settle"] == (cluster == "greedy") and entered["connect"] == (cluster == "components")
         # Nothing is left to settle where all pairs are asked for.
         entered.clear()
         result = compare(texts, recipe.with_(max_partners=None))
         assert result.report["limits"] == {"max_partners": None, "unlisted_pairs": 0, "all_counted": True}
-        assert entered == {"_first_partners": 1}
+        assert entered == {"first_partners": 1}
 
     @pytest.mark.parametrize("tenths", range(1, 11))
     def test_ties(self, tenths):
@@ -338,10 +338,10 @@ class TestParts:
     def test_known_pairs(self):
         known = partners.Known()
         assert len(known.packed()) == len(known.all().pairs) == 0
-        assert not partners._contains(known.packed(), np.array([1], np.uint64)).any()
+        assert not partners.contains(known.packed(), np.array([1], np.uint64)).any()
         known.add(Verified(Pairs(np.array([0, 2]), np.array([5, 2**31])), np.array([1.0, 0.5])))
         asked = partners._packed(np.array([0, 2, 2, 5]), np.array([5, 2**31, 2**31 - 1, 9]))
-        assert partners._contains(known.packed(), asked).tolist() == [True, True, False, False]
+        assert partners.contains(known.packed(), asked).tolist() == [True, True, False, False]
         assert known.all().pairs.left.tolist() == [0, 2] and known.all().resemblance.tolist() == [1.0, 0.5]
 
 

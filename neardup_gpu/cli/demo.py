@@ -34,8 +34,16 @@ def demo() -> None:
         *summary(found.report, stdout().width, output=corpus.OUTPUT),
         row("truth", corpus.compare(found.documents, THRESHOLD)),
         row("next", f"neardup explain {corpus.OUTPUT} {example}"),
-        row("", f"neardup {_other_command()} {corpus.OUTPUT}"),
+        row("", f"{_before_report()}neardup report {corpus.OUTPUT}"),
     )
+
+
+def _before_report() -> str:
+    """What has to be installed before a page can be written; nothing if it is."""
+    from importlib.util import find_spec
+
+    there = all(find_spec(name) for name in ("jinja2", "vl_convert"))
+    return "" if there else "pip install 'neardup-gpu[report]' && "
 
 
 def _ran_before(output: str) -> bool:
@@ -52,9 +60,3 @@ def _ran_before(output: str) -> bool:
     except OutputError:
         pass
     raise OutputError(f"{output}: exists, and no demonstration wrote it; rename it, or change to another folder")
-
-
-def _other_command() -> str:
-    from .app import app
-
-    return "report" if "report" in list(app) else "info"

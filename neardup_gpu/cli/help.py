@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cyclopts.argument import Argument
 
 HELP, VERSION = ("-h, --help", "Show this help."), ("--version", "Print the version.")
+COMPLETION = ("--install-completion", "Install the completion of commands and flags for your shell.")
 
 
 def say_help(root: App, words: Sequence[str]) -> None:
@@ -30,7 +31,7 @@ def say_help(root: App, words: Sequence[str]) -> None:
             panels.setdefault(_heading(each), []).append(_entry(each))
     if commands:
         panels["Commands"] = commands
-    panels.setdefault("Help", []).extend([HELP] if chain else [HELP, VERSION])
+    panels.setdefault("Help", []).extend([HELP] if chain else [HELP, VERSION, COMPLETION])
     column = min(max(len(label) for panel in panels.values() for label, _ in panel), width // 3)
     for title, entries in sorted(panels.items(), key=lambda panel: _place(arguments, panel[0])):
         parts += ["", _bold(title)]

@@ -22,12 +22,12 @@ DescribedFlags: Any = flags(OUTPUT, Described)
 
 
 def info(
-    path: Annotated[str, argument("FILE", "Any file that neardup wrote, or a result folder.")],
+    path: Annotated[str, argument("FILE", "Any file that neardup wrote, a result folder, or a work folder.")],
     /,
     *,
     written: DescribedFlags = None,
 ) -> None:
-    """Show the recipe and the counts of any artefact."""
+    """Show what any artefact is: its kind, recipe and counts; of a work folder or a plan, its stages."""
     from .. import info as artefact
 
     shown = Described(**given(written))
@@ -40,6 +40,26 @@ def info(
         say(*_lines(found, path, stdout().width))
 
 
+def _number(value: float) -> str:
+    """With commas; whole unless it is small."""
+    return f"{value:,.2f}" if isinstance(value, float) and value < 100 else f"{value:,.0f}"
+
+
+def _table(stages: dict[str, dict[str, Any]]) -> list[Any]:
+    """Stages as lines, what is counted of each in columns."""
+    from ..report import beside, heading
+
+    names = list(next(iter(stages.values()), {}))
+    rows = [[stage, *(_number(counts[name]) for name in names)] for stage, counts in stages.items()]
+    lines = [["stage", *(name.replace("_", " ") for name in names)], *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    drawn = [
+        "  ".join(cell.ljust(width) if place == 0 else cell.rjust(width) for place, (cell, width) in enumerate(pairs))
+        for pairs in (list(zip(line, widths, strict=True)) for line in lines)
+    ]
+    return [heading(f"  {drawn[0]}"), *(beside(f"  {line}") for line in drawn[1:])]
+
+
 def _lines(found: dict[str, Any], path: str, width: int) -> list[Any]:
     from ..report import beside, heading, recipe_lines, shorten, summary
     from ..store.artefacts import PAGE, using_report
@@ -50,7 +70,9 @@ def _lines(found: dict[str, Any], path: str, width: int) -> list[Any]:
             page = PAGE in found["report"]["files"]
             parts += ["", *summary(found["report"], width, output=found["folder"], verbose=True, page=page)]
     else:
-        parts += [f"  {name.replace('_', ' '):14} {value:,}" for name, value in found["counts"].items()]
+        parts += [f"  {name.replace('_', ' '):14} {_number(value)}" for name, value in found["counts"].items()]
+        if "stages" in found:
+            parts += ["", *_table(found["stages"])]
         if "columns" in found:
             parts.append(beside(f"  {'columns':14} {', '.join(found['columns'])}"))
         if found["recipe"]:

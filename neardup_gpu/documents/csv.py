@@ -29,7 +29,7 @@ import pyarrow.csv
 
 from ..errors import InputError
 from .batches import ahead
-from .files import File
+from .files import POINTER, File
 from .json_blocks import MARK
 from .kept import Rows, writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
@@ -54,6 +54,7 @@ class _Block:
     ends: np.ndarray  # with the line ending
     row: int  # number of the first one, from 0
     line: int  # on which the block begins, from 1
+    next_line: int
 
     def line_of(self, place: int) -> int:
         """The line on which a row of the block begins."""
@@ -168,7 +169,7 @@ class Csv:
                 ends = self._ends(data, last=not more and broken is None)
                 cut = int(ends[-1]) if len(ends) else 0
                 for block in _cut(data[:cut], ends, row, line, size):
-                    row, line = block.row + len(block.starts), line + block.data.count(b"\n")
+                    row, line = block.row + len(block.starts), block.next_line
                     if block.row < 0 and len(block.starts):
                         self.header, block = block.data[block.starts[0] : block.ends[0]], _without_first(block)
                     yield block
@@ -188,11 +189,14 @@ class Csv:
             raise InputError(f"{self.name}: is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
         if data[:2] == b"\x1f\x8b":
             raise InputError(f"{self.name}: is compressed by gzip; let its name end in .gz.")
+        if data.startswith(POINTER):
+            raise InputError(f"{self.name}: is a pointer of Git LFS, not data.")
         return data.removeprefix(MARK)
 
     def _ends(self, data: bytes, last: bool) -> np.ndarray:
         """Where rows end, with their line endings; `last`: the bytes are those up to the end of the file."""
-        ends = np.unique([found.end() for found in _OPEN[self.delimiter].finditer(data)]).astype(np.int64)
+        ends = np.array([found.end() for found in _OPEN[self.delimiter].finditer(data)], np.int64)
+        ends = ends[np.flatnonzero(np.diff(ends, prepend=-1))]  # without the empty row behind the last one
         if last:
             start = int(ends[-2]) if len(ends) > 1 else 0
             last = _CLOSED[self.delimiter].fullmatch(data, start) is not None
@@ -274,12 +278,12 @@ class Csv:
     def _read(self, schema: pa.Schema, skipped: Skipped) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
         for block in self._blocks(skipped=skipped):
             problems = self._problems(block)
-            good = np.setdiff1d(np.arange(len(block.starts)), list(problems))
+            good = _without(np.arange(len(block.starts)), problems)
             table = self._parsed(block, good, schema, problems)
             for place in sorted(problems):
                 where = f"{self.name}: row {block.row + place + 1} (line {block.line_of(place)})"
                 skipped.add(InputError(f"{where}: {problems[place]}"), self.name, block.row + place)
-            rows = block.row + np.setdiff1d(good, list(problems))
+            rows = block.row + _without(good, problems)
             start = 0
             for batch in table.to_batches():
                 yield batch, rows[start : start + batch.num_rows]
@@ -397,12 +401,17 @@ def _cut(data: bytes, ends: np.ndarray, row: int, line: int, size: int) -> Itera
         starts = np.append(0, inner[:-1])
         values = np.frombuffer(part, np.uint8)
         full = ~(np.isin(values[starts], (10, 13)))
-        yield (block := _Block(part, starts[full], inner[full], row, line))
-        row, line, start = row + len(block.starts), line + part.count(b"\n"), stop
+        yield (block := _Block(part, starts[full], inner[full], row, line, line + part.count(b"\n")))
+        row, line, start = row + len(block.starts), block.next_line, stop
 
 
 def _without_first(block: _Block) -> _Block:
-    return _Block(block.data, block.starts[1:], block.ends[1:], block.row + 1, block.line)
+    return _Block(block.data, block.starts[1:], block.ends[1:], block.row + 1, block.line, block.next_line)
+
+
+def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:
+    """The places of rows without problems."""
+    return places[~np.isin(places, list(problems))] if problems else places
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -12,6 +12,9 @@ from pyarrow import fs
 
 from ..errors import InputError
 
+POINTER = b"version https://git-lfs.github.com/spec/"
+"""How a file begins that Git LFS leaves in place of another one."""
+
 
 @dataclass(frozen=True)
 class File:

@@ -26,12 +26,15 @@ from .files import File, check_relative, escaped_name
 from .formats import COMPRESSIONS, format_of, supported
 from .patterns import Pattern, States
 from .reading import brief
-from .uris import file_system, is_uri, masked, masked_text, split_query
+from .uris import file_system, is_folder, is_uri, masked, masked_text, split_query, why_not_found
 
 ABOUT = (  # text files of these names are about the data that they lie beside
     *("readme", "license", "licence", "copying", "copyright", "notice", "changelog", "changes", "history", "citation"),
     *("contributing", "authors", "contributors", "code_of_conduct", "security", "acknowledgements", "attribution"),
 )
+
+DATASET_INFO = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json")
+"""What Hugging Face's library writes beside a dataset, and ``state.json`` beside the first of them."""
 
 LEFT_OUT = {
     "other_kinds": "files of other kinds",
@@ -124,7 +127,11 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
     shown = masked(base)
     with _naming_source(source):
         kind = system.get_file_info(path).type
+        if kind == fs.FileType.File and uri and format_of(path) is None and is_folder(system, path):
+            kind = fs.FileType.Directory
     if kind == fs.FileType.NotFound:
+        if uri and (why := why_not_found(system, path, uri)) is not None:
+            raise InputError(f"{_shortened(source)}: cannot be read ({why}).")
         raise InputError(f"{_shortened(source)}: no such file or folder{_texts_hint(source, several)}.")
     if kind != fs.FileType.Directory and not pattern:
         real, by_link = path, False
@@ -190,16 +197,27 @@ def _why_nothing(source: str, pattern: str, glob: str | None, is_result: bool, f
 
 
 def _without_about(found: Found) -> Found:
-    """Without README, LICENSE and the like where there are data files of other formats than text."""
-    if all(format_of(file.path) == "text" for file in found.files):
+    """Without README, LICENSE and the like where there are data files of other formats than text, and without what is
+    beside datasets that Hugging Face's library saved."""
+    paths = {file.path for file in found.files}
+    about = {file.path for file in found.files if _is_about(file.path, paths)}
+    if all(format_of(path) == "text" for path in paths) or about == paths:
         return found
     files, found.files = found.files, []
     for file in files:
-        if format_of(file.path) == "text" and PurePosixPath(file.path).name.partition(".")[0].lower() in ABOUT:
+        if file.path in about:
             found.leave_out("about_the_data", file.name)
         else:
             found.files.append(file)
     return found
+
+
+def _is_about(path: str, paths: set[str]) -> bool:
+    """Whether a file is about the data, by its name and those beside it."""
+    name = PurePosixPath(path).name
+    if format_of(path) == "text":
+        return name.partition(".")[0].lower() in ABOUT
+    return name in DATASET_INFO or (name == "state.json" and f"{path[: -len(name)]}{DATASET_INFO[0]}" in paths)
 
 
 @contextlib.contextmanager

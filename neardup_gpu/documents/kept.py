@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +20,17 @@ ROW_GROUP_BYTES = 16 << 20  # of kept rows, before compression, written as one r
 
 
 class Rows:
-    """The keep mask, handed out file by file."""
+    """The keep mask, handed out file by file.
 
-    def __init__(self, keep: np.ndarray) -> None:
-        self.keep, self.position = keep, 0
+    Parameters
+    ----------
+    keep : array of bool
+    progress : callable, optional
+        Called with how many rows were handed out, and of how many.
+    """
+
+    def __init__(self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None) -> None:
+        self.keep, self.position, self.progress = keep, 0, progress
 
     def take(self, count: int, name: str) -> np.ndarray:
         """The mask of the next `count` rows, which are those of the file `name`."""
@@ -32,6 +39,8 @@ class Rows:
             raise InputError(
                 f"{name}: more documents than when it was first read; run again on files that do not change."
             )
+        if self.progress is not None:
+            self.progress(self.position, len(self.keep))
         return self.keep[self.position - count : self.position]
 
     def finish(self) -> None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from ..errors import ArgumentTypeError, InputError
 from . import nested
 from .columns import is_text
-from .files import File
+from .files import File, check_relative
+from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
 from .kept import ROW_GROUP_BYTES, Rows, check_parquet, filtered, write_parquet
 from .parts import WHOLE, Part
 from .ray_data import RayDataset
@@ -28,7 +29,6 @@ CONVERSIONS = ("to_arrow", "to_pyarrow", "toArrow", "collect", "compute", "to_pa
 class Memory:
     """An Arrow table, stream, or anything that gives one through ``__arrow_c_stream__``."""
 
-    name = "input"
     reads_columns_alone = infers_types = False
     own_ids = usual_ids = None
     reads_html = False
@@ -39,13 +39,14 @@ class Memory:
     num_bytes = 0
     share = 0.0
 
-    def __init__(self, source: Any, part: Part = WHOLE) -> None:
-        self.source, self.part = source, part
+    def __init__(self, source: Any, part: Part = WHOLE, split: str = "") -> None:
+        self.source, self.part, self.split = source, part, split
+        self.name = split or "input"
         # A table has a length and gives its rows again; a stream has no length.
         self.rewindable = hasattr(source, "__len__") or isinstance(source, pa.Table)
         self.spent = False
         # Not every length is known at once: a DuckDB relation runs a query for it.
-        known = isinstance(self.source, pa.Table) or hasattr(self.source, "__dataframe__")
+        known = isinstance(source, pa.Table) or hasattr(source, "__dataframe__") or is_dataset(source)
         self.num_rows = len(self.source) if known else part.num_rows
         self.stream: pa.RecordBatchReader | None = self._open()
         self.schema: pa.Schema = with_readable_names(self.stream.schema, self.name)
@@ -55,8 +56,8 @@ class Memory:
             return self.source
         if isinstance(self.source, pa.Table):
             return self.source.to_reader()
-        if _is_hugging_face(self.source):
-            return _hugging_face_stream(self.source)
+        if is_dataset(self.source):
+            return stream_of_dataset(self.source)
         if isinstance(self.source, RayDataset):
             return self.source.stream()
         with reading(self.name, f"{type(self.source).__name__} cannot be read as an Arrow table"):
@@ -135,7 +136,18 @@ class StoredTable:
         return stream.__arrow_c_stream__(requested_schema)
 
 
-def as_table(source: Any) -> Any:
+def as_tables(source: Any) -> dict[str, Any] | None:
+    """What `as_table` gives for a source or, of several splits, for each of them by its name; None for paths."""
+    splits = splits_of(source)
+    if splits is None:
+        table = as_table(source)
+        return None if table is None else {"": table}
+    for name in splits:
+        check_relative(name, f"input: split {name!r}")
+    return {name: as_table(split, name) for name, split in splits.items()}
+
+
+def as_table(source: Any, name: str = "input") -> Any:
     """A frame, dict of columns or list of dicts in a form that `Memory` takes; None for paths.
 
     Raises
@@ -148,11 +160,13 @@ def as_table(source: Any) -> Any:
         return pa.table(source)
     if isinstance(source, (pa.Table, pa.RecordBatchReader)):
         return source
-    if _is_hugging_face(source):
+    if is_kind("IterableDataset", source):
+        return stream_of_iterable(source, name)
+    if is_dataset(source):
         if source.format["type"] == "custom":
             raise InputError(f"{kind}: its transform would be left out; apply it with .map() and pass the result.")
         return source
-    if _is_dataset("ray", source):
+    if _is_of_ray(source):
         return RayDataset(source)
     if _is_column(source):
         raise InputError(
@@ -216,7 +230,7 @@ def _table_of_columns(columns: dict[Any, Any]) -> pa.Table:
     for name, values in columns.items():
         if not isinstance(name, str):
             raise InputError(f"input: a column is with_readable_names {name!r}; names of columns are strings.")
-        if hasattr(type(values), "columns") or _is_hugging_face(values) or isinstance(values, dict):
+        if hasattr(type(values), "columns") or is_dataset(values) or isinstance(values, dict):
             raise InputError(
                 f"input: {name!r} holds a whole {type(values).__name__}; pass one, such as source[{name!r}]."
             )
@@ -257,24 +271,7 @@ def _is_column(source: Any) -> bool:
     return hasattr(source, "dtype") and not hasattr(type(source), "columns")
 
 
-def _is_hugging_face(source: Any) -> bool:
-    """Whether it is a Dataset of Hugging Face's library datasets, which has an Arrow form but not its protocol."""
-    return _is_dataset("datasets", source) and hasattr(source, "with_format")
-
-
-def _is_dataset(library: str, source: Any) -> bool:
-    """Whether it is a Dataset of a library, which is not imported for that."""
+def _is_of_ray(source: Any) -> bool:
+    """Whether it is a Dataset of Ray Data, which is not imported for that."""
     names = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(source).__mro__}
-    return (library, "Dataset") in names
-
-
-def _hugging_face_stream(dataset: Any) -> pa.RecordBatchReader:
-    """All columns, whatever the dataset's format shows; selected and shuffled rows as its indices say."""
-    arrow = dataset.with_format("arrow")
-    schema = arrow[:0].schema
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for table in arrow.iter(batch_size=1000):
-            yield from table.cast(schema).to_batches()
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return ("ray", "Dataset") in names

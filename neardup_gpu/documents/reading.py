@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ..errors import InputError, NeardupError, ResourceError, want
-from .uris import masked_text
+from .uris import is_uri, masked_text
 
 
 def brief(error: BaseException | str) -> str:
@@ -20,13 +20,15 @@ def brief(error: BaseException | str) -> str:
 @contextlib.contextmanager
 def reading(name: str, problem: str = "cannot be read") -> Iterator[None]:
     """Turn errors of Arrow and of the system while reading into one line that names the file."""
+    # A file system of fsspec may raise any exception.
+    expected = (Exception,) if is_uri(name) else (OSError, MemoryError, pa.ArrowException, UnicodeDecodeError)
     try:
         yield
     except NeardupError:
         raise
     except FileNotFoundError:
         raise InputError(f"{name}: no such file or folder.") from None
-    except (OSError, MemoryError, pa.ArrowException, UnicodeDecodeError) as error:
+    except expected as error:
         if wanting := want(error):
             raise ResourceError(wanting) from error
         raise InputError(f"{name}: {problem} ({brief(error)}).") from error

@@ -48,6 +48,7 @@ def write_rewritten(
     schema: pa.Schema | None = None,
     names: list[str] | None = None,
     prefix: str = "part",
+    progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Write the rows to keep, all their columns, as `how` says.
 
@@ -66,6 +67,8 @@ def write_rewritten(
         The file for each reader, by `new_names` unless given.
     prefix : str
         What names of files begin with that are cut by size.
+    progress : callable, optional
+        Called with how many rows were read again, and of how many.
 
     Raises
     ------
@@ -76,7 +79,7 @@ def write_rewritten(
     """
     kind, readers = how.format_for(documents), documents._readers
     schema = schema_of(documents, how) if schema is None else schema
-    rows = Rows(over_all_rows(documents._passes, keep))
+    rows = Rows(over_all_rows(documents._passes, keep), progress)
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = _Files(folder, kind, how.most_bytes)

@@ -10,6 +10,7 @@ from pyarrow import fs
 
 from ..errors import InputError
 from .files import File
+from .reading import reading
 
 State = tuple[int | None, int | None, str | None]
 """Size, time of change in nanoseconds, and version of a file; None where the file system does not say."""
@@ -49,10 +50,8 @@ class Seen:
 
     def check(self, file: File) -> None:
         """Raise InputError if the file is no longer the one that was seen."""
-        try:
+        with reading(file.name):
             now = _state(file)
-        except FileNotFoundError:
-            raise InputError(f"{file.name}: no such file or folder.") from None
         if now != self._state:
             raise changed(file.name)
 

@@ -78,7 +78,7 @@ class SlicedFile:
     name : str
         As messages name it.
     below : str
-        Its path below the folder that all files of the input share.
+        Its path below the folder that all files of the input share; of documents in memory the split, if any.
     uri : str
         A URI that names the file system; none if it is that of this machine.
     state : State or None
@@ -223,6 +223,7 @@ class Slice:
             html=source.html,
             policy=source.policy,
             unreadable=self.unreadable,
+            splits=names if source.format == "memory" and any(names) else (),
             part=PartOfWhole(columns, names, list(self.kept_names), passes),
         )
 
@@ -253,7 +254,10 @@ class Slice:
     def _readers(self, files: list[File]) -> list[Reader]:
         source = self.source
         if source.format == "memory":
-            return [Memory(StoredTable(file), part) for file, part in zip(files, self.parts, strict=True)]
+            return [
+                Memory(StoredTable(file), part, each.below)
+                for file, part, each in zip(files, self.parts, self.files, strict=True)
+            ]
         open_file = FORMATS[source.format].reader
         if open_file is None:
             ids = [file.below for file in self.files]
@@ -430,6 +434,11 @@ def slices_of(documents: Documents, slice_bytes: int) -> list[Slice]:
         found.append(each)
         first_row = None if first_row is None or each.num_rows is None else first_row + each.num_rows
     return found
+
+
+def text_bytes_of(documents: Documents) -> int:
+    """About the bytes of text of an input of files, as its slices have them; no rows are read."""
+    return sum(part.num_bytes for reader in documents._readers for part in reader.parts(1 << 62))
 
 
 def source_of(documents: Documents) -> Source:

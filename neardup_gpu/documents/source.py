@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
+
+from pyarrow import fs
 
 from .. import checks
 from ..errors import InputError, ParameterError
 from ..log import log
 from .columns import artefact_kind
 from .contract import Reader
-from .files import File, escaped_name
+from .files import POINTER, File, escaped_name
 from .find import LEFT_OUT, Found, find_files, one_kind
 from .formats import FORMATS
-from .memory import Memory, as_table, as_texts
+from .memory import Memory, as_tables, as_texts
 from .parts import WHOLE, Part
 from .skipped import MAX_DOCUMENT_BYTES, Policy, Skipped
 from .stream import Batch, Documents
@@ -111,9 +114,11 @@ def open_documents(
                 "texts: have no columns and no files; leave out text_columns, id_column and glob, or pass a table"
             )
         return Documents([Memory(as_texts(texts))], "memory", sources=[], glob=None, **options)
-    table = as_table(source)
-    if table is not None:
-        return Documents([Memory(table)], "memory", sources=[], glob=None, **options)
+    tables = as_tables(source)
+    if tables is not None:
+        memory: list[Reader] = [Memory(table, split=name) for name, table in tables.items()]
+        splits = [name for name in tables if name]
+        return Documents(memory, "memory", sources=[], glob=None, splits=splits, **options)
     names = _names(source)
     found = find_files(names, glob)
     kind = one_kind(found.files, names)
@@ -190,12 +195,25 @@ def _readers(
     for file in files:
         try:
             readers.append(open_file(file, policy, WHOLE))
-        except InputError as error:
+        except InputError as problem:
+            error = problem
+            if _is_pointer(file):
+                error = InputError(f"{file.name}: is a pointer of Git LFS, not the data; get them with git lfs pull.")
             skipped.add(error, file.name, 0, rows=None)
             errors.append(error)
     if not readers:
         raise errors[0]
     return readers, [{**entry, "row": None} for entry in skipped.entries]
+
+
+def _is_pointer(file: File) -> bool:
+    """Whether a file is what Git LFS leaves in a clone in place of a large file that was not fetched."""
+    if not isinstance(file.system, fs.LocalFileSystem):
+        return False
+    try:
+        return Path(file.path).open("rb").read(len(POINTER)) == POINTER
+    except OSError:  # what is wrong with it has been said
+        return False
 
 
 def open_described(description: dict[str, Any]) -> Documents:

@@ -60,31 +60,36 @@ def stored(documents: Documents, place_folder: str, slice_bytes: int) -> list[Sl
     """
     slice_bytes = checks.integer("slice_bytes", slice_bytes, 1)
     place = checks.path("place_folder", place_folder)
-    (memory,) = documents._readers
-    if not isinstance(memory, Memory) or not memory.rewindable:
-        memory.parts(slice_bytes)  # says why it cannot be divided
-        raise TypeError("documents in files are divided by slices_of")
+    memories = []
+    for reader in documents._readers:
+        if not isinstance(reader, Memory) or not reader.rewindable:
+            reader.parts(slice_bytes)  # says why it cannot be divided
+            raise TypeError("documents in files are divided by slices_of")
+        memories.append(reader)
     target = _Target(place if is_uri(place) else os.path.abspath(place))
-    if isinstance(memory.source, RayDataset):
-        written = _written_by_ray(memory.source, target, slice_bytes)
-        groups = runs([file.size for file in written], slice_bytes)
-    else:
-        written = target.write("part", memory, slice_bytes)
-        groups = ((number, number + 1) for number in range(len(written)))
     source = source_of(documents)
     slices: list[Slice] = []
-    first_row = 0
-    for start, stop in groups:
-        files, parts, names, row = [], [], [], first_row
-        for number in range(start, stop):
-            each, name = written[number], f"part-{number:05}.parquet"
-            state = each.size, None, None
-            files.append(SlicedFile(target.path(each.name), memory.name, name, target.uri, state, each.digest))
-            parts.append(Part(0, None, each.num_rows, each.size, row))
-            names.append(name)
-            row += each.num_rows
-        slices.append(Slice(len(slices), source, tuple(files), tuple(parts), tuple(names), first_row))
-        first_row = row
+    first_row = 0  # of the input
+    for place_of_split, memory in enumerate(memories):
+        if isinstance(memory.source, RayDataset):
+            written = _written_by_ray(memory.source, target, slice_bytes)
+            groups = runs([file.size for file in written], slice_bytes)
+        else:
+            written = target.write(f"split-{place_of_split}" if memory.split else "part", memory, slice_bytes)
+            groups = ((number, number + 1) for number in range(len(written)))
+        row = 0  # of the split
+        for start, stop in groups:
+            files, parts, names, rows_before = [], [], [], row
+            for number in range(start, stop):
+                each, name = written[number], f"{memory.split or 'part'}-{number:05}.parquet"
+                state = each.size, None, None
+                below = memory.split
+                files.append(SlicedFile(target.path(each.name), memory.name, below, target.uri, state, each.digest))
+                parts.append(Part(0, None, each.num_rows, each.size, row))
+                names.append(name)
+                row += each.num_rows
+            slices.append(Slice(len(slices), source, tuple(files), tuple(parts), tuple(names), first_row))
+            first_row += row - rows_before
     return slices
 
 

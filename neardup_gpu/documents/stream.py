@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,7 @@ class Documents:
         other_columns: Iterable[str] = (),
         left_out: dict[str, list[str]] | None = None,
         unreadable: Sequence[dict[str, object]] = (),
+        splits: Sequence[str] = (),
         part: PartOfWhole | None = None,
     ) -> None:
         self._readers, self._sources, self._glob = readers, sources, glob
@@ -124,7 +125,7 @@ class Documents:
         self._passes: list[Pass] = []  # of the last reading, one for each reader
         self._integers = IntegerRange(None)  # of the last reading
         self._unique = False
-        self.format = kind
+        self.format, self.splits = kind, list(splits)
         self.html = html
         self.id_column = id_column or readers[0].usual_ids
         self._columns: Columns | DecidedColumns
@@ -132,8 +133,11 @@ class Documents:
             self._columns = Columns(readers, policy.skips, text_columns, id_column, other_columns)
             files = [file for reader in readers for file in reader.files]
             named = relative_names if self._columns.are_own else names_below
-            self._names = named(files) if files else ["part-00000.parquet"]
-            self._kept_names = self._names[: len(readers)]
+            self._kept_names = [f"{split}.parquet" for split in self.splits] or ["part-00000.parquet"]
+            self._names = self.splits or self._kept_names
+            if files:
+                self._names = named(files)
+                self._kept_names = self._names[: len(readers)]
         else:
             self._columns, self._names, self._kept_names = part.columns, part.names, part.kept_names
             self._passes = part.passes
@@ -318,7 +322,8 @@ class Documents:
 
     def places(self) -> dict[str, pa.Array]:
         """Where the documents of the last reading lie: columns `file`, its path below the folder that all files share,
-        and `row` in it, from 1 (of JSON lines the line); nothing for documents in memory.
+        and `row` in it, from 1 (of JSON lines the line); nothing for documents in memory, but for the splits of a
+        DatasetDict, whose names stand in for files.
 
         Examples
         --------
@@ -330,7 +335,7 @@ class Documents:
             (current,) = self._passes
             numbers = np.flatnonzero(current.read_rows())
             rows = np.ones(current.num_documents, np.int64)
-        elif self.num_files:
+        elif self.num_files or self.splits:
             numbers = np.repeat(np.arange(len(self._passes)), [each.num_documents for each in self._passes])
             parts = [each.places(np.arange(each.num_documents)) for each in self._passes]
             rows = np.concatenate(parts) if parts else np.empty(0, np.int64)
@@ -396,13 +401,13 @@ class Documents:
             self.check_unique(pa.chunked_array(chunks), what)
         self._unique = True  # unless a file changes, which is noticed
 
-    def write_kept(self, folder: Path, keep: np.ndarray) -> None:
+    def write_kept(self, folder: Path, keep: np.ndarray, progress: Callable[[int, int], None] | None = None) -> None:
         """Write the rows to keep, all their columns, in the input's format.
 
         One file for each data file, even if no row of it is kept, and the text files that are kept, each under its path
         below the folder that all of them share. ``key=value`` folders, which hold a column's value where data is
-        partitioned, stay even if all files share them. Documents in memory become ``part-00000.parquet``. The
-        caller renames the folder around `folder` once all is written.
+        partitioned, stay even if all files share them. Documents in memory become ``part-00000.parquet``, or a file
+        for each split, such as ``train.parquet``. The caller renames the folder around `folder` once all is written.
 
         Parameters
         ----------
@@ -410,6 +415,8 @@ class Documents:
             Made if it does not exist.
         keep : array of bool, shape (documents,)
             In input order.
+        progress : callable, default None
+            Called with how many rows were read again, and of how many.
 
         Raises
         ------
@@ -423,7 +430,6 @@ class Documents:
 
         Examples
         --------
-        >>> from neardup_gpu import open_documents
         >>> import tempfile
         >>> from neardup_gpu import open_documents
         >>> documents = open_documents({"text": ["to be", "or not"]})
@@ -435,12 +441,21 @@ class Documents:
         if not self.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
         folder, keep = Path(checks.path("folder", folder)), checks.array("keep", keep, bool)
-        rows = Rows(over_all_rows(self._passes, keep))
+        rows = Rows(over_all_rows(self._passes, keep), progress)
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
         for name, reader in zip(self._kept_names, self._readers, strict=True):
             reader.write(folder, name, rows)
         rows.finish()
+
+    def _masks(self, keep: np.ndarray) -> list[np.ndarray]:
+        """A mask of documents, divided into one of all rows for each reader, in which skipped rows are not kept."""
+        if sum(each.num_documents for each in self._passes) != len(keep):  # a reading that ended early
+            for _ in self.batches():
+                pass
+        rows = over_all_rows(self._passes, keep)
+        ends = np.cumsum([len(each.read_rows()) for each in self._passes])
+        return np.split(rows, ends[:-1])
 
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Text of a few documents, by row number; reads the source up to the last of them.

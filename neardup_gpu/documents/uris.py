@@ -28,7 +28,8 @@ _HARMLESS = {  # names of query parameters whose values are no secret
 }
 _WITHOUT_PORT = ("s3", "gs", "gc", "abfs", "wasb", "az", "oss", "hf")  # what follows these is a bucket, never host:port
 _NO_SECRET_USER = ("abfs", "abfss", "wasb", "wasbs", "hdfs", "viewfs")  # the part before @ is a container or a user
-_PACKAGES = {"hf": "huggingface_hub", "http": "'fsspec[http]'", "https": "'fsspec[http]'"}
+_EXTRAS = {"hf": "hf", "http": "http", "https": "http", "az": "azure"}
+"""Extras of this package for file systems that Arrow does not have."""
 
 
 def is_uri(source: str) -> bool:
@@ -78,22 +79,68 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     except Exception as error:  # hf:// may raise any exception
         if "Unrecognized filesystem type" not in str(error):
             raise InputError(f"{shown}: cannot be opened ({_masked_line(error, uri)}).") from None
-    scheme = uri.partition("://")[0].removeprefix("fsspec+")
-    package = _PACKAGES.get(scheme, "fsspec")
+    scheme = _CHAINED.split(uri)[-1].partition("://")[0].rpartition("::")[2].removeprefix("fsspec+")
     try:
         import fsspec
     except ImportError:
+        package = f"'neardup-gpu[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else "fsspec"
         raise InputError(f"{shown}: {scheme}:// is read through fsspec; install it: pip install {package}") from None
     try:
         found, path = fsspec.url_to_fs(uri.removeprefix("fsspec+"))
     except ImportError as error:
-        why = _masked_line(error, uri)
-        raise InputError(f"{shown}: {scheme}:// needs another package ({why}); pip install {package}") from None
+        package = _package(scheme)
+        install = f"; pip install {package}" if package else ""
+        raise InputError(f"{shown}: {scheme}:// needs another package ({_masked_line(error, uri)}){install}") from None
+    except ValueError as error:
+        if "Protocol not known" not in str(error):
+            raise InputError(f"{shown}: cannot be opened ({_masked_line(error, uri)}).") from None
+        raise InputError(
+            f"{shown}: {scheme}:// names no file system that pyarrow or fsspec knows; common ones are s3, gs, abfs, "
+            "az, hf, https and file."
+        ) from None
     except Exception as error:  # every file system of fsspec may raise any exception
         raise InputError(f"{shown}: cannot be opened ({_masked_line(error, uri)}).") from None
     if type(found).__name__ == "LocalFileSystem":
         return fs.LocalFileSystem(), path
     return fs.PyFileSystem(fs.FSSpecHandler(found)), path
+
+
+def is_folder(system: fs.FileSystem, path: str) -> bool:
+    """Whether a store that says a path is a file can list it all the same, as HTTP does with a page of links."""
+    if not isinstance(system, fs.PyFileSystem) or not isinstance(system.handler, fs.FSSpecHandler):
+        return False
+    return bool(system.handler.fs.isdir(path))
+
+
+def why_not_found(system: fs.FileSystem, path: str, uri: str) -> str | None:
+    """What else than that it is missing lets a file not be found; None if nothing is known. HTTP calls whatever goes
+    wrong a missing file."""
+    if not isinstance(system, fs.PyFileSystem) or not isinstance(system.handler, fs.FSSpecHandler):
+        return None
+    try:
+        system.handler.fs.info(path)
+    except FileNotFoundError as error:
+        cause = error.__cause__
+        if cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", None) == 404:
+            return None
+        return _masked_line(cause, uri)
+    except Exception as error:  # every file system of fsspec may raise any exception
+        return _masked_line(error, uri)
+    return None
+
+
+def _package(scheme: str) -> str | None:
+    """What to install for a scheme that fsspec knows, as pip takes it; None where fsspec's own message has to do."""
+    from importlib.metadata import metadata
+
+    from fsspec.registry import known_implementations
+
+    if scheme in _EXTRAS:
+        return f"'neardup-gpu[{_EXTRAS[scheme]}]'"
+    if scheme in (metadata("fsspec").get_all("Provides-Extra") or []):
+        return f"'fsspec[{scheme}]'"
+    module = known_implementations.get(scheme, {"class": "fsspec"})["class"].partition(".")[0]
+    return None if module == "fsspec" else module.replace("_", "-")
 
 
 def _masked_line(error: BaseException, uri: str) -> str:

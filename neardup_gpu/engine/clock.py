@@ -121,30 +121,29 @@ class Clock:
         finally:
             self._turns = None
 
-    def say(self, line: str, name: str, **facts: Any) -> None:
-        """Log a line on a stage; the record has the facts of it as `progress`, for those who log as JSON."""
+    def say(self, line: str, name: str, total: int | None = None, **facts: Any) -> None:
+        """Log a line on a stage; its record has the facts of it as `progress`, for those who log as JSON."""
         usual = dict.fromkeys(("done", "total", "rate", "seconds", "left", "compiling"))
-        facts = {"stage": name, "unit": self._noun or _noun(name), **usual, "finished": False, **facts}
-        progress_log.info("%s", line, extra={"progress": facts})
+        unit = self._noun or STAGES.get(name, (name, "document"))[1]
+        told = {"stage": name, "unit": unit, **usual, "finished": False, "total": total, **facts}
+        progress_log.info("%s", line, extra={"progress": told})
 
     def _say_at_the_end(self, name: str, done: int, total: int | None, seconds: float, compiled: float) -> None:
-        facts = {"done": _counted(done, total), "total": total, "rate": _rate(done, seconds), "seconds": round(seconds, 3)}
         line = _line_at_the_end(name, done, seconds, compiled, self._noun)
-        self.say(line, name, **facts, compiling=round(compiled, 3), finished=True)
+        self.say(line, name, finished=True, **_facts(done, total, seconds, compiled))
 
     def _say_so_far(self, start: float, compiled_before: float) -> None:
         compiled = self._compiled - compiled_before
-        name, (done, total), seconds = self._name, self._done, max(1e-3, time.perf_counter() - start - compiled)
-        rate = _rate(done, seconds)
-        left = None if not rate or total is None or total < done else (total - done) / rate
+        name, (done, total), seconds = self._name, self._done, time.perf_counter() - start - compiled
         line = _line_so_far(name, done, total, seconds, self._noun)
         if compiled:
             line += f", and {duration(compiled)} of compiling"
         if self._compiling.active:
             line += "; a kernel is being compiled"
-        facts = {"done": _counted(done, total), "total": total, "rate": rate, "seconds": round(seconds, 3)}
-        told = None if left is None else round(left, 3)
-        self.say(line, name, **facts, left=told, compiling=round(compiled, 3))
+        facts = _facts(done, total, seconds, compiled)
+        if facts["rate"] and total is not None and total >= done:
+            facts["left"] = round((total - done) / facts["rate"], 3)
+        self.say(line, name, **facts)
 
     @property
     def _compiled(self) -> float:
@@ -177,18 +176,15 @@ class Clock:
             thread.join()
 
 
-def _noun(name: str) -> str:
-    return STAGES.get(name, (name, "document"))[1]
-
-
-def _counted(done: int, total: int | None) -> int | None:
-    """What is done; None where nothing is counted."""
-    return done if done or total is not None else None
-
-
-def _rate(done: int, seconds: float) -> float | None:
-    """What is done in a second; None where nothing is counted, or it took no time to speak of."""
-    return round(done / seconds, 1) if done and seconds >= 0.001 else None
+def _facts(done: int, total: int | None, seconds: float, compiled: float) -> dict[str, Any]:
+    """How far a stage is; what is done is None where nothing is counted, and the rate also where it took no time."""
+    return {
+        "done": done if done or total is not None else None,
+        "total": total,
+        "rate": round(done / seconds, 1) if done and seconds >= 0.001 else None,
+        "seconds": round(seconds, 3),
+        "compiling": round(compiled, 3),
+    }
 
 
 def _line_at_the_end(name: str, done: int, seconds: float, compiled: float, noun: str | None = None) -> str:
@@ -204,7 +200,7 @@ def _line_so_far(name: str, done: int, total: int | None, seconds: float, noun: 
     noun = noun or usual
     if not done:
         return f"{label}: {duration(seconds)} so far"
-    rate = done / seconds
+    rate = done / max(seconds, 0.001)
     amount, left = count(done, noun), ""
     if total is not None and total >= done:
         amount = f"{done:,} of {count(total, noun)} ({percent(done / total)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int | None], None]
-"""Called with a stage's name, what is done and, where it is known, of how much: documents, pairs,
+"""Called with a stage's name, what is done and, where it is known, of how much: documents, rows, pairs,
 fingerprints or comparisons. Where files do not say how many documents they hold, their number is estimated from the
 bytes read so far; that of comparisons is estimated, too."""
 
@@ -16,7 +16,7 @@ STAGES = {
     "build": ("building tables", "fingerprint"),
     "query": ("asking", "fingerprint"),
     "match": ("comparing", "fingerprint"),
-    "read": ("reading", "fingerprint"),
+    "read": ("reading", "row"),
     "collide": ("finding candidates", "document"),
     "cluster": ("clustering", "document"),
     "index": ("indexing", "document"),

@@ -123,7 +123,7 @@ def build(
     with _job(output, overwrite, source.files, engine, INDEX.matches) as (file, job):
         assert file is not None
         with clock.stage("read"):
-            rows = source.read()
+            rows = _read(source, clock)
         with clock.stage("build"):
             index = HammingIndex(
                 rows.fingerprints,
@@ -263,7 +263,7 @@ def query(
             for chunk in chunks:
                 for table in _answers(opened, chunk, radius, nearest, schema, counts):
                     write(table)
-                clock.report("query", counts["queries"], None)
+                clock.report("query", counts["queries"], _of(source, counts["queries"]))
     facts = {"fingerprints": len(opened), "bits": opened.design.bits, "radius": radius, "recipe": recipe}
     return {**counts, **facts, "backend": job.backend, "timings": clock.seconds}
 
@@ -396,7 +396,7 @@ def join(
     recipe = settings.described(asked.recipe, asked.bits)
     with _job(output, overwrite, [*source.files, *asked.files], engine) as (file, job):
         with clock.stage("read"):
-            rows = asked.read()
+            rows = _read(asked, clock)
         schema = _pairs_schema(source.id_type, rows.ids.type, recipe)
         with clock.stage("match"), _writer(file, schema) as write:
             counts = _scan_files(source, rows, settings, write, schema, clock, job.backend)
@@ -424,7 +424,7 @@ def _scan_files(
             yield chunk.fingerprints
             start += len(chunk.ids)
             num_null += chunk.num_null
-            clock.report("match", start, None)
+            clock.report("match", start, _of(source, start))
 
     counts = {"pairs": 0, "large_buckets": 0, "uncompared_pairs": 0}
     limits: dict[str, Any] = {"bucket_limit": settings.bucket_limit, "bucket_probe": settings.bucket_probe}
@@ -512,11 +512,13 @@ def pairs(
     recipe = settings.described(source.recipe, source.bits)
     with _job(output, overwrite, source.files, engine) as (file, job):
         with clock.stage("read"):
-            rows = source.read()
+            rows = _read(source, clock)
         with clock.stage("match"):
             limits: dict[str, Any] = {"bucket_limit": settings.bucket_limit, "bucket_probe": settings.bucket_probe}
             find = partial(near_pairs.pairs, rows.fingerprints, settings.radius, **limits, backend=job.backend)
+            clock.report("match", 0, len(rows.ids))
             found = job.run(find)
+            clock.report("match", len(rows.ids), len(rows.ids))
         schema = _pairs_schema(rows.ids.type, rows.ids.type, recipe)
         with clock.stage("write"), _writer(file, schema) as write:
             for part in _parts(len(found.left)):
@@ -538,6 +540,21 @@ def _pairs_counts(found: near_pairs.NearPairs, rows: Chunk) -> dict[str, int]:
         "tables": found.design.num_tables,
         "leading_bits": found.design.prefix,
     }
+
+
+# ------------------------------------------------------------------------------------------------------ their progress
+
+
+def _read(source: FingerprintFiles, clock: Clock) -> Chunk:
+    """All fingerprints of some files."""
+    rows = source.read()
+    clock.report("read", len(rows.ids), len(rows.ids))
+    return rows
+
+
+def _of(source: FingerprintFiles | None, done: int) -> int | None:
+    """Of how many rows `done` were done, where the headers of the files tell it."""
+    return source.num_rows if source is not None and source.num_rows >= done else None
 
 
 # -------------------------------------------------------------------------------------------------------- their output

@@ -67,7 +67,8 @@ def of_folder(
 
     Notes
     -----
-    Memory: about 200 bytes for each document and 50 for each listed pair, and the texts that are shown.
+    Memory: about 400 bytes for each document and 200 for each listed pair, ids among them, and the texts that are
+    shown.
     """
     from .. import checks
     from ..store.artefacts import read_report, using_report

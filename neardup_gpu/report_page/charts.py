@@ -34,10 +34,9 @@ def resemblances(worth: np.ndarray, threshold: float, measure: str) -> str:
         if number
     ]
     scale = {"domain": [threshold, 1], "nice": False}
-    tooltip = {"calculate": f"format(datum.pairs, ',') + ' pairs from ' + format(datum.from, '.3~f') + ' to ' + "}
-    tooltip["calculate"] += "format(datum.to, '.3~f')"
+    said = "format(datum.pairs, ',') + ' pairs from ' + format(datum.from, '.3~f') + ' to ' + format(datum.to, '.3~f')"
     drawn = {
-        "transform": [tooltip | {"as": "said"}],
+        "transform": [{"calculate": said, "as": "said"}],
         "data": {"values": bars},
         "mark": {"type": "bar", "binSpacing": 1},
         "encoding": {
@@ -95,16 +94,20 @@ def _svg(spec: dict[str, Any]) -> str:
     import vl_convert
 
     axis = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "domain": False, "grid": False}
+    upright = {"grid": True, "minExtent": 44, "titlePadding": 12}
     whole = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "width": WIDTH,
         "height": HEIGHT,
         "background": None,
         "padding": 4,
-        "config": {"view": {"stroke": None}, "axis": axis, "axisY": {"grid": True}},
+        "config": {
+            "view": {"stroke": None},
+            "axis": axis,
+            "axisY": upright,
+        },
         **spec,
     }
-    drawn = vl_convert.vegalite_to_svg(whole, vl_version="5.20")
+    drawn = vl_convert.vegalite_to_svg(whole)
     found = re.search(r'<svg[^>]* width="([\d.]+)" height="([\d.]+)"', drawn)
     assert found is not None
     fixed = f'width="{found[1]}" height="{found[2]}"'

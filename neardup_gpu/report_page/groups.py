@@ -54,7 +54,7 @@ class Groups(NamedTuple):
 def groups_of(run: Run) -> Groups:
     """All groups of a run."""
     documents = run.documents
-    removed = np.flatnonzero(~bools(documents["kept"].combine_chunks())) if len(documents) else np.empty(0, np.int64)
+    removed = np.flatnonzero(~bools(documents["kept"].combine_chunks()))
     gone = documents.take(pa.array(removed))
     known = np.zeros(len(gone), bool)
     if "in_reference" in gone.column_names and len(gone):

@@ -52,7 +52,7 @@ class Losses:
 
     def warnings(self) -> list[dict[str, Any]]:
         """The sources that lost more than half of what they had, the largest share first."""
-        share = self.removed / np.maximum(self.documents, 1)
+        share = self.removed / self.documents
         found = np.flatnonzero((share > WARNED) & (self.documents >= LARGE))
         return [self._row(source) for source in found[np.lexsort((-self.removed[found], -share[found]))].tolist()]
 
@@ -74,7 +74,7 @@ def losses(documents: pa.Table, values: Any = None, column: str | None = None) -
         What the input calls these values.
     """
     if values is None:
-        if "file" not in documents.column_names or len(documents) == 0:
+        if "file" not in documents.column_names:
             return None
         values = documents["file"]
     if isinstance(values, pa.Array):

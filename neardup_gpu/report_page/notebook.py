@@ -19,7 +19,10 @@ LARGEST = 3
 """Groups that are shown with texts."""
 
 READ = 32 << 20
-"""Bytes of text of the largest input that is read again for a display."""
+"""Bytes of text of the largest input that is read again for a display,"""
+
+GROUPED = 2_000_000
+"""and documents of the largest result of which groups are told."""
 
 BINS = 40
 
@@ -30,9 +33,14 @@ _STYLES = {"removed": " style='background:#f8b4a866'", "added": " style='backgro
 
 def shown(run: Run) -> str:
     """HTML for a notebook; everything from documents is escaped."""
-    groups = groups_of(run)
-    largest = np.argsort(-groups.sizes, kind="stable")[:LARGEST].tolist()
-    return "".join([html(run.report), _histogram(run), _texts(run, groups, largest)])
+    parts = [html(run.report), _histogram(run)]
+    if run.report["counts"]["text_bytes"] > READ or len(run.documents) > GROUPED:
+        parts.append("<p>result.report() shows texts; it reads the input once more.</p>")
+    else:
+        groups = groups_of(run)
+        largest = np.argsort(-groups.sizes, kind="stable")[:LARGEST].tolist()
+        parts.append(_texts(run, groups, largest))
+    return "".join(parts)
 
 
 def _histogram(run: Run) -> str:
@@ -62,8 +70,6 @@ def _texts(run: Run, groups: Groups, largest: list[int]) -> str:
         Pair(groups.kept[group].as_py(), groups.members(group, 1)[0], bool(groups.in_reference[group]))
         for group in largest
     ]
-    if run.report["counts"]["text_bytes"] > READ:
-        return "<p>result.report() shows texts; it reads the input once more.</p>"
     try:
         found = compared(run, pairs)
     except InputError as error:
@@ -73,7 +79,7 @@ def _texts(run: Run, groups: Groups, largest: list[int]) -> str:
         if pair.row in found:
             told = f"{_name(pair.kept)} stands for {count(int(groups.sizes[group]) - 1, 'document')}"
             other = _name(run.documents["id"][pair.row].as_py())
-            legend = f"{told}; <b>{other}</b> has <del>less</del> and <ins>more</ins>"
+            legend = f"{told}; <strong>{other}</strong> has <del>less</del> and <ins>more</ins>"
             parts.append(f"<p style='text-align:left'>{legend}<br>{_words(found[pair.row].words)}</p>")
     return "".join(parts)
 

@@ -30,7 +30,14 @@
     const mark = document.querySelector(".chart .threshold_marks");
     const line = mark && mark.querySelector("line");
     const start = line && line.getAttribute("transform");
-    const width = 640;
+    const width = 640; // of the plot, as charts.py has it
+    if (mark) { // as wide as the plot, and below it
+      const drawing = mark.closest("svg");
+      const across = drawing.viewBox.baseVal.width / 100;
+      const plot = /translate\(([-\d.]+)/.exec(drawing.querySelector("g").getAttribute("transform"));
+      slider.style.marginLeft = `${Number(plot[1]) / across}%`;
+      slider.style.width = `${width / across}%`;
+    }
     const move = () => {
       const [threshold, least, most, pairs] = data.steps[slider.value];
       if (line) {
@@ -85,6 +92,7 @@
     size: (a, b) => b.size - a.size || a.number - b.number,
     least: (a, b) => lowest(a) - lowest(b) || b.size - a.size || a.number - b.number,
     most: (a, b) => highest(b) - highest(a) || b.size - a.size || a.number - b.number,
+    distance: (a, b) => b.members[0].distance - a.members[0].distance || b.size - a.size || a.number - b.number,
     id: (a, b) => a.id.localeCompare(b.id, "en", { numeric: true }),
   };
   let found = [];
@@ -130,6 +138,10 @@
       const [low, high] = [group.least, group.most].map((worth) => (worth === 1 ? "1" : worth.toFixed(3)));
       range = `${data.measure} ${low === high ? low : `${low} to ${high}`}`;
     }
+    if (data.distances) {
+      const distance = `distance up to ${plural(group.members[0].distance, "bit")}`;
+      range = range && group.least < 1 ? `${range}, ${distance}` : distance;
+    }
     button.append(element("span", "size", plural(group.size, "document")), id, element("span", "range", range));
     heading.append(button);
     item.append(heading);
@@ -151,7 +163,9 @@
   function members(group) {
     const panel = element("div", "members");
     const where = group.reference ? " of the reference set" : "";
-    panel.append(element("p", "note", `Kept: ${group.id}${where}. Removed for it:`));
+    const kept = element("p", "note", "Kept: ");
+    kept.append(element("bdi", "", group.id), `${where}. Removed for it:`);
+    panel.append(kept);
     for (const member of group.members) panel.append(removed(group, member));
     const others = group.size - 1 - group.members.length;
     if (others > 0) panel.append(element("p", "note", `and ${plural(others, "more document")}`));
@@ -223,6 +237,16 @@
     return line;
   }
 
+  for (const button of document.querySelectorAll("button[data-source]")) {
+    const source = data.sources.indexOf(button.dataset.source);
+    button.hidden = source < 0;
+    button.addEventListener("click", () => {
+      chooser.value = source;
+      select();
+      at("browser").scrollIntoView();
+      chooser.focus({ preventScroll: true });
+    });
+  }
   for (const control of controls.querySelectorAll("input, select")) control.addEventListener("input", select);
   at("more").addEventListener("click", () => {
     const before = list.children.length;

@@ -18,14 +18,13 @@ import pyarrow.compute as pc
 from .. import checks
 from ..errors import InputError, OutputError, ParameterError
 from ..printable import printable
-from ..report import count, facts, histogram, percent, size
-from ..report import resemblance as in_digits
+from ..report import count, facts, histogram, percent, resemblance as in_digits, size
 from ..store.outputs import new_file
 from .groups import MEMBERS, Groups, chosen, groups_of
 from .losses import WARNED, Losses, losses
 from .run import Run
 from .texts import Difference, Pair, clean, compared
-from .thresholds import Step, curve
+from .thresholds import curve
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -125,7 +124,8 @@ def make(run: Run, *, text: bool = True, source_column: str | None = None) -> Pa
 
     Notes
     -----
-    Memory: about 200 bytes for each document and 50 for each listed pair, and the texts that are shown.
+    Memory: about 400 bytes for each document and 200 for each listed pair, ids among them, and the texts that are
+    shown.
     """
     text, source_column = checks.flag("text", text), checks.optional(checks.text, "source_column", source_column)
     check_installed()
@@ -173,7 +173,7 @@ def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
     found = losses(run.documents, *_sources(run, source_column))
     steps = curve(run)
     worth = pc.drop_null(run.pairs[run.column]).to_numpy()
-    drawn = {}
+    drawn: dict[str, str | None] = {"pairs": None, "groups": None}
     if run.recipe.threshold is not None and run.recipe.threshold < 1 and bool((worth < 1).any()):
         drawn["pairs"] = charts.resemblances(worth, run.recipe.threshold, run.column)
     elif run.recipe.threshold is None and "distance" in run.pairs.column_names and len(run.pairs):
@@ -189,9 +189,7 @@ def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
         "measure": run.column,
         "threshold": run.recipe.threshold,
         "sentences": sentences(run, len(groups)),
-        "facts": [row for row in facts(report) if row[0] not in ("documents", "kept", "removed", "groups")]
-        if report["counts"]["documents"]
-        else [],
+        "facts": [row for row in facts(report) if row[0] not in ("documents", "kept", "removed", "groups")],
         "timings": _timings(report),
         "charts": drawn,
         "copies": int((worth == 1).sum()),
@@ -211,8 +209,6 @@ def sentences(run: Run, num_groups: int) -> list[str]:
     """The run in whole sentences."""
     counts, recipe = run.report["counts"], run.recipe
     documents, removed = counts["documents"], counts["removed"]
-    if not documents:
-        return ["The input holds no documents."]
     said = [
         f"Of {count(documents, 'document')} ({size(counts['text_bytes'])} of text), {counts['kept']:,} are kept and "
         f"{removed:,} are removed ({percent(removed / documents)})."

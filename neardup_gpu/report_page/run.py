@@ -20,6 +20,9 @@ from ..store.parquet import read_table
 if TYPE_CHECKING:
     from ..measures import Measure
 
+_UNUSED = {"duplicate_of", "row"}
+"""Columns of tables that no page needs; `group` names the kept document, too."""
+
 Source = Callable[[], Documents]
 """Opens documents; raises InputError where they cannot be read again."""
 
@@ -114,8 +117,8 @@ def run_of_folder(
     """
     found = {}
     for table in (DOCUMENTS, PAIRS):
-        parts = parts_of(folder, report["files"], table)
-        found[table] = pa.concat_tables(map(read_table, parts))
+        parts = map(read_table, parts_of(folder, report["files"], table))
+        found[table] = pa.concat_tables([part.drop_columns(sorted(_UNUSED & {*part.column_names})) for part in parts])
     recipe = Recipe.of(found[DOCUMENTS].schema, name)
 
     def measure() -> Any:
@@ -131,7 +134,7 @@ def run_of_folder(
         if known is not None:
             return known
         if report[entry]["format"] == "memory":
-            raise InputError("its documents were given in memory")
+            raise InputError("the documents were given in memory; report() of the result that dedup returns has them")
         return open_described(report[entry])
 
     return Run(

@@ -17,7 +17,9 @@ from .. import diff
 from ..data import numpy_of
 from ..documents import Documents
 from ..errors import InputError
+from ..log import log
 from ..printable import printable
+from ..report import count
 from ..stages import shingle, tokenize
 from .run import Run
 
@@ -72,6 +74,7 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
     """
     if not pairs:
         return {}
+    log.info("report: reads the input once more, for the texts of %s", count(len(pairs), "removed document"))
     ids = run.documents["id"]
     mine = [pair for pair in pairs if not pair.in_reference]
     places = pc.index_in(pa.array([pair.kept for pair in mine], ids.type), ids.combine_chunks()).to_pylist()

@@ -52,7 +52,7 @@ def curve(run: Run) -> list[Step] | None:
 
     Cost: one pass over the listed pairs, about a microsecond each, and 100 bytes for each document.
     """
-    if run.recipe.threshold is None or len(run.documents) == 0:
+    if run.recipe.threshold is None:
         return None
     thresholds = grid(run.recipe.threshold)
     edges = _edges(run)

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,24 +126,26 @@ def write_result(
     The report comes last and says how long this took; before it report.html, where the name of the output is given.
     """
     with clock.stage("write"):
-        _write_tables(folder, result, documents, writing)
+        _write_tables(folder, result, documents, writing, clock)
     result.report["seconds"] = clock.elapsed
     if page_of is not None:
         write_page(folder, result.report.run(page_of))
     write_report(folder, result.report)
 
 
-def _write_tables(folder: Path, result: Any, documents: Documents, writing: Writing) -> None:
+def _write_tables(folder: Path, result: Any, documents: Documents, writing: Writing, clock: Any) -> None:
     write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
     write_table(result.pairs, folder / f"{PAIRS}.parquet")
     if result.skipped is not None:
-        write_table(result.skipped, folder / "skipped.parquet")
+        about = result.documents.schema.metadata
+        write_table(result.skipped.replace_schema_metadata(about), folder / "skipped.parquet")
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
     if writing.ids_only:
         write_table(ids_of_kept(result.documents), folder / f"{KEPT_IDS}.parquet")
-    else:
-        write_kept(documents, folder / KEPT, bools(result.documents["kept"].combine_chunks()), writing)
+        return
+    kept = bools(result.documents["kept"].combine_chunks())
+    write_kept(documents, folder / KEPT, kept, writing, lambda done, total: clock.report("write", done, total))
 
 
 def ids_of_kept(documents: pa.Table) -> pa.Table:
@@ -151,14 +153,21 @@ def ids_of_kept(documents: pa.Table) -> pa.Table:
     return documents.filter(documents["kept"]).select(["id"])
 
 
-def write_kept(documents: Documents, folder: Path, keep: np.ndarray, writing: Writing, **options: Any) -> None:
+def write_kept(
+    documents: Documents,
+    folder: Path,
+    keep: np.ndarray,
+    writing: Writing,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> None:
     """Write the kept rows; `options` are those of `rewritten.write_rewritten`."""
     if not writing.rewrites:
-        documents.write_kept(folder, keep)
+        documents.write_kept(folder, keep, progress)
         return
     from ..documents.rewritten import write_rewritten
 
-    write_rewritten(documents, folder, keep, writing, **options)
+    write_rewritten(documents, folder, keep, writing, progress=progress, **options)
 
 
 def write_page(folder: Path, run: Any) -> None:

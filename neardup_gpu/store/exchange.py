@@ -40,6 +40,7 @@ _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 _TAIL_BYTES = 1 << 16  # read at first: a whole index, usually
 _BLOCK_BYTES = 4 << 20  # grouped at once, in a core's cache
 _BATCH_BYTES = 16 << 20  # of rows in a record batch, about
+_MOST_OPEN = 256  # files that `Exchanges` holds open
 _MOST_LISTED = 1024  # partitions whose rows `Exchanged` lists
 _HELD_BYTES = 24 << 20  # of record batches that `read_arrays` holds until it knows how long its arrays are
 
@@ -332,6 +333,67 @@ def read_partition(
             yield from file.batches(columns)
 
 
+class Exchanges(contextlib.AbstractContextManager):
+    """Files of tasks of which one reader reads all partitions, one after another: it opens each file once.
+
+    Parameters
+    ----------
+    place : Place
+    names : list of str
+    most_bytes : int
+        Of indices that are held, 40 bytes for each record batch; files beyond that are opened for each partition.
+
+    Notes
+    -----
+    At most 256 files are held open; others, of which the index is held, are opened for each partition that they have.
+
+    Raises
+    ------
+    DamagedExchangeError, InputError, ParameterError
+        As `read_partition` does; also when they are opened.
+    """
+
+    def __init__(self, place: Place, names: Sequence[str], most_bytes: int) -> None:
+        self._place, self._names, self._left = place, names, most_bytes
+        self._held: dict[str, _Opened] = {}
+        self._open: set[str] = set()
+
+    def __enter__(self) -> Exchanges:
+        with contextlib.ExitStack() as stack:
+            for name in self._names:
+                file, end = stack.enter_context(_file(self._place, name))
+                opened = _indexed(self._place, name, file, end)
+                if held := opened.runs.nbytes <= self._left:
+                    self._left -= opened.runs.nbytes
+                    self._held[name] = replace(opened, tail=None, runs=opened.runs.copy())
+                if held and len(self._open) < _MOST_OPEN:
+                    self._open.add(name)
+                else:
+                    file.close()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def num_rows(self, partition: int) -> int:
+        """Rows of one partition of all files."""
+        held = sum(file.of(partition).num_rows for file in self._held.values())
+        return held + num_rows(self._place, [name for name in self._names if name not in self._held], partition)
+
+    def batches(self, partition: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """As `read_partition`."""
+        for name in self._names:
+            if name not in self._held:
+                yield from read_partition(self._place, [name], partition, columns)
+                continue
+            file = self._held[name].of(partition)
+            if name in self._open:
+                yield from file.batches(columns)
+            elif len(file.runs):
+                yield from file.again(columns)
+
+
 def read_arrays(place: Place, names: Sequence[str], partition: int, schema: pa.Schema) -> dict[str, Any]:
     """Read the rows of one partition into one array for each column, in the order of `read_partition`.
 
@@ -425,7 +487,7 @@ def sealed(place: Place, name: str) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class _Opened:
-    """A file whose index is as it was written, with the runs of one partition; it is open in the block of `_opened`."""
+    """A file whose index is as it was written, with the runs of one partition, or of all at first."""
 
     place: Place
     name: str
@@ -434,6 +496,16 @@ class _Opened:
     tail_start: int
     schema: pa.Schema
     runs: np.ndarray
+    num_partitions: int
+
+    def of(self, partition: int) -> _Opened:
+        """The same with the runs of one partition."""
+        if not 0 <= partition < self.num_partitions:
+            raise ParameterError(
+                f"partition: {partition} is not one of the {self.num_partitions} partitions of {self.name}"
+            )
+        first, last = np.searchsorted(self.runs["partition"], [partition, partition + 1])
+        return replace(self, runs=self.runs[first:last].copy())
 
     @property
     def num_rows(self) -> int:
@@ -465,8 +537,8 @@ class _Opened:
             batch = pa.ipc.read_record_batch(message, self.schema)
             yield batch if columns is None else batch.select(columns)
 
-    def again(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The same after the block of `_opened`: another file of this name has other checksums, or the same rows."""
+    def again(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """The same when the file was closed: another file of this name has other checksums, or the same rows."""
         with _file(self.place, self.name) as (file, _):
             yield from replace(self, file=file).batches(columns)
 
@@ -494,27 +566,29 @@ def _file(place: Place, name: str) -> Iterator[tuple[pa.NativeFile, int]]:
 def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
     """Open a file, and compare its index with its checksum."""
     with _file(place, name) as (file, end):
-        tail_start = max(0, end - _TAIL_BYTES)
-        tail = _read(place, name, file, tail_start, end - tail_start)
-        if end < _SEAL.size:
-            raise _damaged(place, name, "was cut short")
-        seal = tail.slice(tail.size - _SEAL.size)
-        marker, num_partitions, schema_bytes, num_runs, stored = _SEAL.unpack(seal)
-        num_bytes = schema_bytes + num_runs * _RUN.itemsize
-        if marker != _MARKER or num_bytes + _SEAL.size > end:
-            raise _damaged(place, name, "was cut short or has changed since it was written")
-        if num_bytes + _SEAL.size <= tail.size:
-            index = tail.slice(tail.size - _SEAL.size - num_bytes, num_bytes)
-        else:
-            index = _read(place, name, file, end - _SEAL.size - num_bytes, num_bytes)
-        if checksum(index, seal.slice(0, _SEAL.size - _CHECKSUM.size)) != stored:
-            raise _damaged(place, name, "has changed since it was written (a checksum differs)")
-        if not 0 <= partition < num_partitions:
-            raise ParameterError(f"partition: {partition} is not one of the {num_partitions} partitions of {name}")
-        runs = np.frombuffer(index, _RUN, num_runs, schema_bytes)
-        first, last = np.searchsorted(runs["partition"], [partition, partition + 1])
-        schema = pa.ipc.read_schema(index.slice(0, schema_bytes))
-        yield _Opened(place, name, file, tail, tail_start, schema, runs[first:last].copy())
+        yield _indexed(place, name, file, end).of(partition)
+
+
+def _indexed(place: Place, name: str, file: pa.NativeFile, end: int) -> _Opened:
+    """An open file of so many bytes, with the runs of all partitions."""
+    tail_start = max(0, end - _TAIL_BYTES)
+    tail = _read(place, name, file, tail_start, end - tail_start)
+    if end < _SEAL.size:
+        raise _damaged(place, name, "was cut short")
+    seal = tail.slice(tail.size - _SEAL.size)
+    marker, num_partitions, schema_bytes, num_runs, stored = _SEAL.unpack(seal)
+    num_bytes = schema_bytes + num_runs * _RUN.itemsize
+    if marker != _MARKER or num_bytes + _SEAL.size > end:
+        raise _damaged(place, name, "was cut short or has changed since it was written")
+    if num_bytes + _SEAL.size <= tail.size:
+        index = tail.slice(tail.size - _SEAL.size - num_bytes, num_bytes)
+    else:
+        index = _read(place, name, file, end - _SEAL.size - num_bytes, num_bytes)
+    if checksum(index, seal.slice(0, _SEAL.size - _CHECKSUM.size)) != stored:
+        raise _damaged(place, name, "has changed since it was written (a checksum differs)")
+    runs = np.frombuffer(index, _RUN, num_runs, schema_bytes)
+    schema = pa.ipc.read_schema(index.slice(0, schema_bytes))
+    return _Opened(place, name, file, tail, tail_start, schema, runs, num_partitions)
 
 
 def _read(place: Place, name: str, file: pa.NativeFile, start: int, num_bytes: int) -> pa.Buffer:

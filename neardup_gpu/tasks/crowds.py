@@ -1,10 +1,11 @@
 """The stages for crowded documents, which are joined with one another in one task, as in memory.
 
     members    one task: the crowded documents, and all that verified pairs connect with them, through others too
-    crowd      one task: their pairs that decide and that are listed
+    crowd      one task: their pairs that decide and that are listed, and perhaps some more
 
 What a crowd decides depends on its verified pairs with others, and on theirs, so those come along; of crowded documents
-alone the shingles are needed. Both take memory for each member, and that is bounded by `--task-memory`.
+alone the shingles are needed. Both take memory for each member, and for each verified pair of members, and that is
+bounded by `--task-memory`; pairs that are found are not held beyond a share of it (`partner_blocks.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from ..data import NO_PAIRS, Pairs
 from ..engine.clock import Clock
 from ..errors import ResourceError
 from ..methods.contract import Candidates
-from ..partners import partners_of
+from ..partner_blocks import BlockSearch, pairs_a_row
+from ..partners import find_partners, partners_of
 from ..report import count, size
 from ..stages import Verified
 from ..store.exchange import read_arrays
@@ -31,7 +33,7 @@ from .columns import AT_ONCE, load, rows_of, save
 from .deciding import are_set, set_within
 from .layout import Layout
 from .pairs import VERIFIED, answered_keys, answered_sets, ask
-from .work import Files, file_name
+from .work import WAITING_BESIDE, Files, file_name
 
 MEMBERS = pa.schema([("rank", pa.int64()), ("crowded", pa.bool_())])
 
@@ -40,6 +42,13 @@ MEMBER_BYTES = 256
 
 PAIR_BYTES = 160
 """Memory that a verified pair of a member takes meanwhile."""
+
+FOUND_BYTES = 160
+"""Memory that a pair takes that is found beside these, up to a quarter of the task's: where there are more, they are
+found block by block of the members, and go to the files of the task."""
+
+CANDIDATE_BYTES = 192
+"""Memory that a candidate takes until it is verified, up to an eighth of the task's."""
 
 
 def members(files: Files, crowded: list[str], verified: list[str], layout: Layout) -> dict[str, Any]:
@@ -109,8 +118,20 @@ def crowd(
     del left, right, order
     measure = recipe.method.measure.knowing(statistics)
     with contextlib.ExitStack() as stack:
-        by_left = stack.enter_context(files.exchange("left", VERIFIED, layout.partitions))
-        by_right = stack.enter_context(files.exchange("right", VERIFIED, layout.partitions))
+        by_left = stack.enter_context(files.exchange("left", VERIFIED, layout.partitions, WAITING_BESIDE))
+        by_right = stack.enter_context(files.exchange("right", VERIFIED, layout.partitions, WAITING_BESIDE))
+
+        def hand_on(verified: Verified) -> None:
+            for first in range(0, len(verified.pairs), AT_ONCE):
+                some = slice(first, first + AT_ONCE)
+                columns = {
+                    "left": ranks[verified.pairs.left[some]],
+                    "right": ranks[verified.pairs.right[some]],
+                    "resemblance": verified.resemblance[some],
+                }
+                by_left.add(layout.range_of(columns["left"]), columns)
+                by_right.add(layout.range_of(columns["right"]), columns)
+
         runtime = stack.enter_context(shared.start())
         spool = stack.enter_context(runtime.spool(shared.temporary))
         answered, places = answered_sets(files, sets, 0, spool, runtime)
@@ -121,6 +142,9 @@ def crowd(
             answered, some = answered_keys(files, keys, 0)
             of_keys = np.zeros((len(ranks), *some.shape[1:]), np.uint64)
             of_keys[np.searchsorted(ranks, answered)] = some
+        most = shared.task_memory // (4 * FOUND_BYTES)
+        fits = len(explicit.pairs) + len(ranks) * pairs_a_row(recipe.max_partners, len(ranks)) <= most
+        find: Any = find_partners if fits else BlockSearch(max(1, most), hand_on)
         found = partners_of(
             of_keys,
             ranks < layout.num_known,
@@ -133,18 +157,17 @@ def crowd(
             Clock(None),
             runtime,
             known=explicit,
+            together=max(1, shared.task_memory // (8 * CANDIDATE_BYTES)),
+            find=find,
         )
-        for verified in (found.listed, found.deciding):
-            columns = {
-                "left": ranks[verified.pairs.left],
-                "right": ranks[verified.pairs.right],
-                "resemblance": verified.resemblance,
-            }
-            by_left.add(layout.range_of(columns["left"]), columns)
-            by_right.add(layout.range_of(columns["right"]), columns)
+        further = found.num_unlisted
+        if find is find_partners:
+            further += len(found.listed.pairs) - len(explicit.pairs)
+            hand_on(found.listed)
+            hand_on(found.deciding)
     return {
         "candidates": found.num_candidates,
         "looks": found.looks,
-        "further": len(found.listed.pairs) + found.num_unlisted - len(explicit.pairs),
+        "further": further,
         "counted": found.counted,
     }

@@ -15,7 +15,7 @@ from ..documents.kept import united
 from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.slices import Extent, Offset, offsets as offsets_of
 from ..documents.writing_options import FORMATS, Writing
-from ..errors import InputError
+from ..errors import InputError, ParameterError
 from ..joining import table_bits
 from ..recipe import Recipe
 from ..sketching import no_documents
@@ -200,6 +200,8 @@ def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
     starts = tuple(itertools.accumulate(documents, initial=0))
     ordered = ranking.ranks_are_numbers(job.recipe)
     layout = Layout(starts, starts[job.num_known], len(job.partitions), ordered)
+    if (fewest := -(-(layout.num_rows**2) >> 62)) > layout.partitions:  # a pair of a range is told by 63 bits
+        raise ParameterError(f"partitions {layout.partitions}: so many documents need at least {fewest}; give more")
     if ordered:
         return layout, []
     stage, mine = job.work.stage, range(job.num_known, len(job.slices))

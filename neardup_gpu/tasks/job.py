@@ -7,18 +7,18 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__, checks
 from ..decisions import keep_column
-from ..definitions import DEFINITIONS, versions
+from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents import open_documents
 from ..documents.rewritten import infers_columns, schema_of
 from ..documents.skipped import MAX_DOCUMENT_BYTES
-from ..documents.slices import slices_of
+from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import stored
 from ..documents.uris import is_uri
 from ..documents.writing_options import Writing
@@ -30,6 +30,7 @@ from ..job import check_page, check_writing, open_reference
 from ..recall import choose_check
 from ..recipe import Recipe
 from ..store.artefacts import files_in, write_page, write_report
+from ..store.leases import Lease
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
 from ..store.places import Place
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from ..documents.slices import Slice
 
 
-JOB = "job.json"
+JOB, LOCK = "job.json", "lock"
 
 STORED = ("input", "against")
 """Where documents in memory are written: those of the input, and of a reference set."""
@@ -133,7 +134,7 @@ def dedup_in_tasks(
         Documents sampled for the check of recall, as for `dedup`.
     report : bool, default False
         Write report.html into `output` as well, a page to look at the result with, for which the input is read once
-        more. It needs ``pip install 'neardup-gpu[report]'``.
+        more. It needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory for each document.
     progress : bool or callable, default None
         True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 
@@ -154,8 +155,11 @@ def dedup_in_tasks(
     Memory: of a task `task_memory`, of the driver names of files and counts. Keys, postings and pairs that do not fit a
     task are divided, or read block by block. What is held of the documents of a slice, or of a range of ranks, is not:
     up to about 100 bytes each, and a bit for each one of all; smaller slices and more partitions make it less. Crowds,
-    documents that share a rare shingle with too many others, are joined in one task, at 256 bytes a member, 160 for
-    each verified pair of members, and what is found; the job ends with an error if that is more than a task may hold.
+    documents that share a rare shingle with too many others, are joined in one task, at 256 bytes a member and 160 for
+    each verified pair of members; the job ends with an error if that is more than a task may hold. The pairs that are
+    found of a crowd go to a file, block by block of its documents. Document frequencies, where TF-IDF weighs by those
+    of the job, take up to half of each task that weighs, at 32 bytes a distinct token or shingle; if they are more, the
+    job ends with an error.
 
     Examples
     --------
@@ -196,7 +200,7 @@ def dedup_in_tasks(
     reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
     place = Place.of(scale_out.work_dir)
     _check_apart(place, output, [documents, *([] if reference is None else [reference])])
-    with _claimed(place), contextlib.ExitStack() as stack:
+    with _claimed(place) as still_claimed, contextlib.ExitStack() as stack:
         folder = stack.enter_context(new_folder(output, overwrite, reads))
         begun = _begun(place)
         most = _slice_bytes(scale_out, begun, documents)
@@ -220,7 +224,7 @@ def dedup_in_tasks(
         identity = _identify(place, begun, shared, most, slices, len(known))
         stack.enter_context(workers)
         workers.check_folder(shared.work)
-        work = Work(shared, workers, clock, identity)
+        work = Work(shared, workers, clock, identity, still_claimed)
         job = Job(work, slices, len(known), max_comparisons, num_checked, *_columns_of(documents, writing))
         made = run(job)
         with clock.stage("place"):
@@ -228,7 +232,8 @@ def dedup_in_tasks(
             said = report_of(job, made, documents, reference, skipped)
             _move(made, Path(shared.result), folder)
             if skipped is not None:
-                write_table(skipped, folder / "skipped.parquet")
+                about = {METADATA_KEY: recipe.to_json().encode()}
+                write_table(skipped.replace_schema_metadata(about), folder / "skipped.parquet")
             if statistics is not None:
                 statistics.write(folder / "frequencies.parquet")
         if described := writing.describe():
@@ -241,6 +246,7 @@ def dedup_in_tasks(
             write_page(folder, run_of_folder(folder, written, output, (documents, reference), statistics))
         write_report(folder, said)
         stack.close()
+        still_claimed()
         if not scale_out.keep_work:
             job.work.remove()
             for name in STORED:
@@ -266,8 +272,7 @@ def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Document
         return begun["slice_bytes"]
     if documents.format == "memory":
         return LARGEST_SLICE // 8
-    total = sum(slice.num_bytes for slice in slices_of(documents, LARGEST_SLICE))
-    return min(LARGEST_SLICE, max(SMALLEST_SLICE, total // (2 * scale_out.num_workers())))
+    return min(LARGEST_SLICE, max(SMALLEST_SLICE, text_bytes_of(documents) // (2 * scale_out.num_workers())))
 
 
 def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:
@@ -295,8 +300,13 @@ def _check_apart(place: Place, output: str, read: list[Documents]) -> None:
 
 
 @contextlib.contextmanager
-def _claimed(place: Place) -> Iterator[None]:
-    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty. Stores have no locks.
+def _claimed(place: Place) -> Iterator[Callable[[], None]]:
+    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty.
+
+    Yields
+    ------
+    callable
+        Sees that this still holds: in a store, which has no locks, there is a lease, as far as that goes.
 
     Raises
     ------
@@ -305,11 +315,12 @@ def _claimed(place: Place) -> Iterator[None]:
     """
     folder = place.folder
     if folder is None:
-        yield
+        with Lease(place, LOCK) as lease:
+            yield lease.check
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         why = "is a file, or lies below one" if isinstance(error, (FileExistsError, NotADirectoryError)) else None
         raise OutputError(f"{place}: {why or error.strerror}; name another folder with work_dir=...") from None
@@ -317,11 +328,11 @@ def _claimed(place: Place) -> Iterator[None]:
         if try_to_lock(lock) is False:
             raise OutputError(f"{place}: another run works in this folder; wait for it, or name another work_dir")
         try:
-            yield
+            yield lambda: None
         finally:
             with contextlib.suppress(OSError):
                 if not os.path.lexists(folder / JOB):
-                    os.unlink(folder / "lock")
+                    os.unlink(folder / LOCK)
                     folder.rmdir()
     finally:
         os.close(lock)
@@ -336,7 +347,7 @@ def _begun(place: Place) -> dict[str, Any]:
         If the folder holds anything else.
     """
     if not place.exists(JOB):
-        others = [name for name in place.entries() if name not in ("lock", *STORED)]
+        others = [name for name in place.entries() if name not in (LOCK, *STORED)]
         if others:
             raise OutputError(
                 f"{place}: holds {others[0]}, which is of no job; name a folder with work_dir=... that is new or empty"

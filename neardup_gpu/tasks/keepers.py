@@ -17,6 +17,7 @@ from ..decisions import resemblance_to
 from ..partners import among_first
 from ..stages import Verified
 from .deciding import are_set, renumbered, set_within
+from .dividing import Rows
 
 
 class Keepers(NamedTuple):
@@ -41,6 +42,32 @@ class Keepers(NamedTuple):
     removed: np.ndarray
     keeper: np.ndarray
     resemblance: np.ndarray
+
+
+def within_reach(rows: Rows, rank: int, removed: np.ndarray, most: int) -> list[np.ndarray]:
+    """Of all pairs of a rank those that `keepers_of` may list or name, as one array for each column.
+
+    Parameters
+    ----------
+    rows : iterable of (key, left, right, resemblance)
+        Some at a time, in any order, also repeated; what of them matters is held. The key is left out.
+    rank : int
+    removed, most
+        As for `keepers_of`.
+
+    Returns
+    -------
+    left, right, resemblance : arrays
+        With the first `most` better ranks, and the first `most` that are kept.
+    """
+    held = [np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]
+    for _, *more in rows:
+        held = [np.concatenate([one, other.view(one.dtype)]) for one, other in zip(held, more, strict=True)]
+        others, at = np.unique(held[0] + held[1] - rank, return_index=True)
+        first = np.arange(len(others)) < min(most, int(np.searchsorted(others, rank)))
+        first[np.flatnonzero(~are_set(removed, others))[:most]] = True
+        held = [column[at[first]] for column in held]
+    return held
 
 
 def keepers_of(

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..store.exchange import num_rows, read_arrays
+from ..store.exchange import Exchanges, num_rows, read_arrays
 from . import deciding
-from .columns import AT_ONCE, load, rows_of, save
+from .columns import AT_ONCE, load, rows_in, rows_of, save
 from .copies import BY_RANGE
 from .deciding import are_set
 from .dividing import Rows, divided, together
-from .keepers import keepers_of
+from .keepers import keepers_of, within_reach
 from .layout import Layout
 from .pairs import VERIFIED
 from .work import WAITING_BESIDE, Files, file_name
@@ -40,18 +40,22 @@ KEEPER_BYTES = 240
 def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """Decide who is removed; `names` are the files of verified pairs by their left range.
 
-    Memory: half of the task's for decisions, an eighth for pairs while they are sorted.
+    Memory: half of the task's for decisions, an eighth for pairs while they are sorted, and up to an eighth for places
+    of these in the files, of which there are as many as partitions.
     """
     shared = files.shared
 
-    def stream() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def stream(given: Exchanges) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for number in range(layout.partitions):
-            yield from _by_left(files, names, number, layout)
+            yield from _by_left(files, given, number, layout)
 
-    with tempfile.TemporaryDirectory(dir=shared.temporary, prefix="neardup-") as folder:
+    with (
+        tempfile.TemporaryDirectory(dir=shared.temporary, prefix="neardup-") as folder,
+        Exchanges(files.place, names, shared.task_memory // 8) as given,
+    ):
         greedy = shared.recipe.cluster == "greedy"
         decide: Any = deciding.decide_greedily if greedy else deciding.decide_by_components
-        made = decide(stream(), layout.num_rows, layout.num_known, shared.task_memory // 2, Path(folder))
+        made = decide(stream(given), layout.num_rows, layout.num_known, shared.task_memory // 2, Path(folder))
         words, labels = made if isinstance(made, tuple) else (made, np.empty((0, 2), np.int64))
         save(files, "removed", {"words": words})
         with files.exchange("labels", LABELS, layout.partitions) as writer:
@@ -61,15 +65,15 @@ def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     return {}
 
 
-def _by_left(files: Files, names: list[str], number: int, layout: Layout) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _by_left(files: Files, given: Exchanges, number: int, layout: Layout) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The pairs of a range of left ranks, ascending by these, in chunks."""
     first, stop = layout.bounds[number : number + 2].tolist()
     most = max(1, files.shared.task_memory // (8 * SORTED_BYTES))
 
     def read() -> Rows:
-        return rows_of(files.place, names, number, ("left", "right"))
+        return rows_in(given.batches(number, ("left", "right")), ("left", "right"))
 
-    for part in divided(read, num_rows(files.place, names, number), 2, first, stop, most, files.shared.temporary):
+    for part in divided(read, given.num_rows(number), 2, first, stop, most, files.shared.temporary):
         if part.stop - part.first == 1:
             for left, right in part.rows:
                 yield left, right
@@ -94,8 +98,8 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
 
     Notes
     -----
-    Memory: `KEEPER_BYTES` a pair, up to a quarter of the task's, unless a single rank has more; a bit for each rank of
-    the job, and about 100 bytes for each one of the range.
+    Memory: `KEEPER_BYTES` a pair, up to a quarter of the task's, unless all pairs are to be listed and one rank has
+    more; a bit for each rank of the job, and about 100 bytes for each one of the range.
     """
     shared, part = files.shared, files.number
     recipe, place = shared.recipe, files.place
@@ -124,11 +128,14 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
     most = max(1, shared.task_memory // (4 * KEEPER_BYTES))
     with files.exchange("listed", VERIFIED, layout.partitions, WAITING_BESIDE) as writer:
         for some in divided(read, num_pairs, 4, first, stop, most, shared.temporary):
-            _, left, right, resemblance = together(some.rows, (np.int64, np.int64, np.int64, np.float64))
-            given = left, right, resemblance, removed, partners, directed, labels
+            if some.stop - some.first == 1 and partners is not None:
+                columns = within_reach(some.rows, some.first, removed, partners)
+            else:
+                _, *columns = together(some.rows, (np.int64, np.int64, np.int64, np.float64))
+            given = *columns, removed, partners, directed, labels
             found = keepers_of(some.first, some.stop, *given)
-            columns = {"left": found.left, "right": found.right, "resemblance": found.listed_resemblance}
-            writer.add(layout.range_of(found.left), columns)
+            listed = {"left": found.left, "right": found.right, "resemblance": found.listed_resemblance}
+            writer.add(layout.range_of(found.left), listed)
             goes.append(found.removed)
             keeper[found.removed - first], worth[found.removed - first] = found.keeper, found.resemblance
     copies = read_arrays(place, copied, part, BY_RANGE)

@@ -57,24 +57,25 @@ FOUND_BYTES = 64
 def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """Save the pairs of a range of right ranks that were found as often as they need, and ask for their documents.
 
-    Where what was found does not fit, the range is divided, and what was found waits in a temporary file for its part.
+    Where what was found does not fit, it is divided by the pairs, those of one rank too, and waits in a temporary file
+    for its part.
 
     Memory: 64 bytes for each pair that is found, each time, up to a quarter of the task's, and 24 bytes for each
     document that is asked for.
     """
     begin, stop = layout.bounds[files.number : files.number + 2].tolist()
-    total, wanted, number = 0, np.empty(0, np.int64), np.uint64(layout.num_rows)
+    total, wanted, number = 0, np.empty(0, np.int64), layout.num_rows
     most = max(1, files.shared.task_memory // (4 * FOUND_BYTES))
 
     def read() -> Iterator[list[np.ndarray]]:
         for right, left, needed in rows_of(files.place, names, files.number, ("right", "left", "needed")):
             new = right >= layout.num_known  # two documents of a reference set are no pair
-            yield [right[new], left[new], needed[new].astype(np.int64)]
+            yield [(right[new] - begin) * number + left[new], needed[new].astype(np.int64)]
 
     found = num_rows(files.place, names, files.number)
     with files.exchange("pairs", PAIRS, 1, WAITING_BESIDE) as writer:
-        for part in divided(read, found, 3, begin, stop, most, files.shared.temporary):
-            left, right = _often_enough(together(part.rows, (np.int64, np.int64, np.int64)), begin, number)
+        for part in divided(read, found, 2, 0, (stop - begin) * number, most, files.shared.temporary):
+            left, right = _often_enough(together(part.rows, (np.int64, np.int64)), begin, number)
             writer.add_to(0, {"left": left, "right": right})
             total += len(left)
             wanted = _with(wanted, np.concatenate([left, right]))
@@ -83,21 +84,20 @@ def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     return {"pairs": total}
 
 
-def _often_enough(found: list[np.ndarray], begin: int, number: np.uint64) -> tuple[np.ndarray, np.ndarray]:
-    """(left, right) of the pairs that are there as often as they need, in order, each once; of (right, left, needed),
-    which are let go of."""
-    right, left, needed = found
+def _often_enough(found: list[np.ndarray], begin: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """(left, right) of the pairs that are there as often as they need, in order, each once; of (pair, needed), which
+    are let go of. A pair is its right rank, less `begin`, times `number`, and its left rank."""
+    pairs, needed = found
     found.clear()
-    packed = (right - begin).astype(np.uint64) * number + left.astype(np.uint64)
-    del left, right
-    packed, order = in_order(packed)
+    packed, order = in_order(pairs.view(np.uint64))
+    del pairs
     begins = np.flatnonzero(np.append(np.ones(min(1, len(packed)), bool), packed[1:] != packed[:-1]))
     times = np.diff(np.append(begins, len(packed)))
     packed = packed[begins[times >= needed[order[begins]]]]
     del order, begins, times, needed
-    left, right = (packed % number).astype(np.int64), (packed // number).astype(np.int64) + begin
+    right, left = (each.astype(np.int64) for each in np.divmod(packed, np.uint64(number)))
     by_left = np.argsort(left, kind="stable")
-    return left[by_left], right[by_left]
+    return left[by_left], right[by_left] + begin
 
 
 def _with(ranks: np.ndarray, more: np.ndarray) -> np.ndarray:

@@ -307,8 +307,9 @@ def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:
 
 
 def places_of(files: Files, number: int, slice: Slice) -> dict[str, pa.Array]:
-    """Where the documents of a slice lie, as its reading found them; nothing for documents in memory."""
-    if slice.source.format == "memory":
+    """Where the documents of a slice lie, as its reading found them; nothing for documents in memory that are no
+    splits."""
+    if not any(file.below for file in slice.files):
         return {}
     names = [file_name("sketch", number, "ids")]
     file = load_column(files.place, names, 0, "file", pa.string()).dictionary_encode()

@@ -1,7 +1,7 @@
 """The work folder: what tasks wrote, with a record for each, by which a job goes on where it was interrupted.
 
     WORK/job.json           what the job is: recipe, input, version, how it is divided
-    WORK/lock               locked by the driver as long as it lives
+    WORK/lock               locked by the driver as long as it lives; in a store a lease, which it renews
     WORK/STAGE/NUMBER-WHAT  files of a task
     WORK/STAGE/NUMBER.json  its record, which appears after its files: the task is done
 
@@ -249,11 +249,20 @@ class Work:
     clock : Clock
     identity : str
         A digest of what the job is.
+    still_claimed : callable, optional
+        Called each time that a task is done; raises an error if another driver has taken the folder.
     """
 
-    def __init__(self, shared: Shared, workers: Workers, clock: Clock, identity: str) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        workers: Workers,
+        clock: Clock,
+        identity: str,
+        still_claimed: Callable[[], None] = lambda: None,
+    ) -> None:
         self.shared, self.workers, self.clock, self.identity = shared, workers, clock, identity
-        self.place = Place.of(shared.work)
+        self.place, self._still_claimed = Place.of(shared.work), still_claimed
         self.resumed = 0
         self._tasks: dict[tuple[str, int], Task] = {}
         self._label, self._done = "", 0
@@ -313,6 +322,7 @@ class Work:
                 for task, record in self.workers.run(tasks):
                     records[task.number] = record
                     done.add(task.number)
+                    self._still_claimed()
                     number = sum(each is not None for each in records)
                     self.clock.report(self._label, self._done + number, self._done + len(records))
                 return

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from neardup_gpu.cli.app import app
 
 PAGES = pages()
 TEXTS = {name: (DOCS / name).read_text() for name in PAGES}
+SPHINX = ("-q", "-W", "--keep-going", "-b", "html", "-d")
 README = (REPOSITORY / "README.md").read_text()
 
 
@@ -36,8 +38,15 @@ def site(tmp_path_factory) -> Path:
     pytest.importorskip("sphinx", reason="needs pip install 'neardup-gpu[docs]'")
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d", f"{folder}/trees"]
-        + [str(DOCS), f"{folder}/html"],
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            *SPHINX,
+            folder / "trees",
+            DOCS,
+            folder / "html",
+        ],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
@@ -50,6 +59,11 @@ def site(tmp_path_factory) -> Path:
 def test_the_site_is_made_without_warnings(site: Path) -> None:
     for name in PAGES:
         assert (site / name).with_suffix(".html").exists(), name
+
+
+def test_drawings_are_as_their_script_draws_them() -> None:
+    for draw in runpy.run_path(str(DOCS / "pictures" / "draw.py"))["DRAWINGS"]:
+        assert (DOCS / "pictures" / f"{draw.__name__}.svg").read_text() == draw().text()
 
 
 def test_nothing_is_fetched_to_read_a_page(site: Path) -> None:
@@ -92,6 +106,15 @@ def test_every_public_name_has_a_page(site: Path) -> None:
         assert page.exists() or f'id="neardup_gpu.{name}"' in reference, name
 
 
+def test_every_column_and_entry_of_files_is_explained() -> None:
+    text = TEXTS["reference/files.md"]
+    printed = {re.split(r"[ :]", line)[0] for block in blocks(text) for line in (block.output or "").splitlines()}
+    assert len(printed) > 60
+    rows = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    explained = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert printed <= explained | {"counts"}
+
+
 KNOWN = {"--help", "--version"}.union(*(options_of(words) for words in leaf_commands()))
 
 
@@ -111,7 +134,8 @@ def test_every_option_exists(name: str, text: str) -> None:
                 found.update(re.findall(r"(?<![\w-])--[a-z][a-z-]*", called[0] if called else ""))
     prose = re.sub(r"`([^`]+)`", lambda code: "" if foreign(code[1]) else code[0], without_fences(text))
     found.update(re.findall(r"(?<![\w-])--[a-z][a-z-]*", prose))
-    assert found <= KNOWN
+    installs = "--install-completion"  # a command that looks like an option
+    assert found <= KNOWN | options_of((installs,)) | {installs}
 
 
 @pytest.mark.parametrize(("name", "text"), TEXTS.items())
@@ -148,3 +172,22 @@ def test_links_lead_somewhere(name: str, text: str) -> None:
         assert REPOSITORY in path.resolve().parents, f"{name}: {target} is outside of the repository"
         if url.fragment and name == "README.md":  # those of the site are Sphinx's to follow
             assert url.fragment in anchors_of(path.read_text()), f"{name}: {target}"
+
+
+@pytest.mark.thorough
+@pytest.mark.corpus
+@pytest.mark.skipif(os.name == "nt", reason="the page's commands are for a POSIX shell")
+def test_a_job_of_tasks_is_killed_and_gone_on_with(corpora: Path, tmp_path: Path) -> None:
+    (tmp_path / "bills.parquet").symlink_to(corpora / "bills_116.parquet")
+    (tmp_path / "neardup").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m neardup_gpu "$@"\n')
+    (tmp_path / "neardup").chmod(0o755)
+    page = TEXTS["how_to/many_machines.md"]
+    begun, killed, again = re.findall(r"^\$ ((?:neardup .* --work-dir work .*|sleep .*))$", page, re.MULTILINE)
+    assert begun == f"{again} &"
+    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    script = f"{begun}\n{killed}\ntest ! -e scaled || exit 9\n{again}\n"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "scaled" / "report.json").exists() and not (tmp_path / "work" / "job.json").exists()

@@ -714,7 +714,7 @@ WITHOUT_FSSPEC = (
 )
 
 
-@case(says=("hf://datasets/x/y", "pip install huggingface_hub"))
+@case(says=("hf://datasets/x/y", "pip install 'neardup-gpu[hf]'"))
 def a_dataset_hub_without_its_package(box):
     return WITHOUT_FSSPEC + "nd.dedup('hf://datasets/x/y/d.parquet')"
 

@@ -554,6 +554,34 @@ def documents_of_a_result_without_a_column(box):
     return ["explain", "out", "a0"]
 
 
+@case(says="not a finished result")
+def a_page_of_a_folder_that_is_no_result(box):
+    box.documents("d.jsonl")
+    return ["report", "."]
+
+
+@case(says="has changed since it was written")
+def a_page_of_a_result_with_a_flipped_bit(box):
+    box.result("out")
+    box.flip("out/pairs.parquet", 8 * 30)
+    return ["report", "out"]
+
+
+@case(says="report.json: has changed since it was written")
+def a_page_of_a_report_without_its_limits(box):
+    box.result("out")
+    report = json.loads((box / "out/report.json").read_text())
+    (box / "out/report.json").write_text(json.dumps({**report, "limits": None}))
+    return ["report", "out"]
+
+
+@case(status=0, says="Texts are not shown: ", writes="page.html")
+def a_page_of_a_result_whose_input_was_cut(box):
+    box.result("out")
+    box.cut("d.jsonl", -200)
+    return "from neardup_gpu.report_page import of_folder\nprint(of_folder('out', output='page.html').html)"
+
+
 # ------------------------------------------------------------------------------------------ order, repeats, numbers
 
 

@@ -56,7 +56,7 @@ def every_character():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("pattern", ["{}", "a{}b", "漢{}\u0301é"])
+@pytest.mark.parametrize("pattern", ["{}", "漢{}\u0301é"])
 def test_every_code_point(every_character, pattern):
     before, after = pattern.split("{}")
     documents = [before + c + after for c in every_character]

@@ -6,26 +6,39 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-AGENCIES = """Agriculture, Commerce, Defense, Education, Energy, Health and Human Services, Homeland Security, Housing and
-Urban Development, the Interior, Labor, State, Transportation, the Treasury, Veterans Affairs""".replace("\n", " ").split(
-    ", "
-)
-SUBJECTS = """rural clinics, bridges in flood plains, school lunches, apprenticeships, broadband in tribal areas, coastal
-wetlands, wildfire recovery, small farms, veterans of the reserve, research on rare diseases, drinking water, public
-libraries, freight rail, community colleges, foster families, airport noise, solar roofs, opioid treatment, cold cases,
-invasive carp, volunteer fire companies, historic lighthouses, home energy bills, weather radar, kidney donors, night
-trains, bee colonies, lead pipes, summer reading, hospital beds""".replace("\n", " ").split(", ")
-VERBS = """improve, expand, study, insure, restore, inspect, modernize, coordinate, monitor, simplify, protect, finance,
-subsidize, map, certify, replace, prioritize, audit, support, staff""".replace("\n", " ").split(", ")
-RECIPIENTS = """a State, a unit of local government, a nonprofit organization, an Indian Tribe, a school district, a land
-grant university, a public utility, a port authority, a county hospital, a cooperative, a regional council, a small
-business, a State museum, an accredited laboratory, a group of neighbors""".replace("\n", " ").split(", ")
-REPORTS = """the Committee on Appropriations, the Comptroller General, the Inspector General, the Congressional Budget
-Office, the public through a website, the Governors concerned, the National Academies""".replace("\n", " ").split(", ")
-PLACES = """Alder Creek, Benton, Cedar Falls, Dry Ridge, Eastport, Fox Hollow, Granite Bay, Harlan, Ironwood, Juniper,
-Kettle Point, Lakeview, Maple Grove, North Fork, Oak Harbor, Pine Bluff, Quincy, Red Lodge""".replace("\n", " ").split(
-    ", "
-)
+
+def _listed(words: str) -> list[str]:
+    return " ".join(words.split()).split(", ")
+
+
+AGENCIES = _listed("""
+Agriculture, Commerce, Defense, Education, Energy, Health and Human Services, Homeland Security, Housing and
+Urban Development, the Interior, Labor, State, Transportation, the Treasury, Veterans Affairs
+""")
+SUBJECTS = _listed("""
+rural clinics, bridges in flood plains, school lunches, apprenticeships, broadband in tribal areas, coastal
+wetlands, wildfire recovery, small farms, veterans of the reserve, research on rare diseases, drinking water,
+public libraries, freight rail, community colleges, foster families, airport noise, solar roofs, opioid
+treatment, cold cases, invasive carp, volunteer fire companies, historic lighthouses, home energy bills,
+weather radar, kidney donors, night trains, bee colonies, lead pipes, summer reading, hospital beds
+""")
+VERBS = _listed("""
+improve, expand, study, insure, restore, inspect, modernize, coordinate, monitor, simplify, protect, finance,
+subsidize, map, certify, replace, prioritize, audit, support, staff
+""")
+RECIPIENTS = _listed("""
+a State, a unit of local government, a nonprofit organization, an Indian Tribe, a school district, a land grant
+university, a public utility, a port authority, a county hospital, a cooperative, a regional council, a small
+business, a State museum, an accredited laboratory, a group of neighbors
+""")
+REPORTS = _listed("""
+the Committee on Appropriations, the Comptroller General, the Inspector General, the Congressional Budget
+Office, the public through a website, the Governors concerned, the National Academies
+""")
+PLACES = _listed("""
+Alder Creek, Benton, Cedar Falls, Dry Ridge, Eastport, Fox Hollow, Granite Bay, Harlan, Ironwood, Juniper,
+Kettle Point, Lakeview, Maple Grove, North Fork, Oak Harbor, Pine Bluff, Quincy, Red Lodge
+""")
 
 
 def _sentence(draw: random.Random) -> str:
@@ -43,8 +56,8 @@ def _sentence(draw: random.Random) -> str:
             f"less than ${million},000 and lasts at most {days} days.",
             f"Nothing in this section limits the authority of the Secretary of {agency} to {verb} {subject} under any "
             f"other provision of law that {draw.choice(RECIPIENTS)} may invoke.",
-            f"In awarding grants the Secretary of {agency} shall give priority to {draw.choice(RECIPIENTS)} with a plan "
-            f"to {verb} {subject} within {days} days.",
+            f"In awarding grants the Secretary of {agency} shall give priority to {draw.choice(RECIPIENTS)} with a "
+            f"plan to {verb} {subject} within {days} days.",
             f"At least {draw.randrange(5, 60)} percent of the amounts made available to {verb} {subject} shall be "
             f"reserved for {draw.choice(RECIPIENTS)}, as determined by the Secretary of {agency}.",
         )
@@ -94,7 +107,9 @@ def made_bills(seed: int = 1) -> tuple[list[str], list[str]]:
         (f"report-on-hr{n + 1}", [_sentence(draw) for _ in range(12)] + drafts[n] + [_sentence(draw)])
         for n in numbers[42:]
     ]
-    made += [(f"office-{place.lower().replace(' ', '-')}", _naming(place, 7 * at)) for at, place in enumerate(PLACES, 1)]
+    made += [
+        (f"office-{place.lower().replace(' ', '-')}", _naming(place, 7 * at)) for at, place in enumerate(PLACES, 1)
+    ]
     draw.shuffle(made)
     return [id for id, _ in made], [" ".join(bill) for _, bill in made]
 

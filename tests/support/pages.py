@@ -8,8 +8,8 @@ block fenced as text is what it prints on standard output. Two outputs are the s
 
 What cannot be run, as it needs a cluster, a GPU or somebody's files, is fenced as console.
 
-After a change of outputs `python tests/support/pages.py docs/how_to/ci.md ...` runs pages, and puts what is printed into
-the blocks of text that do not agree with it.
+After a change of outputs `python tests/support/pages.py docs/how_to/ci.md ...` runs pages, and puts what is printed
+into the blocks of text that do not agree with it.
 """
 
 import json
@@ -28,9 +28,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 DOCS = REPOSITORY / "docs"
 GENERATED = ("reference/api/", "reference/commands/")
 
-MEASURED = re.compile(
-    r"\b\d[\d,.]*(e[-+]\d+)? ?(s|ms|µs|us|min|h|[kMG]?B/s)\b|\b\d[\d,]* bytes\b|\b\d+ threads?\b"
-)
+MEASURED = re.compile(r"\b\d[\d,.]*(e[-+]\d+)? ?(s|ms|µs|us|min|h|[kMG]?B/s)\b|\b\d[\d,]* bytes\b|\b\d+ threads?\b")
 
 
 class Block(NamedTuple):
@@ -67,6 +65,7 @@ def blocks(text: str) -> list[Block]:
 def unmeasured(text: str) -> str:
     """A text without what differs between two runs of the same command."""
     text = re.sub(r"^compiling +.*\n", "", text, flags=re.MULTILINE)  # in the first run of a kernel
+    text = re.sub(r"^time +.*$", "time", text, flags=re.MULTILINE)  # short ones have no rate
     return re.sub(r"[ ]+$", "", MEASURED.sub("#", text), flags=re.MULTILINE).strip("\n")
 
 
@@ -98,8 +97,12 @@ def run_blocks(asked: list[Block], scratch: Path) -> list[tuple[Block, tuple[int
         "MPLBACKEND": "agg",
     }
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("run_page.py"))]
-        + [str(scratch / "blocks.json"), str(scratch / "outcomes.json")],
+        [
+            sys.executable,
+            str(Path(__file__).with_name("run_page.py")),
+            str(scratch / "blocks.json"),
+            str(scratch / "outcomes.json"),
+        ],
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -11,7 +11,7 @@ from neardup_gpu.decisions import resemblance_to
 from neardup_gpu.partners import kept_rows, selected
 from neardup_gpu.stages import Verified, choose_keepers
 from neardup_gpu.tasks.deciding import decide_by_components, decide_greedily
-from neardup_gpu.tasks.keepers import keepers_of
+from neardup_gpu.tasks.keepers import keepers_of, within_reach
 
 
 @st.composite
@@ -60,8 +60,14 @@ def test_ranges_together_are_the_whole(tmp_path, width, cluster, case, most, dir
         stop = min(first + width, rows)
         mine = np.flatnonzero(((left >= first) & (left < stop)) | ((right >= first) & (right < stop)))
         others = rng.integers(0, len(left), rng.integers(0, 5)) if len(left) else mine
-        mine = rng.permutation(np.concatenate([mine, others]))  # in any order, some repeated, some of other ranges
-        of = keepers_of(first, stop, left[mine], right[mine], worth[mine], removed, most, directed, labels)
+        if width == 1 and most is not None:  # of one rank, a few at a time, some repeated
+            parts = np.array_split(rng.permutation(np.concatenate([mine, mine[::3]])), 4)
+            columns = within_reach(((left[a], left[a], right[a], worth[a]) for a in parts), first, removed, most)
+            assert len(columns[0]) <= 2 * most
+        else:
+            mine = rng.permutation(np.concatenate([mine, others]))  # in any order, some repeated, some of other ranges
+            columns = left[mine], right[mine], worth[mine]
+        of = keepers_of(first, stop, *columns, removed, most, directed, labels)
         listed = as_dict(of.left, of.right, of.listed_resemblance)
         assert list(listed) == sorted(set(listed)) and len(listed) == len(of.left)
         assert all(found.get(pair, value) == value for pair, value in listed.items())

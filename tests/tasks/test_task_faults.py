@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,8 @@ from troubled import STAGES, bits, documents, run
 
 from neardup_gpu import Recipe, SimHash
 from neardup_gpu.errors import DamagedError, InputError, OutputError, ResourceError
+from neardup_gpu.store import leases
+from neardup_gpu.store.places import Place
 from neardup_gpu.tasks.contract import TaskFailedError
 
 FEW = ["sketch", "collide", "write"]
@@ -371,6 +374,35 @@ class TestFolders:
         assert os.listdir(box / "work") == ["lock"]
         run(box)
         assert not (box / "work").exists()
+
+    def test_another_driver_in_a_store(self, calm, box, monkeypatch):
+        """One that is there, one that is killed, and one that takes the folder in the middle of the job."""
+        pytest.importorskip("fsspec")
+        monkeypatch.setattr(leases, "MOMENT", 0.01)
+        work = f"memory://{box.name}/work"
+        place = Place.of(work)
+        other = {"owner": "other", "where": "process 7 of elsewhere", "renewed": time.time()}
+        place.write_text("lock", json.dumps(other))
+        says = r"work: another run works in this folder \(process 7 of elsewhere, \d s ago\); wait for it, or .* s$"
+        self.refused(says, OutputError, box, work_dir=work)
+        place.write_text("lock", json.dumps({**other, "renewed": time.time() - leases.LEASE}))
+        with monkeypatch.context() as patch:
+            patch.setattr(leases, "LEASE", 0.2)
+
+            def overtaken(folder, perform, shared, stage, *others):
+                if stage == "copies":
+                    for _ in range(10):
+                        place.write_text("lock", json.dumps({**other, "renewed": time.time()}))
+                        time.sleep(0.03)
+                return perform(shared, stage, *others)
+
+            troubled.trouble(patch.setattr, overtaken, box / "marks")
+            self.refused("another run works in this folder by now .process 7", OutputError, box, work_dir=work)
+        assert not (box / "out").exists() and place.exists("job.json")
+        place.remove("lock")
+        assert run(box, work_dir=work)["tasks"]["resumed"] >= 3
+        same(calm, box / "out")
+        assert place.entries() == []
 
     @pytest.mark.parametrize(
         "others, says",

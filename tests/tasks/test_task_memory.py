@@ -178,6 +178,60 @@ def frequencies_of(folder, rows):
     yield "sum", lambda: frequencies.add_up(shared.files("sum", 0), ["count/000000-counts"])
 
 
+def alike(folder, rows):
+    """A crowd of a fiftieth of the documents, which are all alike: each has as many partners as are listed. Those are
+    more than a task may hold."""
+    recipe = Recipe(method="exact", threshold=0.5)
+    shared = Shared(str(folder), str(folder / "result"), recipe, as_engine("cpu"), TASK_MEMORY, RANGES)
+    number = rows // 50
+    layout = Layout((0, number), 0, RANGES, True)
+
+    def write_all():
+        rank = np.arange(number)
+        write(shared, "found", "crowded", candidates.CROWDED, 1, [{"rank": rank}])
+        write(shared, "verified", "left", pairs.VERIFIED, RANGES, [])
+        values = np.stack([np.full(number, 1), np.full(number, 2), 3 + rank], axis=1).astype(np.uint64)
+        shingles = Ragged(values.reshape(-1), np.arange(0, values.size + 1, 3))
+        write(shared, "crowd-sets", "sets", pairs.SETS, 1, [{"rank": rank, "shingles": lists_of(shingles)}])
+
+    def join():
+        found = crowds.crowd(shared.files("crowd", 0), ["crowd-sets/000000-sets"], [], layout, None)
+        assert rows < ROWS or crowds.FOUND_BYTES * found["further"] > TASK_MEMORY
+
+    yield "write", write_all
+    verified = ["verified/000000-left"]
+    yield "members", lambda: crowds.members(shared.files("members", 0), ["found/000000-crowded"], verified, layout)
+    yield "crowd", join
+
+
+def one_rank(folder, rows):
+    """A document that is found with all others, and has a pair with each of them."""
+    recipe = Recipe(method=MinHash(k=1, s=3), threshold=0.5)
+    shared = Shared(str(folder), str(folder / "result"), recipe, as_engine("cpu"), TASK_MEMORY, 1)
+    layout = Layout((0, rows), 0, 1, True)
+
+    def parts(**more):
+        for left in np.array_split(np.random.default_rng(1).permutation(rows - 1), 20):
+            given = {name: np.full(len(left), value) for name, value in more.items()}
+            yield {"left": left, "right": np.full(len(left), rows - 1), **given}
+
+    def write_all():
+        write(shared, "collide", "found", candidates.FOUND, 1, parts(needed=np.uint16(1)))
+        write(shared, "verify", "right", pairs.VERIFIED, 1, parts(resemblance=0.5))
+        write(shared, "verify", "left", pairs.VERIFIED, 1, parts(resemblance=0.5))
+        write(shared, "copies", "ranges", BY_RANGE, 1, [])
+
+    def told():
+        found = pairs.pairs(shared.files("pairs", 0), ["collide/000000-found"], layout)
+        assert found["pairs"] == rows - 1
+
+    left = ["verify/000000-left"]
+    yield "write", write_all
+    yield "pairs", told
+    yield "decide", lambda: naming.decide(shared.files("decide", 0), left, layout)
+    yield "name", lambda: naming.name(shared.files("name", 0), left, [], ["copies/000000-ranges"], layout)
+
+
 def typed(column):
     return pa.from_numpy_dtype(column.dtype)
 
@@ -194,6 +248,8 @@ JOBS = {
     "one_bucket": one_bucket,
     "one_shingle": one_shingle,
     "crowd": crowd,
+    "alike": alike,
+    "one_rank": one_rank,
     "sum": frequencies_of,
 }
 

@@ -12,6 +12,7 @@ import numpy as np
 import neardup_gpu as nd
 from neardup_gpu import hamming, theory
 from neardup_gpu.errors import ArgumentTypeError, NeardupError
+from neardup_gpu.report_page.page import Page
 
 # Jobs
 
@@ -31,7 +32,9 @@ nd.dedup(
     engine=nd.Engine(memory="20GB"),
 )
 assert_type(repr(result), str)
-assert_type(result.report, dict[str, Any])
+report: dict[str, Any] = result.report
+assert_type(result.report["counts"], Any)
+assert_type(result.report("report.html", text=False), Page)
 assert_type(nd.sketch("a.parquet", "s.parquet", method=nd.MinHash(recall=0.95)), dict[str, Any])
 nd.pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
 assert_type(nd.open_documents("a.parquet"), nd.Documents)

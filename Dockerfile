@@ -1,0 +1,29 @@
+# Two images: `cpu`, and `cuda13` for NVIDIA GPUs with a driver of CUDA 13. docs/how_to/install.md says how to run them.
+#
+#     docker build --target cpu -t neardup .
+#     docker build --target cuda13 -t neardup:cuda13 .
+
+FROM python:3.13-slim-trixie AS wheel
+WORKDIR /source
+COPY . .
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
+FROM python:3.13-slim-trixie AS base
+# Compiled kernels, which are kept only in a folder of the one who runs: mount a folder of yours there.
+ENV NEARDUP_CACHE_DIR=/cache PYTHONUNBUFFERED=1
+RUN useradd --uid 1000 --create-home neardup && install -d -o neardup -g neardup -m 700 /cache && install -d -o neardup /data
+WORKDIR /data
+ENTRYPOINT ["neardup"]
+CMD ["--help"]
+
+FROM base AS cuda13
+# The packages bring CUDA's libraries; the driver comes from the machine, by the NVIDIA Container Toolkit.
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
+    find /wheels -name '*.whl' -exec pip install --no-cache-dir '{}[cuda13,report,warc]' ';'
+USER 1000
+
+FROM base AS cpu
+RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
+    find /wheels -name '*.whl' -exec pip install --no-cache-dir '{}[report,warc]' ';'
+USER 1000

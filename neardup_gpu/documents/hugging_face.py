@@ -1,0 +1,170 @@
+"""Objects of Hugging Face's library `datasets`, which is imported only where rows go back to it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import InputError, NeardupError
+from .reading import brief
+
+if TYPE_CHECKING:
+    from .stream import Documents
+
+BATCH_ROWS = 1000  # taken at once from a dataset
+
+
+def is_kind(name: str, source: Any) -> bool:
+    """Whether a source is of this class of the library, or of one derived from it."""
+    return any(
+        kind.__module__.partition(".")[0] == "datasets" and kind.__name__ == name for kind in type(source).__mro__
+    )
+
+
+def is_dataset(source: Any) -> bool:
+    """Whether it is a Dataset, which has an Arrow form but not Arrow's protocol."""
+    return is_kind("Dataset", source)
+
+
+def splits_of(source: Any) -> dict[str, Any] | None:
+    """The splits of a DatasetDict or IterableDatasetDict, in its order; None for anything else.
+
+    Raises
+    ------
+    InputError
+        If it is empty.
+    """
+    if not (is_kind("DatasetDict", source) or is_kind("IterableDatasetDict", source)):
+        return None
+    if not source:
+        raise InputError(f"input: the {type(source).__name__} has no splits; pass one with documents.")
+    return {str(name): split for name, split in source.items()}
+
+
+def stream_of_dataset(dataset: Any) -> pa.RecordBatchReader:
+    """All columns, whatever the dataset's format shows; selected and shuffled rows as its indices say."""
+    arrow = dataset.with_format("arrow")
+    schema = arrow[:0].schema
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for table in arrow.iter(batch_size=BATCH_ROWS):
+            yield from table.cast(schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def stream_of_iterable(dataset: Any, name: str) -> pa.RecordBatchReader:
+    """The rows of an IterableDataset, once. Its features give the columns, else its first rows do.
+
+    Raises
+    ------
+    InputError
+        If its first rows cannot be had. What is wrong with later ones is raised when they are read.
+    """
+    tables = _computed(iter(dataset.with_format("arrow").iter(batch_size=BATCH_ROWS)), name)
+    if dataset.features is not None:
+        schema = dataset.features.arrow_schema
+    else:
+        first = next(tables, pa.table({}))
+        schema, tables = first.schema, itertools.chain([first], tables)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for table in tables:
+            yield from _conformed(table, schema, name).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _computed(tables: Iterator[pa.Table], name: str) -> Iterator[pa.Table]:
+    """The tables; whatever the dataset's functions and files raise becomes one line."""
+    try:
+        yield from tables
+    except (NeardupError, MemoryError):
+        raise
+    except Exception as error:  # of functions of the user, and of any file system
+        what = brief(f"{type(error).__name__}: {error}")
+        raise InputError(
+            f"{name}: the IterableDataset cannot be read ({what}); see that next(iter(...)) works."
+        ) from error
+
+
+def _conformed(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+    columns = []
+    for field in schema:
+        try:
+            column = table[field.name] if field.name in table.schema.names else pa.nulls(len(table), field.type)
+            columns.append(column.cast(field.type))
+        except pa.ArrowException:
+            raise InputError(
+                f"{name}: column {field.name!r} holds {table[field.name].type}, but {field.type} in the first "
+                f"{BATCH_ROWS:,} rows; say what it holds with IterableDataset.cast_column."
+            ) from None
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+# ------------------------------------------------------------------------------------------------------------ and back
+
+
+def kept_dataset(documents: Documents, keep: np.ndarray) -> Any:
+    """The documents at which `keep` is true, with all their columns: see `Result.kept_dataset`."""
+    try:
+        import datasets
+    except ImportError:
+        raise InputError("kept_dataset: needs Hugging Face's library datasets; pip install 'neardup-gpu[hf]'") from None
+    if not documents.rewindable:
+        raise InputError(
+            "the documents were a stream, which cannot be read again to give the kept rows; pass a Dataset to dedup, "
+            "or filter the stream by Result.documents['kept']"
+        )
+    masks = documents._masks(keep)
+    names = documents.splits or [""]
+    if documents.format == "memory":
+        found = {
+            name: _selected(reader, mask, datasets)
+            for name, reader, mask in zip(names, documents._readers, masks, strict=True)
+        }
+        return datasets.DatasetDict(found) if documents.splits else found[""]
+    builder = {"parquet": "parquet", "ipc": "arrow", "jsonl": "json", "csv": "csv"}.get(documents.format)
+    if builder is None:
+        return _of_batches(documents._readers[0], masks[0], datasets)
+    with tempfile.TemporaryDirectory() as folder:
+        documents.write_kept(Path(folder, "kept"), keep)
+        files = [str(Path(folder, "kept", name)) for name in documents._kept_names]
+        more = {"sep": "\t"} if files[0].lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv") else {}
+        with _quiet(datasets):
+            return datasets.load_dataset(
+                builder, data_files=files, split="train", cache_dir=f"{folder}/cache", keep_in_memory=True, **more
+            )
+
+
+def _selected(reader: Any, mask: np.ndarray, datasets: Any) -> Any:
+    if is_dataset(reader.source):
+        return reader.source.select(np.flatnonzero(mask))
+    return _of_batches(reader, mask, datasets)
+
+
+def _of_batches(reader: Any, mask: np.ndarray, datasets: Any) -> Any:
+    """A Dataset in memory of the rows of a reader."""
+    from .kept import filtered
+
+    batches = [filtered(batch, mask[rows]) for batch, rows in reader.read(reader.schema, 16 << 20)]
+    return datasets.Dataset(pa.Table.from_batches(batches, reader.schema))
+
+
+@contextlib.contextmanager
+def _quiet(datasets: Any) -> Iterator[None]:
+    """Without the library's own bars."""
+    shown = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
