@@ -122,7 +122,7 @@ def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
     found = read_all(out / "kept")
     assert [row["id"] for each in found.values() for row in each] == [row["id"] for row in expected]
     first, second = ("part-00000-00000", "part-00000-00001") if by_tasks else ("part-00000", "part-00001")
-    assert list(found)[0] == f"{first}.{kind or 'jsonl'}"
+    assert next(iter(found)) == f"{first}.{kind or 'jsonl'}"
     if kind != "parquet":  # small row groups are packed too well
         assert list(found)[1] == f"{second}.{kind or 'jsonl'}"
         sizes = [path.stat().st_size for path in sorted((out / "kept").iterdir())]
@@ -143,7 +143,7 @@ def test_ids_only(lines, expected, tmp_path, by_tasks):
     assert ids.column_names == ["id"] and ids["id"].to_pylist() == [row["id"] for row in expected]
     assert not (out / "kept").exists()
     info.check(out)
-    with pytest.raises(InputError, match="without its folder kept/, as --ids-only makes it"):
+    with pytest.raises(InputError, match="without its folder kept/, as ids_only makes it"):
         open_documents(out)
     assert explain(out, expected[0]["id"]).kept
     dedup(lines, id_column="id", output=out, overwrite=True)
@@ -151,7 +151,7 @@ def test_ids_only(lines, expected, tmp_path, by_tasks):
 
 def test_a_stream_has_ids_at_least(tmp_path):
     table = pa.table({"id": [7, 8, 9], "text": ["one two three", "one two three", "four"]})
-    with pytest.raises(InputError, match="a stream cannot be read again .* or ids_only=True"):
+    with pytest.raises(InputError, match=r"a stream cannot be read again .* or ids_only=True"):
         dedup(table.to_reader(), output=tmp_path / "out", id_column="id")
     dedup(table.to_reader(), output=tmp_path / "out", id_column="id", ids_only=True)
     assert pq.read_table(tmp_path / "out" / "kept_ids.parquet").to_pydict() == {"id": [7, 9]}
