@@ -5,8 +5,6 @@ import decimal
 import gzip
 import io
 import json
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.json
@@ -14,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup_gpu import ScaleOut, dedup, dedup_in_tasks, info
+from neardup_gpu.cli.process import main
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.rewritten import new_names
 from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
@@ -312,24 +311,20 @@ def test_wrong_options(tmp_path, options, kind, message):
         dedup(texts=["a"], output=tmp_path / "out", **options)
 
 
-def test_a_line_of_json_for_pipelines(lines, tmp_path):
+def test_a_line_of_json_for_pipelines(lines, tmp_path, monkeypatch, capsys):
     def run(*words):
-        command = [sys.executable, "-m", "neardup_gpu", "dedup", *map(str, words), "--json"]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        status = main(["dedup", str(lines), "--id-column", "id", "-o", "out", "--json", *words])
+        said, complaints = capsys.readouterr()
+        (line,) = said.splitlines()
+        return status, json.loads(line), complaints
 
-    done = run(lines, "--id-column", "id", "-o", "out", "--output-format", "parquet", "--shard-bytes", "1MB")
-    assert done.returncode == 0, done.stderr
-    (line,) = done.stdout.splitlines()
-    said = json.loads(line)
-    assert list(said)[:5] == ["status", "output", "seconds", "counts", "recall"]
+    monkeypatch.chdir(tmp_path)
+    status, said, _ = run("--output-format", "parquet", "--shard-bytes", "1MB")
+    assert status == 0 and list(said)[:5] == ["status", "output", "seconds", "counts", "recall"]
     assert said["status"] == "done" and said["output"] == "out" and said["seconds"] > 0
     assert said["written"] == {"output_format": "parquet", "shard_bytes": 10**6}
     assert said["counts"]["documents"] == 100 and (tmp_path / "out" / "kept" / "part-00000.parquet").exists()
 
-    failed = run(lines, "--id-column", "id", "-o", "out")
-    assert failed.returncode == 2
-    (line,) = failed.stdout.splitlines()
-    assert json.loads(line) == {
-        "status": "failed",
-        "error": failed.stderr.strip().splitlines()[-1].removeprefix("neardup: "),
-    }
+    status, said, complaints = run()
+    last = complaints.strip().splitlines()[-1].removeprefix("neardup: ")
+    assert status == 2 and said == {"status": "failed", "error": last} and "--overwrite" in last
