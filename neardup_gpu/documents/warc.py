@@ -31,6 +31,7 @@ from .batches import ROW_BYTES
 from .files import File
 from .http_payloads import UndecodableError, is_text, text_of, undone
 from .kept import ROW_GROUP_BYTES, Rows, writing
+from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen, State
@@ -48,7 +49,6 @@ SCHEMA = pa.schema(
 )
 """WARC-Record-ID as it stands in the header, WARC-Target-URI, WARC-Date, the type of the payload, and its text."""
 
-PACKING = 4  # about how many times as large as a compressed file its text is
 _MAX_HTTP_HEADER = 1 << 20
 
 
@@ -85,7 +85,8 @@ class Warc:
 
     def parts(self, most_bytes: int) -> list[Part]:
         """The whole file."""
-        return [Part(0, None, None, self.seen.size * (PACKING if self.file.path.endswith(".gz") else 1), 0)]
+        packed = compression_of(self.file.path) is not None
+        return [Part(0, None, None, self.seen.size * (PACKING if packed else 1), 0)]
 
     def states(self) -> list[State | None]:
         return [self.seen.state]
@@ -328,7 +329,7 @@ def _media_type(value: str | None) -> tuple[str, str | None]:
 def _date(value: str | None) -> datetime | None:
     """A WARC-Date, which may lack all but the year (WARC/1.1, 5.4); None where there is none."""
     text = (value or "").strip()
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, OverflowError):  # the latter of a time zone at the ends of the calendar
         found = datetime.fromisoformat(text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     return None
