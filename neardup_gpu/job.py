@@ -259,7 +259,7 @@ def dedup(
         else:
             if described := writing.describe():
                 result.report["written"] = described
-            write_result(folder, result, documents, writing, clock, *([output] if with_page else []), schema=schema)
+            write_result(folder, result, documents, writing, clock, output if with_page else None, schema)
     return result
 
 
