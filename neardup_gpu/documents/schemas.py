@@ -88,11 +88,11 @@ class Columns:
         log.info("%s: the text is column %r", self._readers[0].name, column)
         return column
 
-    def check_values(self, name: str) -> None:
+    def check_values(self, name: str, parameter: str = "keep") -> None:
         """Raise InputError unless every file has this column, of values that can be compared."""
         # What arrays and objects in JSON hold is not known.
         inferred = self._readers[0].infers_types
-        self.check(name, lambda kind: not (inferred and pa.types.is_nested(kind)), "a value", "keep")
+        self.check(name, lambda kind: not (inferred and pa.types.is_nested(kind)), "a value", parameter)
 
     def check(self, name: str, fits: Callable[[pa.DataType], bool], what: str, parameter: str) -> None:
         """Raise InputError unless every file has the column, once, and of a fitting type.

@@ -265,6 +265,7 @@ def _sources(run: Run, column: str | None) -> tuple[Any, str | None]:
     import pyarrow as pa
 
     documents, values = run.source(), []
+    documents._columns.check_values(column, "source_column")
     for batch in documents.batches([column]):
         values.append(batch.columns[column].cast(pa.string()))
     found = pa.chunked_array(values, pa.string())

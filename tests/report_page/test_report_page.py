@@ -241,7 +241,7 @@ def test_sources(folder):
     ]
     page = result.report(source_column="site")
     assert "What each site lost" in told(page) and "(none) 2 1 50.0%" in told(page)
-    with pytest.raises(InputError, match="no column 'place'"):
+    with pytest.raises(InputError, match=r"no column 'place'; it has .* Name one with source_column="):
         result.report(source_column="place")
 
 
