@@ -321,7 +321,7 @@ def _write_kept(files: Files, slice: Slice, extent: Extent, kept: np.ndarray, ho
     target = Path(files.shared.result)
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".kept-") as folder:
-        options = {}
+        options: dict[str, Any] = {}
         if how.writing.rewrites:
             options = {"schema": of_text(how.schema), "names": list(how.names), "prefix": f"part-{files.number:05}"}
         write_kept(slice.open(extent), Path(folder, KEPT), kept, how.writing, **options)
