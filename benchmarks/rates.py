@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +32,12 @@ from neardup_gpu import Recipe, __version__, planning
 from neardup_gpu.planning import Counts, Machines, Shape
 from neardup_gpu.store.exchange import num_rows, read_partition
 from neardup_gpu.store.places import Place
+from neardup_gpu.tasks.cutting import table_parts
 from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.scale_out import ScaleOut
+
+if TYPE_CHECKING:
+    from neardup_gpu.methods.contract import Method
 
 SIZES = (50_000, 200_000)
 """Documents of the jobs that rates are taken from."""
@@ -70,13 +74,24 @@ def write_documents(folder: Path, documents: int, files: int = FILES) -> int:
     return total
 
 
-def run_tasks(folder: Path, work: Path, *, method: str, slices: int, partitions: int, spool: bool = False) -> Shape:
+def run_tasks(
+    folder: Path,
+    work: Path,
+    *,
+    method: str | Method,
+    slices: int,
+    partitions: int,
+    spool: bool = False,
+    check: int = 0,
+    against: Path | None = None,
+    workers: int = 2,
+) -> Shape:
     """Run a job of tasks whose work folder stays; returns its shape, as planned."""
     recipe = Recipe(method=method)
     num_bytes = sum(file.stat().st_size for file in folder.iterdir())
     settings = ScaleOut(
         work_dir=str(work),
-        workers=2,
+        workers=workers,
         slice_bytes=max(1, 2 * num_bytes // slices),
         partitions=partitions,
         task_memory=TASK_MEMORY,
@@ -84,16 +99,18 @@ def run_tasks(folder: Path, work: Path, *, method: str, slices: int, partitions:
         keep_work=True,
     )
     output = work.with_name(f"{work.name}-output")
-    report = dedup_in_tasks(folder, recipe=recipe, output=output, engine="cpu", check=0, scale_out=settings)
-    sketches = recipe.method.sketches
-    return Shape(
-        method=method,
+    report = dedup_in_tasks(
+        folder, output=output, recipe=recipe, against=against, check=check, engine="cpu", scale_out=settings
+    )
+    return planning.shape_of(
+        recipe,
+        report["counts"]["representatives"],
         slices=report["tasks"]["slices"],
         partitions=partitions,
         task_memory=TASK_MEMORY,
         spool=spool,
-        key_columns=recipe.method.key_columns if sketches else 0,
-        tables=len(recipe.method.buckets(report["counts"]["representatives"]).masks) if sketches else 0,
+        known=report["tasks"]["slices"] - len(records(work, "write")),
+        checked=check > 0,
     )
 
 
@@ -113,36 +130,65 @@ def counted(work: Path, shape: Shape) -> Counts:
         names = sorted(f"{stage}/{path.name}" for path in (work / stage).glob(f"*-{what}"))
         return sum(num_rows(place, names, partition) for partition in partitions)
 
-    sets = [f"sets/{number:06}-sets" for number in range(slices)]
-    shingles = 0
-    for part in range(ranges):
-        for batch in read_partition(place, sets, part, ["shingles"]):
-            shingles += len(batch.column("shingles").flatten())
     place_bytes = 0
     for number in range(slices):
         for batch in read_partition(place, [f"sketch/{number:06}-ids"], 0):
             place_bytes += sum(map(bytes_of, batch))
     kept_ids = rows("fates", "wanted", range(slices))
+    same = total("copies", "copies") if shape.verifies else total("same", "copies")
+    checked = planning.Checked()
+    if shape.checked:
+        checked = planning.Checked(
+            drawn_of_slices=rows("draw", "drawn", [0]),
+            drawn=rows("drawn", "drawn", [0]),
+            drawn_shingles=_shingles(place, work, "drawn-sets", 1),
+            sampled=rows("sampled", "sample", [0]),
+            sampled_shingles=rows("sampled", "sets", [0]),
+            near=rows("near", "near", [0]),
+            nearest=rows("nearest", "pairs", [0]),
+            wanted=rows("nearest", "wanted", range(slices)),
+            wanted_shingles=_shingles(place, work, "near-sets", 1),
+        )
+    parts = 0
+    if shape.tables:
+        number = total("sketch", "present") - same
+        parts = shape.tables * table_parts(shape.tables, number, ranges, shape.task_memory).per_table
     return Counts(
         documents=total("sketch", "documents"),
+        known_documents=sum(record["facts"]["documents"] for record in records(work, "sketch")[: shape.known]),
         text_bytes=total("sketch", "text_bytes"),
         shingles=total("sketch", "waiting"),
         present=total("sketch", "present"),
         place_bytes=place_bytes,
         id_bytes=8,
-        copies=total("copies", "copies"),
+        copies=same,
+        exact_copies=total("copies", "copies"),
+        entries=rows("keys", "entries", range(parts)),
         counters=0 if shape.tables else rows("merge", "counters", [0]),
         postings=0 if shape.tables else total("postings", "postings"),
+        containers=total("containers", "postings"),
         found=total("collide", "found"),
         pairs=total("pairs", "pairs"),
         wanted=rows("pairs", "wanted", range(slices)),
-        wanted_shingles=shingles,
+        wanted_shingles=_shingles(place, work, "sets", ranges),
         verified=total("verify", "verified"),
         listed=rows("name", "listed", range(ranges)),
+        listed_pairs=rows("listed", "pairs", [0]),
         removed=rows("name", "fates", range(slices)),
         wanted_ids=rows("listed", "wanted", range(slices)) + kept_ids,
         kept_ids=kept_ids,
         crowded=total("collide", "crowded"),
+        checked=checked,
+    )
+
+
+def _shingles(place: Place, work: Path, stage: str, partitions: int) -> int:
+    """Shingles in the answers of a stage to all who asked."""
+    names = sorted(f"{stage}/{path.name}" for path in (work / stage).glob("*-sets"))
+    return sum(
+        len(batch.column("shingles").flatten())
+        for part in range(partitions)
+        for batch in read_partition(place, names, part, ["shingles"])
     )
 
 
@@ -150,14 +196,14 @@ def bytes_of(column: pa.Array) -> int:
     """Bytes of the values of a column in a file, with 8 for each text or list."""
     if pa.types.is_large_list(column.type):
         return 8 * len(column) + bytes_of(column.flatten())
-    if pa.types.is_large_string(column.type):
+    if pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type):
         return 8 * len(column) + sum(len(text.as_buffer()) for text in column)
     if pa.types.is_fixed_size_list(column.type):
         return bytes_of(column.flatten())
     return len(column) * column.type.bit_width // 8
 
 
-KINDS = [(method, spool) for method in planning.METHODS for spool in (False, True)]
+KINDS = [(method, spool) for method in planning.COMPARED for spool in (False, True)]
 
 
 def name_of(method: str, spool: bool) -> str:

@@ -25,9 +25,10 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
-    "commands",  # these three lie beside this file
+    "commands",  # these four lie beside this file
     "docstrings",
     "formulas",
+    "names",
 ]
 root_doc = "index"
 exclude_patterns = ["_build"]

@@ -225,12 +225,9 @@ def dedup(
     clock, engine = Clock(progress), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
     engine.resolve()  # before anything is opened
-    column, _ = keep_column(recipe.keep)
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
-    reading["other_columns"] = [column] if column else []
-    documents = open_documents(source, texts=texts, **reading)
-    reference = None if against is None else open_reference(against, reading)
+    documents, reference = opened(source, texts, against, reading, recipe)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         folder, reads = None, files_read(documents, reference, frequencies)
@@ -337,6 +334,16 @@ def files_read(
     """All files on this machine that a job reads."""
     files = documents.local_files + ([] if reference is None else reference.local_files)
     return [*files, str(frequencies)] if isinstance(frequencies, (str, Path)) else files
+
+
+def opened(
+    source: Any, texts: Any, against: Any, reading: dict[str, Any], recipe: Recipe
+) -> tuple[Documents, Documents | None]:
+    """Open the input and the reference set, of which the column by which documents are kept is no text."""
+    column, _ = keep_column(recipe.keep)
+    reading = {**reading, "other_columns": [column] if column else []}
+    documents = open_documents(source, texts=texts, **reading)
+    return documents, None if against is None else open_reference(against, reading)
 
 
 def check_writing(documents: Documents, writing: Writing) -> None:

@@ -336,7 +336,9 @@ def _axes(ax: Axes | None) -> Axes:
     """The axes given, or those of a new figure."""
     matplotlib_of("plot")
     if ax is not None:
-        return ax
+        from matplotlib.axes import Axes
+
+        return checks.instance("ax", ax, (Axes,))
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")[1]

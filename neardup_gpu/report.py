@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 RECORDS = {
-    "request": "requests",
-    "metadata": "of metadata",
-    "warcinfo": "about the file",
-    "revisit": "revisits",
-    "segment": "segments",
-    "other": "of other types",
-    "no_http": "responses not by HTTP",
-    "http_status": "by HTTP status",
-    "not_text": "no text",
-    "undecodable": "not decodable",
+    "request": "request",
+    "metadata": "metadata record",
+    "warcinfo": "warcinfo record",
+    "revisit": "revisit",
+    "segment": "segment",
+    "other": "unknown record",
+    "no_http": "non-HTTP response",
+    "http_status": "non-2xx response",
+    "not_text": "non-text payload",
+    "undecodable": "undecodable payload",
 }
 """Records of a crawl that are no documents: their names in reports, and in words."""
 
@@ -120,8 +120,8 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("documents", f"{documents:,}, {size(counts['text_bytes'])} of text, {count(counts['tokens'], 'token')}")]
     left_out = report.get("left_out_records") or {}
     if left_out:
-        listed = (f"{number:,} {RECORDS.get(kind, kind)}" for kind, number in left_out.items())
-        rows.append(("left out", f"records that are no documents: {', '.join(listed)}"))
+        listed = (count(number, RECORDS[kind]) for kind, number in left_out.items())
+        rows.append(("left out", ", ".join(listed)))
     if report.get("against"):
         rows.append(("reference", f"{count(counts['reference_documents'], 'document')}, left untouched"))
     rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / documents)})"))

@@ -96,6 +96,7 @@ def kinds(words):
 
 
 READ = "text_columns:names? id_column:name? html:flag glob:name? on_error:choice max_document_bytes:count"
+WRITE = "output_format:choice? shard_bytes:bytes? ids_only:flag"
 RUN = "engine:choice progress:progress?"
 RECIPE = (
     "recipe:own? method:choice threshold:fraction? shingle_size:count shingling:choice stop_words:path? "
@@ -147,7 +148,7 @@ class World:
             nd.dedup,
             {"source": self.table, "id_column": "id", "check": 0},
             f"{dedup} frequencies:path? output:path? overwrite:flag {RUN} temp_dir:path? batch_bytes:count? "
-            "max_comparisons:count? check:count? report:flag",
+            f"max_comparisons:count? check:count? report:flag {WRITE}",
         )
         yield (
             "dedup_in_tasks",
@@ -160,7 +161,8 @@ class World:
                 "scale_out": nd.ScaleOut(work_dir="work", workers=1),
             },
             f"source:source texts:texts? against:source? {READ} recipe:own? frequencies:path? output:path "
-            f"overwrite:flag scale_out:own {RUN} temp_dir:path? max_comparisons:count? check:count? report:flag",
+            f"overwrite:flag scale_out:own {RUN} temp_dir:path? max_comparisons:count? check:count? report:flag "
+            f"{WRITE}",
         )
         yield (
             "sketch",

@@ -9,8 +9,10 @@ from cyclopts import Group
 
 from ..errors import ParameterError
 from ..settings import setting
+from . import methods
 from .console import say, say_json
-from .options import DOCUMENTS, MATCHING, RUNNING, JsonFlags, flags, given
+from .methods import ChoiceFlags, chosen, method_flags
+from .options import DOCUMENTS, RUNNING, JsonFlags, flags, given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,17 +25,19 @@ class Work:
     pairs: float | None = setting(
         None, "Pairs of near-duplicates beside copies.", metavar="N", shown="a tenth of the documents"
     )
+    against_documents: float = setting(0, "How many documents a reference set has.", metavar="N", shown="none")
+    against_text: str | None = setting(None, "How much text a reference set has.", metavar="SIZE")
+    containers: float | None = setting(
+        None,
+        "Containment: postings of documents as containing ones.",
+        metavar="N",
+        shown="as many as of contained ones",
+    )
+    check: int = setting(0, "Number of documents sampled to estimate the recall.", metavar="N", shown="none")
+    near: float = setting(10.0, "Possible near-duplicates of a sampled document.", metavar="N")
     token_bytes: float = setting(6.0, "Bytes of text for each word.", metavar="X")
     id_bytes: int = setting(8, "Bytes of an id.", metavar="N")
     place_bytes: int = setting(48, "Bytes of an id, the name of a file and a row.", metavar="N")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Matched:
-    """How near-duplicates are found."""
-
-    method: str = setting("exact", "How near-duplicates are found: exact or minhash.", metavar="NAME")
-    threshold: float = setting(0.8, "Least resemblance, above 0 to 1.", metavar="X")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +71,7 @@ class Division:
 TASKS = Group("Tasks", sort_key=RUNNING.sort_key)
 
 WorkFlags: Any = flags(DOCUMENTS, Work)
-MatchedFlags: Any = flags(MATCHING, Matched)
+MethodFlags: Any = method_flags(methods.DECIDING)
 MachineryFlags: Any = flags(RUNNING, Machinery)
 DivisionFlags: Any = flags(TASKS, Division)
 
@@ -75,7 +79,8 @@ DivisionFlags: Any = flags(TASKS, Division)
 def plan(
     *,
     work: WorkFlags = None,
-    matched: MatchedFlags = None,
+    choice: ChoiceFlags = None,
+    settings: MethodFlags = None,
     machinery: MachineryFlags = None,
     division: DivisionFlags = None,
     written: JsonFlags = None,
@@ -89,6 +94,8 @@ def plan(
         if getattr(described, name) is None:
             raise ParameterError(f"{name}: is needed; say for example --{name} {example}")
     values["text_bytes"] = parse_size(values.pop("text"), "text")
+    if "against_text" in values:
+        values["against_bytes"] = parse_size(values.pop("against_text"), "against_text")
     load = planning.Workload(**values)
     machines = given(machinery)
     for name in ("disk", "network"):
@@ -97,26 +104,32 @@ def plan(
     for name in ("slice_bytes", "task_memory"):
         if name in cut:
             cut[name] = parse_size(cut[name], name)
-    how, cluster = Matched(**given(matched)), planning.Machines(**machines)
-    settings = {"threshold": how.threshold, "machines": cluster, "rates": planning.load_rates(), **cut}
-    made = planning.plan(load, method=how.method, **settings)
-    methods = {name: planning.plan(load, method=name, **settings) for name in planning.METHODS if name != how.method}
-    methods = {name: methods.get(name, made) for name in planning.METHODS}
-    rates = {name: settings["rates"][name] for name in ("machine", "date", "note")}
+    cluster, rates_of = planning.Machines(**machines), planning.load_rates()
+    how = chosen(methods.DECIDING, choice, None, settings)
+    if how.pop("frequencies", None) is not None:
+        raise ParameterError("frequencies: are not read by a plan; leave the file out")
+    division_of: dict[str, Any] = {"machines": cluster, "rates": rates_of, **cut}
+    made = planning.plan(load, **how, **division_of)
+    threshold, plans = how.get("threshold"), {}
+    for name in planning.COMPARED:
+        same = name == made.shape.method
+        plans[name] = made if same else planning.plan(load, method=name, threshold=threshold, **division_of)
+    plans.setdefault(made.shape.method, made)
+    rates = {name: rates_of[name] for name in ("machine", "date", "note")}
     if given(written).get("json"):
-        beside = {name: {**each.totals, "notes": each.notes} for name, each in methods.items()}
+        costs = {name: {**each.totals, "notes": each.notes} for name, each in plans.items()}
         plain = {field.name: getattr(cluster, field.name) for field in fields(cluster)}
-        say_json({**made.to_json(), "machines": plain, "methods": beside, "rates": rates})
+        say_json({**made.to_json(), "machines": plain, "methods": costs, "rates": rates})
         return
-    say(*_page(made, methods, cluster, rates))
+    say(*_page(made, plans, cluster, rates))
 
 
-def _page(made: Any, methods: dict[str, Any], machines: Any, rates: dict[str, str]) -> list[Any]:
-    """A table of stages, what both methods cost, and what was chosen."""
+def _page(made: Any, plans: dict[str, Any], machines: Any, rates: dict[str, str]) -> list[Any]:
+    """A table of stages, what this method and others cost, and what was chosen."""
     from ..report import count, heading, row, size
 
     shape, totals = made.shape, made.totals
-    wide = 11
+    wide = 12
     job = f"{count(shape.slices, 'slice')} of {size(made.slice_bytes)}, {count(shape.partitions, 'partition')}"
     cluster = f"{count(machines.nodes, 'node')} of {count(machines.cores, 'core')}"
     speed = f"each {size(machines.disk)}/s by disk and {size(machines.network)}/s by network"
@@ -136,18 +149,19 @@ def _page(made: Any, methods: dict[str, Any], machines: Any, rates: dict[str, st
     sums = tuple(_size(totals[name]) for name in ("read", "exchanged", "written", "memory"))
     ends = (_short(totals["files"]), "", _time(totals["seconds"]), "")
     parts += [heading(_line("all", _hours(totals["core_seconds"]), *sums, *ends)), ""]
-    for name, each in methods.items():
+    for name, each in plans.items():
         cost = f"{_hours(each.totals['core_seconds'])} core hours, {_size(each.totals['exchanged'])} exchanged"
         parts.append(row(name, f"{cost}, {_time(each.totals['seconds'])}", wide))
     counts = made.counts
     near = f"{count(counts.verified, 'pair')} of near-duplicates, {count(counts.copies, 'copy')}"
-    size_of = f"{counts.shingles / counts.documents:,.0f} shingles in each document"
+    if counts.shingles:
+        near += f", {counts.shingles / counts.documents:,.0f} shingles in each document"
     parts.append("")
     for note in made.notes:
         what, _, says = note.partition(": ")
         chosen = what.startswith("chosen")
         parts += _wrapped("chosen" if chosen else "warning", f"{says}, for larger blocks" if chosen else note, wide)
-    parts += _wrapped("assumed", f"{near}, {size_of}: what is exchanged follows from these", wide)
+    parts += _wrapped("assumed", f"{near}: what is exchanged follows from these", wide)
     parts += _wrapped("predicted", f"times, from rates measured {rates['date']} on {rates['machine']}", wide)
     return parts
 
@@ -163,7 +177,7 @@ def _wrapped(label: str, text: str, wide: int) -> list[Any]:
 
 
 def _line(*cells: str) -> str:
-    widths = (-7, 6, 7, 9, 7, 7, 5, 7, 6, -7)
+    widths = (-10, 6, 7, 9, 7, 7, 5, 7, 6, -7)
     padded = (cell.rjust(width) if width > 0 else cell.ljust(-width) for cell, width in zip(cells, widths, strict=True))
     return " ".join(padded).rstrip()
 

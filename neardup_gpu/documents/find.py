@@ -150,7 +150,7 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
         with _naming_source(source):
             if system.get_file_info(root).type != fs.FileType.Directory:
                 raise InputError(
-                    f"{_shortened(source)}: a result of dedup without its folder kept/, as --ids-only makes it; name the "
+                    f"{_shortened(source)}: a result of dedup without its folder kept/, as ids_only makes it; name the "
                     "documents."
                 )
     asked = pattern or (None if glob is None else glob if "/" in glob else f"**/{glob}")

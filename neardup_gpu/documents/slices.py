@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from .. import checks
-from ..data import arrow
+from ..data import arrow, numpy_of
 from ..errors import InputError
 from .columns import mixed_integers
 from .contract import Reader
@@ -345,7 +345,7 @@ class Offset:
 
     def ids(self, ids: pa.Array, slice: Slice) -> pa.Array:
         """The ids of a slice, those that are row numbers with the rows of the input."""
-        return pc.add(ids, pa.scalar(self.first_row, pa.int64())) if slice.ids_are_rows else ids
+        return arrow(numpy_of(ids) + self.first_row) if slice.ids_are_rows else ids
 
     def skipped(self, skipped: pa.Table, extent: Extent) -> pa.Table:
         """What `Documents.skipped` gives for the slice, with the rows of the file."""

@@ -88,8 +88,8 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     try:
         found, path = fsspec.url_to_fs(uri.removeprefix("fsspec+"))
     except ImportError as error:
-        package = _package(scheme)
-        install = f"; pip install {package}" if package else ""
+        needed = _package(scheme)
+        install = f"; pip install {needed}" if needed else ""
         raise InputError(f"{shown}: {scheme}:// needs another package ({_masked_line(error, uri)}){install}") from None
     except ValueError as error:
         if "Protocol not known" not in str(error):

@@ -32,7 +32,7 @@ from .files import File
 from .http_payloads import UndecodableError, is_text, text_of, undone
 from .kept import ROW_GROUP_BYTES, Rows, writing
 from .parts import WHOLE, Part
-from .reading import reading
+from .reading import brief, reading
 from .seen import Seen, State
 from .skipped import Policy, Skipped
 from .warc_records import END, DamagedRecordError, Framed, Records
@@ -173,7 +173,9 @@ class Warc:
 
     def _wanted(self, header: bytes, length: int) -> bool:
         """Whether the content of a record has to be held; of what is too long nothing is."""
-        return length <= self.policy.max_document_bytes and _left_out(_parsed(header)) is None
+        with contextlib.suppress(OSError):  # `_document` says what is wrong with it
+            return length <= self.policy.max_document_bytes and _left_out(_parsed(header)) is None
+        return False
 
     def _document(self, framed: Framed, packed: bool) -> _Document | str | None:
         """The document that a record is, or why it is none; None if it is too long.
@@ -181,11 +183,15 @@ class Warc:
         Raises
         ------
         DamagedRecordError
-            If its bytes are not those that were written, which in plain files only a digest says.
+            If its header cannot be read, or its bytes are not those that were written, which in plain files only a
+            digest says.
         """
+        try:
+            record = _parsed(framed.header + (framed.content or b""))
+        except OSError as error:
+            raise DamagedRecordError(framed.start, f"cannot be read ({brief(error)})") from None
         if framed.content is None:
-            return _left_out(_parsed(framed.header))
-        record = _parsed(framed.header + framed.content)
+            return _left_out(record)
         headers = record.headers
         digest = headers.get("WARC-Block-Digest", "").lower()
         if not packed and digest.startswith("sha1:") and not record.verify_block_digest():

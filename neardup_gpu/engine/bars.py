@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.text import Text
 
 from ..report import count
-from .clock import Compiling
+from .compiling import Compiling
 from .stage_names import STAGES, Progress as Report
 
 

@@ -21,7 +21,6 @@ from ..log import log
 from ..report import count
 from .contract import BACKENDS
 from .memory import parse_size
-from .threads import exclusive
 
 OLDEST = (8, 0)
 """Least compute capability: kernels are compiled and tested for 8.0 (A100) and 9.0 (H100)."""
@@ -76,6 +75,7 @@ def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
     run = getattr(module, name)
     if name == "gpu":
         return run
+    from .threads import exclusive
 
     def on_host(*arguments: Any) -> Any:
         on_the_host = [to_host(a) if hasattr(a, "__cuda_array_interface__") else a for a in arguments]

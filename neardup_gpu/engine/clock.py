@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from numba.core.event import TimingListener, install_listener
-
 from ..errors import ArgumentTypeError
 from ..log import progress_log
 from ..report import count, duration, percent
@@ -21,34 +19,6 @@ SILENCE = 30.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Compiling(TimingListener):
-    """Seconds in which Numba compiles, and the kernels that it has compiled."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.number, self._since = 0, 0.0
-
-    @property
-    def active(self) -> bool:
-        """Whether a kernel is being compiled now."""
-        return self._depth > 0
-
-    @property
-    def seconds(self) -> float:
-        """All of them, to this moment."""
-        before = self.duration if self.done else 0.0
-        return before + (time.perf_counter() - self._since if self.active else 0.0)
-
-    def on_start(self, event: Any) -> None:
-        if not self.active:
-            self._since = time.perf_counter()
-        super().on_start(event)
-
-    def on_end(self, event: Any) -> None:
-        super().on_end(event)
-        self.number += not self.active
 
 
 class Clock:
@@ -80,6 +50,8 @@ class Clock:
         self._done: tuple[int, int | None] = (0, None)
         self._name = ""
         self._turns: dict[str, tuple[int, int | None, float, float]] | None = None
+        from .compiling import Compiling
+
         self._compiling, self._compiled_before = Compiling(), 0.0
 
     @property
@@ -90,6 +62,10 @@ class Clock:
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Time what happens in the block, and log a line when it is done."""
+        from numba.core.event import install_listener
+
+        from .compiling import Compiling
+
         self._compiled_before += self._compiling.seconds
         start, self._compiling = time.perf_counter(), Compiling()
         self._name = name

@@ -3,7 +3,7 @@
 A worker is a new interpreter, not a fork (`threads.py` says why), and imports nothing of the program that started it,
 so that a script needs no `if __name__ == "__main__"`. It has one pipe, and ends when that is closed: also when the
 process that started it is killed. It is killed without notice, as temporary files have no names and results appear
-whole.
+whole. This file is quick to import, so that workers start while the process that starts them still imports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..errors import BackendUnavailableError, ParameterError, ResourceError
 from ..log import log
 from ..tasks.contract import ATTEMPTS, Task
 from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of
-from .threads import most_threads, thread_limits
+from .processors import most_threads, thread_limits
 
 _WORKER = """
 import sys
@@ -38,8 +38,12 @@ serve(pipe)
 """
 
 
+EARLY = 4
+"""Workers that are started before there are tasks, of which there may be fewer than workers."""
+
+
 class LocalWorkers:
-    """`Workers` that are processes of this machine, started when there are tasks for them.
+    """`Workers` that are processes of this machine: a few are started at once, others when there are tasks for them.
 
     Parameters
     ----------
@@ -50,6 +54,8 @@ class LocalWorkers:
     devices : sequence of str or int
         GPUs, as CUDA_VISIBLE_DEVICES names them: the first worker has the first one for its life, and so on. The other
         workers see none. Without any, all workers see what this process sees.
+    first : Task, optional
+        What each worker does before its first task; nobody reads its result, and no task depends on it.
 
     Raises
     ------
@@ -59,7 +65,14 @@ class LocalWorkers:
         On Windows.
     """
 
-    def __init__(self, num_workers: int, *, threads: int | None = None, devices: Sequence[str | int] = ()) -> None:
+    def __init__(
+        self,
+        num_workers: int,
+        *,
+        threads: int | None = None,
+        devices: Sequence[str | int] = (),
+        first: Task | None = None,
+    ) -> None:
         if os.name == "nt":
             raise BackendUnavailableError("worker processes need Linux or macOS; use one worker, which is this process")
         self.num_workers = checks.integer("num_workers", num_workers, 1)
@@ -70,6 +83,7 @@ class LocalWorkers:
             raise ParameterError(
                 f"num_workers must be at least the number of devices, {len(self._devices)}, got {num_workers}"
             )
+        self._first = first or Task("first", 0, _nothing)
         self._workers: list[_Worker | None] = [None] * num_workers
         self._unstarted = 0  # workers in a row that ended before they were ready
 
@@ -93,11 +107,15 @@ class LocalWorkers:
         """Give tasks to workers without one; start workers that are missing, but no more than there are tasks."""
         for place, worker in enumerate(self._workers[: attempts.num_open]):
             if worker is None:
-                self._workers[place] = worker = _Worker(self._environment(place))
+                worker = self._start(place)
             if worker.ready and worker.attempted is None:
                 kinds = (True, False) if place < len(self._devices) else (False,)
                 if (attempted := attempts.take(*kinds)) is not None:
                     worker.begin(attempted)
+
+    def _start(self, place: int) -> _Worker:
+        self._workers[place] = worker = _Worker(self._environment(place), self._first)
+        return worker
 
     def _environment(self, place: int) -> dict[str, str]:
         environment = {**os.environ, **thread_limits(self._threads)}
@@ -146,6 +164,12 @@ class LocalWorkers:
             self._workers[self._workers.index(worker)] = None
 
     def __enter__(self) -> LocalWorkers:
+        try:
+            for place in range(min(EARLY, self.num_workers)):
+                self._start(place)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -155,7 +179,7 @@ class LocalWorkers:
 class _Worker:
     """A process, its pipe, and the task that it has."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], first: Task) -> None:
         self.ready = False
         self.attempted: Attempted | None = None
         self.pipe, other = Pipe()
@@ -173,11 +197,15 @@ class _Worker:
                     f"no more worker processes can be started ({error.strerror}); ask for fewer, or raise the limit of "
                     "processes (ulimit -u)"
                 ) from error
+        self._send(first)
 
     def begin(self, attempted: Attempted) -> None:
         self.attempted = attempted
+        self._send(attempted.task)
+
+    def _send(self, task: Task) -> None:
         with contextlib.suppress(OSError):  # the worker is dead, which is noticed where it is read from
-            self.pipe.send((pickle.dumps(attempted.task), log.getEffectiveLevel()))
+            self.pipe.send((pickle.dumps(task), log.getEffectiveLevel()))
 
     def end(self) -> str:
         """Close the pipe and wait for the process, which ends by that if it lives; how it ended."""
@@ -199,6 +227,10 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _nothing() -> None:
+    """What a worker does first unless it is told."""
+
+
 def serve(pipe: Connection) -> None:
     """Be a worker: run the tasks that come through a pipe until it is closed."""
     os.set_inheritable(pipe.fileno(), False)
@@ -206,6 +238,7 @@ def serve(pipe: Connection) -> None:
     threading.Thread(target=_listen, args=(pipe, tasks), daemon=True).start()
     with contextlib.suppress(OSError):
         pipe.send_bytes(b"ready")
+        attempt_apart(*tasks.get())  # the first one, whose result nobody reads
         while True:
             pipe.send_bytes(attempt_apart(*tasks.get()))
     os._exit(0)

@@ -27,7 +27,7 @@ from ..errors import BackendUnavailableError, NeardupError, ParameterError, Reso
 from ..log import log
 from ..tasks.contract import ATTEMPTS, Task
 from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of
-from .threads import thread_limits
+from .processors import thread_limits
 
 PATIENCE = 10
 """Seconds in which an address has to answer."""
@@ -53,6 +53,8 @@ class RayWorkers:
     num_gpus : int, default 0
         GPUs to use, each by a process of its own, which has it as long as these workers are there; None for all of the
         cluster. One that is in use by others is waited for, while the others work.
+    first : Task, optional
+        What is done as often as tasks run at once, before these; nobody reads its result, and no task depends on it.
 
     Raises
     ------
@@ -61,8 +63,8 @@ class RayWorkers:
     ParameterError
         If the address is not one.
     ResourceError
-        If the cluster is too small for one task, if a node has another version of Python, Ray or this package, or if
-        there are fewer GPUs, or none.
+        If the cluster is too small for one task, if it has another version of Python or Ray, or if there are fewer
+        GPUs, or none; when it is first used, if a node has another version of this package.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class RayWorkers:
         num_cpus_a_task: int = 1,
         threads: int | None = None,
         num_gpus: int | None = 0,
+        first: Task | None = None,
     ) -> None:
         self._address = address
         self._num_cpus = checks.integer("num_cpus_a_task", num_cpus_a_task, 1)
@@ -83,6 +86,8 @@ class RayWorkers:
         self._actors: list[Any] = []
         self._starting: dict[Any, Any] = {}  # actors that are not there yet, by a reference to a call that tells it
         self._unstarted = 0  # actors in a row that ended before they were there
+        self._first = first
+        self._asked: list[Any] = []  # nodes that have not said yet which version they have, with references to that
         self.num_workers = 0  # until the cluster is known
 
     def __enter__(self) -> RayWorkers:
@@ -100,8 +105,11 @@ class RayWorkers:
             self._num_gpus = max(1, number) if self._wanted_gpus is None else self._wanted_gpus
             if self._num_gpus > number:
                 raise ResourceError(f"the Ray cluster has {number} GPUs, fewer than {self._num_gpus}")
-            self._check_versions()
             self.num_workers = max(1, int(self._resources("CPU")) // self._num_cpus)
+            self._asked = self._begin_on_each_node(_installed)  # while the caller prepares something
+            if self._first is not None:
+                for _ in range(self.num_workers):
+                    self._remote().remote(pickle.dumps(self._first), log.getEffectiveLevel())
         except BaseException:
             self.__exit__()
             raise
@@ -123,13 +131,14 @@ class RayWorkers:
         ResourceError
             If one does not.
         """
+        self._check_versions()
         folder = folder if is_uri(folder) else str(Path(folder).absolute())
         name, word = f".seen-{secrets.token_hex(8)}", secrets.token_hex(16)
         system, path = _place(folder)
         with system.open_output_stream(f"{path}/{name}") as file:
             file.write(word.encode())
         try:
-            for node, found in self._on_each_node(_read, folder, name):
+            for node, found in self._answers(self._begin_on_each_node(_read, folder, name)):
                 if found != word:
                     raise ResourceError(
                         f"{masked(folder)}: node {node} of the Ray cluster does not see what this machine writes "
@@ -140,6 +149,7 @@ class RayWorkers:
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         """See `Workers.run`; tasks that wait or run when the caller stops reading are cancelled."""
+        self._check_versions()
         attempts = Attempts(tasks, devices=self._num_gpus > 0)
         running: dict[Any, tuple[Attempted, Any]] = {}  # by reference: the task, and the actor that has it
         try:
@@ -183,11 +193,15 @@ class RayWorkers:
             busy.append(actor)
         if attempts.num_waiting(True) > len(self._starting):
             self._start_actors(attempts.num_waiting(True) - len(self._starting))
-        remote = self._ray.remote(attempt_apart).options(
-            num_cpus=self._num_cpus, max_retries=0, scheduling_strategy="SPREAD", runtime_env=self._without_gpus
-        )
+        remote = self._remote()
         while len(running) - len(busy) < _QUEUED * self.num_workers and (attempted := attempts.take(False)) is not None:
             running[remote.remote(pickle.dumps(attempted.task), level)] = attempted, None
+
+    def _remote(self) -> Any:
+        """`attempt_apart` on a processor of any node."""
+        return self._ray.remote(attempt_apart).options(
+            num_cpus=self._num_cpus, max_retries=0, scheduling_strategy="SPREAD", runtime_env=self._without_gpus
+        )
 
     def _start_actors(self, most: int) -> None:
         """Start some of the actors that are missing, as far as the cluster has a GPU for each now."""
@@ -227,8 +241,9 @@ class RayWorkers:
         return self._ray.cluster_resources().get(kind, 0)
 
     def _check_versions(self) -> None:
+        asked, self._asked = self._asked, []
         own = (__version__, DEFINITIONS)
-        for node, found in self._on_each_node(_installed):
+        for node, found in self._answers(asked):
             if found != own:
                 has = found if isinstance(found, str) else "it has neardup_gpu {} with definitions {}".format(*found)
                 raise ResourceError(
@@ -236,8 +251,8 @@ class RayWorkers:
                     f"{DEFINITIONS} there, as on this machine"
                 )
 
-    def _on_each_node(self, function: Callable[..., Any], *arguments: Any) -> list[tuple[str, Any]]:
-        """What a function gives on each node that can run tasks, with the node's address."""
+    def _begin_on_each_node(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Call a function on each node that can run tasks; the nodes, with references to what it gives."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         begun = []
@@ -247,6 +262,10 @@ class RayWorkers:
                 num_cpus=0, max_retries=ATTEMPTS - 1, scheduling_strategy=here, runtime_env=self._without_gpus
             )
             begun.append((node, remote.remote(*arguments)))
+        return begun
+
+    def _answers(self, begun: list[Any]) -> list[tuple[str, Any]]:
+        """What a function gave on each node, with the node's address; lost nodes give nothing."""
         found = []
         for node, reference in begun:
             address = node["NodeManagerAddress"]

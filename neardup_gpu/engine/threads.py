@@ -20,22 +20,13 @@ from numba.np.ufunc import parallel
 
 from ..errors import NeardupError, ParameterError, ResourceError, too_few_threads, want
 from ..log import log
+from .processors import most_threads
 
 _job = threading.RLock()
 _kernel = threading.RLock()
 _job_of: ContextVar[int | None] = ContextVar("thread of the job that this code is part of", default=None)
 _alone: int | None = None  # the thread that forked this process, where it has to run kernels without others
 _startable = 1  # threads that could be started at once when it was last tried
-
-
-def most_threads() -> int:
-    """How many threads kernels may use in this process."""
-    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
-
-
-def thread_limits(threads: int) -> dict[str, str]:
-    """The environment of a new process in which kernels and Arrow use this number of threads."""
-    return {"NUMBA_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
 
 
 @contextlib.contextmanager

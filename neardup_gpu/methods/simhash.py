@@ -37,8 +37,8 @@ class SimHash:
         What a document is a weighted set of.
     weighting : "tf", "log" or "tfidf", default "log"
         What an element weighs. "tf": as often as the document has it. "log": 1 and the logarithm of that, which of the
-        three is right most often at radius 3 (notebook 03). "tfidf", for tokens only: as often, times the inverse
-        document frequency.
+        three is right most often at radius 3 (docs/concepts/simhash.md). "tfidf", for tokens only: as often, times the
+        inverse document frequency.
     frequencies : str, default None
         Digest of the document frequencies that "tfidf" weighs by; None until they are counted.
     bucket_limit : int, default 512

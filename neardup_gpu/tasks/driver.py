@@ -16,17 +16,14 @@ from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.slices import Extent, Offset, offsets as offsets_of
 from ..documents.writing_options import FORMATS, Writing
 from ..errors import InputError, ParameterError
-from ..joining import table_bits
 from ..recipe import Recipe
 from ..sketching import no_documents
 from . import (
     candidates,
     checking,
-    colliding,
     copies,
     crowds,
     frequencies,
-    joining,
     naming,
     pairs,
     ranking,
@@ -35,15 +32,12 @@ from . import (
     unique,
 )
 from .columns import name_of, tables_of, type_named
+from .cutting import counter_bits, counts_in_table, posting_tasks, table_parts
 from .layout import Layout
 from .work import Stage, Work
 
 if TYPE_CHECKING:
     from ..documents.slices import Slice
-
-
-BYTES_A_WORD = 6
-"""Of text, about: a table of counters has about as many counters as there are words."""
 
 
 @dataclass(frozen=True)
@@ -157,32 +151,17 @@ def _weigh(job: Job) -> Stage:
 
 
 def _sketch(job: Job, weighed: list[Stage]) -> Stage:
-    bits, checked = _table_bits(job), job.num_checked > 0
+    bits, checked = _counter_bits(job), job.num_checked > 0
     arguments = [
-        (slice, number >= job.num_known, bits, _in_table(slice, bits), checked)
+        (slice, number >= job.num_known, bits, counts_in_table(slice.num_bytes, bits), checked)
         for number, slice in enumerate(job.slices)
     ]
     covers = [slice.covers for slice in job.slices]
     return job.work.stage("sketch", sketching.sketch, arguments, after=weighed, covers=covers, on_device=True)
 
 
-def _table_bits(job: Job) -> int:
-    """Of the table of counters, of which a task holds two."""
-    words = sum(slice.num_bytes for slice in job.slices) // BYTES_A_WORD
-    return table_bits(max(1, words), job.work.shared.task_memory // 4)
-
-
-def _in_table(slice: Slice, bits: int) -> bool:
-    """Whether the shingles of a slice are counted where it is sketched."""
-    return joining.in_table(slice.num_bytes // BYTES_A_WORD, bits)
-
-
-def posting_tasks(slices: int, text_bytes: int, bits: int, partitions: int) -> int:
-    """How many tasks make the postings of all slices.
-
-    Each reads the whole table of counters. So there are no more than read as much text, or than there are partitions.
-    """
-    return min(slices, max(-(-text_bytes >> bits), partitions))
+def _counter_bits(job: Job) -> int:
+    return counter_bits(sum(slice.num_bytes for slice in job.slices), job.work.shared.task_memory)
 
 
 def _check(job: Job, sketched: Stage) -> None:
@@ -223,12 +202,10 @@ def _copies(job: Job, name: str, what: str, layout: Layout, settled: list[Stage]
 def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:
     """Candidates of a method that sketches."""
     tables = len(job.recipe.method.buckets(number).masks)
-    fits = max(1, job.work.shared.task_memory // (4 * colliding.ENTRY_BYTES))
-    per_table = max(-(-len(job.partitions) // tables), -(-number // fits))
+    per_table, tasks = table_parts(tables, number, len(job.partitions), job.work.shared.task_memory)
     given = same.names("slices"), layout, number, per_table
     keys = job.work.stage("keys", candidates.keys, [given] * len(job.slices), after=settled)
     parts = tables * per_table
-    tasks = min(parts, max(len(job.partitions), -(-parts * number // (tables * fits))))
     cuts = [parts * task // tasks for task in range(tasks + 1)]
     arguments = [(keys.names("entries"), bounds, layout, number, per_table) for bounds in itertools.pairwise(cuts)]
     return job.work.stage("collide", candidates.collide_keys, arguments, after=[keys], on_device=True)
@@ -238,8 +215,8 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number:
     """Candidates of a method that compares shingles alone."""
     stage, names, slices = job.work.stage, same.names("slices"), job.slices
     ranges = candidates.ranges_of(len(job.partitions))
-    bits = _table_bits(job)
-    tables = [_in_table(slice, bits) for slice in slices]
+    bits = _counter_bits(job)
+    tables = [counts_in_table(slice.num_bytes, bits) for slice in slices]
     counters, beyond = (list(itertools.compress(sketched.names(what), tables)) for what in ("counters", "beyond"))
     slots = list(itertools.compress(sketched.names("slots"), [not each for each in tables]))
     merged = stage("merge", candidates.merge, [(counters, beyond, slots, bits)] * ranges, after=[sketched])

@@ -19,18 +19,6 @@ RANKS = pa.schema([("rank", pa.int64())])
 NUMBERS = pa.schema([("number", pa.int64())])
 
 
-PARTITION_BYTES = 1 << 27
-"""Text of the documents of a partition at least, unless workers would have too few of them."""
-
-
-def usual_partitions(slices: int, text_bytes: int, workers: int) -> int:
-    """Partitions of a job that is not told how many: as many as slices, or fewer of these where they are small.
-
-    Tasks open files by the square of it. There are two for each worker, if there are as many slices, and at least one.
-    """
-    return max(workers, min(slices, max(2 * workers, -(-text_bytes // PARTITION_BYTES))))
-
-
 @dataclass(frozen=True)
 class Layout:
     """Where documents lie.

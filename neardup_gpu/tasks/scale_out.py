@@ -13,6 +13,7 @@ from ..settings import setting
 
 if TYPE_CHECKING:
     from ..engine.settings import Engine
+    from ..recipe import Recipe
     from .contract import Workers
 
 RUNNERS = ("local", "ray")
@@ -108,17 +109,19 @@ class ScaleOut:
         >>> ScaleOut(workers=2).num_workers()
         2
         """
-        from ..engine.threads import most_threads
+        from ..engine.processors import most_threads
 
         return self.workers or most_threads()
 
-    def start(self, engine: Engine) -> tuple[Workers, Engine]:
+    def start(self, engine: Engine, recipe: Recipe | None = None) -> tuple[Workers, Engine]:
         """Those who run tasks, and what a task computes with: each process has its share of processors and of GPUs.
 
         Parameters
         ----------
         engine : Engine
             Whose `backend` is decided.
+        recipe : Recipe, default None
+            Of the job, by which workers of the CPU get ready; the usual one unless given.
 
         Returns
         -------
@@ -136,13 +139,16 @@ class ScaleOut:
         >>> ScaleOut(workers=1).start(Engine(backend="cpu", threads=1))[0].num_workers
         1
         """
-        from ..engine.threads import most_threads
+        from ..engine.processors import most_threads
+        from .contract import Task
+        from .warming import warm_up
 
+        first = Task("first", 0, warm_up, (recipe,)) if engine.backend == "cpu" else None
         if self.runner == "ray":
             from ..engine.ray import RayWorkers
 
             num_gpus = None if engine.backend == "gpu" else 0
-            workers = RayWorkers(self.ray_address, threads=engine.threads, num_gpus=num_gpus)
+            workers = RayWorkers(self.ray_address, threads=engine.threads, num_gpus=num_gpus, first=first)
             return workers, replace(engine, threads=None)
         number = self.num_workers()
         threads = engine.threads or max(1, most_threads() // number)
@@ -153,7 +159,8 @@ class ScaleOut:
         from ..engine.local import LocalWorkers
 
         devices = _devices(number, engine.device) if engine.backend == "gpu" else []
-        return LocalWorkers(number, threads=threads, devices=devices), replace(engine, threads=None, device=None)
+        local = LocalWorkers(number, threads=threads, devices=devices, first=first)
+        return local, replace(engine, threads=None, device=None)
 
     def resolved(self, engine: Engine) -> Engine:
         """The engine with its backend decided. By name, a Ray cluster's GPUs are used without one of this machine.

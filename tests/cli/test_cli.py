@@ -722,7 +722,7 @@ def test_sketch_then_pairs(run: Run, corpus: Path, tmp_path: Path) -> None:
     status, said, _ = run("pairs", sketches, "-o", pairs, "--json")
     assert status == 0
     table = pq.read_table(pairs)
-    assert json.loads(said) == {"pairs": table.num_rows, "output": str(pairs)}
+    assert json.loads(said) == {"status": "done", "output": str(pairs), "pairs": table.num_rows}
     found = {(row["id_a"], row["id_b"]) for row in table.to_pylist()}
     assert {("a0", "near-0"), ("a1", "near-1"), ("a2", "near-2"), ("a3", "copy-1")} <= found
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from neardup_gpu import cli, planning
+from neardup_gpu import METHODS, cli, planning
 from neardup_gpu.planning import Machines, Workload
 
 Run = Callable[..., tuple[int, str, str]]
@@ -25,7 +25,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
-@pytest.mark.parametrize("method", planning.METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_a_plan_has_a_line_for_each_stage(run: Run, method: str) -> None:
     status, said, err = run("plan", *CRAWL, "--method", method)
     assert (status, err) == (0, "")
@@ -39,7 +39,7 @@ def test_a_plan_has_a_line_for_each_stage(run: Run, method: str) -> None:
         "all",
     ]
     assert "10,000,000,000 documents, 50.0 TB of text" in said
-    for label in ("exact", "minhash"):
+    for label in {"exact", "minhash", method}:
         assert re.search(rf"^{label} +\S+ core hours, \S+ .B exchanged, ", said, re.MULTILINE)
     assert f"times, from rates measured {planning.load_rates()['date']} on " in said
     assert max(map(len, lines)) <= 80
@@ -66,7 +66,7 @@ def test_a_plan_as_json(run: Run) -> None:
     payloads = {f"{each['stage']} {each['what']}": each["payload"] for each in found["exchanged"]}
     assert payloads["sketch hashes"] == 24 * 20000 and payloads["copies slices"] == 0
     assert sum(payloads.values()) == sum(stage["exchanged"] for stage in found["stages"])
-    assert set(found["methods"]) == set(planning.METHODS)
+    assert set(found["methods"]) == set(planning.COMPARED)
     assert found["methods"]["exact"]["exchanged"] == made.totals["exchanged"]
     assert set(found["rates"]) == {"machine", "date", "note"}
     assert found["machines"]["cores"] == 2
@@ -86,6 +86,9 @@ def test_flags_change_the_plan(run: Run) -> None:
     assert totals("--disk", "1MB")["seconds"] > usual["seconds"]
     assert totals("--open-seconds", 1)["core_seconds"] > usual["core_seconds"]
     assert totals("--slice-bytes", "100MB")["files"] > usual["files"]
+    assert totals("--check", 500)["exchanged"] > usual["exchanged"]
+    assert totals("--against-documents", 1e6, "--against-text", "5GB")["exchanged"] > usual["exchanged"]
+    assert totals("--method", "simhash", "--bits", 128)["exchanged"] < usual["exchanged"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,23 @@ def test_flags_change_the_plan(run: Run) -> None:
             "--documents 10 --text 1GB --disk fast",
             "--disk 'fast' is not a size; write 20GB, 20GiB or a number of bytes",
         ),
-        ("--documents 10 --text 1GB --method simhash", "--method 'simhash' is not one of exact, minhash"),
+        (
+            "--documents 10 --text 1GB --method nearest",
+            "--method 'nearest' is not one of exact, containment, minhash, bottomk, modm, simhash",
+        ),
+        (
+            "--documents 10 --text 1GB --method minhash --weighting tfidf",
+            "--weighting 'tfidf': how document frequencies are counted is not planned; plan weighting 'tf', which "
+            "exchanges as much beside",
+        ),
+        (
+            "--documents 10 --text 1GB --against-documents 10",
+            "--against-text: is needed for a reference set, which has documents and text",
+        ),
+        (
+            "--documents 10 --text 1GB --method simhash --check 5",
+            "--check 5: simhash verifies nothing then; leave it out, or verify",
+        ),
         ("--documents 10 --text 1GB --threshold 2", "--threshold must be > 0 and <= 1, got 2.0; 0.8 is usual"),
         ("--documents 10 --text 1GB --task-memory 1MB", "--task-memory must be >= 16777216, got 1000000"),
         (

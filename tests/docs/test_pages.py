@@ -72,6 +72,11 @@ def test_nothing_is_fetched_to_read_a_page(site: Path) -> None:
         assert not fetched.findall(page.read_text()), page
 
 
+def test_names_of_the_package_lead_to_the_reference(site: Path) -> None:
+    page = (site / "papers" / "broder_2000.html").read_text()
+    assert 'href="../reference/api/neardup_gpu.theory.html#neardup_gpu.theory.pass_probability"' in page
+
+
 def leaf_commands(parent=app, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """The words that name each command that does something."""
     found = [

@@ -5,8 +5,6 @@ import decimal
 import gzip
 import io
 import json
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.json
@@ -14,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup_gpu import ScaleOut, dedup, dedup_in_tasks, info
+from neardup_gpu.cli.process import main
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.rewritten import new_names
 from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
@@ -122,7 +121,7 @@ def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
     found = read_all(out / "kept")
     assert [row["id"] for each in found.values() for row in each] == [row["id"] for row in expected]
     first, second = ("part-00000-00000", "part-00000-00001") if by_tasks else ("part-00000", "part-00001")
-    assert list(found)[0] == f"{first}.{kind or 'jsonl'}"
+    assert next(iter(found)) == f"{first}.{kind or 'jsonl'}"
     if kind != "parquet":  # small row groups are packed too well
         assert list(found)[1] == f"{second}.{kind or 'jsonl'}"
         sizes = [path.stat().st_size for path in sorted((out / "kept").iterdir())]
@@ -143,7 +142,7 @@ def test_ids_only(lines, expected, tmp_path, by_tasks):
     assert ids.column_names == ["id"] and ids["id"].to_pylist() == [row["id"] for row in expected]
     assert not (out / "kept").exists()
     info.check(out)
-    with pytest.raises(InputError, match="without its folder kept/, as --ids-only makes it"):
+    with pytest.raises(InputError, match="without its folder kept/, as ids_only makes it"):
         open_documents(out)
     assert explain(out, expected[0]["id"]).kept
     dedup(lines, id_column="id", output=out, overwrite=True)
@@ -151,7 +150,7 @@ def test_ids_only(lines, expected, tmp_path, by_tasks):
 
 def test_a_stream_has_ids_at_least(tmp_path):
     table = pa.table({"id": [7, 8, 9], "text": ["one two three", "one two three", "four"]})
-    with pytest.raises(InputError, match="a stream cannot be read again .* or ids_only=True"):
+    with pytest.raises(InputError, match=r"a stream cannot be read again .* or ids_only=True"):
         dedup(table.to_reader(), output=tmp_path / "out", id_column="id")
     dedup(table.to_reader(), output=tmp_path / "out", id_column="id", ids_only=True)
     assert pq.read_table(tmp_path / "out" / "kept_ids.parquet").to_pydict() == {"id": [7, 9]}
@@ -171,8 +170,14 @@ TABLE = pa.table(
 )
 AS_JSON = [
     {
-        **{"id": i, "text": text, "kind": "a", "view": view, "when": "2024-05-01T02:03:04.000005+00:00"},
-        **{"day": "2024-05-01", "x": x, "deep": [{"y": [None, 1.5]}]},
+        "id": i,
+        "text": text,
+        "kind": "a",
+        "view": view,
+        "when": "2024-05-01T02:03:04.000005+00:00",
+        "day": "2024-05-01",
+        "x": x,
+        "deep": [{"y": [None, 1.5]}],
     }
     for i, text, view, x in ((1, "one ü two", "x", 0.1), (3, "else\n\ud7ff", None, None))
 ]
@@ -306,24 +311,20 @@ def test_wrong_options(tmp_path, options, kind, message):
         dedup(texts=["a"], output=tmp_path / "out", **options)
 
 
-def test_a_line_of_json_for_pipelines(lines, tmp_path):
+def test_a_line_of_json_for_pipelines(lines, tmp_path, monkeypatch, capsys):
     def run(*words):
-        command = [sys.executable, "-m", "neardup_gpu", "dedup", *map(str, words), "--json"]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        status = main(["dedup", str(lines), "--id-column", "id", "-o", "out", "--json", *words])
+        said, complaints = capsys.readouterr()
+        (line,) = said.splitlines()
+        return status, json.loads(line), complaints
 
-    done = run(lines, "--id-column", "id", "-o", "out", "--output-format", "parquet", "--shard-bytes", "1MB")
-    assert done.returncode == 0, done.stderr
-    (line,) = done.stdout.splitlines()
-    said = json.loads(line)
-    assert list(said)[:5] == ["status", "output", "seconds", "counts", "recall"]
+    monkeypatch.chdir(tmp_path)
+    status, said, _ = run("--output-format", "parquet", "--shard-bytes", "1MB")
+    assert status == 0 and list(said)[:5] == ["status", "output", "seconds", "counts", "recall"]
     assert said["status"] == "done" and said["output"] == "out" and said["seconds"] > 0
     assert said["written"] == {"output_format": "parquet", "shard_bytes": 10**6}
     assert said["counts"]["documents"] == 100 and (tmp_path / "out" / "kept" / "part-00000.parquet").exists()
 
-    failed = run(lines, "--id-column", "id", "-o", "out")
-    assert failed.returncode == 2
-    (line,) = failed.stdout.splitlines()
-    assert json.loads(line) == {
-        "status": "failed",
-        "error": failed.stderr.strip().splitlines()[-1].removeprefix("neardup: "),
-    }
+    status, said, complaints = run()
+    last = complaints.strip().splitlines()[-1].removeprefix("neardup: ")
+    assert status == 2 and said == {"status": "failed", "error": last} and "--overwrite" in last

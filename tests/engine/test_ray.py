@@ -37,9 +37,9 @@ def cluster():
 
 
 def started(*arguments, **options):
-    """Start workers and stop them."""
-    with RayWorkers(*arguments, **options):
-        pass
+    """Start workers, let them do nothing, and stop them."""
+    with RayWorkers(*arguments, **options) as workers:
+        assert list(workers.run([])) == []
 
 
 class TestCluster:
@@ -82,6 +82,7 @@ class TestCluster:
             wait_for(lambda: sum(map(lives, pids)) <= 2)
             for _ in range(2):
                 assert results(workers, [Task("test", 0, chores.square, (4,), on_device=True)]) == {0: 16}
+            wait_for(lambda: ray.cluster_resources()["GPU"] == 2)  # which the tests below count on
 
     def test_a_folder_that_is_seen_and_one_that_is_not(self, cluster, tmp_path, monkeypatch):
         with RayWorkers(cluster.address, threads=1) as workers:

@@ -14,8 +14,11 @@ from chores import wait_for
 
 from neardup_gpu.engine.inline import InlineWorkers
 from neardup_gpu.engine.local import LocalWorkers
+from neardup_gpu.engine.settings import Engine
 from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, ParameterError
+from neardup_gpu.kernels import _launch
 from neardup_gpu.tasks.contract import ATTEMPTS, Task, TaskFailedError
+from neardup_gpu.tasks.scale_out import ScaleOut
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +195,22 @@ class TestLocalWorkers:
             here, there = tmp_path / "here", tmp_path / "there"
             both = tasks_of(chores.where, ((here, there),), ((there, here),))
             assert sorted(results(workers, both).values()) == ["", "GPU-7"]
+
+    def test_devices_are_those_that_this_process_sees(self, monkeypatch):
+        monkeypatch.setattr(_launch, "simulated", lambda: True)
+        for shown, device, expected in (("3, 5,7", None, ["3", "5"]), ("3,5", 1, ["5"]), ("", None, ["0"])):
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+            workers, engine = ScaleOut(workers=2).start(Engine(backend="gpu", device=device))
+            assert workers._devices == expected and engine.device is None
+
+    def test_devices_of_a_cluster(self, monkeypatch):
+        """This machine needs none where a cluster's are named; one of these cannot be."""
+        monkeypatch.delenv("NEARDUP_BACKEND", raising=False)
+        of_ray = ScaleOut(runner="ray")
+        assert of_ray.resolved(Engine(backend="gpu", memory="2GB")).backend == "gpu"
+        assert of_ray.resolved(Engine(backend="cpu")).backend == "cpu"
+        with pytest.raises(ParameterError, match="device 1: a Ray cluster gives a GPU to each process; leave it out"):
+            of_ray.resolved(Engine(device=1))
 
     def test_no_process_is_left(self):
         with LocalWorkers(2) as workers:

@@ -189,7 +189,7 @@ def test_eight_billion_take_about_half():
     assert _huffman.information_bits(n) / n == pytest.approx(64 - math.log2(n) + math.log2(math.e), abs=1e-6)
     share = _huffman.expected_bits(n) / n / 64
     assert _huffman.information_bits(n) / n / 64 < share
-    assert round(64 * share, 1) == 35.3  # 55%, as notebook 03 says
+    assert round(64 * share, 1) == 35.3  # 55%, as docs/concepts/simhash.md says
     assert _huffman.expected_bits(1) == _huffman.expected_bits(50) == BLOCK_BITS + 128 + 64
 
 

@@ -117,8 +117,8 @@ def trouble(patch, trouble, folder):
     start = ScaleOut.start
     folder.mkdir(exist_ok=True)
 
-    def troubled(self, engine):
-        workers, engine = start(self, engine)
+    def troubled(self, engine, recipe=None):
+        workers, engine = start(self, engine, recipe)
         return Troubled(workers, trouble, folder), engine
 
     patch(ScaleOut, "start", troubled)

@@ -295,7 +295,7 @@ class TestFiles:
     def test_files_of_the_result(self, calm, box, monkeypatch):
         """A run that fails when all is written, and one whose files of the result are changed meanwhile."""
         with monkeypatch.context() as patch:
-            patch.setattr("neardup_gpu.tasks.job.report_of", _interrupted)
+            patch.setattr("neardup_gpu.tasks.running.report_of", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 run(box)
         written = sorted(path for path in (box / "work" / "result").rglob("*") if path.is_file())
@@ -329,7 +329,7 @@ class TestFiles:
         run(box, recipe=recipe, output="calm")
         with monkeypatch.context() as patch:
             troubled.trouble(patch.setattr, troubled.damaging, box / "marks")
-            patch.setattr("neardup_gpu.tasks.job.report_of", _interrupted)
+            patch.setattr("neardup_gpu.tasks.running.report_of", _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 run(box, recipe=recipe)
         assert {"count-000000-counts", "sum-000000-sums"} <= set(os.listdir(box / "marks"))
@@ -429,7 +429,7 @@ class TestFolders:
         self.refused("work of a job with another input; give", OutputError, done)
 
     def test_another_version(self, done, monkeypatch):
-        monkeypatch.setattr("neardup_gpu.tasks.job.__version__", "9.0")
+        monkeypatch.setattr("neardup_gpu.tasks.running.__version__", "9.0")
         self.refused(r"was begun by another version of neardup_gpu \(0\.", OutputError, done)
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", "\xff", "null"])

@@ -14,8 +14,8 @@ from neardup_gpu.engine.settings import as_engine
 from neardup_gpu.store.exchange import read_arrays, read_partition
 from neardup_gpu.tasks import copies, ranking, sketching
 from neardup_gpu.tasks.columns import TABLE, add_table, save
-from neardup_gpu.tasks.driver import posting_tasks
-from neardup_gpu.tasks.layout import NUMBERS, RANKS, Layout, usual_partitions
+from neardup_gpu.tasks.cutting import posting_tasks, usual_partitions
+from neardup_gpu.tasks.layout import NUMBERS, RANKS, Layout
 from neardup_gpu.tasks.work import Shared, Work, file_name
 
 SIZES = (40, 0, 1, 173, 86)

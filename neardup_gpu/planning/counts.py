@@ -1,0 +1,265 @@
+"""What is counted of a job, and what is expected of documents that nobody has counted yet."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .. import checks
+from ..errors import ParameterError
+from ..prefix_filter import prefix_lengths
+from ..tasks.cutting import counter_bits
+
+if TYPE_CHECKING:
+    from .files import Shape
+
+SHINGLE_SIZE = 5
+"""Tokens in a shingle."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """How many things of each kind a job has.
+
+    Parameters
+    ----------
+    known_documents : int, default 0
+        Documents of a reference set.
+    documents, text_bytes, shingles : int
+        Of all documents; shingles are those of their sets.
+    present : int
+        Documents with tokens.
+    place_bytes : int
+        Of all ids and, where documents come from files, of the name of the file and the row of each document.
+    id_bytes : int
+        Of one id.
+    copies : int
+        Documents with tokens for which an equal one stands; where nothing is verified, one with an equal sketch.
+    exact_copies : int, default 0
+        Where nothing is verified, documents for which one of equal tokens stands.
+    entries : int, default 0
+        Of the tables of keys.
+    counters : int
+        Of shingles, in a table; 0 by methods that sketch, as there are postings.
+    postings : int
+    containers : int, default 0
+        Further postings by a directed measure: those of documents as containing ones.
+    found : int
+        Candidate pairs, each as often as it is found.
+    pairs : int
+        Distinct candidate pairs.
+    wanted, wanted_shingles : int
+        Documents of these pairs, each once for each range of ranks, and their shingles.
+    verified : int
+    listed : int
+        Verified pairs that are listed.
+    listed_pairs : int
+        The same with those of copies of the input.
+    removed : int
+    wanted_ids : int
+        Ids that ranges and slices ask for.
+    kept_ids : int
+        Those of them that slices ask for.
+    crowded : int, default 0
+    checked : Checked
+        What is counted in the check of the recall, if there is one.
+    """
+
+    documents: int
+    text_bytes: int
+    shingles: int
+    present: int
+    place_bytes: int
+    id_bytes: int
+    copies: int
+    counters: int
+    postings: int
+    found: int
+    pairs: int
+    wanted: int
+    wanted_shingles: int
+    verified: int
+    listed: int
+    listed_pairs: int
+    removed: int
+    wanted_ids: int
+    kept_ids: int
+    crowded: int = 0
+    known_documents: int = 0
+    exact_copies: int = 0
+    entries: int = 0
+    containers: int = 0
+    checked: Checked = field(default_factory=lambda: Checked())
+
+    @property
+    def representatives(self) -> int:
+        return self.present - self.copies
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """How many things of each kind a check of the recall has.
+
+    Parameters
+    ----------
+    drawn_of_slices, drawn : int
+        Documents that slices draw, and that all of them draw together.
+    drawn_shingles : int
+    sampled, sampled_shingles : int
+    near, nearest : int
+        Possible partners that slices find, and pairs of all of them.
+    wanted, wanted_shingles : int
+        Documents of these pairs, and what waits of them.
+    """
+
+    drawn_of_slices: int = 0
+    drawn: int = 0
+    drawn_shingles: int = 0
+    sampled: int = 0
+    sampled_shingles: int = 0
+    near: int = 0
+    nearest: int = 0
+    wanted: int = 0
+    wanted_shingles: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """The documents of a job, and what is assumed of them.
+
+    Parameters
+    ----------
+    documents : float
+        A whole number, at least 1.
+    text_bytes : int
+    against_documents : float, default 0
+        Documents of a reference set.
+    against_bytes : int, default 0
+        Their text.
+    copies : float, default 0.2
+        Share of the documents that are exact copies of others.
+    pairs : float, optional
+        Pairs of near-duplicates that are no copies; a tenth of the documents unless given.
+    token_bytes : float, default 6
+        Of text for each token.
+    containers : float, optional
+        By containment, postings of documents as containing ones, beside those as contained ones; as many unless given.
+    check : int, default 0
+        Documents that are sampled to check the recall.
+    near : float, default 10
+        Possible partners of a sampled document.
+    id_bytes : int, default 8
+    place_bytes : int, default 48
+        What ids, names of files and rows take of each document.
+    """
+
+    documents: float
+    text_bytes: int
+    copies: float = 0.2
+    pairs: float | None = None
+    against_documents: float = 0
+    against_bytes: int = 0
+    containers: float | None = None
+    check: int = 0
+    near: float = 10.0
+    token_bytes: float = 6.0
+    id_bytes: int = 8
+    place_bytes: int = 48
+
+    def __post_init__(self) -> None:
+        most = 2.0**48
+        if checks.number("documents", self.documents, 1, most) != int(self.documents):
+            raise ParameterError(f"documents must be a whole number, got {self.documents}")
+        if checks.number("against_documents", self.against_documents, 0, most) != int(self.against_documents):
+            raise ParameterError(f"against_documents must be a whole number, got {self.against_documents}")
+        checks.integer("text", self.text_bytes, 1)
+        checks.integer("against_text", self.against_bytes, 0)
+        if (self.against_documents == 0) != (self.against_bytes == 0):
+            missing = "against_text" if self.against_bytes == 0 else "against_documents"
+            raise ParameterError(f"{missing}: is needed for a reference set, which has documents and text")
+        checks.optional(checks.number, "containers", self.containers, 0, most)
+        checks.integer("check", self.check, 0, 10**6)
+        checks.number("near", self.near, 0, most)
+        checks.fraction("copies", self.copies, one=False, hint="0.2 is a fifth")
+        checks.optional(checks.number, "pairs", self.pairs, 0, most)
+        checks.number("token_bytes", self.token_bytes, 1, 1000)
+        checks.integer("id_bytes", self.id_bytes, 1, 1000)
+        checks.integer("place_bytes", self.place_bytes, 1, 10_000)
+
+    @property
+    def all_bytes(self) -> int:
+        """Text of the input and of the reference set."""
+        return self.text_bytes + self.against_bytes
+
+
+def expected(work: Workload, shape: Shape, threshold: float) -> Counts:
+    """Counts to plan with, from assumptions.
+
+    Documents are of one size. A pair is found by half of the tables, or by half of the shingles of a prefix; half of
+    the candidates reach the threshold; a pair asks for two documents. By exact, only documents of candidates have
+    shingles in common; but where counters are fewer than shingles, others seem to have: a document then has a posting
+    for each shingle of its prefix beyond those whose counter is theirs alone. Copies and pairs are of the input.
+
+    Parameters
+    ----------
+    work : Workload
+    shape : Shape
+    threshold : float
+    """
+    own, n = int(work.documents), int(work.documents + work.against_documents)
+    size = max(1, round(work.all_bytes / work.token_bytes / n) - SHINGLE_SIZE + 1)
+    copies = int(work.copies * own)
+    verified = int(0.1 * own if work.pairs is None else work.pairs)
+    pairs, representatives = 2 * verified, n - copies
+    wanted, removed = 2 * pairs, copies + min(verified, representatives // 2)
+    prefix = prefix_lengths(size, threshold).long
+    counters = postings = 0
+    if not shape.tables:
+        counters = 1 << counter_bits(work.all_bytes, shape.task_memory)
+        alone = math.exp(-n * size / counters)
+        related = min(wanted, representatives)
+        others = max(0.0, prefix - alone * size)
+        postings = int(related * prefix + (representatives - related) * others)
+    kept_ids, more = removed, 0
+    if shape.directed:
+        more = postings if work.containers is None else int(work.containers)
+    entries = shape.tables * representatives * min(shape.entries, size)
+    drawn = min(work.check, own - copies) if shape.checked else 0
+    near = int(drawn * work.near)
+    return Counts(
+        documents=n,
+        text_bytes=work.all_bytes,
+        known_documents=n - own,
+        shingles=n * size if shape.verifies else 0,
+        exact_copies=copies,
+        entries=entries,
+        containers=more,
+        checked=Checked(
+            drawn_of_slices=min(own - copies, drawn * (shape.slices - shape.known)),
+            drawn=drawn,
+            drawn_shingles=drawn * size,
+            sampled=drawn,
+            sampled_shingles=drawn * size,
+            near=near,
+            nearest=near,
+            wanted=drawn + near,
+            wanted_shingles=(drawn + near) * size,
+        ),
+        present=n,
+        place_bytes=work.place_bytes * n,
+        id_bytes=work.id_bytes,
+        copies=copies,
+        counters=counters,
+        postings=postings,
+        found=pairs * -(-(shape.tables * shape.entries or prefix) // 2),
+        pairs=pairs,
+        wanted=wanted,
+        wanted_shingles=wanted * size if shape.verifies else 0,
+        verified=verified,
+        listed=verified,
+        listed_pairs=verified + copies,
+        removed=removed,
+        wanted_ids=2 * (verified + copies) + kept_ids,
+        kept_ids=kept_ids,
+    )

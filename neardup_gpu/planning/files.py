@@ -1,0 +1,339 @@
+"""The files by which tasks exchange what they found, by formulas."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..joining import MOST_MARK_BITS
+from ..tasks import cutting
+from ..tasks.colliding import to_columns
+from ..tasks.columns import ranges_of
+from ..tasks.joining import SLOT_BYTES
+from ..tasks.ranking import SAMPLED
+from ..tasks.work import WAITING, WAITING_BESIDE
+
+if TYPE_CHECKING:
+    from ..recipe import Recipe
+    from .counts import Counts
+
+TABLE_BYTES = 2048
+"""Most that a table in a file, as a stream of Arrow, takes beside its values."""
+
+TAIL_BYTES = 1 << 16
+"""Bytes at the end of an exchange file that a reader reads at least."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """How a job is divided, and what a task may hold.
+
+    Parameters
+    ----------
+    method : str
+    slices, partitions : int
+        Slices are those of a reference set, too.
+    task_memory : int
+    spool : bool
+    tables : int
+        Tables of keys; 0 by methods that keep no sketches.
+    keys : int
+        Of a document, 8 bytes each; 0 by methods that keep no sketches.
+    entries : int
+        What a table holds of a document at most; 0 without tables.
+    entry_bytes, entry_columns : int
+        Of an entry of a table, in files.
+    verifies : bool, default True
+    directed : bool, default False
+        Whether the measure is, as containment is; then documents are ranked, the larger ones first.
+    known : int, default 0
+        Slices of a reference set.
+    checked : bool, default False
+        Whether the recall is checked.
+    """
+
+    method: str
+    slices: int
+    partitions: int
+    task_memory: int
+    spool: bool
+    tables: int = 0
+    keys: int = 0
+    entries: int = 0
+    entry_bytes: int = 0
+    entry_columns: int = 0
+    verifies: bool = True
+    directed: bool = False
+    known: int = 0
+    checked: bool = False
+
+    def table_parts(self, counts: Counts) -> cutting.TableParts:
+        """How tables of keys are divided."""
+        return cutting.table_parts(self.tables, counts.representatives, self.partitions, self.task_memory)
+
+    def collide_tasks(self, counts: Counts) -> int:
+        """Tasks that look for candidates."""
+        return self.table_parts(counts).tasks if self.tables else self.partitions
+
+    def posting_tasks(self, counts: Counts) -> int:
+        """Tasks that make postings; none by methods that sketch."""
+        if self.tables:
+            return 0
+        bits = counts.counters.bit_length() - 1
+        return cutting.posting_tasks(self.slices, counts.text_bytes, bits, self.partitions)
+
+    def counts_in_table(self, counts: Counts) -> bool:
+        """Whether slices of one size count their shingles in tables."""
+        bits = counts.counters.bit_length() - 1
+        return not self.tables and cutting.counts_in_table(counts.text_bytes // self.slices, bits)
+
+    @property
+    def copying(self) -> str:
+        """The stage that says for the others which documents count as one."""
+        return "copies" if self.verifies else "same"
+
+
+def shape_of(
+    recipe: Recipe,
+    representatives: int,
+    *,
+    slices: int,
+    partitions: int,
+    task_memory: int,
+    spool: bool = False,
+    known: int = 0,
+    checked: bool = False,
+) -> Shape:
+    """How a job is divided, as its method says.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    representatives : int
+        Documents that are compared, on which the number of tables may depend.
+    slices, partitions, task_memory, spool, known, checked
+        As in `Shape`.
+
+    Examples
+    --------
+    >>> from neardup_gpu import Recipe
+    >>> shape_of(Recipe(method="minhash"), 1000, slices=2, partitions=2, task_memory=10**9).entry_bytes
+    14
+    """
+    method, of_keys = recipe.method, {}
+    if method.sketches:
+        keys = np.empty((0, method.key_columns) if method.key_columns else 0, np.uint64)
+        entries = list(method.entries(keys, representatives, seed=recipe.seed))
+        columns = to_columns(entries[0], np.empty(0, np.int64))
+        tables = len(method.buckets(representatives).masks)
+        of_keys = {
+            "tables": tables,
+            "keys": max(1, method.key_columns),
+            "entries": len(entries) // tables,
+            "entry_bytes": sum(column.itemsize for column in columns.values()),
+            "entry_columns": len(columns),
+        }
+    return Shape(
+        method=method.name,
+        slices=slices,
+        partitions=partitions,
+        task_memory=task_memory,
+        spool=spool and recipe.verifies,
+        verifies=recipe.verifies,
+        directed=method.measure.directed,
+        known=known,
+        checked=checked and recipe.verifies,
+        **of_keys,
+    )
+
+
+class Exchange(NamedTuple):
+    """The files of one kind that the tasks of a stage write for other tasks.
+
+    Parameters
+    ----------
+    stage, what : str
+    rows : int
+        Of all files.
+    payload : int
+        Bytes of the values in all files.
+    columns : int
+    files : int
+    partitions : int
+        Of each file; each is read by one task.
+    share : int
+        Rows wait in a `share`-th of a task's memory until they are written.
+    tables : int
+        Where rows are written as whole tables, how many of these there are at most; then rows and payload are bounds,
+        too, and a table takes up to `TABLE_BYTES` more.
+    """
+
+    stage: str
+    what: str
+    rows: int
+    payload: int
+    columns: int
+    files: int
+    partitions: int = 1
+    share: int = WAITING
+    tables: int = 0
+
+    @property
+    def block_bytes(self) -> float:
+        """Bytes of a partition of a file, on average."""
+        return self.payload / (self.files * self.partitions)
+
+    def blocks(self, task_memory: int) -> int:
+        """Record batches in all files, at most."""
+        flushes = math.ceil(self.payload / self.files / (task_memory / self.share)) + 1
+        return min(self.rows, self.files * self.partitions * flushes + self.payload // (8 << 20))
+
+    def overhead(self, task_memory: int) -> int:
+        """Most bytes that the format adds to the payload: an index, the schema twice, and the metadata of batches."""
+        a_file, a_block = 512 + 256 * self.columns, 40 + 256 + 96 * self.columns
+        return self.tables * TABLE_BYTES + self.files * a_file + self.blocks(task_memory) * a_block
+
+    def index_bytes(self, task_memory: int) -> float:
+        """Bytes that one reader of a partition reads of all files before it reads the partition."""
+        index = 552 + 40 * self.blocks(task_memory) / self.files
+        return self.files * min(max(TAIL_BYTES, index), self.payload / self.files + index)
+
+
+def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
+    """All files of the work folder, by stage.
+
+    Parameters
+    ----------
+    counts : Counts
+    shape : Shape
+
+    Returns
+    -------
+    list of Exchange
+        In the order of the stages.
+    """
+    c, slices, ranges, k = counts, shape.slices, shape.partitions, shape.keys
+    n, stands, told = c.documents, c.copies, 0 if shape.verifies else 8 * k + 16  # keys, and a hash of two words
+    made = [
+        Exchange("sketch", "rows", n, 16 * n, 2, slices),
+        Exchange("sketch", "ids", n, c.place_bytes, 3, slices),
+        Exchange("sketch", "hashes", c.present, 24 * c.present, 3, slices, ranges),
+    ]
+    if k:
+        made.append(Exchange("sketch", "keys", n, 8 * k * n, 1, slices))
+    if shape.spool:
+        made.append(Exchange("sketch", "shingles", n, 8 * n + 8 * c.shingles, 1, slices))
+    if shape.checked:
+        made.append(Exchange("sketch", "order", n, 8 * n, 1, slices))
+    if shape.directed:
+        made += _ranking(n, c.known_documents, shape)
+    copying = {"copies": stands}
+    if not shape.verifies:
+        made += [
+            Exchange("sketch", "tokens", n, 16 * n, 1, slices),
+            Exchange("sketch", "same", c.present, 24 * c.present, 3, slices, ranges),
+        ]
+        copying = {"copies": c.exact_copies, "same": stands}
+    for stage, number in copying.items():
+        made += [
+            Exchange(stage, "slices", number, 16 * number, 2, ranges, slices, WAITING_BESIDE),
+            Exchange(stage, "ranges", number, 16 * number, 2, ranges, ranges, WAITING_BESIDE),
+        ]
+    if k:
+        parts = shape.tables * shape.table_parts(c).per_table
+        given = c.entries, shape.entry_bytes * c.entries, shape.entry_columns, slices, parts
+        made.append(Exchange("keys", "entries", *given))
+    else:
+        number, parts = c.counters, ranges_of(ranges)
+        made += [
+            *_counting(c, shape),
+            Exchange("merge", "counters", number, number, 1, parts),
+            Exchange("merge", "beyond", number // 64, number // 16, 1, parts),
+            Exchange(
+                "postings", "postings", c.postings, 24 * c.postings, 4, shape.posting_tasks(c), ranges, WAITING_BESIDE
+            ),
+        ]
+    if shape.directed:
+        marks, tasks, more = min(c.counters, 1 << MOST_MARK_BITS), shape.posting_tasks(c), c.containers
+        made += [
+            Exchange("postings", "marks", tasks * marks, tasks * marks, 1, tasks, parts),
+            Exchange("marks", "marks", marks, marks, 1, parts),
+            Exchange("containers", "postings", more, 24 * more, 4, tasks, ranges, WAITING_BESIDE),
+        ]
+    finders = shape.collide_tasks(c)
+    asked = c.wanted_ids - c.kept_ids
+    return [
+        *made,
+        Exchange("collide", "found", c.found, 18 * c.found, 3, finders, ranges, WAITING_BESIDE),
+        Exchange("collide", "crowded", c.crowded, 8 * c.crowded, 1, finders, share=WAITING_BESIDE),
+        Exchange("pairs", "pairs", c.pairs, 16 * c.pairs, 2, ranges, share=WAITING_BESIDE),
+        Exchange("pairs", "wanted", c.wanted, 16 * c.wanted, 2, ranges, slices),
+        _answered("sets", c.wanted, c.wanted_shingles if shape.verifies else None, shape, ranges),
+        Exchange("verify", "left", c.verified, 24 * c.verified, 3, ranges, ranges, WAITING_BESIDE),
+        Exchange("verify", "right", c.verified, 24 * c.verified, 3, ranges, share=WAITING_BESIDE),
+        Exchange("decide", "removed", -(-n // 64), 8 * -(-n // 64), 1, 1),
+        Exchange("decide", "labels", 0, 0, 2, 1, ranges),
+        Exchange("name", "listed", c.listed, 24 * c.listed, 3, ranges, ranges, WAITING_BESIDE),
+        Exchange("name", "fates", c.removed, 24 * c.removed, 3, ranges, slices),
+        Exchange("name", "grouped", c.removed, 8 * c.removed, 1, ranges, ranges),
+        Exchange("listed", "pairs", c.listed_pairs, 24 * c.listed_pairs, 3, ranges),
+        Exchange("listed", "wanted", asked, 16 * asked, 2, ranges, slices),
+        Exchange("fates", "wanted", c.kept_ids, 16 * c.kept_ids, 2, slices, slices),
+        Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes + told) * c.wanted_ids, 4, slices, ranges + slices),
+        *(_checking(c, shape) if shape.checked else ()),
+    ]
+
+
+def _ranking(all_of: int, known: int, shape: Shape) -> list[Exchange]:
+    """What is written to rank the documents of the input by their priority."""
+    slices, ranges, mine = shape.slices, shape.partitions, shape.slices - shape.known
+    number = all_of - known
+    sampled = min(number, SAMPLED + mine)
+    return [
+        Exchange("sample", "sample", sampled, 24 * sampled, 1, mine, tables=mine),
+        Exchange("choose", "cuts", ranges, 24 * ranges, 1, 1, tables=1),
+        Exchange("spread", "parts", number, 24 * number, 1, mine, ranges, tables=mine * ranges),
+        Exchange("order", "slices", number, 16 * number, 2, ranges, slices),
+        Exchange("order", "ranges", number, 16 * number, 2, ranges, ranges),
+        Exchange("rows", "ranks", all_of, 8 * all_of, 1, slices),
+        Exchange("rank", "numbers", all_of, 8 * all_of, 1, ranges),
+    ]
+
+
+def _answered(stage: str, wanted: int, shingles: int | None, shape: Shape, askers: int) -> Exchange:
+    """What slices say of documents that others asked for: what waits of them, or their keys if that is None."""
+    if shingles is None:
+        return Exchange(stage, "keys", wanted, (8 + 8 * shape.keys) * wanted, 2, shape.slices, askers)
+    return Exchange(stage, "sets", wanted, 16 * wanted + 8 * shingles, 2, shape.slices, askers)
+
+
+def _checking(counts: Counts, shape: Shape) -> list[Exchange]:
+    """What is written to check the recall."""
+    c, slices = counts.checked, shape.slices
+    found = [
+        Exchange("draw", "drawn", c.drawn_of_slices, 16 * c.drawn_of_slices, 2, slices - shape.known),
+        Exchange("drawn", "drawn", c.drawn, 16 * c.drawn, 2, 1),
+        Exchange("drawn", "wanted", c.drawn, 16 * c.drawn, 2, 1, slices),
+        _answered("drawn-sets", c.drawn, c.drawn_shingles, shape, 1),
+        Exchange("sampled", "sample", c.sampled, 24 * c.sampled, 3, 1),
+        Exchange("sampled", "sets", c.sampled_shingles, 8 * c.sampled_shingles, 1, 1),
+        Exchange("near", "near", c.near, 24 * c.near, 3, slices),
+        Exchange("nearest", "pairs", c.nearest, 16 * c.nearest, 2, 1),
+        Exchange("nearest", "wanted", c.wanted, 16 * c.wanted, 2, 1, slices),
+        _answered("near-sets", c.wanted, c.wanted_shingles, shape, 1),
+    ]
+    return [*found, _answered("near-keys", c.wanted, None, shape, 1)] if shape.tables else found
+
+
+def _counting(counts: Counts, shape: Shape) -> list[Exchange]:
+    """What slices write for the table of counters."""
+    number, slices, parts = counts.counters, shape.slices, ranges_of(shape.partitions)
+    if not shape.counts_in_table(counts):
+        return [Exchange("sketch", "slots", counts.shingles, SLOT_BYTES * counts.shingles, 1, slices, parts)]
+    return [
+        Exchange("sketch", "counters", slices * number, slices * number, 1, slices, parts),
+        Exchange("sketch", "beyond", slices * number // 64, slices * number // 16, 1, slices, parts),
+    ]

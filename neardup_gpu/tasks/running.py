@@ -1,0 +1,310 @@
+"""A job of tasks from its input to its result, and the work folder that it may work in."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__, checks
+from ..decisions import keep_column
+from ..definitions import DEFINITIONS, METADATA_KEY, versions
+from ..documents.rewritten import infers_columns, schema_of
+from ..documents.slices import slices_of, text_bytes_of
+from ..documents.stored import stored
+from ..documents.uris import is_uri
+from ..engine.memory import parse_size
+from ..errors import InputError, OutputError
+from ..job import check_writing, open_reference, opened
+from ..recall import choose_check
+from ..recipe import Recipe
+from ..store.artefacts import files_in, write_page, write_report
+from ..store.leases import Lease
+from ..store.outputs import new_folder, try_to_lock
+from ..store.parquet import write_table
+from ..store.places import Place
+from .cutting import usual_partitions
+from .driver import Job, Made, run, skipped_rows
+from .reporting import report_of
+from .work import Shared, Work
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..documents import Documents
+    from ..documents.slices import Slice
+    from ..documents.writing_options import Writing
+    from ..engine.clock import Clock
+    from ..engine.settings import Engine
+    from .contract import Workers
+    from .scale_out import ScaleOut
+
+
+JOB, LOCK = "job.json", "lock"
+
+STORED = ("input", "against")
+"""Where documents in memory are written: those of the input, and of a reference set."""
+
+LARGEST_SLICE, SMALLEST_SLICE = 10**9, 1 << 25
+"""Bytes of text of a slice, unless they are given."""
+
+
+def run_job(
+    workers: Workers,
+    engine: Engine,
+    clock: Clock,
+    source: Any,
+    *,
+    texts: Any,
+    against: Any,
+    reading: dict[str, Any],
+    recipe: Recipe | None,
+    frequencies: str | Path | None,
+    output: str,
+    overwrite: bool,
+    writing: Writing,
+    scale_out: ScaleOut,
+    temp_dir: str | None,
+    max_comparisons: int | None,
+    check: int | None,
+    with_page: bool,
+) -> dict[str, Any]:
+    """Run a job by workers that are there; what else it takes, and what it gives, is said of `dedup_in_tasks`."""
+    recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
+    num_checked = choose_check(check, recipe)
+    recipe, statistics = recipe.with_statistics(frequencies)
+    documents, reference = opened(source, texts, against, reading, recipe)
+    column, _ = keep_column(recipe.keep)
+    if column and reference is not None and reference.format != "text":  # whose slices are not asked for the column
+        reference = open_reference(against, {**reading, "text_columns": reference.text_columns})
+    check_writing(documents, writing)
+    reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
+    place = Place.of(str(scale_out.work_dir))
+    _check_apart(place, output, [documents, *([] if reference is None else [reference])])
+    with _claimed(place) as still_claimed, contextlib.ExitStack() as stack:
+        folder = stack.enter_context(new_folder(output, overwrite, reads))
+        begun = _begun(place)
+        most = _slice_bytes(scale_out, begun, documents)
+        known = [] if reference is None else _divided(reference, place.child(STORED[1]), most)
+        slices = [*known, *_divided(documents, place.child(STORED[0]), most)]
+        text_bytes = sum(slice.num_bytes for slice in slices)
+        usual = usual_partitions(len(slices), text_bytes, scale_out.num_workers())
+        partitions = scale_out.partitions or begun.get("partitions") or usual
+        shared = Shared(
+            place.uri,
+            str(_result_folder(place, output)),
+            recipe,
+            engine,
+            parse_size(scale_out.task_memory, "task_memory"),
+            partitions,
+            None if temp_dir is None else str(temp_dir),
+            scale_out.spool,
+            None if frequencies is None else str(frequencies),
+        )
+        identity = _identify(place, begun, shared, most, slices, len(known))
+        workers.check_folder(shared.work)
+        work = Work(shared, workers, clock, identity, still_claimed)
+        job = Job(work, slices, len(known), max_comparisons, num_checked, *_columns_of(documents, writing))
+        made = run(job)
+        with clock.stage("place"):
+            skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
+            said = report_of(job, made, documents, reference, skipped)
+            _move(made, Path(shared.result), folder)
+            if skipped is not None:
+                about = {METADATA_KEY: recipe.to_json().encode()}
+                write_table(skipped.replace_schema_metadata(about), folder / "skipped.parquet")
+            if statistics is not None:
+                statistics.write(folder / "frequencies.parquet")
+        if described := writing.describe():
+            said["written"] = described
+        said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
+        if with_page:
+            from ..report_page.run import run_of_folder
+
+            written = {**said, "files": list(files_in(folder))}
+            write_page(folder, run_of_folder(folder, written, output, (documents, reference), statistics))
+        write_report(folder, said)
+        stack.close()
+        still_claimed()
+        if not scale_out.keep_work:
+            job.work.remove()
+            for name in STORED:
+                place.child(name).remove_all()
+            place.remove(JOB)
+    return said
+
+
+def _columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Schema | None, bool]:
+    """How kept rows are written, the columns of all files, and whether their types are inferred; see `Job`."""
+    if not writing.rewrites:
+        return writing, None, False
+    writing = replace(writing, output_format=writing.format_for(documents))
+    inferred = infers_columns(documents, writing)
+    return writing, None if inferred else schema_of(documents, writing), inferred
+
+
+def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Documents) -> int:
+    """How large slices are: unless given, as in an earlier run, else so that each worker has two, within bounds."""
+    if scale_out.slice_bytes is not None:
+        return parse_size(scale_out.slice_bytes, "slice_bytes")
+    if begun:
+        return begun["slice_bytes"]
+    if documents.format == "memory":
+        return LARGEST_SLICE // 8
+    return min(LARGEST_SLICE, max(SMALLEST_SLICE, text_bytes_of(documents) // (2 * scale_out.num_workers())))
+
+
+def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:
+    """The slices of documents; what is in memory is written to a place first."""
+    if documents.format == "memory":
+        return stored(documents, place.uri, slice_bytes)
+    return slices_of(documents, slice_bytes)
+
+
+def _check_apart(place: Place, output: str, read: list[Documents]) -> None:
+    """Refuse a work folder in the output or around it, and one whose files would be read as documents."""
+    if place.folder is None:
+        return
+    work, target = place.folder.resolve(), Path(output).resolve()
+    if work.is_relative_to(target) or target.is_relative_to(work):
+        raise OutputError(f"{output}: is not apart from the work folder {place}; name another output or work_dir")
+    for path in [path for documents in read for path in documents.describe()["paths"] if not is_uri(path)]:
+        around = Path(path).resolve()
+        inside = around.is_dir() and work.is_relative_to(around)
+        if inside and not any(part.startswith(".") for part in work.relative_to(around).parts):  # those are not read
+            raise OutputError(
+                f"{place}: is in the input folder {path}, whose files are read as documents; name a work_dir outside, "
+                "or one that begins with a dot"
+            )
+
+
+@contextlib.contextmanager
+def _claimed(place: Place) -> Iterator[Callable[[], None]]:
+    """Let no other driver work in the folder meanwhile, and remove it at the end if it is empty.
+
+    Yields
+    ------
+    callable
+        Sees that this still holds: in a store, which has no locks, there is a lease, as far as that goes.
+
+    Raises
+    ------
+    OutputError
+        If another one does, or if the folder cannot be made.
+    """
+    folder = place.folder
+    if folder is None:
+        with Lease(place, LOCK) as lease:
+            yield lease.check
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        why = "is a file, or lies below one" if isinstance(error, (FileExistsError, NotADirectoryError)) else None
+        raise OutputError(f"{place}: {why or error.strerror}; name another folder with work_dir=...") from None
+    try:
+        if try_to_lock(lock) is False:
+            raise OutputError(f"{place}: another run works in this folder; wait for it, or name another work_dir")
+        try:
+            yield lambda: None
+        finally:
+            with contextlib.suppress(OSError):
+                if not os.path.lexists(folder / JOB):
+                    os.unlink(folder / LOCK)
+                    folder.rmdir()
+    finally:
+        os.close(lock)
+
+
+def _begun(place: Place) -> dict[str, Any]:
+    """What an earlier run said of the job whose work the folder holds; nothing where it holds nothing.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds anything else.
+    """
+    if not place.exists(JOB):
+        others = [name for name in place.entries() if name not in (LOCK, *STORED)]
+        if others:
+            raise OutputError(
+                f"{place}: holds {others[0]}, which is of no job; name a folder with work_dir=... that is new or empty"
+            )
+        return {}
+    try:
+        begun = json.loads(place.read_text(JOB))
+    except (InputError, ValueError):
+        begun = None
+    if not isinstance(begun, dict) or not isinstance(begun.get("partitions"), int):
+        raise OutputError(f"{place}: its {JOB} is damaged; remove the folder, or name another work_dir")
+    return begun
+
+
+def _identify(
+    place: Place, begun: dict[str, Any], shared: Shared, slice_bytes: int, slices: list[Slice], num_known: int
+) -> str:
+    """A digest of what the job is.
+
+    Raises
+    ------
+    OutputError
+        If the folder is of another job.
+    """
+    digests = {
+        "recipe": [shared.recipe.describe(), versions()],
+        "input": [slice.to_json() for slice in slices[num_known:]],
+        "reference set": [slice.to_json() for slice in slices[:num_known]],
+    }
+    facts = {
+        "version": f"{__version__}, definitions {DEFINITIONS}",
+        "slice_bytes": slice_bytes,
+        "partitions": shared.partitions,
+        "task_memory": shared.task_memory,
+        "spool": shared.spool,
+        **{name: _digest(fact) for name, fact in digests.items()},
+    }
+    others = [name for name in facts if begun and begun.get(name) != facts[name]]
+    if "version" in others:
+        raise OutputError(
+            f"{place}: was begun by another version of neardup_gpu ({begun.get('version')}); go on with that one, name "
+            "another work_dir, or remove this one"
+        )
+    if "slice_bytes" in others:  # then the slices differ anyway
+        others = [name for name in others if name not in digests or name == "recipe"]
+    if others:
+        was = [name if name in digests else f"{name} ({begun.get(name)})" for name in others]
+        raise OutputError(
+            f"{place}: holds the work of a job with another {' and another '.join(was)}; give what was given to that "
+            "one, name another work_dir, or remove this one"
+        )
+    if not begun:
+        place.write_text(JOB, json.dumps(facts, indent=1))
+    return _digest(facts)
+
+
+def _digest(fact: Any) -> str:
+    return hashlib.sha256(json.dumps(fact, sort_keys=True).encode()).hexdigest()
+
+
+def _result_folder(place: Place, output: str | Path) -> Path:
+    """Where files of the result wait: in the work folder, or beside the output where that is in no file system."""
+    if place.folder is not None:
+        return place.folder.resolve() / "result"
+    target = Path(output).resolve()
+    return target.parent / f".{target.name}.parts"
+
+
+def _move(made: Made, result: Path, folder: Path) -> None:
+    """Move the files of the result to the output, and remove what killed workers left beside them."""
+    stages = *made.weighed, made.tables, made.written
+    for name in [name for stage in stages for facts in stage.facts for name in facts["files"]]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(result / name, folder / name)
+    shutil.rmtree(result, ignore_errors=True)

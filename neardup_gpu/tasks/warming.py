@@ -1,0 +1,28 @@
+"""What a worker does before its first task, while the driver divides the input: it imports and loads what tasks need.
+
+This file is instant to import, and so is a driver that names `warm_up`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..recipe import Recipe
+
+
+def warm_up(recipe: Recipe | None) -> None:
+    """Sketch one document, so that the kernels of the first stage are loaded; the exact method's for None."""
+    from .. import recipe as recipes
+    from ..data import strings
+    from ..documents import open_documents
+    from ..engine.clock import Clock
+    from ..engine.settings import Engine
+    from ..sketching import Sketcher
+    from . import candidates, copies, naming, pairs, results, sketching  # noqa: F401 (of tasks to come)
+
+    recipe = recipe or recipes.Recipe()
+    if recipe.method.needs_statistics:
+        return
+    with Engine(backend="cpu").start() as runtime:
+        Sketcher(recipe, runtime, Clock(None)).sketch_part(open_documents(texts=strings(["to be or not to be"])))
