@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import datetime
+import gzip
 import itertools
 import json
 import math
@@ -269,9 +270,15 @@ class _Files:
                 with pa.ipc.new_file(file, schema) as writer:
                     yield writer.write_batch, file.tell
             else:
-                codec = {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(FORMATS[self.kind]).suffix)
-                with pa.CompressedOutputStream(file, codec) if codec else contextlib.nullcontext(file) as stream:
+                with _packed(file, self.kind) as stream:
                     yield lambda piece: stream.write(_as_lines(piece)), file.tell
+
+
+def _packed(file: Any, kind: str) -> Any:
+    """A stream that compresses what is written to it, gzip at its usual level."""
+    if kind == "jsonl.gz":
+        return gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
+    return pa.CompressedOutputStream(file, "zstd") if kind == "jsonl.zst" else contextlib.nullcontext(file)
 
 
 class _RowGroups:
