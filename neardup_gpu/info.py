@@ -108,9 +108,10 @@ def _describe_plan(path: Path) -> dict[str, Any]:
 
     def plan(found: dict[str, Any]) -> dict[str, Any]:
         shown = ("tasks", "core_seconds", "read", "exchanged", "written", "memory", "files", "seconds")
-        stages = {stage["name"]: {name: stage[name] for name in shown} for stage in found["stages"]}
+        stages = {str(stage["name"]): {name: stage[name] + 0 for name in shown} for stage in found["stages"]}
+        counts = {name: value for name, value in found["counts"].items() if isinstance(value, int)}
         shape = {name: found[name] for name in ("method", "slices", "slice_bytes", "partitions", "task_memory")}
-        return {"kind": "plan", "counts": {**found["counts"]}, "stages": stages, "recipe": shape}
+        return {"kind": "plan", "counts": counts, "stages": stages, "recipe": shape}
 
     return _json(path, plan)
 

@@ -219,8 +219,9 @@ def table_bits(num_shingles: int, most_bytes: int | None = None) -> int:
 
 
 def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Runtime) -> Any:
-    """The table of counters of all these shingles, of about as many counters as shingles."""
-    bits = table_bits(int(np.diff(spool.offsets)[spool_rows].sum()))
+    """The table of counters of all these shingles: about as many counters as shingles, or fewer in little memory."""
+    most = None if runtime.backend == "gpu" else runtime.shares.postings * 17 // 16  # by default the largest table
+    bits = table_bits(int(np.diff(spool.offsets)[spool_rows].sum()), most)
     tables: list[Any] = [None]
 
     def count(part: Span) -> None:  # counts that are too large, should this be called again, cost time alone

@@ -93,8 +93,8 @@ class Result:
     documents : pyarrow.Table
         id, kept, duplicate_of, resemblance, group; in input order. `duplicate_of` and `resemblance` are null for kept
         documents; `group` is the id of the document that was kept. For files there are two more columns: file, the path
-        below the folder that all files share, and row in it, from 1 (in JSON lines the line). A DatasetDict has them,
-        too: the names of its splits stand for files.
+        below the folder that all files share, and row in it, from 1 (in JSON lines the line). For a DatasetDict, file
+        is the split.
     pairs : pyarrow.Table
         id_a, id_b, resemblance: the verified pairs between representatives, and one pair with resemblance 1 from each
         exact duplicate to its representative. id_a has the better priority. By containment the column is called

@@ -88,14 +88,23 @@ def section(doc: str, title: str) -> str | None:
 
 
 def bullets(doc: str) -> dict[str, str]:
-    """Name and type of each parameter."""
+    """Name and type of each parameter; `AS_FOR_DEDUP` where that is all that is said of several."""
     lines = (section(doc, "Parameters") or "").splitlines()
-    heads = (line.partition(" : ") for line in lines if line and not line.startswith(" "))
-    return {name.strip("*"): kind for name, _, kind in heads}
+    found = {}
+    for line, after in zip(lines, [*lines[1:], ""], strict=False):
+        if line and not line.startswith(" "):
+            names, _, kind = line.partition(" : ")
+            found |= dict.fromkeys(
+                (name.strip("*") for name in names.split(", ")), kind or (after == f"    {AS_FOR_DEDUP}") * AS_FOR_DEDUP
+            )
+    return found
 
 
 def parameters(value: Callable[..., Any]) -> list[inspect.Parameter]:
     return [each for name, each in inspect.signature(value).parameters.items() if name not in ("self", "cls")]
+
+
+AS_FOR_DEDUP = "As for `dedup`."
 
 
 def says(kind: str, default: Any) -> bool:
@@ -130,6 +139,9 @@ def test_sections(name: str) -> None:
     for each in [] if value is neardup_gpu.Documents else parameters(value):  # `open_documents` makes them
         if each.name not in listed:
             problems.append(f"{each.name} is not listed")
+        elif listed[each.name] == AS_FOR_DEDUP:
+            if each.default != inspect.signature(neardup_gpu.dedup).parameters[each.name].default:
+                problems.append(f"{each.name} has another default than `dedup` gives it")
         elif each.default is each.empty:
             if "default" in listed[each.name]:
                 problems.append(f"{each.name} has no default")

@@ -340,7 +340,7 @@ class TestParts:
         assert len(known.packed()) == len(known.all().pairs) == 0
         assert not partners.contains(known.packed(), np.array([1], np.uint64)).any()
         known.add(Verified(Pairs(np.array([0, 2]), np.array([5, 2**31])), np.array([1.0, 0.5])))
-        asked = partners._packed(np.array([0, 2, 2, 5]), np.array([5, 2**31, 2**31 - 1, 9]))
+        asked = partners.packed_pairs(np.array([0, 2, 2, 5]), np.array([5, 2**31, 2**31 - 1, 9]))
         assert partners.contains(known.packed(), asked).tolist() == [True, True, False, False]
         assert known.all().pairs.left.tolist() == [0, 2] and known.all().resemblance.tolist() == [1.0, 0.5]
 

@@ -11,7 +11,7 @@ from ..settings import setting
 from .console import say
 from .options import OUTPUT, flags, given
 
-Shell = Literal["bash", "zsh", "fish", "powershell"]
+Shell = Literal["bash", "zsh", "fish"]
 SHELLS = get_args(Shell)
 
 
@@ -20,7 +20,7 @@ class Completed:
     """For whom."""
 
     shell: str | None = setting(
-        None, "Shell to complete in: bash, zsh, fish or powershell.", metavar="NAME", shown="the one this runs in"
+        None, "Shell to complete in: bash, zsh or fish.", metavar="NAME", shown="the one this runs in"
     )
 
 

@@ -1,10 +1,10 @@
 """CSV and TSV: blocks of whole rows.
 
 A row ends at a line ending outside of quotes, and quotes count where they open a field, as in RFC 4180; lines without
-anything are no rows. The first row names the columns. Blocks of whole rows are found by one regular expression (about
-370 MB/s where fields are not quoted, 1 GB/s where they are, on one core) and parsed by pyarrow.csv, which opens a field
-where the expression does. Text has to be UTF-8, with or without a byte order mark. An empty field is null, and ``""``
-an empty string. Kept rows are written as the bytes they were, under the header that there was.
+anything are no rows. The first row names the columns. Blocks of whole rows are found by one regular expression and
+parsed by pyarrow.csv, which opens a field where the expression does. Text has to be UTF-8, with or without a byte order
+mark. An empty field is null, and ``""`` an empty string. Kept rows are written as the bytes they were, under the header
+that there was.
 
 Fields say nothing about types: a column is of integers if every value of it is written as integers are, without
 leading zeros, of numbers if every value is a number, and else of strings. Only the columns of ids and those that decide

@@ -457,14 +457,16 @@ class JsonLines:
             arrays.append(pa.array(column, pa.binary()).view(kind) if is_string else pa.array(column, kind))
         return pa.RecordBatch.from_arrays(arrays, schema.names), np.array(rows, np.int64)
 
-    def kept_lines(self, rows: Rows, single: bool) -> Iterator[bytes]:
-        """The kept lines as the bytes they were, neighbours joined unless they are to be `single`."""
+    def kept_lines(self, rows: Rows, most_bytes: int) -> Iterator[bytes]:
+        """The kept lines as the bytes they were, in pieces of whole lines of about `most_bytes`."""
         for block in self._blocks():
-            keep = rows.take(block.num_rows, self.name)
-            runs = zip(block.starts[keep].tolist(), block.nexts[keep].tolist(), strict=True)
-            for start, stop in runs if single else block.runs(keep):
-                lines = block.data[start:stop]
-                yield lines if lines.endswith(b"\n") else lines + b"\n"
+            kept = np.flatnonzero(rows.take(block.num_rows, self.name))
+            ends = np.cumsum(block.nexts[kept] - block.starts[kept])
+            for piece in np.split(kept, np.flatnonzero(np.diff(ends // most_bytes)) + 1):
+                keep = np.zeros(block.num_rows, bool)
+                keep[piece] = True
+                lines = b"".join(block.data[start:stop] for start, stop in block.runs(keep))
+                yield lines if lines.endswith(b"\n") or not lines else lines + b"\n"
 
     def kept_schema(self) -> pa.Schema:
         """All columns, of all lines that can be read, however deep; times stay strings."""

@@ -24,7 +24,7 @@ def reading(name: str, problem: str = "cannot be read") -> Iterator[None]:
     expected = (Exception,) if is_uri(name) else (OSError, MemoryError, pa.ArrowException, UnicodeDecodeError)
     try:
         yield
-    except NeardupError:
+    except (NeardupError, StopIteration):  # the latter is the end of an Arrow stream
         raise
     except FileNotFoundError:
         raise InputError(f"{name}: no such file or folder.") from None

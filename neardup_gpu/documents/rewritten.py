@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import datetime
+import gzip
 import itertools
 import json
 import math
@@ -84,12 +85,12 @@ def write_rewritten(
         folder.mkdir(parents=True, exist_ok=True)
     files = _Files(folder, kind, how.most_bytes)
     if how.most_bytes is not None:
-        pieces = (piece for reader in readers for piece in _pieces(reader, rows, kind, schema, True))
+        pieces = (piece for reader in readers for piece in _pieces(reader, rows, kind, schema, files.step))
         files.write((f"{prefix}-{i:05}{FORMATS[kind]}" for i in itertools.count()), schema, pieces)
     else:
         for reader, name in zip(readers, names or new_names(documents._kept_names, kind), strict=True):
             own = schema if schema is not None or kind.startswith("jsonl") else reader.kept_schema()
-            files.write(iter([name]), own, _pieces(reader, rows, kind, own, False))
+            files.write(iter([name]), own, _pieces(reader, rows, kind, own, files.step))
     rows.finish()
 
 
@@ -155,10 +156,10 @@ def _stem(name: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- pieces
 
 
-def _pieces(reader: Reader, rows: Rows, kind: str, schema: pa.Schema | None, cut: bool) -> Iterator[Piece]:
-    """The kept rows of a reader; `cut`: in lines one by one, so that a file can end behind each."""
+def _pieces(reader: Reader, rows: Rows, kind: str, schema: pa.Schema | None, most_bytes: int) -> Iterator[Piece]:
+    """The kept rows of a reader, lines of JSON in pieces of about `most_bytes`."""
     if isinstance(reader, JsonLines) and kind.startswith("jsonl"):
-        yield from reader.kept_lines(rows, cut)
+        yield from reader.kept_lines(rows, most_bytes)
         return
     own = reader.kept_schema() if schema is None else schema
     _check(own, kind, reader.name)
@@ -227,23 +228,23 @@ class _Files:
 
     def __init__(self, folder: Path, kind: str, most: int | None) -> None:
         self.folder, self.kind, self.most = folder, kind, most
-        self.step = min(ROW_GROUP_BYTES, most or ROW_GROUP_BYTES)
+        self.step = ROW_GROUP_BYTES if most is None else max(1, min(ROW_GROUP_BYTES, most // 8))
 
     def write(self, names: Iterator[str], schema: pa.Schema | None, pieces: Iterable[Piece]) -> None:
         """Write all pieces; at least one file, which may have no rows."""
         stored = None if schema is None else _stored(schema, self.kind)
         steps = (step for piece in pieces for step in self._steps(piece))
-        following = ahead(steps)
-        step = next(following, None)
-        while True:
-            with self._opened(self.folder / next(names), stored) as (write, size):
-                while step is not None:
-                    write(step)
-                    step = next(following, None)
-                    if self.most is not None and size() >= self.most:
-                        break
-            if step is None:
-                return
+        with contextlib.closing(ahead(steps)) as following:  # type: ignore[type-var]
+            step = next(following, None)
+            while True:
+                with self._opened(self.folder / next(names), stored) as (write, size):
+                    while step is not None:
+                        write(step)
+                        step = next(following, None)
+                        if self.most is not None and size() >= self.most:
+                            break
+                if step is None:
+                    return
 
     def _steps(self, piece: Piece) -> Iterator[Piece]:
         """The piece in parts between which a file can end."""
@@ -269,9 +270,15 @@ class _Files:
                 with pa.ipc.new_file(file, schema) as writer:
                     yield writer.write_batch, file.tell
             else:
-                codec = {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(FORMATS[self.kind]).suffix)
-                with pa.CompressedOutputStream(file, codec) if codec else contextlib.nullcontext(file) as stream:
+                with _packed(file, self.kind) as stream:
                     yield lambda piece: stream.write(_as_lines(piece)), file.tell
+
+
+def _packed(file: Any, kind: str) -> Any:
+    """A stream that compresses what is written to it, gzip at its usual level."""
+    if kind == "jsonl.gz":
+        return gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
+    return pa.CompressedOutputStream(file, "zstd") if kind == "jsonl.zst" else contextlib.nullcontext(file)
 
 
 class _RowGroups:

@@ -53,8 +53,6 @@ class RayWorkers:
     num_gpus : int, default 0
         GPUs to use, each by a process of its own, which has it as long as these workers are there; None for all of the
         cluster. One that is in use by others is waited for, while the others work.
-    first : Task, optional
-        What is done as often as tasks run at once, before these; nobody reads its result, and no task depends on it.
 
     Raises
     ------
@@ -74,7 +72,6 @@ class RayWorkers:
         num_cpus_a_task: int = 1,
         threads: int | None = None,
         num_gpus: int | None = 0,
-        first: Task | None = None,
     ) -> None:
         self._address = address
         self._num_cpus = checks.integer("num_cpus_a_task", num_cpus_a_task, 1)
@@ -86,7 +83,6 @@ class RayWorkers:
         self._actors: list[Any] = []
         self._starting: dict[Any, Any] = {}  # actors that are not there yet, by a reference to a call that tells it
         self._unstarted = 0  # actors in a row that ended before they were there
-        self._first = first
         self._asked: list[Any] = []  # nodes that have not said yet which version they have, with references to that
         self.num_workers = 0  # until the cluster is known
 
@@ -107,9 +103,6 @@ class RayWorkers:
                 raise ResourceError(f"the Ray cluster has {number} GPUs, fewer than {self._num_gpus}")
             self.num_workers = max(1, int(self._resources("CPU")) // self._num_cpus)
             self._asked = self._begin_on_each_node(_installed)  # while the caller prepares something
-            if self._first is not None:
-                for _ in range(self.num_workers):
-                    self._remote().remote(pickle.dumps(self._first), log.getEffectiveLevel())
         except BaseException:
             self.__exit__()
             raise
@@ -193,15 +186,11 @@ class RayWorkers:
             busy.append(actor)
         if attempts.num_waiting(True) > len(self._starting):
             self._start_actors(attempts.num_waiting(True) - len(self._starting))
-        remote = self._remote()
-        while len(running) - len(busy) < _QUEUED * self.num_workers and (attempted := attempts.take(False)) is not None:
-            running[remote.remote(pickle.dumps(attempted.task), level)] = attempted, None
-
-    def _remote(self) -> Any:
-        """`attempt_apart` on a processor of any node."""
-        return self._ray.remote(attempt_apart).options(
+        remote = self._ray.remote(attempt_apart).options(
             num_cpus=self._num_cpus, max_retries=0, scheduling_strategy="SPREAD", runtime_env=self._without_gpus
         )
+        while len(running) - len(busy) < _QUEUED * self.num_workers and (attempted := attempts.take(False)) is not None:
+            running[remote.remote(pickle.dumps(attempted.task), level)] = attempted, None
 
     def _start_actors(self, most: int) -> None:
         """Start some of the actors that are missing, as far as the cluster has a GPU for each now."""

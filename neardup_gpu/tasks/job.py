@@ -56,31 +56,15 @@ def dedup_in_tasks(
         appears whole or not at all.
     scale_out : ScaleOut
         Where the work folder is, and who runs tasks.
-    texts : list of str, array or Series of strings, default None
-        The texts themselves, instead of `source`.
-    text_columns : str or list of str, default None
-        The columns of text; found by their names unless given.
-    id_column : str, default None
-        The column of ids; without one, ids are row numbers or relative paths.
-    html : bool, default False
-        The text is HTML, of which the visible text is taken.
-    glob : str, default None
-        Which files of a folder to read.
-    on_error : "stop" or "skip", default "stop"
-        Whether a row that cannot be read stops the job, or is listed and left out.
-    max_document_bytes : int, default 1 GiB
-        A longer document counts as one that cannot be read.
-    against : path, URI, glob, list of them, or a table, default None
-        A reference set, as for `dedup`.
+    texts, text_columns, id_column, html, glob, on_error, max_document_bytes, against
+        As for `dedup`.
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.
     frequencies : path, default None
         A file of document frequencies, for the weighting "tfidf"; unless given, they are counted in the documents and
         in the reference set, as by `dedup`.
-    overwrite : bool, default False
-        Replace the result that is at `output`.
-    output_format : "parquet", "jsonl", "jsonl.gz", "jsonl.zst" or "arrow", default None
-        The format of kept/, as for `dedup`.
+    overwrite, output_format, check, report
+        As for `dedup`.
     shard_bytes : int or str, default None
         Write kept/ in files of about this size, as `dedup` does, but each task its own: at least one for each slice.
     ids_only : bool, default False
@@ -91,11 +75,6 @@ def dedup_in_tasks(
         Where each task's own temporary files go; the system's temporary folder unless given.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents of a crowd.
-    check : int, default None
-        Documents sampled for the check of recall, as for `dedup`.
-    report : bool, default False
-        Write report.html into `output` as well, a page to look at the result with, for which the input is read once
-        more. It needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory for each document.
     progress : bool or callable, default None
         True shows bars; a function is called with a stage's name, the number of tasks done, and of how many.
 

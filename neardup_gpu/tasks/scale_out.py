@@ -140,15 +140,12 @@ class ScaleOut:
         1
         """
         from ..engine.processors import most_threads
-        from .contract import Task
-        from .warming import warm_up
 
-        first = Task("first", 0, warm_up, (recipe,)) if engine.backend == "cpu" else None
         if self.runner == "ray":
             from ..engine.ray import RayWorkers
 
             num_gpus = None if engine.backend == "gpu" else 0
-            workers = RayWorkers(self.ray_address, threads=engine.threads, num_gpus=num_gpus, first=first)
+            workers = RayWorkers(self.ray_address, threads=engine.threads, num_gpus=num_gpus)
             return workers, replace(engine, threads=None)
         number = self.num_workers()
         threads = engine.threads or max(1, most_threads() // number)
@@ -157,7 +154,10 @@ class ScaleOut:
 
             return InlineWorkers(), replace(engine, threads=threads)
         from ..engine.local import LocalWorkers
+        from .contract import Task
+        from .warming import warm_up
 
+        first = Task("first", 0, warm_up, (recipe,)) if engine.backend == "cpu" else None
         devices = _devices(number, engine.device) if engine.backend == "gpu" else []
         local = LocalWorkers(number, threads=threads, devices=devices, first=first)
         return local, replace(engine, threads=None, device=None)

@@ -14,7 +14,6 @@ HOMES = {
     "bash": ".local/share/bash-completion/completions/neardup",
     "zsh": ".zsh/completions/_cyclopts_neardup",
     "fish": ".config/fish/completions/neardup.fish",
-    "powershell": ".config/powershell/Completions/neardup.ps1",
 }
 
 PROPOSED = r"""
@@ -62,7 +61,7 @@ def test_what_bash_proposes(home: Path) -> None:
 
 def test_another_shell_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--install-completion", "--shell", "ksh"]) == 2
-    assert capsys.readouterr() == ("", "neardup: --shell 'ksh' is not one of bash, zsh, fish, powershell\n")
+    assert capsys.readouterr() == ("", "neardup: --shell 'ksh' is not one of bash, zsh, fish\n")
 
 
 def test_a_home_that_cannot_be_written_is_one_line(

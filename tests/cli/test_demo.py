@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import re
 import shlex
@@ -51,6 +52,19 @@ def test_the_commands_it_ends_with_work(
         assert program == "neardup"
         assert cli.main(arguments) == 0, command
     assert "was removed" in capsys.readouterr().out
+
+
+def test_what_the_page_needs_is_named_where_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "jinja2" else found(name, *more)
+    )
+    assert cli.main(["demo"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.strip() == "pip install 'neardup-gpu[report]' && neardup report neardup-demo"
 
 
 def test_it_runs_again(said: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

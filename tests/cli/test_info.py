@@ -137,10 +137,21 @@ def test_parts_name_the_whole(run: Run, made: Path, name: str, says: str) -> Non
     assert name == "." or f"try neardup info {made / name.partition('/')[0]}" in errors
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"stages": 3}', '{"stages": [{"name": 1}], "counts": {}}', "\x00"])
+OTHER = ["", "[]", "{}", '{"stages": 3}', '{"stages": [{"name": 1}], "counts": {}}', "\x00"]
+
+
+@pytest.mark.parametrize("text", OTHER)
 def test_other_json(run: Run, tmp_path: Path, text: str) -> None:
     (tmp_path / "other.json").write_text(text)
     (tmp_path / "job.json").write_text(text)
     for path in (tmp_path / "other.json", tmp_path / "job.json", tmp_path):
         status, said, errors = run("info", path)
         assert (status, said, errors.count("\n")) == (2, "", 1), path
+
+
+def test_a_plan_of_other_types(run: Run, tmp_path: Path) -> None:
+    plan = json.loads(run("plan", "--documents", "1e8", "--text", "500GB", "--json")[1])
+    plan["stages"][0]["tasks"] = "many"
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    status, said, errors = run("info", tmp_path / "plan.json")
+    assert (status, said, errors.count("\n")) == (2, "", 1) and "not an artefact" in errors

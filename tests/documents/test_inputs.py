@@ -470,6 +470,23 @@ def test_an_extra_that_is_not_installed(module, uri):
     assert line.startswith(uri) and line.endswith(f"pip install 'neardup-gpu[{extra}]'"), (line, ended.stderr)
 
 
+def test_formats_in_a_store():
+    fsspec = pytest.importorskip("fsspec")
+    store = fsspec.filesystem("memory")
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, TABLE.schema) as writer:
+        writer.write_table(TABLE, max_chunksize=7)
+    parquet = pa.BufferOutputStream()
+    pq.write_table(TABLE, parquet)
+    data = {"d.arrows": stream.getvalue(), "d.parquet": parquet.getvalue(), "d.csv.gz": gzip.compress(delimited(","))}
+    store.pipe({f"/formats/{name}": bytes(value) for name, value in data.items()})
+    try:
+        for name in data:
+            assert _ids(open_documents(f"memory://formats/{name}", id_column="id")) == [row["id"] for row in ROWS]
+    finally:
+        store.rm("/formats", recursive=True)
+
+
 def test_a_store_that_raises_anything(monkeypatch):
     """File systems of fsspec raise whatever they like while a file is read, which is one line, too."""
     fsspec = pytest.importorskip("fsspec")

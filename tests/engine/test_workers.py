@@ -212,10 +212,37 @@ class TestLocalWorkers:
         with pytest.raises(ParameterError, match="device 1: a Ray cluster gives a GPU to each process; leave it out"):
             of_ray.resolved(Engine(device=1))
 
+    def test_what_each_does_first(self, tmp_path):
+        """Before there is a task, and again where a process died; it has no result, and its failure does no harm."""
+        log = tmp_path / "log"
+        with LocalWorkers(2, first=Task("first", 0, chores.fail, (log,))) as workers:
+            wait_for(lambda: log.exists() and log.read_text() == "begun\n" * 2)
+            pids = results(workers, tasks_of(os.getpid, (), ()))
+            for pid in set(pids.values()):
+                os.kill(pid, signal.SIGKILL)
+            assert results(workers, tasks_of(chores.square, (2,), (3,))) == {0: 4, 1: 9}
+            assert len(log.read_text().splitlines()) > 2
+
     def test_no_process_is_left(self):
         with LocalWorkers(2) as workers:
             pids = set(results(workers, tasks_of(os.getpid, (), (), (), ())).values())
         assert pids and not any(map(lives, pids))
+
+
+def test_workers_start_before_anything_slow_is_imported():
+    """The number of processors is Numba's all the same."""
+    code = (
+        "import sys, neardup_gpu.tasks.job, neardup_gpu.engine.local\n"
+        "from neardup_gpu.engine.processors import most_threads\n"
+        "slow = [name for name in ('numba', 'pyarrow', 'numpy') if name in sys.modules]\n"
+        "before = most_threads()\n"
+        "import numba\n"
+        "print(slow, before == most_threads() == numba.config.NUMBA_NUM_THREADS)"
+    )
+    for threads in ({}, {"NUMBA_NUM_THREADS": "1"}):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **threads}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)
+        assert done.stdout == b"[] True\n"
 
 
 # ------------------------------------------------------------------------------------------------------ ends of parents

@@ -290,17 +290,17 @@ def test_tasks_that_hold_little(corpora_made, tmp_path, monkeypatch, method, clu
     assert expected["counts"]["removed_near"] > 100
 
 
-@pytest.mark.parametrize("method", ["min-hash, tf-idf", "simhash, tf-idf"])
-def test_frequencies_are_counted(corpora_made, tmp_path, monkeypatch, method):
+@pytest.mark.parametrize("method, held, partitions", [("min-hash, tf-idf", 1 << 16, 1), ("simhash, tf-idf", 96, 5)])
+def test_frequencies_are_counted(corpora_made, tmp_path, monkeypatch, method, held, partitions):
     """Also where few of them are held, so that an element is written several times by a slice, and ranges are divided;
     with copies, empty documents and a reference set."""
+    monkeypatch.setattr(frequencies, "COUNTED_BYTES", held)
     source, _, many = corpora_made.files("mixed")
     recipe = Recipe(method=METHODS[method], threshold=0.7 if "min-hash" in method else None)
-    for held, cut in ((96, {"partitions": 5}), (1 << 16, {"partitions": 1, "task_memory": "16MiB"})):
-        monkeypatch.setattr(frequencies, "COUNTED_BYTES", held)
-        expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=many, scale_out=cut)
-        assert expected["counts"]["removed_near"] > 10
-        assert expected["counts"]["removed_exact"] > 0 and expected["counts"]["empty"] > 0
+    cut = {"partitions": partitions, "task_memory": "16MiB"}
+    expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=many, scale_out=cut)
+    counts = expected["counts"]
+    assert counts["removed_near"] > 10 and counts["removed_exact"] > 0 and counts["empty"] > 0
 
 
 def test_no_documents(corpora_made, tmp_path):
