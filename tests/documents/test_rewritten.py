@@ -331,7 +331,25 @@ def test_pages_of_a_crawl(tmp_path):
     assert table["url"].to_pylist() == ["http://example.org/0", "http://example.org/2"]
 
 
+def test_what_only_names_of_files_tell_stays_apart(tmp_path):
+    for name in ("lang=de", "lang=en"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        pq.write_table(pa.table({"text": [name]}), tmp_path / "in" / name / "x.parquet")
+    scale_out = ScaleOut(work_dir=str(tmp_path / "work"), workers=1)
+    for run in (dedup, lambda *given, **options: dedup_in_tasks(*given, **options, scale_out=scale_out)):
+        with pytest.raises(ParameterError, match="shard_bytes: would put the rows of different lang= together"):
+            run(tmp_path / "in", output=tmp_path / "out", shard_bytes="1MB")
+    datasets = pytest.importorskip("datasets")
+    splits = datasets.DatasetDict({name: datasets.Dataset.from_dict({"text": [name]}) for name in ("train", "test")})
+    with pytest.raises(ParameterError, match="the rows of the splits train, test together"):
+        dedup(splits, output=tmp_path / "out", shard_bytes="1MB")
+    dedup(splits, output=tmp_path / "out", output_format="jsonl")
+    assert sorted(path.name for path in (tmp_path / "out/kept").iterdir()) == ["test.jsonl", "train.jsonl"]
+
+
 def test_names():
+    names = ["a.jsonl", "a.ndjson", "a.jsonl.json"]
+    assert new_names(names, "parquet") == [f"{name}.parquet" for name in names]
     names = ["a.jsonl", "a.jsonl.gz", "k=1/b.json.zst", "c.d.parquet", "e.warc.wet.gz", "f.warc.gz"]
     assert new_names(names, "parquet") == [
         *("a.jsonl.parquet", "a.jsonl.gz.parquet", "k=1/b.parquet", "c.d.parquet", "e.parquet", "f.parquet")
