@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from ..errors import InputError, ParameterError
 from .batches import ahead
 from .columns import decoded, is_text, is_view, plain_type
-from .contract import Reader
+from .contract import Reader, infers_types
 from .formats import COMPRESSIONS, format_of
 from .jsonlines import JsonLines
 from .kept import ROW_GROUP_BYTES, Rows, check_parquet, united, writing
@@ -105,8 +105,18 @@ def schema_of(documents: Documents, how: Writing) -> pa.Schema | None:
     """
     readers, lines = documents._readers, how.format_for(documents).startswith("jsonl")
     if infers_columns(documents, how) or (how.most_bytes is not None and not lines):
-        return united([reader.kept_schema() for reader in readers], readers[0].name)
+        return united_of(readers, readers[0].name)
     return None
+
+
+def united_of(readers: list[Reader], name: str) -> pa.Schema:
+    """The columns of some readers; `name` is the source, for messages."""
+    return united([reader.kept_schema() for reader in readers], name, holds_strings(readers[0]))
+
+
+def holds_strings(reader: Reader) -> bool:
+    """Whether every value is a string as it stands; see `InferringReader`."""
+    return infers_types(reader) and reader.as_strings
 
 
 def infers_columns(documents: Documents, how: Writing) -> bool:

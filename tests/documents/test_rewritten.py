@@ -292,6 +292,22 @@ def test_csv(tmp_path):
 
 
 @pytest.mark.parametrize("by_tasks", [False, True])
+def test_csv_of_several_files(tmp_path, by_tasks):
+    """What are numbers in one file and none in another are strings, as they stand."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("id,text,n\n1,one two,5\n")
+    (tmp_path / "in" / "b.csv").write_text("id,text,n\nx2,three four,7\n")
+    options = {"id_column": "id", "output": tmp_path / "out", "output_format": "jsonl"}
+    if by_tasks:
+        scale_out = ScaleOut(work_dir=str(tmp_path / "work"), workers=1, slice_bytes=1)
+        dedup_in_tasks(tmp_path / "in", **options, scale_out=scale_out)
+    else:
+        dedup(tmp_path / "in", **options)
+    kept = [json.loads(path.read_text()) for path in sorted((tmp_path / "out/kept").iterdir())]
+    assert kept == [{"id": "1", "text": "one two", "n": 5}, {"id": "x2", "text": "three four", "n": 7}]
+
+
+@pytest.mark.parametrize("by_tasks", [False, True])
 def test_text_files(tmp_path, by_tasks):
     (tmp_path / "in").mkdir()
     for name, text in (("a.txt", b"one two \xe9"), ("b.html", b"<p>other &amp; text"), ("c.txt", b"one two \xe9")):
