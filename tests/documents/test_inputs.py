@@ -14,7 +14,7 @@ import pytest
 from servers import Files, Hub, Whole, serving
 
 from neardup_gpu import InputError, NeardupError, Recipe, ScaleOut, dedup, dedup_in_tasks, open_documents
-from neardup_gpu.documents.uris import file_system
+from neardup_gpu.documents.uris import file_system, impatient
 
 WORDS = ["the", "quick,", '"brown"', "fox\tjumps", "over\nthe", "lazy", "dog", "and", "then", "some", "more", "of it"]
 
@@ -437,6 +437,21 @@ def test_schemes():
             if install is not None:
                 with pytest.raises(InputError, match=f"pip install {install}$"):
                     file_system(uri)
+
+
+@pytest.mark.parametrize(
+    "uri, asked",
+    [
+        ("gs://bucket/x", "gs://bucket/x?retry_limit_seconds=60"),
+        ("gs://bucket/x?scheme=http", "gs://bucket/x?scheme=http&retry_limit_seconds=60"),
+        ("gs://bucket/x?retry_limit_seconds=5", "gs://bucket/x?retry_limit_seconds=5"),
+        ("s3://bucket/x", "s3://bucket/x"),
+    ],
+)
+def test_google_gives_up_after_a_minute(uri, asked):
+    assert impatient(uri) == asked
+    if uri.startswith("gs"):
+        assert file_system(uri)[1] == "bucket/x"
 
 
 @pytest.mark.parametrize("module, uri", [("aiohttp", "https://host/x"), ("huggingface_hub", "hf://datasets/u/n/x")])

@@ -151,7 +151,7 @@ def test_without_the_extra(folder, out, tmp_path, monkeypatch, capsys):
     assert "Histogram" in dedup(folder / "in", id_column="id", check=0)._repr_html_()  # which needs none
 
 
-def test_an_input_that_is_gone_or_has_changed(moved):
+def test_an_input_that_is_gone_or_has_changed(moved, caplog):
     table = pq.read_table(moved / "in" / "b.parquet")
     changed = [None if each is None else each.replace("amended", "altered") for each in table["text"].to_pylist()]
     spoilt = {
@@ -167,7 +167,8 @@ def test_an_input_that_is_gone_or_has_changed(moved):
         assert data(page)["texts"] == [] and len(data(page)["groups"]) == 2
     shutil.rmtree(moved / "in")
     page = of_folder(moved / "out", output=moved / "page.html")
-    assert re.search(r"Texts are not shown: .*no such file or folder", told(page))
+    assert re.search(r"Texts are not shown: .*no such file or folder\.(?!\.)", told(page))
+    assert "report: texts are not shown: " in caplog.text
     assert "3 are removed" in (moved / "page.html").read_text()
 
 
@@ -241,8 +242,12 @@ def test_sources(folder):
     ]
     page = result.report(source_column="site")
     assert "What each site lost" in told(page) and "(none) 2 1 50.0%" in told(page)
-    with pytest.raises(InputError, match="no column 'place'"):
+    with pytest.raises(InputError, match=r"no column 'place'.*Name one with source_column="):
         result.report(source_column="place")
+    nested = dedup(pa.table({"text": ["one two three"], "from": [{"site": "a"}]}), check=0)
+    with pytest.raises(InputError, match=r"column 'from' of its input holds struct<.*Name one with source_column="):
+        nested.report(source_column="from")
+    assert "What each from.site lost" in told(nested.report(source_column="from.site"))
 
 
 def test_a_source_that_loses_most_is_a_warning(tmp_path):
