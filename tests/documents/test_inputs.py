@@ -503,3 +503,10 @@ def test_a_store_that_raises_anything(monkeypatch):
     finally:
         monkeypatch.undo()
         store.rm("/odd", recursive=True)
+
+
+def test_a_frame_with_two_columns_of_one_name():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([["a", "b"]], columns=["text", "text"])
+    with pytest.raises(InputError, match=r"DataFrame cannot be read as an Arrow table \(Duplicate column names"):
+        dedup(frame)
