@@ -10,7 +10,7 @@ from typing import Any
 
 from .definitions import METADATA_KEY, TELLING, stored_settings
 from .errors import DamagedError, InputError
-from .store.artefacts import DOCUMENTS, KEPT, PAIRS, REPORT, read_report, report_is_as_written
+from .store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, REPORT, read_report, report_is_as_written
 from .store.checksums import changed, checksum_of_file, verify_pages
 
 
@@ -70,7 +70,7 @@ def _around(path: Path) -> list[tuple[Path, str]]:
         first = path.relative_to(folder).parts[0]
         if (folder / REPORT).exists() and first == KEPT:
             return [(folder, "kept rows, in the input's own format")]
-        if (folder / REPORT).exists() and first in (DOCUMENTS, PAIRS):
+        if (folder / REPORT).exists() and first in (DOCUMENTS, PAIRS, KEPT_IDS):
             return [(folder, "a table of the result")]
         if (folder / JOB).exists():
             return [(folder, "a file that tasks exchange")]

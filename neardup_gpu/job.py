@@ -39,6 +39,8 @@ from .store.outputs import new_folder
 from .tables import Facts, Job, all_skipped, report_of, tabulate
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from .engine.contract import Rows
     from .methods.contract import Method
     from .methods.frequencies import Frequencies
@@ -238,6 +240,7 @@ def dedup(
                 "a stream cannot be read again to write the kept rows; pass a table, no output, or ids_only=True"
             )
         check_writing(documents, writing)
+        schema = None if folder is None else _columns_to_write(documents, writing, clock)
         documents.check_ids_early("input")
         if reference is not None:
             reference.check_ids_early("reference set")
@@ -256,7 +259,7 @@ def dedup(
         else:
             if described := writing.describe():
                 result.report["written"] = described
-            write_result(folder, result, documents, writing, clock, *([output] if with_page else []))
+            write_result(folder, result, documents, writing, clock, output if with_page else None, schema)
     return result
 
 
@@ -352,6 +355,17 @@ def check_writing(documents: Documents, writing: Writing) -> None:
         from .documents.rewritten import check_types
 
         check_types(documents, writing)
+
+
+def _columns_to_write(documents: Documents, writing: Writing, clock: Clock) -> pa.Schema | None:
+    """The columns of all files, where `rewritten.schema_of` reads them to find out; what cannot be written is found
+    before all work."""
+    from .documents.rewritten import infers_columns, schema_of
+
+    if not writing.rewrites or not infers_columns(documents, writing):
+        return None
+    with clock.stage("columns"):
+        return schema_of(documents, writing)
 
 
 def open_reference(against: Any, reading: dict[str, Any]) -> Documents:

@@ -174,6 +174,7 @@ def resemblances(result: Result, *, log: bool = False, ax: Axes | None = None) -
     worth = result.pairs[measure].drop_null().to_numpy()
     width = 0.01 if threshold >= 0.5 else 0.02
     edges = np.append(np.arange(np.floor(threshold / width + 1e-9), np.rint(1 / width)) * width, 1.0)
+    edges = np.round(edges, 2)  # 70 * 0.01 is more than 0.7
     if len(edges) == 1:  # a threshold of 1
         edges = np.array([1 - width, 1.0])
     numbers = np.histogram(worth, edges)[0]

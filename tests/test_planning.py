@@ -220,11 +220,20 @@ def test_impossible_workloads(changed: dict, says: str) -> None:
         Workload(**{"documents": 100, "text_bytes": 1000, **changed})
 
 
+def test_the_task_that_decides_opens_files_once() -> None:
+    """As far as it may hold them open; others once more for each partition."""
+    work = Workload(documents=1e7, text_bytes=10**11)
+    for partitions, opened in ((200, 200), (300, 300 + (300 - 256) * 300)):
+        made = plan(work, partitions=partitions, slice_bytes=10**9)
+        (decide,) = [stage for stage in made.stages if stage.name == "decide"]
+        assert decide.opens == opened
+
+
 def test_impossible_plans() -> None:
     work = Workload(documents=100, text_bytes=100_000)
     with pytest.raises(ParameterError, match="weighting 'tfidf': how document frequencies are counted is not planned"):
         plan(work, method=MinHash(weighting="tfidf"))
-    with pytest.raises(ParameterError, match="check 5: simhash verifies nothing then; leave it out, or verify"):
+    with pytest.raises(ParameterError, match="check 5: by simhash nothing is verified without a threshold; give"):
         plan(Workload(documents=100, text_bytes=100_000, check=5), method="simhash")
     with pytest.raises(ParameterError, match="slice_bytes 10: a document has 50 bytes of text"):
         plan(Workload(documents=100, text_bytes=1000, against_documents=2, against_bytes=100), slice_bytes=10)

@@ -6,6 +6,7 @@ All figures are drawn by Agg, as they are in a file.
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -222,6 +223,14 @@ class TestResults:
         assert f"resemblance 1: {(worth == 1).sum():,} pairs" in [
             text.get_text() for text in ax.get_legend().get_texts()
         ]
+
+    @pytest.mark.parametrize("threshold", [0.57, 0.7])
+    def test_pairs_at_the_threshold_are_drawn(self, by_exact, threshold):
+        """Of which the multiples of a bar's width are the nearest floats, not those above."""
+        pairs = pa.table({"resemblance": [threshold, 0.9]})
+        recipe = replace(by_exact.recipe, threshold=threshold)
+        below, _ = plot.resemblances(replace(by_exact, pairs=pairs, recipe=recipe)).containers
+        assert sum(bar.get_height() for bar in below) == 2
 
     def test_containment_is_named(self, texts):
         result = nd.dedup(texts=texts[:40], method="containment", threshold=0.9, engine="cpu")

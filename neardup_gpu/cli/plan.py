@@ -110,6 +110,10 @@ def plan(
         raise ParameterError("frequencies: are not read by a plan; leave the file out")
     division_of: dict[str, Any] = {"machines": cluster, "rates": rates_of, **cut}
     made = planning.plan(load, **how, **division_of)
+    if load.containers is not None and not made.shape.directed:
+        raise ParameterError(
+            f"containers {load.containers:,.0f}: only containment has any; plan that, or leave them out"
+        )
     threshold, plans = how.get("threshold"), {}
     for name in planning.COMPARED:
         same = name == made.shape.method

@@ -123,6 +123,9 @@ def kept_dataset(documents: Documents, keep: np.ndarray) -> Any:
             "the documents were a stream, which cannot be read again to give the kept rows; pass a Dataset to dedup, "
             "or filter the stream by Result.documents['kept']"
         )
+    from .rewritten import new_names, write_rewritten
+    from .writing_options import Writing
+
     masks = documents._masks(keep)
     names = documents.splits or [""]
     if documents.format == "memory":
@@ -131,16 +134,18 @@ def kept_dataset(documents: Documents, keep: np.ndarray) -> Any:
             for name, reader, mask in zip(names, documents._readers, masks, strict=True)
         }
         return datasets.DatasetDict(found) if documents.splits else found[""]
-    builder = {"parquet": "parquet", "ipc": "arrow", "jsonl": "json", "csv": "csv"}.get(documents.format)
-    if builder is None:
-        return _of_batches(documents._readers[0], masks[0], datasets)
     with tempfile.TemporaryDirectory() as folder:
-        documents.write_kept(Path(folder, "kept"), keep)
-        files = [str(Path(folder, "kept", name)) for name in documents._kept_names]
-        more = {"sep": "\t"} if files[0].lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv") else {}
+        kept = Path(folder, "kept")
+        if documents.format == "parquet":
+            names = documents._kept_names
+            documents.write_kept(kept, keep)
+        else:  # the library would take other texts and numbers from CSV and JSON than were read here
+            names = new_names(documents._kept_names, "parquet")
+            write_rewritten(documents, kept, keep, Writing(output_format="parquet"))
+        files = [str(kept / name) for name in names]
         with _quiet(datasets):
             return datasets.load_dataset(
-                builder, data_files=files, split="train", cache_dir=f"{folder}/cache", keep_in_memory=True, **more
+                "parquet", data_files=files, split="train", cache_dir=f"{folder}/cache", keep_in_memory=True
             )
 
 

@@ -232,7 +232,7 @@ def _table_of_columns(columns: dict[Any, Any]) -> pa.Table:
     arrays = {}
     for name, values in columns.items():
         if not isinstance(name, str):
-            raise InputError(f"input: a column is with_readable_names {name!r}; names of columns are strings.")
+            raise InputError(f"input: a column is named {name!r}; names of columns are strings.")
         if hasattr(type(values), "columns") or is_dataset(values) or isinstance(values, dict):
             raise InputError(
                 f"input: {name!r} holds a whole {type(values).__name__}; pass one, such as source[{name!r}]."

@@ -32,7 +32,7 @@ from .jsonlines import JsonLines
 from .kept import ROW_GROUP_BYTES, Rows, check_parquet, united, writing
 from .memory import bounded
 from .passes import over_all_rows
-from .reading import reading
+from .reading import brief, reading
 from .stream import Documents
 from .writing_options import FORMATS, Writing
 
@@ -304,10 +304,36 @@ def _as_lines(piece: Piece) -> bytes:
     if isinstance(piece, bytes):
         return piece
     dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
-    floating = any(map(_holds_floats, piece.schema.types))
-    rows = map(_finite, piece.to_pylist()) if floating else piece.to_pylist()
+    rows = _rows(piece)
+    if any(map(_holds_floats, piece.schema.types)):
+        rows = map(_finite, rows)
     text = "".join(f"{dumps(row)}\n" for row in rows)
     return text.encode("utf-8", "replace")
+
+
+def _rows(batch: pa.RecordBatch) -> Iterable[dict[str, Any]]:
+    """The rows as objects of Python; times that these cannot be are strings."""
+    try:
+        return batch.to_pylist()
+    except (OverflowError, ValueError):  # years beyond 9999; nanoseconds, which are objects of pandas
+        columns = [_values(column, name) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
+        return (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def _values(column: pa.Array, name: str) -> list[Any]:
+    try:
+        return column.to_pylist()
+    except (OverflowError, ValueError) as error:
+        if not pa.types.is_temporal(column.type):
+            raise InputError(
+                f"column {name!r} of type {column.type} holds what cannot be written as JSON lines ({brief(error)}); "
+                "write Parquet with output_format='parquet'."
+            ) from None
+    texts = [None if text is None else text.replace(" ", "T") for text in column.cast(pa.string()).to_pylist()]
+    if getattr(column.type, "tz", None) is None:
+        return texts
+    zoned = (None if text is None else text.replace("Z", "+0000") for text in texts)
+    return [None if text is None else f"{text[:-2]}:{text[-2:]}" for text in zoned]  # +0100 is +01:00
 
 
 def _plain(value: Any) -> Any:

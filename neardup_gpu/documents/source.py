@@ -211,7 +211,8 @@ def _is_pointer(file: File) -> bool:
     if not isinstance(file.system, fs.LocalFileSystem):
         return False
     try:
-        return Path(file.path).open("rb").read(len(POINTER)) == POINTER
+        with Path(file.path).open("rb") as opened:
+            return opened.read(len(POINTER)) == POINTER
     except OSError:  # what is wrong with it has been said
         return False
 

@@ -29,8 +29,10 @@ import pyarrow as pa
 from ..errors import InputError
 from .batches import ROW_BYTES
 from .files import File
+from .html import Page
 from .http_payloads import UndecodableError, is_text, text_of, undone
 from .kept import ROW_GROUP_BYTES, Rows, writing
+from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen, State
@@ -48,7 +50,6 @@ SCHEMA = pa.schema(
 )
 """WARC-Record-ID as it stands in the header, WARC-Target-URI, WARC-Date, the type of the payload, and its text."""
 
-PACKING = 4  # about how many times as large as a compressed file its text is
 _MAX_HTTP_HEADER = 1 << 20
 
 
@@ -85,7 +86,8 @@ class Warc:
 
     def parts(self, most_bytes: int) -> list[Part]:
         """The whole file."""
-        return [Part(0, None, None, self.seen.size * (PACKING if self.file.path.endswith(".gz") else 1), 0)]
+        packed = compression_of(self.file.path) is not None
+        return [Part(0, None, None, self.seen.size * (PACKING if packed else 1), 0)]
 
     def states(self) -> list[State | None]:
         return [self.seen.state]
@@ -124,8 +126,8 @@ class Warc:
             size += text_bytes
         yield _batch(found, schema), np.array(rows, np.int64)
 
-    def _rows(self, skipped: Skipped) -> Iterator[_Document | None]:
-        """Documents, and None for each that is too long; other records are counted."""
+    def _rows(self, skipped: Skipped, texts: bool = True) -> Iterator[_Document | None]:
+        """Documents, and None for each that is too long; other records are counted. Without `texts` these are empty."""
         self.left_out, self._numbers, numbers = Counter(), [], list[int]()
         self.num_records = row = 0
         with self._opened() as (file, records):
@@ -136,7 +138,7 @@ class Warc:
                     if framed is None:
                         break
                     self.num_records += 1
-                    found = self._document(framed, records.packed)
+                    found = self._document(framed, records.packed, texts)
                 except DamagedRecordError as error:
                     self.num_records += framed is None
                     self._skip(error, skipped, row, None)
@@ -177,7 +179,7 @@ class Warc:
             return length <= self.policy.max_document_bytes and _left_out(_parsed(header)) is None
         return False
 
-    def _document(self, framed: Framed, packed: bool) -> _Document | str | None:
+    def _document(self, framed: Framed, packed: bool, texts: bool) -> _Document | str | None:
         """The document that a record is, or why it is none; None if it is too long.
 
         Raises
@@ -197,7 +199,7 @@ class Warc:
         if not packed and digest.startswith("sha1:") and not record.verify_block_digest():
             raise DamagedRecordError(framed.start, "has other bytes than its WARC-Block-Digest says")
         try:
-            read = self._read_payload(record)
+            read = self._read_payload(record, texts)
         except OverflowError:
             return None
         if isinstance(read, str):
@@ -213,7 +215,7 @@ class Warc:
         }
         return _Document(framed, values, page.parsed)
 
-    def _read_payload(self, record: Any) -> Any:
+    def _read_payload(self, record: Any, texts: bool) -> Any:
         """The media type and the text of a record, or why it is no document."""
         charset, identified = None, record.headers.get("WARC-Identified-Payload-Type")
         encodings: list[str] = []
@@ -240,7 +242,7 @@ class Warc:
             payload = undone(record.reader.read(), encodings, self.policy.max_document_bytes, cut)
         except UndecodableError:
             return "undecodable"
-        return kind, text_of(payload, kind, charset)
+        return kind, text_of(payload, kind, charset) if texts else Page("", True)
 
     # ---------------------------------------------------------------------------------------------------------- kept
 
@@ -251,7 +253,7 @@ class Warc:
             open(path, "wb") as output,
             self.file.system.open_input_file(self.file.path) as source,
         ):
-            for document in self._rows(Skipped(self.policy.skips)):
+            for document in self._rows(Skipped(self.policy.skips), texts=False):
                 if not rows.take(1, self.name)[0] or document is None:
                     continue
                 framed = document.framed
@@ -328,7 +330,7 @@ def _media_type(value: str | None) -> tuple[str, str | None]:
 def _date(value: str | None) -> datetime | None:
     """A WARC-Date, which may lack all but the year (WARC/1.1, 5.4); None where there is none."""
     text = (value or "").strip()
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, OverflowError):  # the latter of a time zone at the ends of the calendar
         found = datetime.fromisoformat(text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     return None

@@ -10,6 +10,7 @@ fingerprints or comparisons. Where files do not say how many documents they hold
 bytes read so far; that of comparisons is estimated, too."""
 
 STAGES = {
+    "columns": ("finding columns", "document"),
     "sketch": ("sketching", "document"),
     "rank": ("ranking", "document"),
     "weigh": ("weighing", "document"),

@@ -131,7 +131,10 @@ def plan(
             "exchanges as much beside"
         )
     if work.check and not recipe.verifies:
-        raise ParameterError(f"check {work.check}: {recipe.method.name} verifies nothing then; leave it out, or verify")
+        raise ParameterError(
+            f"check {work.check}: by {recipe.method.name} nothing is verified without a threshold; give one, or leave "
+            "check out"
+        )
     cores = machines.nodes * machines.cores
     given = slice_bytes is not None, partitions is not None
     usual_bytes = slice_bytes or 10**9

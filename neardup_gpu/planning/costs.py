@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import checks
 from ..joining import MOST_MARK_BITS
+from ..store.exchange import MOST_OPEN
 from ..tasks.colliding import ENTRY_BYTES
 from ..tasks.columns import ranges_of
 from ..tasks.copies import ROW_BYTES
@@ -309,6 +310,9 @@ def _reading(file: Exchange, stage: str, times: int, shape: Shape) -> tuple[floa
     if partitions == 1:
         return payload, 0.0, times * file.files
     rows = payload * (2 if TWICE.get(stage) == f"{file.stage} {file.what}" else 1)
+    if stage == "decide":  # one task, which holds open what it can: `Exchanges`
+        again = max(0, file.files - MOST_OPEN) * partitions
+        return rows, float(file.index_bytes(shape.task_memory)), float(file.files + again)
     return rows, times * readers * file.index_bytes(shape.task_memory), times * readers * file.files
 
 

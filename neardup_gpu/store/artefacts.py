@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,22 +119,31 @@ def parts_of(folder: str | Path, files: Iterable[str], table: str) -> list[Path]
 
 
 def write_result(
-    folder: Path, result: Any, documents: Documents, writing: Writing, clock: Any, page_of: str | None = None
+    folder: Path,
+    result: Any,
+    documents: Documents,
+    writing: Writing,
+    clock: Any,
+    page_of: str | None = None,
+    schema: pa.Schema | None = None,
 ) -> None:
     """Write what a run decided: documents.parquet, pairs.parquet, document frequencies if there are any, and kept/ or
     kept_ids.parquet.
 
     The report comes last and says how long this took; before it report.html, where the name of the output is given.
+    `schema` has the columns of all files of kept/, where they are known.
     """
     with clock.stage("write"):
-        _write_tables(folder, result, documents, writing, clock)
+        _write_tables(folder, result, documents, writing, clock, schema)
     result.report["seconds"] = clock.elapsed
     if page_of is not None:
         write_page(folder, result.report.run(page_of))
     write_report(folder, result.report)
 
 
-def _write_tables(folder: Path, result: Any, documents: Documents, writing: Writing, clock: Any) -> None:
+def _write_tables(
+    folder: Path, result: Any, documents: Documents, writing: Writing, clock: Any, schema: pa.Schema | None
+) -> None:
     write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
     write_table(result.pairs, folder / f"{PAIRS}.parquet")
     if result.skipped is not None:
@@ -145,7 +155,8 @@ def _write_tables(folder: Path, result: Any, documents: Documents, writing: Writ
         write_table(ids_of_kept(result.documents), folder / f"{KEPT_IDS}.parquet")
         return
     kept = bools(result.documents["kept"].combine_chunks())
-    write_kept(documents, folder / KEPT, kept, writing, lambda done, total: clock.report("write", done, total))
+    progress = partial(clock.report, "write")
+    write_kept(documents, folder / KEPT, kept, writing, progress, schema=schema)
 
 
 def ids_of_kept(documents: pa.Table) -> pa.Table:

@@ -40,7 +40,8 @@ _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 _TAIL_BYTES = 1 << 16  # read at first: a whole index, usually
 _BLOCK_BYTES = 4 << 20  # grouped at once, in a core's cache
 _BATCH_BYTES = 16 << 20  # of rows in a record batch, about
-_MOST_OPEN = 256  # files that `Exchanges` holds open
+MOST_OPEN = 256
+"""Files that `Exchanges` holds open."""
 _MOST_LISTED = 1024  # partitions whose rows `Exchanged` lists
 _HELD_BYTES = 24 << 20  # of record batches that `read_arrays` holds until it knows how long its arrays are
 
@@ -366,7 +367,7 @@ class Exchanges(contextlib.AbstractContextManager):
                 if held := opened.runs.nbytes <= self._left:
                     self._left -= opened.runs.nbytes
                     self._held[name] = replace(opened, tail=None, runs=opened.runs.copy())
-                if held and len(self._open) < _MOST_OPEN:
+                if held and len(self._open) < MOST_OPEN:
                     self._open.add(name)
                 else:
                     file.close()

@@ -53,6 +53,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         nd.dedup_in_tasks(LIBRARY, **READING, output=folder / "parts", scale_out=scale_out, progress=stop)
     shutil.copytree(folder / "work", folder / "begun")
     nd.dedup_in_tasks(LIBRARY, **READING, output=folder / "parts", scale_out=scale_out)
+    nd.dedup_in_tasks(LIBRARY, **READING, output=folder / "ids", ids_only=True, scale_out=scale_out)
     return folder
 
 
@@ -123,6 +124,7 @@ def test_a_work_folder_is_checked(run: Run, made: Path, tmp_path: Path) -> None:
     [
         ("out/kept", "kept rows"),
         ("parts/documents", "a table of the result"),
+        ("ids/kept_ids", "a table of the result"),
         ("begun/sketch", "a file that tasks exchange"),
         ("begun/sketch/000000.json", "a file that tasks exchange"),
         (".", "not a finished result"),

@@ -121,7 +121,11 @@ def test_flags_change_the_plan(run: Run) -> None:
         ),
         (
             "--documents 10 --text 1GB --method simhash --check 5",
-            "--check 5: simhash verifies nothing then; leave it out, or verify",
+            "--check 5: by simhash nothing is verified without a threshold; give one, or leave check out",
+        ),
+        (
+            "--documents 10 --text 1GB --containers 5",
+            "--containers 5: only containment has any; plan that, or leave them out",
         ),
         ("--documents 10 --text 1GB --threshold 2", "--threshold must be > 0 and <= 1, got 2.0; 0.8 is usual"),
         ("--documents 10 --text 1GB --task-memory 1MB", "--task-memory must be >= 16777216, got 1000000"),

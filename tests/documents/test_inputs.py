@@ -305,6 +305,22 @@ def test_what_is_kept_of_other_forms(form, tmp_path):
     assert [text or "" for text in kept["text"]] == [texts[id] for id in kept["id"]]
 
 
+def test_what_is_kept_is_what_was_read(tmp_path):
+    """Texts that pandas takes for missing, files of two separators, and crawls of several files."""
+    datasets()
+    written(tmp_path / "in", "a.csv", b"id,text\n1,NA\n2,null\n3,one two\n")
+    written(tmp_path / "in", "b.tsv", b"id\ttext\n4\tthree, four\n")
+    kept = dedup(tmp_path / "in", id_column="id").kept_dataset()
+    assert kept.to_dict() == {"id": [1, 2, 3, 4], "text": ["NA", "null", "one two", "three, four"]}
+    pytest.importorskip("fastwarc")
+    for name in ("a", "b"):
+        about = (
+            f"WARC-Type: conversion\r\nWARC-Record-ID: <{name}>\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n"
+        )
+        written(tmp_path / "crawl", f"{name}.warc", f"WARC/1.0\r\n{about}\r\n{name} x\r\n\r\n".encode())
+    assert dedup(tmp_path / "crawl").kept_dataset()["text"][:] == ["a x", "b x"]
+
+
 def test_what_a_stream_cannot_do(tmp_path):
     stream = FORMS["IterableDataset"]
     result = dedup(stream(tmp_path), id_column="id")

@@ -5,6 +5,7 @@ import decimal
 import gzip
 import io
 import json
+import sys
 
 import pyarrow as pa
 import pyarrow.json
@@ -220,6 +221,47 @@ def test_what_a_format_cannot_hold_is_said_before_all_work(tmp_path):
     with pytest.raises(InputError, match="lines 1 to 2 cannot become a table"):
         dedup(tmp_path / "mixed.jsonl", output=tmp_path / "out", output_format="parquet")
     assert not (tmp_path / "out").exists()
+
+
+def test_what_lines_cannot_hold_together_is_said_before_all_work(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"text": "a b", "n": 1}\n{"text": "c d", "n": "x"}\n')
+    stages = []
+    with pytest.raises(InputError, match="cannot become a table"):
+        dedup(
+            tmp_path / "x.jsonl",
+            output=tmp_path / "out",
+            output_format="parquet",
+            progress=lambda stage, done, total: stages.append(stage),
+        )
+    assert {*stages} == {"columns"}
+
+
+def test_times_that_python_lacks(tmp_path, monkeypatch):
+    zone = pa.timestamp("ns", "Europe/Berlin")
+    table = pa.table(
+        {
+            "text": ["one", "two"],
+            "day": pa.array([4_000_000, None], pa.date32()),
+            "when": pa.array([1_700_000_000_123_456_789, None], zone),
+            "utc": pa.array([1, None], pa.timestamp("ns", "UTC")),
+            "late": pa.array([2**55, None], pa.timestamp("us")),
+        }
+    )
+    monkeypatch.setitem(sys.modules, "pandas", None)  # of which they would be objects
+    dedup(table, output=tmp_path / "out", output_format="jsonl")
+    first, second = (json.loads(line) for line in (tmp_path / "out/kept/part-00000.jsonl").read_text().splitlines())
+    assert first == {
+        "text": "one",
+        "day": "12921-08-18",
+        "when": "2023-11-14T23:13:20.123456789+01:00",
+        "utc": "1970-01-01T00:00:00.000000001+00:00",
+        "late": "3111-09-16T23:10:18.963968",
+    }
+    assert second == dict.fromkeys(table.column_names) | {"text": "two"}
+    nested = pa.table({"text": ["one"], "days": pa.array([[4_000_000]], pa.list_(pa.date32()))})
+    with pytest.raises(InputError, match=r"column 'days' of type list.* holds what cannot be written as JSON lines"):
+        dedup(nested, output=tmp_path / "nested", output_format="jsonl")
+    assert not (tmp_path / "nested").exists()
 
 
 def test_lines_that_only_the_slower_parser_reads(tmp_path):

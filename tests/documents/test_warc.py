@@ -395,6 +395,7 @@ def test_a_record_that_is_too_long(tmp_path):
 
 def test_dates(tmp_path):
     given = ["2024", "2024-06", "2024-05-01T00:00:00.5Z", "2024-05-01T00:00:00Z", "soon", "2024-05-01T02:00:00+01:00"]
+    given += ["0001-01-01T00:00:00+01:00"]  # before all years that there are
     archive = Archive()
     for date in given:
         archive.add(b"<p>x", HTML, WARC_Date=date)
@@ -403,7 +404,7 @@ def test_dates(tmp_path):
     found = [row[3] and row[3].isoformat() for row in rows]
     assert found == [
         *("2024-01-01T00:00:00+00:00", "2024-06-01T00:00:00+00:00", "2024-05-01T00:00:00.500000+00:00"),
-        *("2024-05-01T00:00:00+00:00", None, "2024-05-01T01:00:00+00:00"),
+        *("2024-05-01T00:00:00+00:00", None, "2024-05-01T01:00:00+00:00", None),
     ]
 
 

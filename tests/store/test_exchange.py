@@ -385,7 +385,7 @@ def test_a_reader_of_all_partitions_opens_each_file_once(
         return open_file(place, name)
 
     monkeypatch.setattr(exchange, "_file", counted)
-    monkeypatch.setattr(exchange, "_MOST_OPEN", most_open)
+    monkeypatch.setattr(exchange, "MOST_OPEN", most_open)
     with Exchanges(place, names, most_bytes) as files:
         for part in range(2):
             assert rows_of(files.batches(part)) == expected[part]
