@@ -387,7 +387,7 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
         if not found.num_members:
             return beside(name, " was kept; nothing was removed for it")
         lines = [beside(name, f" was kept, and stands for {count(found.num_members, 'document')}:")]
-        lines += [beside(f"  {shorten(_readable(member), max(40, width - 2))}") for member in found.members]
+        lines += [beside(f"  {shorten(_readable(member), 1000)}") for member in found.members]
         if found.num_members > len(found.members):
             lines.append(beside(f"  and {found.num_members - len(found.members):,} more"))
         return newline.join(lines)

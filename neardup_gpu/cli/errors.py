@@ -95,7 +95,7 @@ def in_flags(message: str, flags: dict[str, str]) -> str:
         plain = re.fullmatch(r"'([\w.:/+-]+)'", value)
         return f"{flags[found['name']]} {plain[1] if plain else value}"
 
-    beginning = re.match(rf"(?:{name})(?:(?:, and|,| and| or) (?:{name}))*(?=[ :,;]|$)", message)
+    beginning = re.match(rf"(?:{name})(?:(?:, and|,| and| or) (?:{name}))*(?=[ ,;]|:(?!//)|$)", message)
     if beginning:
         first = re.sub(rf"\b(?:{name})\b", flag, beginning[0])
         message = first + message[beginning.end() :]

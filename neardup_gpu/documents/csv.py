@@ -358,7 +358,7 @@ class Csv:
                     stream.write(memoryview(block.data)[start:end])
 
     def kept_schema(self) -> pa.Schema:
-        """All columns, of strings where there are no values, or numbers that no type holds as they are written."""
+        """All columns, of strings where there are no values, or numbers with leading zeros or 16 digits and more."""
         names = self.schema.names
         values = self._values_of(names) if len(set(names)) == len(names) else {}
         types = {name: values[name].kind.type for name in values}

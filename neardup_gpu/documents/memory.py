@@ -61,7 +61,10 @@ class Memory:
         if isinstance(self.source, RayDataset):
             return self.source.stream()
         with reading(self.name, f"{type(self.source).__name__} cannot be read as an Arrow table"):
-            return pa.RecordBatchReader.from_stream(self.source)
+            try:
+                return pa.RecordBatchReader.from_stream(self.source)
+            except ValueError as error:  # pandas raises its own, of two columns of one name
+                raise error if isinstance(error, pa.ArrowException) else pa.ArrowInvalid(str(error)) from None
 
     def parts(self, most_bytes: int) -> list[Part]:
         """Never: other processes cannot open what is in memory; `stored.stored` writes it to files first."""

@@ -89,7 +89,10 @@ class Columns:
         return column
 
     def check_values(self, name: str, parameter: str = "keep") -> None:
-        """Raise InputError unless every file has this column, of values that can be compared."""
+        """Raise InputError unless every file has this column, of values that can be compared.
+
+        `parameter` is what names the column.
+        """
         # What arrays and objects in JSON hold is not known.
         inferred = self._readers[0].infers_types
         self.check(name, lambda kind: not (inferred and pa.types.is_nested(kind)), "a value", parameter)
@@ -201,7 +204,7 @@ class DecidedColumns:
         self.text, self.key, self.are_own, self.others = text, key, are_own, types.names
         self._types = types
 
-    def check_values(self, name: str, parameter: str = "other_columns") -> None:
+    def check_values(self, name: str, parameter: str = "keep") -> None:
         """Raise InputError unless the column's type was decided for the whole."""
         if name not in self._types.names:
             raise InputError(f"column {name!r} was not named when the input was divided; name it in {parameter}.")

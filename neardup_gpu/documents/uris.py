@@ -28,6 +28,7 @@ _HARMLESS = {  # names of query parameters whose values are no secret
 }
 _WITHOUT_PORT = ("s3", "gs", "gc", "abfs", "wasb", "az", "oss", "hf")  # what follows these is a bucket, never host:port
 _NO_SECRET_USER = ("abfs", "abfss", "wasb", "wasbs", "hdfs", "viewfs")  # the part before @ is a container or a user
+_GOOGLE_SECONDS = 60
 _EXTRAS = {"hf": "hf", "http": "http", "https": "http", "az": "azure"}
 """Extras of this package for file systems that Arrow does not have."""
 
@@ -73,7 +74,7 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     """
     shown = masked(uri)
     try:
-        return fs.FileSystem.from_uri(uri)
+        return fs.FileSystem.from_uri(impatient(uri))
     except ImportError:
         pass
     except Exception as error:  # hf:// may raise any exception
@@ -103,6 +104,14 @@ def file_system(uri: str) -> tuple[fs.FileSystem, str]:
     if type(found).__name__ == "LocalFileSystem":
         return fs.LocalFileSystem(), path
     return fs.PyFileSystem(fs.FSSpecHandler(found)), path
+
+
+def impatient(uri: str) -> str:
+    """The URI with a limit to how long Google's client tries again what fails. Its own is 15 minutes, also where
+    there are no credentials, and nothing can interrupt it."""
+    if not re.match(r"(?i)(?:gs|gcs)://", uri) or "retry_limit_seconds=" in split_query(uri)[1]:
+        return uri
+    return f"{uri}{'&' if '?' in uri else '?'}retry_limit_seconds={_GOOGLE_SECONDS}"
 
 
 def is_folder(system: fs.FileSystem, path: str) -> bool:

@@ -72,8 +72,8 @@ class Writing:
         own = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}.get(documents.format)
         if own is None:
             raise ParameterError(
-                f"shard_bytes: {documents.format} is written file by file; name a format with output_format="
-                f"{' or '.join(map(repr, FORMATS))}, or leave shard_bytes out"
+                f"shard_bytes: {documents.format} is written file by file; name a format by output_format, one of "
+                f"{', '.join(FORMATS)}, or leave shard_bytes out"
             )
         if own == "jsonl" and documents.packing is not None:
             return f"jsonl{documents.packing}"

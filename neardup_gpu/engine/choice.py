@@ -158,8 +158,8 @@ if hasattr(os, "register_at_fork"):
 def _how_to_install(version: int) -> str:
     """How to install the packages for a driver of that version of CUDA."""
     if version == 0:
-        return "install 'neardup_gpu[cuda13]', or [cuda12] for an older driver"
-    return f"install 'neardup_gpu[cuda{13 if version >= 13000 else 12}]'"
+        return "install 'neardup-gpu[cuda13]', or [cuda12] for an older driver"
+    return f"install 'neardup-gpu[cuda{13 if version >= 13000 else 12}]'"
 
 
 @cache
@@ -225,7 +225,7 @@ def _why_cuda_failed(status: int, text: str, driver: int, runtime: int) -> str:
         return f"there is a driver, but no GPU{hint}; see nvidia-smi"
     if status == 35:  # cudaErrorInsufficientDriver
         needs = f"this CuPy is for CUDA {runtime // 1000}"
-        older = " or install 'neardup_gpu[cuda12]'" if driver >= 12000 else ""
+        older = " or install 'neardup-gpu[cuda12]'" if driver >= 12000 else ""
         return f"the driver is too old: it supports CUDA {_version_text(driver)}, {needs}; update the driver{older}"
     return f"CUDA does not start ({text}); see nvidia-smi"
 

@@ -290,7 +290,7 @@ def _library() -> Any:
     try:
         import ray
     except ImportError:
-        raise BackendUnavailableError("Ray is not installed; install it: pip install 'neardup_gpu[ray]'") from None
+        raise BackendUnavailableError("Ray is not installed; install it: pip install 'neardup-gpu[ray]'") from None
     return ray
 
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from .. import checks
 from ..errors import InputError, OutputError, ParameterError
+from ..log import log
 from ..printable import printable
 from ..report import count, facts, histogram, percent, resemblance as in_digits, size
 from ..store.outputs import new_file
@@ -267,11 +268,18 @@ def _sources(run: Run, column: str | None) -> tuple[Any, str | None]:
     documents, values = run.source(), []
     documents._columns.check_values(column, "source_column")
     for batch in documents.batches([column]):
-        values.append(batch.columns[column].cast(pa.string()))
-    found = pa.chunked_array(values, pa.string())
-    if len(found) != len(run.documents):
-        raise InputError(f"{run.name}: its input has {len(found):,} documents, not {len(run.documents):,} as it had")
-    return found, column
+        found = batch.columns[column]
+        try:
+            values.append(found.cast(pa.string()))
+        except pa.ArrowException:
+            raise InputError(
+                f"{run.name}: column {column!r} of its input holds {found.type}, not names of sources. "
+                "Name one with source_column=..."
+            ) from None
+    sources = pa.chunked_array(values, pa.string())
+    if len(sources) != len(run.documents):
+        raise InputError(f"{run.name}: its input has {len(sources):,} documents, not {len(run.documents):,} as it had")
+    return sources, column
 
 
 # --------------------------------------------------------------------------------------------------------- its groups
@@ -370,7 +378,9 @@ def _differences(run: Run, groups: Groups, picked: np.ndarray, text: bool) -> tu
     try:
         return compared(run, pairs), None
     except InputError as error:
-        return {}, f"Texts are not shown: {printable(' '.join(str(error).split()))}."
+        why = printable(" ".join(str(error).split())).rstrip(".")
+        log.warning("report: texts are not shown: %s", why)
+        return {}, f"Texts are not shown: {why}."
 
 
 def _id(id: Any) -> str:

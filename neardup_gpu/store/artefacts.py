@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from ..data import bools
 from ..definitions import METADATA_KEY
 from ..errors import DamagedError, NeardupError, OutputError
+from ..log import log
 from ..measures import MEASURES
 from .checksums import checksum, checksum_of_file, verify_footer
 from .parquet import write_table
@@ -137,7 +138,7 @@ def write_result(
         _write_tables(folder, result, documents, writing, clock, schema)
     result.report["seconds"] = clock.elapsed
     if page_of is not None:
-        write_page(folder, result.report.run(page_of))
+        write_page(folder, lambda: result.report.run(page_of))
     write_report(folder, result.report)
 
 
@@ -181,11 +182,20 @@ def write_kept(
     write_rewritten(documents, folder, keep, writing, progress=progress, **options)
 
 
-def write_page(folder: Path, run: Any) -> None:
-    """Write report.html; `run` is what the page is made from."""
+def write_page(folder: Path, run: Callable[[], Any]) -> None:
+    """Write report.html; `run` gives what the page is made from.
+
+    A page that cannot be made is a warning, and not the loss of a result that may have taken a night.
+    """
     from ..report_page.page import make
 
-    (folder / PAGE).write_text(make(run).html, encoding="utf-8")
+    try:
+        text = make(run()).html
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        log.warning("%s could not be made (%s); the result is complete without it: try neardup report", PAGE, why)
+    else:
+        (folder / PAGE).write_text(text, encoding="utf-8")
 
 
 def files_in(folder: Path) -> dict[str, Path]:

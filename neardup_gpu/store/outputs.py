@@ -432,7 +432,7 @@ def _lock_on(partial: Path, target: _Target) -> int:
             os.close(lock)
             raise
         os.close(lock)
-    raise OutputError(f"{target}: {partial} keeps appearing and vanishing; name another output")
+    raise OutputError(f"{target}: {partial} cannot be made, or is removed each time; name another output")
 
 
 def _check_hidden(partial: Path, target: _Target) -> None:

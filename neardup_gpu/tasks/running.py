@@ -128,7 +128,8 @@ def run_job(
             from ..report_page.run import run_of_folder
 
             written = {**said, "files": list(files_in(folder))}
-            write_page(folder, run_of_folder(folder, written, output, (documents, reference), statistics))
+            sources = (documents, reference)
+            write_page(folder, lambda: run_of_folder(folder, written, output, sources, statistics))
         write_report(folder, said)
         stack.close()
         still_claimed()

@@ -13,6 +13,8 @@ from neardup_gpu.cli.hamming.build import build
     ("says", "shown"),
     [
         ("threads 0: expect 1 to 64", "--threads 0: expect 1 to 64"),
+        ("memory: 0 bytes", "--gpu-memory: 0 bytes"),
+        ("memory://folder/file.parquet: no such file", "memory://folder/file.parquet: no such file"),
         ("bucket_limit must be >= 2, got 1", "--bucket-limit must be >= 2, got 1"),
         ("filter and recall: leave one out", "--filter and --recall: leave one out"),
         ("filter, recall and threshold each choose", "--filter, --recall and --threshold each choose"),

@@ -14,7 +14,7 @@ import pytest
 from servers import Files, Hub, Whole, serving
 
 from neardup_gpu import InputError, NeardupError, Recipe, ScaleOut, dedup, dedup_in_tasks, open_documents
-from neardup_gpu.documents.uris import file_system
+from neardup_gpu.documents.uris import file_system, impatient
 
 WORDS = ["the", "quick,", '"brown"', "fox\tjumps", "over\nthe", "lazy", "dog", "and", "then", "some", "more", "of it"]
 
@@ -455,6 +455,21 @@ def test_schemes():
                     file_system(uri)
 
 
+@pytest.mark.parametrize(
+    "uri, asked",
+    [
+        ("gs://bucket/x", "gs://bucket/x?retry_limit_seconds=60"),
+        ("gs://bucket/x?scheme=http", "gs://bucket/x?scheme=http&retry_limit_seconds=60"),
+        ("gs://bucket/x?retry_limit_seconds=5", "gs://bucket/x?retry_limit_seconds=5"),
+        ("s3://bucket/x", "s3://bucket/x"),
+    ],
+)
+def test_google_gives_up_after_a_minute(uri, asked):
+    assert impatient(uri) == asked
+    if uri.startswith("gs"):
+        assert file_system(uri)[1] == "bucket/x"
+
+
 @pytest.mark.parametrize("module, uri", [("aiohttp", "https://host/x"), ("huggingface_hub", "hf://datasets/u/n/x")])
 def test_an_extra_that_is_not_installed(module, uri):
     pytest.importorskip("fsspec")
@@ -504,3 +519,10 @@ def test_a_store_that_raises_anything(monkeypatch):
     finally:
         monkeypatch.undo()
         store.rm("/odd", recursive=True)
+
+
+def test_a_frame_with_two_columns_of_one_name():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([["a", "b"]], columns=["text", "text"])
+    with pytest.raises(InputError, match=r"DataFrame cannot be read as an Arrow table \(Duplicate column names"):
+        dedup(frame)

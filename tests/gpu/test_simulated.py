@@ -221,7 +221,8 @@ def test_the_command(tmp_path):
     assert report["backend"] == "gpu"
     assert run("info", tmp_path / "out").returncode == 0
     done = run(*shared, "--dry-run", "--backend", "gpu", "--device", 1)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["status"] == "failed"
     assert "one device" in done.stderr
 
 

@@ -95,7 +95,7 @@ def test_written_with_the_result(folder, tmp_path):
     dedup(folder / "in", output=out, overwrite=True, **options)  # its own page is no file of somebody else
     assert result.report["counts"]["removed"] == 3
     with pytest.raises(ParameterError, match="report: is written into the output"):
-        dedup(folder / "in", **options)
+        dedup(folder, **options)
 
 
 def test_written_by_tasks(folder, tmp_path):
@@ -107,6 +107,22 @@ def test_written_by_tasks(folder, tmp_path):
     assert {"report.html", "documents/part-00000.parquet"} <= names
     page = (tmp_path / "out" / "report.html").read_text()
     assert data(of_folder(tmp_path / "out"))["texts"] and f"neardup explain {tmp_path}/out one-copy" in page
+
+
+@pytest.mark.parametrize("in_tasks", [False, True])
+def test_a_page_that_fails_costs_no_result(folder, tmp_path, monkeypatch, caplog, in_tasks):
+    def fails(run):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("neardup_gpu.report_page.page.make", fails)
+    options = {"id_column": "id", "output": tmp_path / "out", "report": True}
+    if in_tasks:
+        nd.dedup_in_tasks(folder / "in", scale_out=nd.ScaleOut(work_dir=str(tmp_path / "work"), workers=1), **options)
+    else:
+        dedup(folder / "in", **options)
+    assert "report.html could not be made (MemoryError: no room); the result is complete without it" in caplog.text
+    assert not (tmp_path / "out" / "report.html").exists()
+    assert read_report(tmp_path / "out")["counts"]["documents"]
 
 
 def test_the_command(folder, out, tmp_path, monkeypatch, capsys):
@@ -151,7 +167,7 @@ def test_without_the_extra(folder, out, tmp_path, monkeypatch, capsys):
     assert "Histogram" in dedup(folder / "in", id_column="id", check=0)._repr_html_()  # which needs none
 
 
-def test_an_input_that_is_gone_or_has_changed(moved):
+def test_an_input_that_is_gone_or_has_changed(moved, caplog):
     table = pq.read_table(moved / "in" / "b.parquet")
     changed = [None if each is None else each.replace("amended", "altered") for each in table["text"].to_pylist()]
     spoilt = {
@@ -167,7 +183,8 @@ def test_an_input_that_is_gone_or_has_changed(moved):
         assert data(page)["texts"] == [] and len(data(page)["groups"]) == 2
     shutil.rmtree(moved / "in")
     page = of_folder(moved / "out", output=moved / "page.html")
-    assert re.search(r"Texts are not shown: .*no such file or folder", told(page))
+    assert re.search(r"Texts are not shown: .*no such file or folder\.(?!\.)", told(page))
+    assert "report: texts are not shown: " in caplog.text
     assert "3 are removed" in (moved / "page.html").read_text()
 
 
@@ -241,8 +258,12 @@ def test_sources(folder):
     ]
     page = result.report(source_column="site")
     assert "What each site lost" in told(page) and "(none) 2 1 50.0%" in told(page)
-    with pytest.raises(InputError, match=r"no column 'place'; it has .* Name one with source_column="):
+    with pytest.raises(InputError, match=r"no column 'place'.*Name one with source_column="):
         result.report(source_column="place")
+    nested = dedup(pa.table({"text": ["one two three"], "from": [{"site": "a"}]}), check=0)
+    with pytest.raises(InputError, match=r"column 'from' of its input holds struct<.*Name one with source_column="):
+        nested.report(source_column="from")
+    assert "What each from.site lost" in told(nested.report(source_column="from.site"))
 
 
 def test_a_source_that_loses_most_is_a_warning(tmp_path):
