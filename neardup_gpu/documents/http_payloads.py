@@ -39,6 +39,9 @@ _SAFE = ("big5", "cp", "euc", "gb", "iso", "koi8", "mac", "shift", "utf-8", "utf
 
 _GZIP = b"\x1f\x8b"
 
+_NO_ENCODINGS = ("", "identity", "none", "utf-8")
+"""What servers send as an encoding where there is none."""
+
 
 class UndecodableError(Exception):
     """A payload whose encoding is unknown or broken."""
@@ -114,7 +117,7 @@ def undone(body: bytes, encodings: list[str], most: int, cut: bool) -> bytes:
         If the payload has more bytes than `most`.
     """
     for encoding in reversed(encodings):
-        if encoding not in ("", "identity"):
+        if encoding not in _NO_ENCODINGS:
             undo = _UNDO.get(encoding)
             if undo is None:
                 raise UndecodableError(encoding)
@@ -154,7 +157,7 @@ def _inflated(body: bytes, most: int, cut: bool) -> bytes:
         inflate = zlib.decompressobj(-15)
         with contextlib.suppress(zlib.error):
             payload = inflate.decompress(body, most + 1)
-            if inflate.eof or len(payload) > most:
+            if inflate.eof or len(payload) > most or (cut and not _is_utf8(body)):
                 return payload
         return body
     parts, size = list[bytes](), 0

@@ -105,8 +105,9 @@ def check_parquet(schema: pa.Schema, name: str) -> None:
             ) from None
 
 
-def united(schemas: list[pa.Schema], name: str) -> pa.Schema:
-    """One schema with the columns of all; `name` is the source, for messages."""
+def united(schemas: list[pa.Schema], name: str, as_strings: bool = False) -> pa.Schema:
+    """One schema with the columns of all; `name` is the source, for messages. With `as_strings`, as in CSV, whatever
+    has no one type is of strings."""
     fields: dict[str, pa.Field] = {}
     for field in (field for schema in schemas for field in schema):
         before = fields.setdefault(field.name, field.with_nullable(True))
@@ -116,6 +117,9 @@ def united(schemas: list[pa.Schema], name: str) -> pa.Schema:
             pair = [pa.schema([each]) for each in (before, field.with_nullable(True))]
             fields[field.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
         except (pa.ArrowInvalid, pa.ArrowTypeError):
+            if as_strings:
+                fields[field.name] = pa.field(field.name, pa.string())
+                continue
             raise InputError(
                 f"{name}: column {field.name!r} holds {before.type} in some rows and {field.type} in others, so it "
                 "cannot become one column; write JSON lines with output_format='jsonl'."

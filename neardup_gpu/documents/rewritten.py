@@ -23,10 +23,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import InputError
+from ..errors import InputError, ParameterError
 from .batches import ahead
 from .columns import decoded, is_text, is_view, plain_type
-from .contract import Reader
+from .contract import Reader, infers_types
 from .formats import COMPRESSIONS, format_of
 from .jsonlines import JsonLines
 from .kept import ROW_GROUP_BYTES, Rows, check_parquet, united, writing
@@ -105,8 +105,18 @@ def schema_of(documents: Documents, how: Writing) -> pa.Schema | None:
     """
     readers, lines = documents._readers, how.format_for(documents).startswith("jsonl")
     if infers_columns(documents, how) or (how.most_bytes is not None and not lines):
-        return united([reader.kept_schema() for reader in readers], readers[0].name)
+        return united_of(readers, readers[0].name)
     return None
+
+
+def united_of(readers: list[Reader], name: str) -> pa.Schema:
+    """The columns of some readers; `name` is the source, for messages."""
+    return united([reader.kept_schema() for reader in readers], name, holds_strings(readers[0]))
+
+
+def holds_strings(reader: Reader) -> bool:
+    """Whether every value is a string as it stands; see `InferringReader`."""
+    return infers_types(reader) and reader.as_strings
 
 
 def infers_columns(documents: Documents, how: Writing) -> bool:
@@ -126,8 +136,21 @@ def of_text(text: str | None) -> pa.Schema | None:
 
 
 def check_types(documents: Documents, how: Writing) -> None:
-    """Raise InputError for columns that this format cannot hold, before all work, as far as types are known by then."""
+    """Refuse, before all work, what cannot be written in this way.
+
+    Raises
+    ------
+    InputError
+        For columns that this format cannot hold, as far as types are known by then.
+    ParameterError
+        If rows of several splits, or of folders that stand for values of a column, would come together in a file.
+    """
     kind = how.format_for(documents)
+    if how.most_bytes is not None and (apart := _kept_apart(documents)) is not None:
+        raise ParameterError(
+            f"shard_bytes: would put the rows of {apart} together, and no column tells them apart; leave it out, or "
+            "run on each of them"
+        )
     for reader in documents._readers:
         if not reader.infers_types:
             _check(reader.kept_schema(), kind, reader.name)
@@ -135,11 +158,21 @@ def check_types(documents: Documents, how: Writing) -> None:
         schema_of(documents, how)
 
 
+def _kept_apart(documents: Documents) -> str | None:
+    """What only the names of files tell of documents, in words: splits, and ``key=value`` folders."""
+    if len(documents.splits) > 1:
+        return f"the splits {', '.join(documents.splits)}"
+    folders = {PurePosixPath(name).parent for name in documents._kept_names}
+    keys = sorted({part.partition("=")[0] for folder in folders for part in folder.parts if "=" in part})
+    return f"different {keys[0]}=" if keys and len(folders) > 1 else None
+
+
 def new_names(names: list[str], kind: str) -> list[str]:
     """Names with the extension of a format: in place of their own, or behind it where two would be the same."""
     stems = [_stem(name) for name in names]
     number = Counter(stems)
-    return [f"{stem if number[stem] == 1 else name}{FORMATS[kind]}" for stem, name in zip(stems, names, strict=True)]
+    new = [f"{stem if number[stem] == 1 else name}{FORMATS[kind]}" for stem, name in zip(stems, names, strict=True)]
+    return new if len(set(new)) == len(new) else [f"{name}{FORMATS[kind]}" for name in names]
 
 
 def _stem(name: str) -> str:

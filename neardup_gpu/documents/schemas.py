@@ -204,10 +204,10 @@ class DecidedColumns:
         self.text, self.key, self.are_own, self.others = text, key, are_own, types.names
         self._types = types
 
-    def check_values(self, name: str, parameter: str = "keep") -> None:
+    def check_values(self, name: str, parameter: str = "other_columns") -> None:
         """Raise InputError unless the column's type was decided for the whole."""
         if name not in self._types.names:
-            raise InputError(f"column {name!r} was not named when the input was divided; name it in other_columns.")
+            raise InputError(f"column {name!r} was not named when the input was divided; name it in {parameter}.")
 
     def type_of(self, name: str) -> pa.DataType:
         """The type that the column is given in."""

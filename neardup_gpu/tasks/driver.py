@@ -315,7 +315,8 @@ def _how_written(job: Job) -> list[results.Written]:
         covers = [slice.covers for slice in mine]
         found = job.work.stage("columns", results.columns, [(slice,) for slice in mine], after=[], covers=covers)
         schemas = (of_text(facts["schema"]) for facts in found.facts)
-        schema = united([each for each in schemas if each is not None], mine[0].covers)
+        as_strings = all(facts["as_strings"] for facts in found.facts)
+        schema = united([each for each in schemas if each is not None], mine[0].covers, as_strings)
     kind = job.writing.output_format or ""
     counted = [len(slice.kept_names) for slice in mine]
     if mine[0].source.format == "text":

@@ -24,8 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..data import arrow, numpy_of
-from ..documents.kept import united
-from ..documents.rewritten import of_text, to_text
+from ..documents.rewritten import holds_strings, of_text, to_text, united_of
 from ..documents.writing_options import Writing
 from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, ids_of_kept, part_name, write_kept
 from ..store.exchange import read_arrays, read_partition
@@ -98,7 +97,7 @@ class Written:
 def columns(files: Files, slice: Slice) -> dict[str, Any]:
     """Find all columns of a slice and their types, where these are inferred."""
     readers = slice.open()._readers
-    return {"schema": to_text(united([reader.kept_schema() for reader in readers], slice.covers))}
+    return {"schema": to_text(united_of(readers, slice.covers)), "as_strings": holds_strings(readers[0])}
 
 
 def fates(files: Files, names: list[str], layout: Layout) -> None:

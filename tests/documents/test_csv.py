@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import InputError, open_documents
 from neardup_gpu.documents.csv import Csv
@@ -198,6 +198,7 @@ def test_a_slice_is_a_file(tmp_path):
     assert [text for each in slices for _, text in read(each.open())] == [text for _, text in read(whole)]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.text('ab",\n\r\té ', max_size=12), max_size=12),
     st.sampled_from(["\n", "\r\n"]),

@@ -292,6 +292,22 @@ def test_csv(tmp_path):
 
 
 @pytest.mark.parametrize("by_tasks", [False, True])
+def test_csv_of_several_files(tmp_path, by_tasks):
+    """What are numbers in one file and none in another are strings, as they stand."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("id,text,n\n1,one two,5\n")
+    (tmp_path / "in" / "b.csv").write_text("id,text,n\nx2,three four,7\n")
+    options = {"id_column": "id", "output": tmp_path / "out", "output_format": "jsonl"}
+    if by_tasks:
+        scale_out = ScaleOut(work_dir=str(tmp_path / "work"), workers=1, slice_bytes=1)
+        dedup_in_tasks(tmp_path / "in", **options, scale_out=scale_out)
+    else:
+        dedup(tmp_path / "in", **options)
+    kept = [json.loads(path.read_text()) for path in sorted((tmp_path / "out/kept").iterdir())]
+    assert kept == [{"id": "1", "text": "one two", "n": 5}, {"id": "x2", "text": "three four", "n": 7}]
+
+
+@pytest.mark.parametrize("by_tasks", [False, True])
 def test_text_files(tmp_path, by_tasks):
     (tmp_path / "in").mkdir()
     for name, text in (("a.txt", b"one two \xe9"), ("b.html", b"<p>other &amp; text"), ("c.txt", b"one two \xe9")):
@@ -331,7 +347,25 @@ def test_pages_of_a_crawl(tmp_path):
     assert table["url"].to_pylist() == ["http://example.org/0", "http://example.org/2"]
 
 
+def test_what_only_names_of_files_tell_stays_apart(tmp_path):
+    for name in ("lang=de", "lang=en"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        pq.write_table(pa.table({"text": [name]}), tmp_path / "in" / name / "x.parquet")
+    scale_out = ScaleOut(work_dir=str(tmp_path / "work"), workers=1)
+    for run in (dedup, lambda *given, **options: dedup_in_tasks(*given, **options, scale_out=scale_out)):
+        with pytest.raises(ParameterError, match="shard_bytes: would put the rows of different lang= together"):
+            run(tmp_path / "in", output=tmp_path / "out", shard_bytes="1MB")
+    datasets = pytest.importorskip("datasets")
+    splits = datasets.DatasetDict({name: datasets.Dataset.from_dict({"text": [name]}) for name in ("train", "test")})
+    with pytest.raises(ParameterError, match="the rows of the splits train, test together"):
+        dedup(splits, output=tmp_path / "out", shard_bytes="1MB")
+    dedup(splits, output=tmp_path / "out", output_format="jsonl")
+    assert sorted(path.name for path in (tmp_path / "out/kept").iterdir()) == ["test.jsonl", "train.jsonl"]
+
+
 def test_names():
+    names = ["a.jsonl", "a.ndjson", "a.jsonl.json"]
+    assert new_names(names, "parquet") == [f"{name}.parquet" for name in names]
     names = ["a.jsonl", "a.jsonl.gz", "k=1/b.json.zst", "c.d.parquet", "e.warc.wet.gz", "f.warc.gz"]
     assert new_names(names, "parquet") == [
         *("a.jsonl.parquet", "a.jsonl.gz.parquet", "k=1/b.parquet", "c.d.parquet", "e.parquet", "f.parquet")

@@ -430,3 +430,15 @@ def test_without_fastwarc(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]
     assert "InputError" in last and "pip install 'neardup-gpu[warc]'" in last
+
+
+@pytest.mark.parametrize("encoding", ["none", "UTF-8"])
+def test_what_servers_call_an_encoding_and_is_none(tmp_path, encoding):
+    archive = Archive().add(b"<p>seen", [*HTML, ("Content-Encoding", encoding)])
+    assert text_of(tmp_path, archive).strip() == "seen"
+
+
+def test_a_cut_payload_without_the_header_of_zlib(tmp_path):
+    body = zlib.compress(b"<p>" + b" ".join(b"%d" % (i * i) for i in range(2000)))[2:600]
+    archive = Archive().add(body, [*HTML, ("Content-Encoding", "deflate")], WARC_Truncated="length")
+    assert text_of(tmp_path, archive).strip().startswith("0 1 4 9 16 25 ")
