@@ -156,6 +156,13 @@ def flag(name: str, value: Any) -> bool:
     raise ArgumentTypeError(f"{name}: {shown(value)}; give True or False")
 
 
+def function(name: str, value: Any, of: str) -> Callable[..., Any]:
+    """A function; `of` says what it is called with."""
+    if callable(value):
+        return value
+    raise ArgumentTypeError(f"{name}: {type(value).__name__} given; pass a function of {of}")
+
+
 def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
     """One of a few texts or whole numbers."""
     choices = tuple(allowed)

@@ -260,8 +260,8 @@ def test_command(tmp_path):
     nd.sketch(texts=TEXTS, output=tmp_path / "m.parquet")
     run = [sys.executable, "-m", "neardup_gpu", "clusters"]
     done = subprocess.run([*run, "s.parquet", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    expected = {"documents": 6, "empty": 1, "clusters": 2, "of_one": 1, "largest": 4, "output": "clusters.parquet"}
-    assert json.loads(done.stdout) == expected
+    counts = {"documents": 6, "empty": 1, "clusters": 2, "of_one": 1, "largest": 4}
+    assert json.loads(done.stdout) == {"status": "done", **counts, "output": "clusters.parquet"}
     assert pq.read_table(tmp_path / "clusters.parquet")["cluster"].to_pylist() == [0, 0, 0, None, 1, 0]
     for arguments, says in (
         (["m.parquet", "-o", "other.parquet"], "clusters are made of bottom-k sketches"),

@@ -78,6 +78,7 @@ MAY_FIT = {
     "lists": {"no list"},
     "texts": {"no list", "tuple"},
     "progress": {"function", "True"},
+    "function": {"function"},
     "words": {"3", "numpy 3", "list", "no list"},
     "ids": {"list", "no list", "array"},
     "chunks": {"no list", "list", "tuple", "set", "iterator", "dict"},
@@ -197,7 +198,7 @@ class World:
         yield "Documents.batches", documents.batches, {}, "columns:columns max_bytes:count"
         yield "Documents.texts", documents.texts, {"rows": [0]}, "rows:numbers"
         kept = {"folder": "kept", "keep": [True, False, True]}
-        yield "Documents.write_kept", documents.write_kept, kept, "folder:path keep:array"
+        yield "Documents.write_kept", documents.write_kept, kept, "folder:path keep:array progress:function?"
         yield "Result.explain", self.result.explain, {"id": "a"}, "id:source full:flag"
         page = "text:flag source_column:name? overwrite:flag"
         yield "Result.report", self.result.report, {"overwrite": True}, f"path:path? {page}"

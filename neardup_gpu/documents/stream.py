@@ -441,6 +441,7 @@ class Documents:
         if not self.rewindable:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
         folder, keep = Path(checks.path("folder", folder)), checks.array("keep", keep, bool)
+        checks.optional(checks.function, "progress", progress, "how many rows were read again, and of how many")
         rows = Rows(over_all_rows(self._passes, keep), progress)
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)

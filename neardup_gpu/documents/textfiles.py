@@ -99,15 +99,15 @@ class TextFiles:
         file, most = self.files[row], self.policy.max_document_bytes
         with reading(file.name):
             seen = self.seen[row] or Seen(file)
+            if seen.size > most:
+                raise _too_long(file, most)
             with file.system.open_input_stream(file.path, compression=None) as stream:
                 data = stream.read(min(seen.size + 1, most + 1))
                 data += stream.read(most + 1 - len(data)) if len(data) > seen.size else b""
             seen.check(file)
         self.seen[row] = seen
         if len(data) > most:
-            raise InputError(
-                f"{file.name}: longer than {most:,} bytes; leave it out, or allow more with max_document_bytes=..."
-            )
+            raise _too_long(file, most)
         if self.html or self.ids[row].lower().endswith(HTML_EXTENSIONS):
             page = read_page(data)
             self.stripped_pages += not page.parsed
@@ -158,3 +158,9 @@ def _as_utf8(data: bytes) -> bytes:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace").encode("utf-8", "replace")
     return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _too_long(file: File, most: int) -> InputError:
+    return InputError(
+        f"{file.name}: longer than {most:,} bytes; leave it out, or allow more with max_document_bytes=..."
+    )

@@ -217,9 +217,9 @@ def stages_of_several_threads_by_the_layer_that_is_not_safe(box):
 
 @case(says="threads can be started")
 def no_threads_at_all(box):
-    """A limit that does not hold for root, so root becomes somebody else."""
+    """A limit that does not hold for root, so root becomes somebody else, who may be unable to import more."""
     return (
-        "import resource, os, threading, neardup_gpu.job\n"
+        "import resource, os, threading, neardup_gpu.engine.compiling, neardup_gpu.job\n"
         "resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))\n"
         "if os.geteuid() == 0: os.setuid(54321)\n"
         "nd.dedup(pa.table({'text': ['one two three', 'four five six']}), engine='cpu')"
