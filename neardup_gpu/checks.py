@@ -47,6 +47,8 @@ def _shape(shape: Any) -> str:
 
 def _bound(value: float) -> str:
     """An end of a range; powers of two are written as such."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, int) and value >= 2**31:
         power = value.bit_length() if value & (value + 1) == 0 else value.bit_length() - 1
         for exponent in (power, power + 1):

@@ -92,7 +92,7 @@ def plan(
     described, values = Work(**given(work)), given(work)
     for name, example in (("documents", "1e10"), ("text", "50TB")):
         if getattr(described, name) is None:
-            raise ParameterError(f"{name}: is needed; say for example --{name} {example}")
+            raise ParameterError(f"{name} must be given, for example --{name} {example}")
     values["text_bytes"] = parse_size(values.pop("text"), "text")
     if "against_text" in values:
         values["against_bytes"] = parse_size(values.pop("against_text"), "against_text")

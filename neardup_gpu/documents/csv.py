@@ -3,8 +3,8 @@
 A row ends at a line ending outside of quotes, and quotes count where they open a field, as in RFC 4180; lines without
 anything are no rows. The first row names the columns. Blocks of whole rows are found by one regular expression and
 parsed by pyarrow.csv, which opens a field where the expression does. Text has to be UTF-8, with or without a byte order
-mark. An empty field is null, and ``""`` an empty string. Kept rows are written as the bytes they were, under the header
-that there was.
+mark. An empty field is null, and ``""`` an empty string. Kept rows are written as the bytes they were, below the mark
+and the header of the file.
 
 Fields say nothing about types: a column is of integers if every value of it is written as integers are, without
 leading zeros, of numbers if every value is a number, and else of strings. Only the columns of ids and those that decide
@@ -120,7 +120,7 @@ class Csv:
         suffixes = PurePosixPath(file.path.lower()).suffixes
         self.delimiter = "\t" if ".tsv" in suffixes[-2:] else ","
         self._kinds: dict[str, _Kind] = {}
-        self.header = b""
+        self.mark = self.header = b""
         with reading(self.name):
             self.seen = Seen(file)
         with contextlib.closing(self._blocks(SAMPLE_BYTES)) as blocks:  # type: ignore[type-var]
@@ -191,6 +191,7 @@ class Csv:
             raise InputError(f"{self.name}: is compressed by gzip; let its name end in .gz.")
         if data.startswith(POINTER):
             raise InputError(f"{self.name}: is a pointer of Git LFS, not data.")
+        self.mark = MARK if data.startswith(MARK) else b""
         return data.removeprefix(MARK)
 
     def _ends(self, data: bytes, last: bool) -> np.ndarray:
@@ -225,9 +226,15 @@ class Csv:
         if not _is_utf8(self.header):
             raise InputError(f"{self.name}: the header is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8).")
         try:
-            return next(csv.reader(io.StringIO(self.header.decode(), newline=""), delimiter=self.delimiter))
+            names = next(csv.reader(io.StringIO(self.header.decode(), newline=""), delimiter=self.delimiter))
         except csv.Error as error:
             raise InputError(f"{self.name}: the header cannot be read ({brief(error)}).") from None
+        if len(names) == 1 and any(other in names[0] for other in ",;|\t"):
+            raise InputError(
+                f"{self.name}: its only column would be {names[0]!r}; fields are divided by a {self._shown()} here: "
+                "convert the file (.csv has commas, .tsv tabs), or rename the column."
+            )
+        return names
 
     def look_for(self, name: str, typed: bool, key: bool) -> None:
         """Find out what a column holds; one of ids is of integers or of strings."""
@@ -351,7 +358,7 @@ class Csv:
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
         with writing(path, folder), pa.output_stream(str(path), compression=self.compression) as stream:
-            stream.write(self.header)
+            stream.write(self.mark + self.header)
             for block in ahead(self._blocks()):
                 keep = rows.take(len(block.starts), self.name)
                 for start, end in zip(block.starts[keep].tolist(), block.ends[keep].tolist(), strict=True):

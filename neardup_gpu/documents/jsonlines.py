@@ -337,6 +337,8 @@ class JsonLines:
         try:
             value = parsed(line.decode("utf-8", "surrogateescape"))
         except json.JSONDecodeError as error:
+            if line.strip() == b"{":
+                raise InputError(f"{where}: {_SPREAD}") from None
             raise InputError(
                 f"{where}: not valid JSON ({error.msg} at column {error.colno}); correct or remove it."
             ) from None
@@ -515,6 +517,7 @@ class JsonLines:
 
 
 _ARRAY = "a JSON array; write one object on each line (jq -c '.[]')."
+_SPREAD = "begins an object that goes on in the next line; write each object on one line (jq -c .)."
 _UTF16 = "is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
 

@@ -43,7 +43,7 @@ def test_tabs_and_a_mark(tmp_path):
     documents = opened(tmp_path, b'\xef\xbb\xbftext\tid\na,b\tx\n"c\td"\ty\n', "d.tsv", id_column="id")
     assert read(documents) == [("x", "a,b"), ("y", "c\td")]
     documents.write_kept(tmp_path / "kept", np.ones(2, bool))
-    assert (tmp_path / "kept/d.tsv").read_bytes() == b'text\tid\na,b\tx\n"c\td"\ty\n'
+    assert (tmp_path / "kept/d.tsv").read_bytes() == b'\xef\xbb\xbftext\tid\na,b\tx\n"c\td"\ty\n'
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])
@@ -107,6 +107,7 @@ WRONG = {
     "too few": (b'id,text\n1,"a\nb"\n2\n', r"row 2 \(line 4\): has 1 field, not 2"),
     "open": (b'id,text\n1,a\n2,"b\n3,c\n', r"row 2 \(line 3\): a field begins with a quote that nothing closes"),
     "latin": ("id,text\n1,a\n2,ü\n".encode("latin-1"), r"row 2 \(line 3\): is not UTF-8; .*iconv -f LATIN1"),
+    "semicolons": (b"id;text\n1;a\n", "its only column would be 'id;text'; fields are divided by a comma here"),
     "latin header": ("id,text,ü\n1,a,b\n".encode("latin-1"), "the header is not UTF-8"),
     "utf-16": ("id,text\n1,a\n".encode("utf-16"), "is UTF-16; .*iconv"),
     "packed": (gzip.compress(b"id,text\n1,a\n"), r"compressed by gzip; let its name end in \.gz"),

@@ -778,6 +778,7 @@ def test_broken_arrow(tmp_path, name):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
+        (b"{\n", ["begins an object that goes on in the next line", "jq -c ."]),
         (b'{"text": "a"', ["not valid JSON", "column 13"]),
         (b"text", ["not valid JSON"]),
         (b'["a"]', ["not a JSON object"]),
