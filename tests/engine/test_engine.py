@@ -106,14 +106,14 @@ PROBLEMS = {
     "nothing": (
         {"installed": (), "driver": None},
         r"CuPy and numba-cuda are not installed; nor is there an NVIDIA driver; "
-        r"install 'neardup_gpu\[cuda13\]', or \[cuda12\]",
+        r"install 'neardup-gpu\[cuda13\]', or \[cuda12\]",
     ),
-    "no CuPy, new driver": ({"installed": ("numba_cuda",)}, r"CuPy is not installed; install 'neardup_gpu\[cuda13\]'"),
+    "no CuPy, new driver": ({"installed": ("numba_cuda",)}, r"CuPy is not installed; install 'neardup-gpu\[cuda13\]'"),
     "no CuPy, older driver": (
         {"installed": ("numba_cuda",), "driver": (12020, 1)},
-        r"CuPy is not installed; install 'neardup_gpu\[cuda12\]'",
+        r"CuPy is not installed; install 'neardup-gpu\[cuda12\]'",
     ),
-    "no numba-cuda": ({"installed": ("cupy",)}, r"numba-cuda is not installed; install 'neardup_gpu\[cuda13\]'"),
+    "no numba-cuda": ({"installed": ("cupy",)}, r"numba-cuda is not installed; install 'neardup-gpu\[cuda13\]'"),
     "a CuPy that sorts wrongly": ({"version": "14.0.1"}, r"CuPy 14\.0\.1 sorts wrongly .*; install 'neardup_gpu"),
     "no driver": ({"driver": None}, r"no NVIDIA driver .*install one"),
     "no device": (
@@ -122,7 +122,7 @@ PROBLEMS = {
     ),
     "driver too old": (
         {"driver": (12040, 1), "devices": CudaError(35, "cudaErrorInsufficientDriver: ...")},
-        r"driver is too old: it supports CUDA 12\.4, this CuPy is for CUDA 13; update .* 'neardup_gpu\[cuda12\]'",
+        r"driver is too old: it supports CUDA 12\.4, this CuPy is for CUDA 13; update .* 'neardup-gpu\[cuda12\]'",
     ),
     "driver much too old": (
         {"driver": (11080, 1), "devices": CudaError(35, "cudaErrorInsufficientDriver: ...")},
@@ -134,8 +134,8 @@ PROBLEMS = {
     ),
     "an old GPU": ({"capability": "75"}, r"compute capability 7\.5; 8\.0 .* or later"),
     "a NumPy that is too new": ({"new_numpy": True}, r"cannot be imported \(.*cudaimpl.*; install .*cuda13\]' anew"),
-    "no compiler of CuPy": ({"nvrtc": False}, r"CuPy lacks its compiler .*; install 'neardup_gpu\[cuda13\]'"),
-    "no compiler": ({"compiler": False}, r"lacks its compiler libraries; install 'neardup_gpu\[cuda13\]'"),
+    "no compiler of CuPy": ({"nvrtc": False}, r"CuPy lacks its compiler .*; install 'neardup-gpu\[cuda13\]'"),
+    "no compiler": ({"compiler": False}, r"lacks its compiler libraries; install 'neardup-gpu\[cuda13\]'"),
 }
 
 

@@ -162,7 +162,7 @@ class TestCluster:
 class TestNoCluster:
     def test_without_ray(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "ray", None)
-        with pytest.raises(BackendUnavailableError, match=r"pip install 'neardup_gpu\[ray\]'"):
+        with pytest.raises(BackendUnavailableError, match=r"pip install 'neardup-gpu\[ray\]'"):
             started()
 
     @pytest.mark.parametrize("address", ["nonsense", "ray://head:10001", "head:0", "head:port", ":6379"])
