@@ -114,7 +114,7 @@ PROBLEMS = {
         r"CuPy is not installed; install 'neardup-gpu\[cuda12\]'",
     ),
     "no numba-cuda": ({"installed": ("cupy",)}, r"numba-cuda is not installed; install 'neardup-gpu\[cuda13\]'"),
-    "a CuPy that sorts wrongly": ({"version": "14.0.1"}, r"CuPy 14\.0\.1 sorts wrongly .*; install 'neardup_gpu"),
+    "a CuPy that sorts wrongly": ({"version": "14.0.1"}, r"CuPy 14\.0\.1 sorts wrongly .*; install 'neardup-gpu"),
     "no driver": ({"driver": None}, r"no NVIDIA driver .*install one"),
     "no device": (
         {"driver": (13000, 0), "devices": CudaError(100, "cudaErrorNoDevice: no CUDA-capable device is detected")},
