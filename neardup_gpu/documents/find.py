@@ -23,7 +23,8 @@ from ..definitions import METADATA_KEY
 from ..errors import InputError, NeardupError
 from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
 from .files import File, check_relative, escaped_name
-from .formats import COMPRESSIONS, format_of, supported
+from .formats import format_of, supported
+from .packed import COMPRESSIONS
 from .patterns import Pattern, States
 from .reading import brief
 from .uris import file_system, is_folder, is_uri, masked, masked_text, split_query, why_not_found

@@ -10,6 +10,7 @@ from .csv import Csv
 from .files import File
 from .ipc import Ipc
 from .jsonlines import JsonLines
+from .packed import COMPRESSIONS
 from .parquet import Parquet
 from .parts import Part
 from .skipped import Policy
@@ -36,12 +37,10 @@ class Format:
     compressions: tuple[str, ...] = ()
 
 
-COMPRESSIONS = (".gz", ".zst")
-
 FORMATS = {
     "parquet": Format((".parquet", ".pq"), Parquet),
-    "jsonl": Format((".jsonl", ".ndjson", ".json"), JsonLines, COMPRESSIONS),
-    "csv": Format((".csv", ".tsv"), Csv, COMPRESSIONS),
+    "jsonl": Format((".jsonl", ".ndjson", ".json"), JsonLines, tuple(COMPRESSIONS)),
+    "csv": Format((".csv", ".tsv"), Csv, tuple(COMPRESSIONS)),
     "ipc": Format((".arrow", ".arrows", ".ipc", ".feather"), Ipc),
     "warc": Format((".warc", ".wet"), Warc, (".gz",)),
     "text": Format((".txt", ".md", ".rst", ".html", ".htm", ".xhtml"), None),

@@ -13,9 +13,13 @@ PACKED_BYTES = 64 << 10  # decompressed at once where the bytes before damage ar
 PACKING = 4  # about how many times as large as a compressed file its text is
 
 
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+"""What Arrow calls compressions, by the extensions of their files."""
+
+
 def compression_of(path: str) -> str | None:
     """What Arrow calls the compression that a file's name ends in; None for a plain file."""
-    return {".gz": "gzip", ".zst": "zstd"}.get(PurePosixPath(path).suffix.lower())
+    return COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
 
 
 @contextlib.contextmanager

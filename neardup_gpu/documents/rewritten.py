@@ -27,14 +27,15 @@ from ..errors import InputError, ParameterError
 from .batches import ahead
 from .columns import decoded, is_text, is_view, plain_type
 from .contract import Reader, infers_types
-from .formats import COMPRESSIONS, format_of
+from .formats import format_of
 from .jsonlines import JsonLines
 from .kept import ROW_GROUP_BYTES, Rows, check_parquet, united, writing
 from .memory import bounded
+from .packed import COMPRESSIONS
 from .passes import over_all_rows
 from .reading import brief, reading
 from .stream import Documents
-from .writing_options import FORMATS, Writing
+from .writing_options import OUTPUT_FORMATS, Writing
 
 Piece: TypeAlias = pa.RecordBatch | bytes
 """Rows to write; bytes are whole lines of JSON."""
@@ -86,7 +87,7 @@ def write_rewritten(
     files = _Files(folder, kind, how.most_bytes)
     if how.most_bytes is not None:
         pieces = (piece for reader in readers for piece in _pieces(reader, rows, kind, schema, files.step))
-        files.write((f"{prefix}-{i:05}{FORMATS[kind]}" for i in itertools.count()), schema, pieces)
+        files.write((f"{prefix}-{i:05}{OUTPUT_FORMATS[kind]}" for i in itertools.count()), schema, pieces)
     else:
         for reader, name in zip(readers, names or new_names(documents._kept_names, kind), strict=True):
             own = schema if schema is not None or kind.startswith("jsonl") else reader.kept_schema()
@@ -171,8 +172,10 @@ def new_names(names: list[str], kind: str) -> list[str]:
     """Names with the extension of a format: in place of their own, or behind it where two would be the same."""
     stems = [_stem(name) for name in names]
     number = Counter(stems)
-    new = [f"{stem if number[stem] == 1 else name}{FORMATS[kind]}" for stem, name in zip(stems, names, strict=True)]
-    return new if len(set(new)) == len(new) else [f"{name}{FORMATS[kind]}" for name in names]
+    new = [
+        f"{stem if number[stem] == 1 else name}{OUTPUT_FORMATS[kind]}" for stem, name in zip(stems, names, strict=True)
+    ]
+    return new if len(set(new)) == len(new) else [f"{name}{OUTPUT_FORMATS[kind]}" for name in names]
 
 
 def _stem(name: str) -> str:

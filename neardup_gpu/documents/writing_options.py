@@ -12,7 +12,7 @@ from ..settings import setting
 if TYPE_CHECKING:
     from .stream import Documents
 
-FORMATS = {
+OUTPUT_FORMATS = {
     "parquet": ".parquet",
     "jsonl": ".jsonl",
     "jsonl.gz": ".jsonl.gz",
@@ -28,7 +28,7 @@ class Writing:
 
     output_format: str | None = setting(
         None,
-        f"Format of the kept rows: {', '.join(FORMATS)}.",
+        f"Format of the kept rows: {', '.join(OUTPUT_FORMATS)}.",
         metavar="FORMAT",
         shown="the input's own",
     )
@@ -39,7 +39,7 @@ class Writing:
 
     def __post_init__(self) -> None:
         if self.output_format is not None:
-            checks.one_of("output_format", self.output_format, FORMATS)
+            checks.one_of("output_format", self.output_format, OUTPUT_FORMATS)
         if self.shard_bytes is not None:
             from ..engine.memory import parse_size
 
@@ -60,7 +60,7 @@ class Writing:
         return None if self.shard_bytes is None else int(self.shard_bytes)
 
     def format_for(self, documents: Documents) -> str:
-        """A name of `FORMATS`: what was asked for, else the documents' own.
+        """A name of `OUTPUT_FORMATS`: what was asked for, else the documents' own.
 
         Raises
         ------
@@ -73,7 +73,7 @@ class Writing:
         if own is None:
             raise ParameterError(
                 f"shard_bytes: {documents.format} is written file by file; name a format by output_format, one of "
-                f"{', '.join(FORMATS)}, or leave shard_bytes out"
+                f"{', '.join(OUTPUT_FORMATS)}, or leave shard_bytes out"
             )
         if own == "jsonl" and documents.packing is not None:
             return f"jsonl{documents.packing}"

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..documents.kept import united
 from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.slices import Extent, Offset, offsets as offsets_of
-from ..documents.writing_options import FORMATS, Writing
+from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
 from ..recipe import Recipe
 from ..sketching import no_documents
@@ -320,7 +320,7 @@ def _how_written(job: Job) -> list[results.Written]:
     kind = job.writing.output_format or ""
     counted = [len(slice.kept_names) for slice in mine]
     if mine[0].source.format == "text":
-        names = [f"part-{number:05}{FORMATS[kind]}" for number in range(len(mine))]
+        names = [f"part-{number:05}{OUTPUT_FORMATS[kind]}" for number in range(len(mine))]
         counted = [1] * len(mine)
     else:
         names = new_names([name for slice in mine for name in slice.kept_names], kind)
