@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property, partial
 from importlib.resources import files
+from importlib.util import find_spec
 from itertools import pairwise
 from operator import attrgetter
 from types import FunctionType, ModuleType
@@ -33,8 +34,9 @@ from numba import types
 from numba.core import sigutils
 
 from neardup_gpu.checks import MOST_ROWS
-from neardup_gpu.errors import ResourceError
+from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
+from . import _compiled
 from ._cache import KernelCache, private_folder
 
 
@@ -179,7 +181,7 @@ class Device:
 
 
 class Kernel:
-    """A CUDA kernel of one signature, compiled when first launched and then kept in `CACHE`.
+    """A CUDA kernel of one signature, as it came with the package, else compiled when first launched and kept in `CACHE`.
 
     Parameters
     ----------
@@ -286,9 +288,19 @@ class Kernel:
 
         device = cupy.cuda.runtime.getDevice()
         if device not in self._handles:
-            (overload,) = self.compiled.overloads.values()
-            self._handles[device] = int(overload._codelibrary.get_cufunc().handle)
+            self._handles[device] = _compiled.load(self) or self._compiled_here()
         return self._handles[device]
+
+    def _compiled_here(self) -> int:
+        """As `_handle`, by numba-cuda, which compiles the kernel unless it is kept in `CACHE`."""
+        if find_spec("numba_cuda") is None:
+            why = _compiled.archive()[1] or "none of those that came with this installation fits"
+            raise BackendUnavailableError(
+                f"kernel {self.__name__} has to be compiled ({why}), for which numba-cuda is not installed; "
+                "install 'neardup-gpu[cuda13]' or [cuda12], or use backend='cpu'"
+            )
+        (overload,) = self.compiled.overloads.values()
+        return int(overload._codelibrary.get_cufunc().handle)
 
 
 _ALL_BITS = 2**64 - 1

@@ -221,13 +221,17 @@ def too_little(memory: int) -> ResourceError:
 def _limited(chosen: Any, wanted: int | None) -> Iterator[int]:
     """Bytes that CuPy may give to a job on a device; when the job ends, its bound is what it was."""
     import cupy
-    from numba import cuda
+
+    from neardup_gpu.kernels import _compiled
 
     cupy.cuda.runtime.free(0)  # makes the device's primary context, which Numba then takes too
-    if cuda.get_current_device().id != chosen.id:
-        raise BackendUnavailableError(
-            f"device {chosen.id}: Numba uses another device in this thread; close its context, or use another thread"
-        )
+    if _compiled.archive()[0] is None:  # else CuPy loads the kernels, where it is
+        from numba import cuda
+
+        if cuda.get_current_device().id != chosen.id:
+            raise BackendUnavailableError(
+                f"device {chosen.id}: Numba uses another device in this thread; close its context, or use another thread"
+            )
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()
     free, total = cupy.cuda.runtime.memGetInfo()
