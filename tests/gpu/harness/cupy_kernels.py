@@ -1,51 +1,64 @@
-"""Every kernel that CuPy compiles for jobs on a GPU, compiled by NVRTC here, where there is none.
+"""Every kernel that CuPy compiles for jobs on a GPU, compiled by NVRTC where there is none.
 
-    python tests/gpu/harness/cupy_kernels.py [--capability 90] [--jobs NAME,NAME]    for sm_90, all jobs
+    python tests/gpu/harness/cupy_kernels.py record FILE     what the jobs of test_whole_job.py ask of CuPy
+    python tests/gpu/harness/cupy_kernels.py replay FILE     and CuPy, asked for it: needs CuPy and NumPy alone
 
-Jobs of test_whole_job.py run as they do there, on arrays that stand for CuPy's. Whatever they ask of CuPy is also asked
-of CuPy itself, on a device that computes nothing (`stub_device`): so CuPy writes the source of its kernels for these
-types, dimensions and layouts, and NVRTC compiles it. Compiled kernels are kept in CUPY_CACHE_DIR; name an empty folder to
-compile all of them. Not seen: what CuPy compiles only for arrays beyond 2**31 bytes. Exit status 1 if anything fails.
+`record` keeps, of each form that a call takes (types, dimensions, layout, whether small), the first. `replay` asks CuPy
+itself for it, on a device that computes nothing (`stub_device`), so that CuPy writes the source of its kernels and NVRTC
+compiles it. What is compiled is kept in CUPY_CACHE_DIR, as always. Not seen: what CuPy compiles only for arrays beyond
+2**31 bytes, or once a kernel has found more than one element. Exit status 1 if anything fails.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import pickle
 import sys
 import time
-from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
-import stub_device
+
+# -------------------------------------------------------------------------------------------------------------- record
 
 
-def like(array: np.ndarray) -> Any:
-    """A copy of an array as CuPy's, in the same layout."""
-    import cupy
+@dataclass(frozen=True)
+class Given:
+    """An array on the device: its bytes, where in them it begins, and its layout."""
 
-    reach = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)] if array.size else [0]
-    before, after = -sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
-    content = np.zeros(before + after + array.itemsize, np.uint8)
-    np.ndarray(array.shape, array.dtype, content, before, array.strides)[...] = array
-    memory = cupy.cuda.UnownedMemory(content.ctypes.data, content.nbytes, content, 0)
-    pointer = cupy.cuda.MemoryPointer(memory, before)
-    return cupy.ndarray(array.shape, array.dtype, pointer, array.strides)
+    content: bytes
+    begin: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> Given:
+        reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)] if array.size else [0]
+        begin, rest = -sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+        content = np.zeros(begin + rest + array.itemsize, np.uint8)
+        np.ndarray(array.shape, array.dtype, content, begin, array.strides)[...] = array
+        return cls(content.tobytes(), begin, array.shape, array.strides, array.dtype.str)
 
 
-def twin(value: Any) -> Any:
-    """CuPy's for what stands for it, also within lists, tuples and slices."""
+Call = tuple[str, tuple, dict[str, Any]]
+
+
+def given(value: Any) -> Any:
+    """A value without what stands for CuPy's arrays."""
     from cupy_calls import DeviceArray
 
     if isinstance(value, DeviceArray):
-        return like(value.host)
+        return Given.of(value.host)
     if isinstance(value, list | tuple):
-        return type(value)(map(twin, value))
+        return type(value)(map(given, value))
     if isinstance(value, slice):
-        return slice(*map(twin, (value.start, value.stop, value.step)))
+        return slice(*map(given, (value.start, value.stop, value.step)))
     return value
 
 
@@ -65,95 +78,61 @@ def form(value: Any) -> Any:
     return str(value)
 
 
-class Asked:
-    """What was asked of CuPy, each form once, and how CuPy itself took it."""
-
-    def __init__(self) -> None:
-        self.forms: Counter[Any] = Counter()
-        self.failed: dict[str, str] = {}
-
-    def ask(self, name: str, call: Any, *arguments: Any, **options: Any) -> None:
-        key = (name, form(arguments), form(sorted(options.items())))
-        self.forms[key] += 1
-        if self.forms[key] > 1:
-            return
-        try:
-            call(*map(twin, arguments), **{name: twin(value) for name, value in options.items()})
-        except Exception as error:  # whatever NVRTC or CuPy has to say
-            self.failed[repr(key)] = f"{type(error).__name__}: {str(error)[:2000]}"
+NO_OPERATIONS = {
+    *("__init__", "__new__", "__repr__", "__getattr__", "__array__", "__array_function__", "__class__"),
+    *("__hash__", "__len__", "__iter__"),
+}
 
 
-def watched(stack: ExitStack, asked: Asked) -> None:
-    """While the stack lasts, what stands for CuPy passes on what it is asked."""
+@contextmanager
+def recorded() -> Iterator[dict[Any, Call]]:
+    """While it lasts, whatever is asked of what stands for CuPy (`cupy_calls`): {form: the first such call}."""
     import cupy
-    import cupy_calls
     from cupy_calls import DeviceArray, Namespace
 
-    def replace(owner: Any, name: str, value: Any) -> None:
-        stack.enter_context(mock.patch.object(owner, name, value))
+    calls: dict[Any, Call] = {}
+
+    def note(name: str, arguments: tuple, options: dict[str, Any]) -> None:
+        key = name, form(arguments), form(sorted(options.items()))
+        if key not in calls:
+            calls[key] = name, given(arguments), {option: given(value) for option, value in options.items()}
+
+    def noting(name: str, real: Any, *own: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            note(name, (*own, *arguments), options)
+            return real(*arguments, **options)
+
+        return call
 
     def operation(name: str, real: Any) -> Any:
         def method(self: DeviceArray, *others: Any) -> Any:
-            asked.ask(name, lambda mine, *rest: getattr(mine, name)(*rest), self, *others)
+            note(f"ndarray.{name}", (self, *others), {})
             return real(self, *others)
 
         return method
 
-    for name in [n for n in vars(DeviceArray) if n.startswith("__") and n not in NOT_OPERATIONS]:
-        if callable(getattr(DeviceArray, name)) and hasattr(cupy.ndarray, name):
-            replace(DeviceArray, name, operation(name, getattr(DeviceArray, name)))
     of_array, of_module = DeviceArray.__getattr__, Namespace.__getattr__
 
     def attribute(self: DeviceArray, name: str) -> Any:
         real = of_array(self, name)
-        if not callable(real):
-            return real
-
-        def call(*arguments: Any, **options: Any) -> Any:
-            asked.ask(f"ndarray.{name}", lambda a, *rest, **o: getattr(a, name)(*rest, **o), self, *arguments, **options)
-            return real(*arguments, **options)
-
-        return call
+        return noting(f"ndarray.{name}", real, self) if callable(real) else real
 
     def member(self: Namespace, name: str) -> Any:
         real = of_module(self, name)
-        if isinstance(real, type) or not callable(real):
-            return real
+        return noting(name, real) if callable(real) and not isinstance(real, type) else real
 
-        def call(*arguments: Any, **options: Any) -> Any:
-            asked.ask(name, getattr(cupy, name), *arguments, **options)
-            return real(*arguments, **options)
-
-        return call
-
-    replace(DeviceArray, "__getattr__", attribute)
-    replace(cupy_calls.Namespace, "__getattr__", member)
-
-
-NOT_OPERATIONS = {
-    *("__init__", "__repr__", "__getattr__", "__array__", "__array_function__", "__class__"),
-    *("__new__", "__hash__", "__dict__", "__weakref__", "__module__", "__doc__", "__len__", "__iter__"),
-}
+    with ExitStack() as stack:
+        for name in vars(DeviceArray).keys() - NO_OPERATIONS:
+            real = getattr(DeviceArray, name)
+            if name.startswith("__") and callable(real) and hasattr(cupy.ndarray, name):
+                stack.enter_context(mock.patch.object(DeviceArray, name, operation(name, real)))
+        stack.enter_context(mock.patch.object(DeviceArray, "__getattr__", attribute))
+        stack.enter_context(mock.patch.object(Namespace, "__getattr__", member))
+        yield calls
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--capability", type=int, default=90)
-    parser.add_argument("--jobs", default="")
-    parser.add_argument("--fill", type=int, default=1, help="what new memory holds in each 64 bits")
-    args = parser.parse_args()
-    stub = stub_device.start(args.capability, fill=args.fill)
-    import cupy
-    from cupy.cuda import compiler
-
-    compiled: list[str] = []
-    compile_source = compiler._compile_using_nvrtc_no_warning
-
-    def noted(source: str, *arguments: Any, **options: Any) -> Any:
-        compiled.append(source)
-        return compile_source(source, *arguments, **options)
-
-    compiler._compile_using_nvrtc_no_warning = noted
+def record(target: Path) -> None:
+    """All jobs of test_whole_job.py."""
     import hostir
     from cupy_calls import DeviceArray
     from test_whole_job import OPTIONS, TABLE
@@ -161,32 +140,95 @@ def main() -> None:
     from neardup_gpu import dedup
     from neardup_gpu.kernels import _launch as launch
 
-    names = [name.strip() for name in args.jobs.split(";")] if args.jobs else list(OPTIONS)
-    asked, begun = Asked(), time.perf_counter()
-    with hostir.device("lane"), ExitStack() as stack:
-        stack.enter_context(mock.patch.object(launch, "simulated", lambda: True))
-        stack.enter_context(mock.patch.object(DeviceArray, "__cuda_array_interface__", {}, create=True))
-        watched(stack, asked)
-        for name in names:
-            dedup(TABLE, id_column="id", engine="gpu", **OPTIONS[name])
-    versions = {"cupy": cupy.__version__, "nvrtc": ".".join(map(str, cupy.cuda.nvrtc.getVersion()))}
-    print(
-        json.dumps(
-            {
-                **versions,
-                "jobs": len(names),
-                "forms": len(asked.forms),
-                "compiled": len(compiled),
-                "loaded": stub_device.number(stub, "stub_modules"),
-                "launches": stub_device.number(stub, "stub_launches"),
-                "seconds": round(time.perf_counter() - begun, 1),
-                "failed": asked.failed,
-            },
-            indent=1,
-        )
-    )
-    sys.exit(bool(asked.failed))
+    with (
+        hostir.device("lane"),
+        mock.patch.object(launch, "simulated", lambda: True),
+        mock.patch.object(DeviceArray, "__cuda_array_interface__", {}, create=True),
+        recorded() as calls,
+    ):
+        for options in OPTIONS.values():
+            dedup(TABLE, id_column="id", engine="gpu", **options)
+    target.write_bytes(pickle.dumps(list(calls.values())))
+    print(f"{len(calls)} calls")
+
+
+# -------------------------------------------------------------------------------------------------------------- replay
+
+
+def as_cupys(value: Any) -> Any:
+    """A recorded value with CuPy's arrays, in memory of the host, where the stub has its device's."""
+    import cupy
+
+    if isinstance(value, Given):
+        content = np.frombuffer(bytearray(value.content), np.uint8)
+        memory = cupy.cuda.UnownedMemory(content.ctypes.data, content.nbytes, content, 0)
+        pointer = cupy.cuda.MemoryPointer(memory, value.begin)
+        return cupy.ndarray(value.shape, value.dtype, pointer, value.strides)
+    if isinstance(value, list | tuple):
+        return type(value)(map(as_cupys, value))
+    if isinstance(value, slice):
+        return slice(*map(as_cupys, (value.start, value.stop, value.step)))
+    return value
+
+
+def replay(source: Path) -> dict[str, Any]:
+    """Ask CuPy for the recorded calls; what came of it."""
+    import stub_device
+
+    stub = stub_device.start(capability=90, fill=1)
+    import cupy
+    from cupy.cuda import compiler
+
+    cupy.cuda.set_allocator(None)  # memory that was used before would hold something else
+    cupy.cuda.set_pinned_memory_allocator(None)
+    compiled, begun = [], time.perf_counter()
+    compile_source = compiler._compile_using_nvrtc_no_warning
+
+    def noted(source: str, *arguments: Any, **options: Any) -> Any:
+        compiled.append(source)
+        return compile_source(source, *arguments, **options)
+
+    calls: list[Call] = pickle.loads(source.read_bytes())
+    failed = {}
+    with mock.patch.object(compiler, "_compile_using_nvrtc_no_warning", noted):
+        for name, arguments, options in calls:
+            first, *rest = as_cupys(arguments) if arguments else (None,)
+            try:
+                if name.startswith("ndarray."):
+                    getattr(first, name.partition(".")[2])(*rest, **as_cupys_of(options))
+                else:
+                    getattr(cupy, name)(*([first] if arguments else []), *rest, **as_cupys_of(options))
+            except Exception as error:  # whatever NVRTC and CuPy have to say
+                failed[f"{name} {[describe(a) for a in arguments]}"] = f"{type(error).__name__}: {str(error)[:2000]}"
+    return {
+        "cupy": cupy.__version__,
+        "nvrtc": ".".join(map(str, cupy.cuda.nvrtc.getVersion())),
+        "calls": len(calls),
+        "compiled": len(compiled),
+        "loaded": stub_device.number(stub, "stub_modules"),
+        "launches": stub_device.number(stub, "stub_launches"),
+        "seconds": round(time.perf_counter() - begun, 1),
+        "failed": failed,
+    }
+
+
+def as_cupys_of(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: as_cupys(value) for name, value in options.items()}
+
+
+def describe(value: Any) -> str:
+    return f"{value.dtype} {value.shape}" if isinstance(value, Given) else repr(value)[:80]
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) != 3 or sys.argv[1] not in ("record", "replay"):
+        sys.exit(__doc__)
+    if sys.argv[1] == "record":
+        sys.modules["cupy_kernels"] = sys.modules["__main__"]
+        Given.__module__ = "cupy_kernels"
+        record(Path(sys.argv[2]))
+    else:
+        sys.modules["cupy_kernels"] = sys.modules["__main__"]
+        found = replay(Path(sys.argv[2]))
+        print(json.dumps(found, indent=1))
+        sys.exit(bool(found["failed"]))
