@@ -29,6 +29,9 @@ log = logging.getLogger("neardup_gpu")
 
 FILE = "_compiled.zip"
 INDEX = "index.json"
+UNRELATED = {"_cache.py", "_compiled.py"}
+"""Files on which no compiled code depends."""
+
 PTX = "compute_80"
 """The folder of PTX: of the oldest chip that is supported, so that every later one takes it."""
 
@@ -38,7 +41,7 @@ def sources() -> str:
     """Hash of all files in `kernels/` that compiled code can depend on."""
     digest = hashlib.sha256()
     for source in sorted(files(__package__).iterdir(), key=lambda f: f.name):
-        if source.name.endswith((".py", ".npz")):
+        if source.name.endswith((".py", ".npz")) and source.name not in UNRELATED:
             content = source.read_bytes()
             digest.update(f"{source.name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
@@ -97,7 +100,7 @@ def archive() -> tuple[Archive | None, str]:
     """The compiled kernels that came with the package, if they are of these sources; else None, and why not."""
     place = files(__package__) / FILE
     if not place.is_file():
-        return None, "this installation came without compiled kernels for GPUs"
+        return None, "none came with this installation"
     try:
         found = Archive(place.read_bytes())
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:

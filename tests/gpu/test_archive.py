@@ -97,8 +97,8 @@ def test_machine_code_takes_no_stack_and_the_parameters_of_a_launch(found, name)
     for kind in sigutils.normalize_signature(kernel.signature)[0]:
         is_array = isinstance(kind, types.Array)
         sizes += [8] * (5 + 2 * kind.ndim) if is_array else [1 if kind is types.boolean else kind.bitwidth // 8]
-    listed = re.findall(r"Ordinal\s*:\s*0x(\w+)\s+Offset\s*:\s*0x(\w+)\s+Size\s*:\s*0x(\w+)", told("cuobjdump", ["-elf"], code))
-    in_order = {int(ordinal, 16): int(size, 16) for ordinal, _, size in listed}
+    listed = re.findall(r"Ordinal\s*:\s*0x(\w+)\s+Offset.*?Size\s*:\s*0x(\w+)", told("cuobjdump", ["-elf"], code))
+    in_order = {int(ordinal, 16): int(size, 16) for ordinal, size in listed}
     assert [in_order[number] for number in range(len(sizes))] == sizes
     assert len(in_order) == len(sizes)
 
@@ -136,7 +136,7 @@ def test_beside_other_sources_it_is_not(installed, name):
 
 def test_without_it_kernels_are_compiled(installed):
     (installed / _compiled.FILE).unlink()
-    assert _compiled.archive() == (None, "this installation came without compiled kernels for GPUs")
+    assert _compiled.archive() == (None, "none came with this installation")
 
 
 @pytest.mark.parametrize("damage", [b"", b"no zip", 1000])
@@ -151,3 +151,75 @@ def test_one_without_an_index_is_not_taken(installed):
     with zipfile.ZipFile(installed / _compiled.FILE, "w") as other:
         other.writestr(_compiled.INDEX, json.dumps({"sources": _compiled.sources()}))
     assert _compiled.archive()[0] is None
+
+
+LAUNCHED = """
+import logging, sys
+import stub_device
+stub = stub_device.start(capability=90)
+import cupy, numpy as np
+import kernel_list
+from pathlib import Path
+from neardup_gpu.errors import BackendUnavailableError
+from neardup_gpu.kernels import _compiled, _launch
+
+said = []
+handler = logging.Handler()
+handler.emit = lambda record: said.append(record.getMessage())
+_compiled.log.addHandler(handler)
+_compiled.log.setLevel(logging.INFO)
+archive = _compiled.Archive(Path(sys.argv[1]).read_bytes())
+_compiled.archive = lambda: (archive, "")
+number = lambda name, *value: stub_device.number(stub, name, *value)
+
+# A launch gives the driver what `slots` says, and the machine code is loaded once.
+kernel = kernel_list.all_kernels()["gather._copy_values"]
+arrays = [cupy.asarray(np.arange(n, dtype=t)) for n, t in ((9, "uint64"), (3, "int64"), (4, "int64"), (7, "uint64"))]
+slots = kernel.slots(arrays)
+number("stub_slots", len(slots))
+for _ in range(2):
+    kernel.threads(300, *arrays)
+assert list(stub_device.array(stub, "stub_parameters", len(slots))) == slots
+assert stub_device.shape(stub) == (2, kernel.block)
+assert stub_device.function(stub) == archive.kernels[_compiled.key(kernel)][1]
+assert number("stub_modules") == 1 and number("stub_launches") == 2 and said == []
+
+# A kernel whose machine code the driver refuses is loaded as PTX; if that is refused too, it is compiled.
+scalars = kernel_list.all_kernels()["bbit_equal._count"]
+number("stub_refusals", 1)
+assert _compiled.load(scalars) and number("stub_modules") == 2
+assert len(said) == 1 and "for sm_90: CUDA_ERROR_OF_THE_STUB" in said[0], said
+number("stub_refusals", 2)
+assert _compiled.load(scalars) is None and number("stub_modules") == 2
+assert said[-1].startswith("GPU kernels are compiled, ") and "compute_80" in said[-1], said
+number("stub_refusals", 1)
+number("stub_refusal", 2)  # too little memory is no reason to compile
+try:
+    _compiled.load(scalars)
+except cupy.cuda.driver.CUDADriverError as error:
+    assert _launch.out_of_memory(error)
+else:
+    raise AssertionError("the driver's error was lost")
+
+# Nothing to take: compiled, if numba-cuda is there.
+_compiled.archive = lambda: (None, "none came with this installation")
+assert _compiled.load(scalars) is None
+assert said[-1].endswith("none came with this installation")
+_launch.find_spec = lambda name: None
+try:
+    scalars._compiled_here()
+except BackendUnavailableError as error:
+    assert "numba-cuda is not installed" in str(error) and "none came with this installation" in str(error)
+else:
+    raise AssertionError("numba-cuda is missing")
+print("done")
+"""
+
+
+def test_a_launch_takes_it_from_there(content, tmp_path):
+    """By CuPy's own calls of the driver, whose place a stub takes; in a process of its own."""
+    (tmp_path / "archive.zip").write_bytes(content)
+    words = [sys.executable, "-c", LAUNCHED, str(tmp_path / "archive.zip")]
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

@@ -1,10 +1,10 @@
 """Compile every kernel as numba-cuda does on a device (LTO-IR, linked by nvJitLink), for each chip, into one file.
 
-    python tests/gpu/harness/archive.py              print what each chip's code takes
-    python tests/gpu/harness/archive.py --write      and keep it as kernels/_compiled.zip, which a wheel takes along
+    python tests/gpu/harness/archive.py                              print what each chip's code takes
+    python tests/gpu/harness/archive.py kernels/_compiled.zip        and keep it where a wheel takes it along
 
-Needs no GPU. A wheel's is made with CUDA 12.9, in the environment of requirements-cuda12.txt: drivers take code that
-was made by a CUDA of their own major version or an earlier one, and 12.9 is the latest whose code those of 12 take.
+Needs no GPU. A wheel's is made with CUDA 12.9, in the environment of requirements-cuda12.txt: a driver takes machine
+code that was made by a CUDA of its own major version or of an earlier one, so those of CUDA 12 and 13 take that.
 """
 
 from __future__ import annotations
@@ -32,11 +32,8 @@ CHIPS = {"sm_80": (8, 0), "sm_90": (9, 0), "sm_100": (10, 0), "sm_120": (12, 0)}
 
 MADE_BY = ("numba-cuda", "llvmlite", "nvidia-nvvm", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink", "nvidia-nvjitlink-cu12")
 
-TARGET = Path(_compiled.__file__).with_name(_compiled.FILE)
-
-
 def made_by() -> dict[str, str]:
-    """Versions of the packages that make code; a GPU's CUDA 12 and 13 have them in different ones."""
+    """Versions of the packages that make code, which are called otherwise for CUDA 12 and 13."""
     found = {}
     for name in MADE_BY:
         try:
@@ -117,9 +114,9 @@ def main() -> None:
             sizes = [sum(sizes) for sizes in zip(*((m.file_size, m.compress_size) for m in members), strict=True)]
             print(f"{folder:12}{len(members):4} kernels {sizes[0]:9,} bytes, {sizes[1]:9,} in the archive")
     print(f"{len(content):,} bytes in {time.perf_counter() - begun:.1f} s, made by {made_by()}")
-    if "--write" in sys.argv:
-        TARGET.write_bytes(content)
-        print(TARGET)
+    for target in sys.argv[1:]:
+        Path(target).write_bytes(content)
+        print(target)
 
 
 if __name__ == "__main__":

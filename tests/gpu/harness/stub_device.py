@@ -49,6 +49,22 @@ def number(stub: ctypes.CDLL, name: str, value: int | None = None) -> int:
     return kept.value
 
 
+def array(stub: ctypes.CDLL, name: str, length: int) -> list[int]:
+    """The first of an array of 64-bit numbers that the stub keeps."""
+    return list((ctypes.c_uint64 * length).in_dll(stub, name))
+
+
+def shape(stub: ctypes.CDLL) -> tuple[int, int]:
+    """Blocks of the last launch, and threads in a block."""
+    blocks, threads = (ctypes.c_uint32 * 2).in_dll(stub, "stub_shape")
+    return blocks, threads
+
+
+def function(stub: ctypes.CDLL) -> str:
+    """Name of the function that was launched last."""
+    return (ctypes.c_char_p.in_dll(stub, "stub_function").value or b"").decode()
+
+
 def start(capability: int = 90, fill: int = 0) -> ctypes.CDLL:
     """From here on CuPy has a device of that compute capability, whose new memory holds `fill` in each 64 bits."""
     assert "cupy" not in sys.modules, "CuPy has begun to look for a device already"
