@@ -1,8 +1,8 @@
 """GPU kernels that came compiled with the package, launched without NVIDIA's compiler and without waiting for it.
 
 `_compiled.zip` holds every kernel's machine code for some chips, and PTX, which the driver compiles for those that are
-later. It is made of these sources by tests/gpu/harness/archive.py when a wheel is built, and lies in no repository. What
-it was made of is in it, as a hash: beside other sources nothing is taken from it. A kernel that is not found is compiled
+later. tests/gpu/harness/archive.py makes it of these sources when a wheel is built; the repository has none. It holds a
+hash of what it was made of, and beside other sources nothing is taken from it. A kernel that is not found is compiled
 by numba-cuda when it is first launched.
 
     index.json       "sources": the hash; "made_by": versions of packages; "kernels": {key: [file, entry point]}

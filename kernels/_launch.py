@@ -181,7 +181,8 @@ class Device:
 
 
 class Kernel:
-    """A CUDA kernel of one signature, as it came with the package, else compiled when first launched and kept in `CACHE`.
+    """A CUDA kernel of one signature: as it came with the package, else compiled when first launched and then kept in
+    `CACHE`.
 
     Parameters
     ----------

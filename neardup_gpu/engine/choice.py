@@ -105,7 +105,7 @@ def why_no_gpu() -> str | None:
 
 
 def _comes_compiled() -> bool:
-    """Whether this installation has compiled kernels for GPUs, so that numba-cuda is needed only where they do not fit."""
+    """Whether GPU kernels came compiled with this installation; numba-cuda is needed only where they do not fit."""
     from neardup_gpu.kernels import _compiled
 
     return _compiled.archive()[0] is not None

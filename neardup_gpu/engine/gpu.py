@@ -230,7 +230,8 @@ def _limited(chosen: Any, wanted: int | None) -> Iterator[int]:
 
         if cuda.get_current_device().id != chosen.id:
             raise BackendUnavailableError(
-                f"device {chosen.id}: Numba uses another device in this thread; close its context, or use another thread"
+                f"device {chosen.id}: Numba uses another device in this thread; "
+                "close its context, or use another thread"
             )
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()

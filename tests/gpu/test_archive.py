@@ -1,4 +1,4 @@
-"""Kernels compiled for the wheel: all of them, by the route that a device takes, and launched only beside their sources."""
+"""Kernels compiled for the wheel: all of them, by the route that a device takes, and used only beside their sources."""
 
 import io
 import json
@@ -19,9 +19,12 @@ pytest.importorskip("cupy", reason="needs the environment of tests/gpu/requireme
 import archive
 import compiled
 import kernel_list
+from agreement import assert_same, on_host
+from fixed_cases import CASES, expected, fixed
 from numba import types
 from numba.core import sigutils
 
+from neardup_gpu.kernel_inputs import kernel_modules
 from neardup_gpu.kernels import _compiled
 from neardup_gpu.kernels._launch import Kernel
 
@@ -223,3 +226,36 @@ def test_a_launch_takes_it_from_there(content, tmp_path):
     paths = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(words, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("made_for", ["the device", "PTX"])
+def test_on_a_device_it_gives_the_bits_of_the_cpu(made_for, monkeypatch):
+    """All kernels, none of them compiled here: as machine code, and as PTX that the driver compiles."""
+    import cupy
+
+    found = cupy.cuda.Device().compute_capability
+    capability = int(found[:-1]), int(found[-1])
+    fitting = [chip for chip, (x, y) in archive.CHIPS.items() if x == capability[0] and y <= capability[1]]
+    chips = fitting if made_for == "the device" else []
+    made = _compiled.Archive(archive.packed(KERNELS, chips))
+    images = [folder for folder, _, _ in made.images(KERNELS["gather._copy_values"], capability)]
+    assert images == [*reversed(chips), _compiled.PTX]
+    loaded = []
+
+    def load(kernel):
+        loaded.append(kernel)
+        return load_one(kernel)
+
+    def not_here(kernel):
+        raise AssertionError(f"{kernel.__name__} was not taken from the archive")
+
+    load_one = _compiled.load
+    monkeypatch.setattr(_compiled, "archive", lambda: (made, ""))
+    monkeypatch.setattr(_compiled, "load", load)
+    monkeypatch.setattr(Kernel, "_compiled_here", not_here)
+    for kernel in KERNELS.values():
+        monkeypatch.setattr(kernel, "_handles", {})
+    for name, number in CASES:
+        assert_same(expected(name, number), on_host(kernel_modules()[name].gpu(*fixed(name, number))))
+    assert len(loaded) == len(KERNELS)

@@ -30,7 +30,12 @@ from neardup_gpu.kernels import _compiled
 CHIPS = {"sm_80": (8, 0), "sm_90": (9, 0), "sm_100": (10, 0), "sm_120": (12, 0)}
 """A100 and what is of its generation, H100, B200, and RTX 50 and RTX PRO."""
 
-MADE_BY = ("numba-cuda", "llvmlite", "nvidia-nvvm", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink", "nvidia-nvjitlink-cu12")
+MADE_BY = (
+    *("numba-cuda", "llvmlite"),
+    *("nvidia-nvvm", "nvidia-nvjitlink"),  # CUDA 13
+    *("nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12"),
+)
+
 
 def made_by() -> dict[str, str]:
     """Versions of the packages that make code, which are called otherwise for CUDA 12 and 13."""

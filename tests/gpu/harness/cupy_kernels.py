@@ -4,9 +4,9 @@
     python tests/gpu/harness/cupy_kernels.py replay FILE     and CuPy, asked for it: needs CuPy and NumPy alone
 
 `record` keeps, of each form that a call takes (types, dimensions, layout, whether small), the first. `replay` asks CuPy
-itself for it, on a device that computes nothing (`stub_device`), so that CuPy writes the source of its kernels and NVRTC
-compiles it. What is compiled is kept in CUPY_CACHE_DIR, as always. Not seen: what CuPy compiles only for arrays beyond
-2**31 bytes, or once a kernel has found more than one element. Exit status 1 if anything fails.
+itself for it, on a device that computes nothing (`stub_device`), so that CuPy writes the sources of its kernels, and
+NVRTC compiles them. What is compiled is kept in CUPY_CACHE_DIR, as always. Not seen: what CuPy compiles only for arrays
+beyond 2**31 bytes, or once a kernel has found more than one element. Exit status 1 if anything fails.
 """
 
 from __future__ import annotations
