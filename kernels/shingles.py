@@ -18,7 +18,21 @@ import numpy as np
 from numba import prange, types
 
 from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin_words, window_weights, windows
-from ._launch import TABLES, cuda, jit, kernel, load, namespace, on_device, row_of, shares
+from ._constants import constants
+from ._launch import (
+    TABLES,
+    bounds_of,
+    cuda,
+    jit,
+    kernel,
+    know,
+    known,
+    load,
+    namespace,
+    on_device,
+    row_of,
+    shares,
+)
 from ._sort import order_in_rows
 
 MODES = ("set", "bag", "circular")
@@ -160,10 +174,13 @@ def _label_in_order(values, order, firsts, q, tables, labelled):
 def gpu(tokens, offsets, w, mode, poly, bag_poly):
     """As `reference`; shingles in parallel. Bags sort all shingles by document and value."""
     xp = namespace()
+    on_host = known(offsets)
     tokens, offsets = on_device(tokens), on_device(offsets)
     new_offsets = _new_offsets(xp, offsets, w, mode)
-    values = xp.empty(int(new_offsets[-1]), np.uint64)
-    tables = on_device(byte_tables(np.uint64(poly)))
+    if on_host is not None:
+        know(new_offsets, _new_offsets(np, on_host, w, mode))
+    values = xp.empty(bounds_of(new_offsets)[1], np.uint64)
+    (tables,) = constants(byte_tables, np.uint64(poly))
     circular = mode == "circular"
     _fingerprint.threads(
         -(-len(values) // EACH), tokens, offsets, new_offsets, w, circular, np.uint64(poly), tables, values
@@ -173,6 +190,6 @@ def gpu(tokens, offsets, w, mode, poly, bag_poly):
     order, begins = order_in_rows(values, new_offsets)
     firsts = xp.flatnonzero(begins)[xp.cumsum(begins) - 1]
     labelled = xp.empty_like(values)
-    tables = on_device(byte_tables(np.uint64(bag_poly)))
+    (tables,) = constants(byte_tables, np.uint64(bag_poly))
     _label_in_order.threads(len(values), values, order, firsts, np.uint64(bag_poly), tables, labelled)
     return labelled, new_offsets
