@@ -276,12 +276,13 @@ class Kernel:
         TypeError
             If an argument is not the array that the signature says: a kernel of one signature takes what it is given.
         """
+        on_device = namespace().ndarray
         for number, (wanted, argument) in enumerate(zip(self._arrays, arguments, strict=True)):
             if wanted is None:
                 continue
-            if not isinstance(argument, namespace().ndarray):
+            if not isinstance(argument, on_device):
                 raise TypeError(f"{self.__name__}: argument {number} is a {type(argument).__name__}, no device array")
-            if (argument.dtype, argument.ndim) != wanted or not argument.flags.c_contiguous:
+            if (argument.dtype, argument.ndim) != wanted or not _in_c_order(argument):
                 layout = "" if argument.flags.c_contiguous else ", not in C order"
                 raise TypeError(
                     f"{self.__name__}: argument {number} is {argument.dtype}, {argument.ndim} dimensions{layout}; "
@@ -307,22 +308,22 @@ class Kernel:
 
         # By CuPy's driver: on an H100 Numba's own launch took 86 us, its views of CuPy's arrays made anew each time.
         slots = self.slots(arguments)
-        room, first, pointers = self._room(len(slots))
-        struct.pack_into(f"={len(slots)}Q", room, first, *slots)
+        room, pack, pointers = self._room(len(slots))
+        pack(room, 8 * len(slots), *slots)
         stream = cupy.cuda.get_current_stream().ptr
         cupy.cuda.driver.launchKernel(self._handle(), count, 1, 1, self.block, 1, 1, 0, stream, pointers, 0)
 
-    def _room(self, number: int) -> tuple[Any, int, int]:
-        """Where the driver finds this thread's arguments: a buffer, where in it the slots begin, and its address.
+    def _room(self, number: int) -> tuple[Any, Any, int]:
+        """Where the driver finds this thread's arguments: a buffer, what writes slots into it, and its address.
 
         It begins with a pointer to each slot. The driver has copied the slots when a launch returns.
         """
-        found: tuple[Any, int, int] | None = getattr(self._rooms, "room", None)
+        found: tuple[Any, Any, int] | None = getattr(self._rooms, "room", None)
         if found is None:
-            room = ctypes.create_string_buffer(16 * number)
+            room, pack = ctypes.create_string_buffer(16 * number), struct.Struct(f"={number}Q").pack_into
             first = ctypes.addressof(room) + 8 * number
-            struct.pack_into(f"={number}Q", room, 0, *range(first, first + 8 * number, 8))
-            found = self._rooms.room = room, 8 * number, ctypes.addressof(room)
+            pack(room, 0, *range(first, first + 8 * number, 8))
+            found = self._rooms.room = room, pack, ctypes.addressof(room)
         return found
 
     def slots(self, arguments: Iterable[Any], address_of: Callable[[Any], int] = attrgetter("data.ptr")) -> list[int]:
@@ -333,9 +334,12 @@ class Kernel:
         for kind, argument in zip(self._arrays, arguments, strict=True):
             if kind is None:
                 found.append(int(argument) & _ALL_BITS)
+                continue
+            size, itemsize, address = argument.size, argument.itemsize, address_of(argument)
+            if kind[1] == 1:
+                found += (0, 0, size, itemsize, address, size, itemsize)
             else:
-                address = address_of(argument)
-                found += (0, 0, argument.size, argument.itemsize, address, *argument.shape, *argument.strides)
+                found += (0, 0, size, itemsize, address, *argument.shape, *argument.strides)
         return found
 
     def _handle(self) -> int:
@@ -348,6 +352,11 @@ class Kernel:
 
 
 _ALL_BITS = 2**64 - 1
+
+
+def _in_c_order(array: Any) -> bool:
+    """Whether values lie one after another; CuPy takes longest for `flags`, which most arrays do not need."""
+    return (array.ndim == 1 and array.strides[0] == array.itemsize) or array.flags.c_contiguous
 
 
 def kernel(signature: str, block: int = 256) -> Callable[[Callable], Kernel]:

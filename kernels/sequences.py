@@ -102,8 +102,7 @@ def shifted(f, distance, powers, q):
 
 
 @kernel(
-    "void(uint64[::1], int64[::1], uint64, uint64, "
-    "uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint64[:,::1])"
+    "void(uint64[::1], int64[::1], uint64, uint64, uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint64[:,::1])"
 )
 def _accumulate(values, offsets, q0, q1, tables0, tables1, powers0, powers1, result):
     """One thread a run of `RUN` values, whatever their rows, by both moduli.

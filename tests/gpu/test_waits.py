@@ -4,6 +4,10 @@ CuPy's functions and conversions that wait are those that `cupy_calls` names. An
 batch, and copied 424 kB of tables there for each.
 """
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -13,6 +17,7 @@ pytest.importorskip("cupy", reason="needs the environment of tests/gpu/requireme
 pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
 
 import hostir
+import kernel_list
 from cupy_calls import DeviceArray, Namespace
 from versions import corpus, families
 
@@ -126,3 +131,16 @@ def test_text_that_lies_as_staged_is_not_copied(gpu, shift):
         assert invalid == expected[2] == 0
         copied = Namespace.calls["zeros"] > 2
         assert copied == (len(tail) < 100 or (held.data.ptr + shift) % 8 != 0)
+
+
+def test_a_launch_gives_the_driver_its_arguments_in_little_time():
+    """By a driver that says success and records, in a process of its own; every kernel, and those of a batch add up."""
+    script = Path(hostir.__file__).with_name("driver.py")
+    done = subprocess.run([sys.executable, script, "100"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert set(found) == set(kernel_list.all_kernels())
+    assert [name for name, row in found.items() if not row["right"]] == []
+    files = "_token_beginnings", "tokens", "shingles", "sequences", "supershingles"
+    batch = [row["us"] for name, row in found.items() if name.split(".")[0] in files]
+    assert sum(batch) + found["minhash._signature_kernel(32, 3)"]["us"] < 1000

@@ -357,7 +357,9 @@ def device(order: str = "lane", seed: int = 0) -> Iterator[set[str]]:
         for module in modules().values():
             if hasattr(module, "namespace"):
                 stack.enter_context(mock.patch.object(module, "namespace", Namespace))
-        stack.enter_context(mock.patch.object(_constants, "resident", lambda arrays: tuple(map(Namespace().asarray, arrays))))
+        stack.enter_context(
+            mock.patch.object(_constants, "resident", lambda arrays: tuple(map(Namespace().asarray, arrays)))
+        )
         for module in (launch, _constants):
             stack.enter_context(mock.patch.object(module, "current_device", lambda: 0))
         stack.enter_context(mock.patch.object(cupy.cuda.runtime, "memGetInfo", lambda: (2**33, 2**34)))
