@@ -20,7 +20,7 @@ _HELD: OrderedDict[Any, tuple[Any, ...]] = OrderedDict()
 
 
 def constants(make: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
-    """``make(*arguments)``, an array of NumPy's or several, on the current device: made and copied when first asked for.
+    """``make(*arguments)``, an array of NumPy's or several, on the current device: made and copied only once.
 
     Parameters
     ----------

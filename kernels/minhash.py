@@ -23,8 +23,8 @@ from llvmlite import ir
 from numba import prange, types
 from numba.extending import intrinsic
 
-from ._gf2 import mix64
 from ._constants import constant
+from ._gf2 import mix64
 from ._launch import Kernel, bounds_of, cuda, jit, kernel, namespace, on_device, row_of, shares
 from ._vectors import Vectors
 

@@ -418,7 +418,7 @@ def _fingerprint_tokens(text, words, begins, n, page, sequence, starts, items, s
 
 
 def _as_words(xp, text, first, n):
-    """n bytes of text from `first` on, and the same as words; both go on for `GROUP` bytes and more, which mean nothing.
+    """n bytes of text from `first` on, and the same as words; both go on for `GROUP` bytes or more, which mean nothing.
 
     Text that lies so already, as what was staged does, is not copied.
     """

@@ -11,8 +11,8 @@ itself, meets none in an operation, and gives arrays of no dimension where NumPy
 
 Every call is counted in `Namespace.calls`, by name: "cumsum", "ndarray.astype"; and in `Namespace.waits` each for which
 the host has to wait until the device has done all that it was given: an array that is fetched or turned into a number,
-a result whose size depends on values, a sort (CuPy's come from Thrust, which waits). `Namespace.uploads` lists the bytes
-of each copy of a host's array.
+a result whose size depends on values, a sort (CuPy's come from Thrust, which waits). `Namespace.uploads` lists the
+bytes of each copy of a host's array.
 """
 
 from __future__ import annotations
