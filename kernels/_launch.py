@@ -649,7 +649,7 @@ class Staging:
         return self._staging.submit(self.copy, slot, values, offsets, place, needed)
 
     def copy(self, slot: _Slot, values: np.ndarray, offsets: np.ndarray, place: int, needed: int) -> tuple:
-        """In a thread of its own: fill the slab, start its copy; (where offsets begin in it, where they end, offsets)."""
+        """In a thread of its own: fill the slab and start its copy; (where offsets begin and end in it, and they)."""
         first, last = int(offsets[0]), int(offsets[-1])
         slot.copied.synchronize()
         if needed > len(slot.slab):

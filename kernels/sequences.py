@@ -23,7 +23,7 @@ from ._gf2 import (
     rabin_words,
     window_weights,
 )
-from ._launch import TABLES, bounds_of, cuda, jit, kernel, load, namespace, on_device, row_of, shares
+from ._launch import TABLES, Device, bounds_of, cuda, jit, kernel, load, namespace, on_device, row_of, shares
 
 
 def reference(values, offsets, polys):
@@ -88,14 +88,14 @@ def power_tables(q):
     return tables
 
 
-@jit()
+@Device
 def shifted(f, distance, powers, q):
     """f * x**(64 distance) modulo p, by `power_tables`."""
     f, distance, place = np.uint64(f), np.uint64(distance), np.uint64(0)
     while distance != np.uint64(0):
         digit = distance & np.uint64(0xFF)
         if digit != np.uint64(0):
-            f = multiply(f, powers[place + digit], q)
+            f = np.uint64(multiply(f, powers[place + digit], q))
         place += np.uint64(256)
         distance >>= np.uint64(8)
     return f
