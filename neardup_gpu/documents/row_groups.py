@@ -5,16 +5,16 @@ file of its own, in memory; its pages are then put behind those of the row group
 that names all of them: theirs, with the places of their pages moved by as much as the pages were. The bytes are those
 that one writer of Arrow would have written.
 
-Footers are structs of Thrift in its compact protocol (parquet.thrift of apache/parquet-format; "Thrift compact protocol
-encoding" of apache/thrift). Of a footer, the number of rows and the row groups change; of a row group, what is named
-in `_PLACES` and its ordinal.
+Footers are structs of Thrift in its compact protocol (parquet.thrift of apache/parquet-format, and "Thrift compact
+protocol encoding" of apache/thrift). Of a footer, the number of rows and the row groups change; of a row group, its
+ordinal and the places that `_places` lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,14 +24,16 @@ from .ahead import Step, closing, in_order
 MAGIC = b"PAR1"
 _TAIL = 8  # bytes of the length of the footer and of the magic behind it
 
-_NUM_ROWS, _ROW_GROUPS = 3, 4  # fields of FileMetaData
+_NUM_ROWS = 3  # of FileMetaData; the row groups follow
 _COLUMNS, _FILE_OFFSET, _ORDINAL = 1, 5, 7  # of RowGroup
-_META_DATA = 3  # of ColumnChunk
-_CHUNK_OFFSET, _OFFSET_INDEX, _COLUMN_INDEX = 2, 4, 6
+_CHUNK_OFFSET, _META_DATA, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6  # of ColumnChunk
 _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 9, 10, 11, 14  # of ColumnMetaData
-
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 _MOST_ORDINAL = 2**15 - 1
+
+_INTEGERS = (4, 5, 6)  # types of values: of 16, 32 and 64 bits
+_BINARY, _LIST, _STRUCT = 8, 9, 12
+_SIZES = {1: 0, 2: 0, 3: 1, 7: 8}
+"""Bytes of the others: true and false, a byte, a double."""
 
 
 def encoded_in_order(schema: pa.Schema, tables: Iterable[pa.Table], threads: int | None = None) -> Iterator[memoryview]:
@@ -67,36 +69,39 @@ class RowGroupWriter:
     """
 
     def __init__(self, file: Any, schema: pa.Schema) -> None:
-        self._file, self._schema = file, schema
+        self._file = file
+        self._footer = _divided(_encoded(schema, None)[0])[1]  # of no row groups
+        self._to_num_rows = _place_of(self._footer, _NUM_ROWS)
         self._groups: list[bytes] = []
-        self._num_rows = 0
+        self._num_rows = self._num_groups = 0
         self._size = len(MAGIC)
         file.write(MAGIC)
 
     def add(self, encoded: memoryview) -> None:
         """Add the row groups of a file of `encoded_in_order`."""
         pages, footer = _divided(encoded)
-        fields, _ = _fields(footer, 0)
-        self._num_rows += _integer(footer, fields[_NUM_ROWS][1])
-        self._groups += self._moved_groups(footer, fields[_ROW_GROUPS][1], self._size - len(MAGIC))
+        place = self._to_num_rows
+        assert footer[:place] == self._footer[:place], "another schema"
+        num_rows, place = _signed(footer, place)
+        number, _, place = _list(footer, place + 1)  # behind the byte that says: the next field is a list
+        edits = _places(self._size - len(MAGIC))
+        for ordinal in range(self._num_groups, self._num_groups + number):
+            edits[_ORDINAL] = lambda _, ordinal=ordinal: min(ordinal, _MOST_ORDINAL)
+            place = _edit(footer, place, edits, self._groups)
         self._file.write(pages)
         self._size += len(pages)
-
-    def _moved_groups(self, footer: bytes, place: int, by: int) -> Iterator[bytes]:
-        number, kind, place = _list(footer, place)
-        first = len(self._groups)
-        for ordinal in range(first, first + number):
-            stop = _end(footer, place, kind)
-            yield _edited(footer, place, {**_places(by), _ORDINAL: lambda _, ordinal=ordinal: ordinal})
-            place = stop
+        self._num_rows += num_rows
+        self._num_groups += number
 
     def finish(self) -> None:
         """Write the footer."""
-        _, footer = _divided(_encoded(self._schema, None)[0])
-        groups = _list_header(len(self._groups), _STRUCT) + b"".join(self._groups)
-        parts = _with_fields(footer, {_NUM_ROWS: _written(self._num_rows), _ROW_GROUPS: groups})
-        self._file.write(parts)
-        self._file.write(len(parts).to_bytes(4, "little") + MAGIC)
+        _, place = _signed(self._footer, self._to_num_rows)
+        _, kind, rest = _list(self._footer, place + 1)
+        before = self._footer[: self._to_num_rows] + _written(self._num_rows) + self._footer[place : place + 1]
+        groups = [_list_header(self._num_groups, kind), *self._groups]
+        footer = b"".join([before, *groups, self._footer[rest:]])
+        self._file.write(footer)
+        self._file.write(len(footer).to_bytes(4, "little") + MAGIC)
 
 
 def _divided(encoded: memoryview) -> tuple[memoryview, bytes]:
@@ -107,9 +112,6 @@ def _divided(encoded: memoryview) -> tuple[memoryview, bytes]:
 
 
 # ------------------------------------------------------------------------------------------------- compact protocol
-
-_Edit: TypeAlias = "Callable[[int], int] | dict[int, _Edit] | list[dict[int, _Edit]]"
-"""A change to an integer, to fields of a struct, or to fields of all structs of a list."""
 
 
 def _places(by: int) -> dict[int, Any]:
@@ -123,95 +125,93 @@ def _places(by: int) -> dict[int, Any]:
     return {_COLUMNS: [chunk], _FILE_OFFSET: moved}
 
 
-def _edited(data: bytes, place: int, edits: dict[int, Any]) -> bytes:
-    """The struct at a place, with edits of some fields."""
-    fields, _ = _fields(data, place)
-    changed = {}
-    for number, edit in edits.items():
-        if number not in fields:
-            continue
-        _, start, _ = fields[number]
-        if isinstance(edit, dict):
-            changed[number] = _edited(data, start, edit)
-        elif isinstance(edit, list):
-            length, kind, start = _list(data, start)
-            parts = [_list_header(length, kind)]
-            for _ in range(length):
-                parts.append(_edited(data, start, edit[0]))
-                start = _end(data, start, kind)
-            changed[number] = b"".join(parts)
-        else:
-            changed[number] = _written(edit(_integer(data, start)))
-    return _with_fields(data, changed, place)
+def _edit(data: bytes, place: int, edits: dict[int, Any], out: list[bytes]) -> int:
+    """Add the struct at a place to `out`, some of its fields edited, and give where it ends.
 
-
-def _with_fields(data: bytes, changed: dict[int, bytes], place: int = 0) -> bytes:
-    """The struct at a place, with other values of some fields."""
-    parts, last = [], 0
-    for number, (kind, start, stop) in _fields(data, place)[0].items():
-        step = number - last
-        parts.append(bytes([step << 4 | kind]) if 0 < step < 16 else bytes([kind]) + _written(number))
-        parts.append(changed.get(number, data[start:stop]))
-        last = number
-    return b"".join(parts) + b"\0"
-
-
-def _fields(data: bytes, place: int) -> tuple[dict[int, tuple[int, int, int]], int]:
-    """The fields of the struct at a place by their numbers, each with its type and where it begins and ends; and where
-    the struct ends."""
-    found, number = {}, 0
+    An edit is a function of an integer, or edits of a struct, or a list of the edits of all structs of a list.
+    """
+    number, copied = 0, place
     while data[place]:
-        step, kind = divmod(data[place], 16)
-        place += 1
-        if step:
-            number += step
+        number, kind, place = _field(data, place, number)
+        edit = edits.get(number)
+        if edit is None:
+            place = _end(data, place, kind)
+            continue
+        if isinstance(edit, dict):
+            out.append(data[copied:place])
+            place = _edit(data, place, edit, out)
+        elif isinstance(edit, list):
+            length, _, start = _list(data, place)
+            out.append(data[copied:start])
+            place = start
+            for _ in range(length):
+                place = _edit(data, place, edit[0], out)
         else:
-            number = _integer(data, place)
-            place = _end(data, place, _I16)
-        stop = _end(data, place, kind)
-        found[number] = kind, place, stop
-        place = stop
-    return found, place + 1
+            out.append(data[copied:place])
+            value, place = _signed(data, place)
+            out.append(_written(edit(value)))
+        copied = place
+    out.append(data[copied : place + 1])
+    return place + 1
+
+
+def _place_of(data: bytes, wanted: int) -> int:
+    """Where the value of a field begins, of the struct at the beginning."""
+    number = place = 0
+    while True:
+        number, kind, place = _field(data, place, number)
+        if number == wanted:
+            return place
+        place = _end(data, place, kind)
+
+
+def _field(data: bytes, place: int, before: int) -> tuple[int, int, int]:
+    """The number of the field at a place, which follows another one, its type, and where its value begins."""
+    head = data[place]
+    if head >= 16:
+        return before + (head >> 4), head & 15, place + 1
+    number, start = _signed(data, place + 1)
+    return number, head, start
 
 
 def _end(data: bytes, place: int, kind: int) -> int:
-    """Where the value at a place ends; a truth in a list takes a byte, which is for `_list` to know."""
-    if kind in (_TRUE, _FALSE):
-        return place
-    if kind == _BYTE:
-        return place + 1
-    if kind in (_I16, _I32, _I64):
+    """Where the value at a place ends."""
+    if kind in _INTEGERS:
         while data[place] >= 128:
             place += 1
         return place + 1
-    if kind == _DOUBLE:
-        return place + 8
     if kind == _BINARY:
         size, place = _unsigned(data, place)
         return place + size
-    if kind in (_LIST, _SET):
-        number, inner, place = _list(data, place)
-        if inner in (_TRUE, _FALSE, _BYTE):
-            return place + number
-        for _ in range(number):
+    if kind == _STRUCT:
+        number = 0
+        while data[place]:
+            number, inner, place = _field(data, place, number)
+            place = _end(data, place, inner)
+        return place + 1
+    if kind == _LIST:
+        length, inner, place = _list(data, place)
+        if inner in _SIZES:
+            return place + length * max(
+                1, _SIZES[inner]
+            )  # a truth is part of the head of a field, but a byte in a list
+        for _ in range(length):
             place = _end(data, place, inner)
         return place
-    if kind == _STRUCT:
-        return _fields(data, place)[1]
-    raise ValueError(f"type {kind} in a footer")
+    return place + _SIZES[kind]
 
 
 def _list(data: bytes, place: int) -> tuple[int, int, int]:
     """The length of the list at a place, the type of its values, and where the first one begins."""
-    number, kind = divmod(data[place], 16)
+    length, kind = divmod(data[place], 16)
     place += 1
-    if number == 15:
-        number, place = _unsigned(data, place)
-    return number, kind, place
+    if length == 15:
+        length, place = _unsigned(data, place)
+    return length, kind, place
 
 
-def _list_header(number: int, kind: int) -> bytes:
-    return bytes([number << 4 | kind]) if number < 15 else bytes([0xF0 | kind]) + _varint(number)
+def _list_header(length: int, kind: int) -> bytes:
+    return bytes([length << 4 | kind]) if length < 15 else bytes([0xF0 | kind]) + _varint(length)
 
 
 def _unsigned(data: bytes, place: int) -> tuple[int, int]:
@@ -223,10 +223,10 @@ def _unsigned(data: bytes, place: int) -> tuple[int, int]:
     return value | data[place] << shift, place + 1
 
 
-def _integer(data: bytes, place: int) -> int:
-    """The signed number at a place: 0, -1, 1, -2 and so on are counted from 0."""
-    value, _ = _unsigned(data, place)
-    return value >> 1 ^ -(value & 1)
+def _signed(data: bytes, place: int) -> tuple[int, int]:
+    """Like `_unsigned`, of numbers that are counted 0, -1, 1, -2 and so on."""
+    value, place = _unsigned(data, place)
+    return value >> 1 ^ -(value & 1), place
 
 
 def _written(number: int) -> bytes:

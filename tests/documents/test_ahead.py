@@ -5,6 +5,7 @@ import time
 from functools import partial
 
 import pytest
+
 from neardup_gpu.documents.ahead import AHEAD_BYTES, Step, ahead, closing, in_order
 from neardup_gpu.engine.processors import own_threads, with_threads
 
@@ -63,7 +64,7 @@ def test_all_that_comes_before_an_error_is_given_first(threads, where):
             yield step
 
     found = []
-    with pytest.raises(ValueError, match="^step 7$"):
+    with pytest.raises(ValueError, match=r"^step 7$"):
         for each in in_order(cut(), lambda _: 1, threads):
             found.append(each)
     assert found == [(i, j) for i in range(7 if where == "at once" else 8) for j in range(3)]
