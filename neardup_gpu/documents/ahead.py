@@ -23,8 +23,8 @@ from ..engine.processors import own_threads, share_threads
 AHEAD_BYTES = 16 << 20
 """Bytes that wait to be taken for each thread that makes them."""
 
-MOST_AHEAD_BYTES = 256 << 20
-"""Most bytes that wait, however many threads there are."""
+MOST_THREADS = 16
+"""Threads that make steps at once, however many there are: what they give is taken by one."""
 
 T = TypeVar("T")
 I = TypeVar("I", bound=Iterable[Any])
@@ -65,13 +65,14 @@ def in_order(steps: Iterable[Step[T]], num_bytes: Callable[[T], int], threads: i
 
     Notes
     -----
-    Memory: up to `AHEAD_BYTES` for each thread, at most `MOST_AHEAD_BYTES`; and a result and the `num_bytes` of a step
-    for each thread. When the caller stops early, no thread goes on, and generators that were begun are closed.
+    Memory: up to `AHEAD_BYTES` for each thread, of which there are at most `MOST_THREADS`; and a result and the
+    `num_bytes` of a step for each thread. When the caller stops early, no thread goes on, and generators that were
+    begun are closed.
     """
-    threads = own_threads() if threads is None else threads
+    threads = min(own_threads() if threads is None else threads, MOST_THREADS)
     if threads <= 1:
         return _in_caller(iter(steps))
-    return _in_background(iter(steps), threads, min(AHEAD_BYTES * threads, MOST_AHEAD_BYTES), num_bytes)
+    return _in_background(iter(steps), threads, AHEAD_BYTES * threads, num_bytes)
 
 
 def _in_caller(steps: Iterator[Step[T]]) -> Iterator[T]:
@@ -128,7 +129,8 @@ class _Work(Generic[T]):
     def __init__(self, steps: Iterator[Step[T]], most_bytes: int, num_bytes: Callable[[T], int]) -> None:
         self._steps, self._most, self._num_bytes = steps, most_bytes, num_bytes
         self._asking = threading.Lock()  # for the next step
-        self._changed = threading.Condition()
+        lock = threading.Lock()
+        self._room, self._ready = threading.Condition(lock), threading.Condition(lock)  # for threads; for the caller
         self._lanes: deque[_Lane] = deque()  # in order; the first one is being taken from
         self._held = 0  # bytes that wait, and those of steps that are being made
         self._stopped = self._ended = False  # `_ended`: no more steps are to be begun
@@ -144,8 +146,8 @@ class _Work(Generic[T]):
     def _next(self) -> _Lane | None:
         """Begin the next step; None if there is none."""
         with self._asking:
-            with self._changed:
-                self._changed.wait_for(lambda: self._is_over or not self._lanes or self._held < self._most)
+            with self._room:
+                self._room.wait_for(lambda: self._is_over or not self._lanes or self._held < self._most)
                 if self._is_over:
                     return None
             step, error = None, None
@@ -153,23 +155,29 @@ class _Work(Generic[T]):
                 step = next(self._steps, None)
             except BaseException as raised:
                 error = raised
-            with self._changed:
+            with self._room:
                 if step is None:
-                    self._ended = True
+                    self._end()
                 if step is not None or error is not None:
                     lane = _Lane(step or Step(tuple), done=step is None, error=error)
                     self._lanes.append(lane)
-                self._changed.notify_all()
+                self._ready.notify()
                 return None if step is None else lane
 
     @property
     def _is_over(self) -> bool:
         return self._stopped or self._ended
 
+    def _end(self) -> None:
+        """Let no more steps be begun."""
+        self._ended = True
+        self._room.notify_all()
+
     def _make(self, lane: _Lane) -> None:
         size = lane.step.num_bytes
-        if not self._enter(lane, size, lambda: self._is_first(lane)):
-            return
+        with self._room:
+            if not self._wait_for_room(size, lambda: self._is_first(lane)):
+                return
         try:
             with closing(lane.step.make()) as results:
                 for result in results:
@@ -178,29 +186,34 @@ class _Work(Generic[T]):
         except BaseException as error:
             lane.error = error
         finally:
-            with self._changed:
-                self._held -= size
+            with self._room:
                 lane.done = True
-                self._ended = self._ended or lane.error is not None
-                self._changed.notify_all()
+                if lane.error is not None:
+                    self._end()
+                self._release(size)
+                self._ready.notify()
 
     def _put(self, lane: _Lane, result: T) -> bool:
         """Let a result wait; False if nobody wants it any more."""
         size = self._num_bytes(result)
-        if not self._enter(lane, size, lambda: self._is_first(lane) and not lane.results):
-            return False
-        with self._changed:
+        with self._room:
+            if not self._wait_for_room(size, lambda: self._is_first(lane) and not lane.results):
+                return False
             lane.results.append((result, size))
-            self._changed.notify_all()
+            if self._is_first(lane):
+                self._ready.notify()
         return True
 
-    def _enter(self, lane: _Lane, size: int, regardless: Callable[[], bool]) -> bool:
+    def _wait_for_room(self, size: int, regardless: Callable[[], bool]) -> bool:
         """Wait until there is room for so many bytes, which are held from then on; False if the work was stopped."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._held + size <= self._most or regardless())
-            if not self._stopped:
-                self._held += size
-            return not self._stopped
+        self._room.wait_for(lambda: self._stopped or self._held + size <= self._most or regardless())
+        if not self._stopped:
+            self._held += size
+        return not self._stopped
+
+    def _release(self, size: int) -> None:
+        self._held -= size
+        self._room.notify_all()
 
     def _is_first(self, lane: _Lane) -> bool:
         return self._lanes[0] is lane
@@ -209,30 +222,29 @@ class _Work(Generic[T]):
 
     def first(self) -> _Lane | None:
         """The step whose results are to be taken now; None if there is none left."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._lanes or self._ended)
+        with self._ready:
+            self._ready.wait_for(lambda: self._lanes or self._ended)
             return self._lanes[0] if self._lanes else None
 
     def take(self, lane: _Lane) -> Any:
         """The next result of the first step, or `_NOTHING` behind its last one."""
-        with self._changed:
-            self._changed.wait_for(lambda: lane.results or lane.done)
+        with self._ready:
+            self._ready.wait_for(lambda: lane.results or lane.done)
             if lane.results:
                 result, size = lane.results.popleft()
-                self._held -= size
-            else:
-                if lane.error is not None:
-                    raise lane.error
-                result = _NOTHING
-                self._lanes.popleft()
-            self._changed.notify_all()
-            return result
+                self._release(size)
+                return result
+            if lane.error is not None:
+                raise lane.error
+            self._lanes.popleft()
+            self._room.notify_all()
+            return _NOTHING
 
     def stop(self) -> None:
         """Let all threads end."""
-        with self._changed:
+        with self._room:
             self._stopped = True
-            self._changed.notify_all()
+            self._room.notify_all()
 
     def close(self) -> None:
         """Close what gave the steps, after all threads have ended."""

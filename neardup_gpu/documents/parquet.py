@@ -70,28 +70,26 @@ class Parquet:
     def num_places(self, num_rows: int) -> int:
         return num_rows
 
-    def _groups(self, parquet: pq.ParquetFile) -> range:
-        """The row groups of the part."""
-        return range(self.part.start, parquet.num_row_groups if self.part.stop is None else self.part.stop)
-
     @contextlib.contextmanager
-    def _open(self, known: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
-        """The file; its metadata are not read again where they are `known`."""
+    def _open(self, opened: _Opened | None = None) -> Iterator[pq.ParquetFile]:
+        """The file; its metadata are not read again where they were `opened` before."""
+        known = None if opened is None else opened.metadata
         with (
             self.seen.unchanged(self.file),
             reading(self.name, "not a readable Parquet file"),
             self.file.system.open_input_file(self.file.path) as handle,
         ):
-            if known is None:
-                footer = self._checked_footer(handle)
+            footer = None if known is not None else self._checked_footer(handle)
             # Without pre_buffer only one row group's columns are in memory.
             with pq.ParquetFile(handle, metadata=known, pre_buffer=False, page_checksum_verification=True) as file:
-                # A footer that is longer than its metadata is signed: the file has encrypted columns, and asking for
-                # one of them would end the process.
-                if known is None:
+                if footer is not None:
+                    # A footer that is longer than its metadata is signed: the file has encrypted columns, and asking
+                    # for one of them would end the process.
                     if len(footer) != file.metadata.serialized_size:
                         raise self._encrypted()
                     self._footer = hashlib.sha256(footer).digest()
+                    if opened is not None:
+                        opened.metadata = file.metadata
                 yield file
 
     def _checked_footer(self, handle: Any) -> bytes:
@@ -108,31 +106,29 @@ class Parquet:
 
     def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
         """Runs of row groups."""
-        for metadata, groups, row, size in self._runs():
-            yield Step(partial(self._found, metadata, groups, row, schema.names, max_bytes), size)
+        opened = _Opened()
+        for groups, row, size in self._runs():
+            yield Step(partial(self._found, opened, groups, row, schema.names, max_bytes), size)
 
-    def _runs(self) -> Iterator[tuple[pq.FileMetaData, range, int, int]]:
-        """Runs of row groups that are small together, or one alone: their first row, and about their bytes as they are
-        stored."""
-        with self._open() as parquet:
-            metadata = parquet.metadata
-            all_groups = self._groups(parquet)
-        num_rows, sizes = zip(*self._group_sizes, strict=True) if self._group_sizes else ((), ())
-        packed = self.seen.size / max(1, sum(sizes))  # share of a row group that is left of it in the file
+    def _runs(self) -> Iterator[tuple[range, int, int]]:
+        """Runs of row groups that are small together, or one alone: their first row, and about their bytes in the
+        file."""
+        sizes = [size for _, size in self._group_sizes]
+        all_groups = range(len(sizes))[self.part.start : self.part.stop]
+        share = self.seen.size / max(1, sum(sizes))  # of its size before compression that a row group has in the file
         row = 0
         for start, stop in runs([sizes[group] for group in all_groups], PIECE_BYTES):
             groups = all_groups[start:stop]
-            size = max(0, round(packed * sum(sizes[group] for group in groups)))
-            yield metadata, groups, row, size
-            row += sum(num_rows[group] for group in groups)
+            yield groups, row, max(0, round(share * sum(sizes[group] for group in groups)))
+            row += sum(self._group_sizes[group][0] for group in groups)
 
     def _found(
-        self, metadata: pq.FileMetaData, groups: range, row: int, names: list[str], max_bytes: int
+        self, opened: _Opened, groups: range, row: int, names: list[str], max_bytes: int
     ) -> Iterator[Found | Problem]:
         """The rows of some row groups, of which `row` is the first."""
-        with self._open(metadata) as parquet:
+        with self._open(opened) as parquet:
             for group in groups:
-                num_rows = metadata.row_group(group).num_rows
+                num_rows = parquet.metadata.row_group(group).num_rows
                 if self.policy.skips and (error := self._damage(parquet, group, max_bytes)) is not None:
                     yield Problem(error, self.name, row, None, num_rows)
                     row += num_rows
@@ -162,14 +158,15 @@ class Parquet:
         return self.schema
 
     def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        for metadata, groups, _, size in self._runs():
-            masks = [rows.take(metadata.row_group(group).num_rows, self.name) for group in groups]
+        opened = _Opened()
+        for groups, _, size in self._runs():
+            masks = [rows.take(self._group_sizes[group][0], self.name) for group in groups]
             if any(mask.any() for mask in masks):
-                yield Step(partial(self._kept, metadata, groups, masks), size)
+                yield Step(partial(self._kept, opened, groups, masks), size)
 
-    def _kept(self, metadata: pq.FileMetaData, groups: range, masks: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
+    def _kept(self, opened: _Opened, groups: range, masks: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
         """The kept rows of some row groups, with a mask for each."""
-        with self._open(metadata) as parquet:
+        with self._open(opened) as parquet:
             for group, keep in zip(groups, masks, strict=True):
                 if not keep.any():
                     continue
@@ -177,6 +174,12 @@ class Parquet:
                 for batch in _row_group(parquet, group, None, ROW_GROUP_BYTES // 2):
                     yield filtered(batch, keep[start : start + batch.num_rows])
                     start += batch.num_rows
+
+
+class _Opened:
+    """The metadata of a file in one reading, once they were read and are known to be those of the first reading."""
+
+    metadata: pq.FileMetaData | None = None
 
 
 def _footer(handle: Any) -> bytes:
