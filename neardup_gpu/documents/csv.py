@@ -150,8 +150,9 @@ class Csv:
 
     # -------------------------------------------------------------------------------------------------- rows as bytes
 
-    def _blocks(self, size: int = BLOCK_BYTES, noted: Noted | None = None) -> Iterator[_Block]:
+    def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[_Block]:
         """Blocks of about `size` bytes, the header taken off; `noted` is told where the file broke off."""
+        size = size or BLOCK_BYTES
         with (
             self.seen.unchanged(self.file),
             reading(self.name),
