@@ -102,6 +102,14 @@ class Ragged:
         return cls(np.concatenate(arrays) if arrays else np.empty(0, dtype), offsets)
 
 
+def ragged_of_kernel(values: Any, offsets: Any) -> Ragged:
+    """What a kernel made, as a Ragged: nothing is looked at again, which would take longer than a short text takes."""
+    found = object.__new__(Ragged)
+    object.__setattr__(found, "values", values)
+    object.__setattr__(found, "offsets", offsets)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Pairs of rows, left < right, in lexicographic order, each once.

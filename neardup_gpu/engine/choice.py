@@ -66,19 +66,31 @@ def resolve(backend: str | None, device: int | None = None, memory: int | str | 
     return asked
 
 
+FEW_BYTES = 1 << 16
+"""Of the arrays that a kernel is given: below, starting other threads takes about as long as the work itself."""
+
+
 def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
     """The function of a kernel file for a backend: its `reference`, `cpu` or `gpu`.
 
-    A function that runs on the host takes arrays that lie on a GPU as well.
+    A function that runs on the host takes arrays that lie on a GPU as well. Where no backend is named, `cpu` does what
+    is little on the calling thread alone.
     """
     name = resolve(backend)
     run = getattr(module, name)
     if name == "gpu":
         return run
+    from neardup_gpu.kernels._launch import alone, is_alone
+
     from .threads import exclusive
 
     def on_host(*arguments: Any) -> Any:
         on_the_host = [to_host(a) if hasattr(a, "__cuda_array_interface__") else a for a in arguments]
+        if is_alone():
+            return run(*on_the_host)
+        if backend is None and sum(getattr(a, "nbytes", 0) for a in on_the_host) < FEW_BYTES:
+            with alone():
+                return run(*on_the_host)
         with exclusive():
             return run(*on_the_host)
 
