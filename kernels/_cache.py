@@ -24,6 +24,7 @@ import llvmlite.binding as llvm
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult, compile_result
+from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 
@@ -121,7 +122,7 @@ def _has_others(group: int) -> bool:
     return not named | {user.pw_name for user in pwd.getpwall() if user.pw_gid == group} <= {own}
 
 
-FORMAT = 2
+FORMAT = 3
 """Of the files: raised when `Kept` changes."""
 
 
@@ -158,15 +159,17 @@ class Kept(NamedTuple):
     @classmethod
     def of(cls, compiled: CompileResult) -> Kept:
         (name, _, (code, bitcode)), *rest = compiled._reduce()
+        rest[-1] = tuple((each.env_name, each.globals["__name__"], each.consts) for each in rest[-1])
         module = compiled.library._final_module
         symbols = [*module.functions, *module.global_variables]
         defined = frozenset(symbol.name for symbol in symbols if not symbol.is_declaration)
         needed = [symbol.name for symbol in symbols if symbol.is_declaration]
-        return cls(name, code, bitcode, defined, tuple(each for each in needed if not each.startswith("llvm.")), rest)
+        outside = tuple(each for each in needed if not each.startswith("llvm."))
+        return cls(name, code, bitcode, defined, outside, tuple(rest))
 
     def linked(self, context: Any) -> CompileResult:
         """The function, ready to be called."""
-        descriptor, environment, signature, objectmode, lifted, annotation, reload, environments = self.rest
+        descriptor, environment, signature, objectmode, lifted, annotation, reload, others = self.rest
         _add_runtime()
         for prepare in reload:  # such as the start of threads, whose functions it uses
             prepare()
@@ -175,6 +178,7 @@ class Kept(NamedTuple):
         library = _Library(context.codegen(), self.name)
         library.take(self)
         entry = context.get_executable(library, descriptor, environment)
+        environments = tuple(_environment(*each) for each in others)
         for each in environments:
             library.codegen.set_env(each.env_name, each)
         return compile_result(
@@ -191,6 +195,21 @@ class Kept(NamedTuple):
             reload_init=reload,
             referenced_envs=environments,
         )
+
+
+def _environment(name: str, module: str, constants: list[Any]) -> Environment:
+    """What a function that was compiled into a kernel needs at run time: its constants, such as errors that it raises.
+
+    Numba would import its module as well, which kernels never look into: their names were resolved as they were
+    compiled.
+    """
+    found = lookup_environment(name)
+    if found is None:
+        found = Environment(vars(sys.modules[module]) if module in sys.modules else {"__name__": module})
+        found.consts[:] = constants
+        found.env_name = name
+        Environment._memo[name] = found
+    return found
 
 
 class _Library(JITCodeLibrary):
