@@ -124,7 +124,7 @@ class _Here(threading.local):
 _here = _Here()
 
 
-class alone:  # noqa: N801 (a context manager)
+class alone:
     """The context in which this thread runs kernels by itself."""
 
     def __enter__(self) -> None:

@@ -76,7 +76,7 @@ def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
     A function that runs on the host takes arrays that lie on a GPU as well. Where no backend is named, `cpu` does what
     is little on the calling thread alone.
     """
-    name = resolve(backend)
+    name = backend if backend in ("cpu", "reference") else resolve(backend)
     run = getattr(module, name)
     if name == "gpu":
         return run
