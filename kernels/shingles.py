@@ -71,13 +71,11 @@ def _new_offsets(xp, offsets, w, mode):
 
 
 @jit()
-def _count(offsets, w, circular):
-    """`_new_offsets`, in one call."""
-    new_offsets = np.zeros(len(offsets), np.int64)
+def _count(offsets, w, circular, new_offsets):
+    """`_new_offsets`, of which the first is 0, in one call."""
     for d in range(len(offsets) - 1):
         size = offsets[d + 1] - offsets[d]
         new_offsets[d + 1] = new_offsets[d] + (size if circular or size == 0 else max(size - (w - 1), 1))
-    return new_offsets
 
 
 @jit(parallel=True)
@@ -116,7 +114,8 @@ def _label(values, offsets, bounds, bag_poly):
 def cpu(tokens, offsets, w, mode, poly, bag_poly):
     """As `reference`; documents in parallel, a window's products summed before one reduction."""
     q = np.uint64(poly)
-    new_offsets = _count(offsets, w, mode == "circular")
+    new_offsets = np.zeros(len(offsets), np.int64)
+    _count(offsets, w, mode == "circular", new_offsets)
     values = np.empty(new_offsets[-1], np.uint64)
     _fill(tokens, offsets, new_offsets, shares(offsets), values, kept_weights(w, q), mode == "circular", q)
     if mode == "bag":

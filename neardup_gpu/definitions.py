@@ -116,6 +116,14 @@ def draw(seed: int, purpose: str, index: int) -> int:
     return mix64((key + (index + 1) * 0x9E3779B97F4A7C15) % 2**64)
 
 
+@cache
+def one_draw(seed: int, purpose: str) -> np.uint64:
+    """The one random integer of a seed and a purpose."""
+    import numpy as np
+
+    return np.uint64(draw(seed, purpose, 0))
+
+
 USUAL_SEED = 1
 """The seed of a recipe that names none, of which these polynomials were drawn by `draw_polynomial`."""
 

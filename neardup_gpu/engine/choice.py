@@ -77,24 +77,27 @@ def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
     is little on the calling thread alone.
     """
     name = backend if backend in ("cpu", "reference") else resolve(backend)
-    run = getattr(module, name)
-    if name == "gpu":
-        return run
+    return getattr(module, name) if name == "gpu" else _on_host(module, name, backend is None)
+
+
+@cache
+def _on_host(module: ModuleType, name: str, unnamed: bool) -> Callable[..., Any]:
     from neardup_gpu.kernels._launch import alone, is_alone
 
     from .threads import exclusive
 
-    def on_host(*arguments: Any) -> Any:
+    def run(*arguments: Any) -> Any:
+        function = getattr(module, name)
         on_the_host = [to_host(a) if hasattr(a, "__cuda_array_interface__") else a for a in arguments]
         if is_alone():
-            return run(*on_the_host)
-        if backend is None and sum(getattr(a, "nbytes", 0) for a in on_the_host) < FEW_BYTES:
+            return function(*on_the_host)
+        if unnamed and sum(getattr(a, "nbytes", 0) for a in on_the_host) < FEW_BYTES:
             with alone():
-                return run(*on_the_host)
+                return function(*on_the_host)
         with exclusive():
-            return run(*on_the_host)
+            return function(*on_the_host)
 
-    return on_host
+    return run
 
 
 def to_host(array: Any) -> Any:
