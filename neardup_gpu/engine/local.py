@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
+from pathlib import Path
 from typing import Any
 
 from .. import checks
@@ -383,7 +384,7 @@ def breed(pipe: Connection) -> None:
                 pipe.send(os.waitpid(message, 0)[1])
                 continue
             end = recv_handle(pipe)
-            if _num_threads() > 1:  # of which a fork would have one, and what the others held for ever
+            if not _is_single():  # a fork has one thread, and what the others held for ever
                 os.set_inheritable(end, True)
                 os.posix_spawn(sys.executable, _command("serve_at_once", end), os.environ)
             elif os.fork() == 0:
@@ -406,5 +407,7 @@ def serve_at_once(pipe: Connection) -> None:
     serve(pipe, warm=True)
 
 
-def _num_threads() -> int:
-    return len(os.listdir("/proc/self/task"))
+def _is_single() -> bool:
+    """Whether this process has one thread, beside Arrow's allocator, which mends itself in a fork."""
+    threads = [Path(f"/proc/self/task/{each}/comm").read_text() for each in os.listdir("/proc/self/task")]
+    return sum(not name.startswith("jemalloc") for name in threads) == 1
