@@ -3,7 +3,7 @@
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, containment, giant,
-losses, simhash, hamming, compression, samples, deciding, scale; each is a file. A part whose corpus is missing is
+losses, start_up, one_text, simhash, hamming, compression, samples, deciding, scale. A part whose corpus is missing is
 skipped and says so. What is compared is interleaved, A B A B, in the same run; everything runs once before it is timed,
 so that compilation and cold files are left out; recall stands beside time.
 """
@@ -42,6 +42,7 @@ from . import (
     scale,
     signatures,
     simhash,
+    small,
     verification,
     whole_job,
 )
@@ -58,6 +59,8 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "containment": containment.part,
     "giant": giant.part,
     "losses": losses.part,
+    "start_up": small.start_up,
+    "one_text": small.one_text,
     "simhash": simhash.part,
     "hamming": hamming.part,
     "compression": compression.part,
