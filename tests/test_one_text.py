@@ -94,7 +94,7 @@ def test_so_has_one_weighted_by_documents(name, tmp_path):
     named, _ = recipe.with_statistics(frequencies)
     for each in (recipe, named):
         assert [plain(sketch_text(text, each, frequencies=frequencies)) for text in TEXTS] == wanted
-        with pytest.raises(ParameterError, match="^frequencies: "):
+        with pytest.raises(ParameterError, match=r"^frequencies: "):
             sketch_text(TEXTS[0], each)
 
 
@@ -126,17 +126,17 @@ def test_shapes_and_types():
 def test_what_is_refused():
     recipe = Recipe(method="minhash")
     for text in (None, 3, [TEXTS[0]]):
-        with pytest.raises(ArgumentTypeError, match="^text: "):
+        with pytest.raises(ArgumentTypeError, match=r"^text: "):
             sketch_text(text, recipe)
     with pytest.raises(ParameterError, match="exact"):
         sketch_text("a", Recipe(method=Exact()))
-    with pytest.raises(ArgumentTypeError, match="^recipe"):
+    with pytest.raises(ArgumentTypeError, match=r"^recipe"):
         sketch_text("a", "minhash")
-    with pytest.raises(ArgumentTypeError, match="^html"):
+    with pytest.raises(ArgumentTypeError, match=r"^html"):
         sketch_text("a", recipe, html="no")
-    with pytest.raises(ArgumentTypeError, match="^frequencies"):
+    with pytest.raises(ArgumentTypeError, match=r"^frequencies"):
         sketch_text("a", recipe, frequencies="f.parquet")
-    with pytest.raises(ParameterError, match="^frequencies: only the weighting 'tfidf'"):
+    with pytest.raises(ParameterError, match=r"^frequencies: only the weighting 'tfidf'"):
         sketch_text("a", recipe, frequencies=Frequencies([5], [1], num_documents=1, seed=1))
 
 
