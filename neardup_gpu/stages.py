@@ -33,7 +33,7 @@ from neardup_gpu.kernels import (
 from neardup_gpu.kernels._launch import array_module
 
 from . import checks, stop_words
-from .data import Pairs, Ragged, as_ragged, pairs_within, ragged_of_kernel
+from .data import Pairs, Ragged, as_ragged, pairs_within
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ArgumentTypeError
@@ -76,7 +76,7 @@ def count_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> tuple[Rag
     """Like `tokenize`, for text; also counts the bytes that are not UTF-8."""
     run = kernel(tokens_kernel, backend)
     values, offsets, invalid = run(text.values, text.offsets, recipe.material.tokens)
-    return ragged_of_kernel(values, offsets), invalid
+    return Ragged.trusted(values, offsets), invalid
 
 
 def _as_text(documents: Any) -> Ragged:
@@ -102,7 +102,7 @@ def utf8(documents: list[str] | list[bytes]) -> Ragged:
     offsets = np.zeros(len(texts) + 1, np.int64)
     offsets[1:] = [*accumulate(map(len, texts))]
     offsets.flags.writeable = False
-    return ragged_of_kernel(np.frombuffer(b"".join(texts), np.uint8), offsets)
+    return Ragged.trusted(np.frombuffer(b"".join(texts), np.uint8), offsets)
 
 
 def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ragged:
@@ -146,10 +146,10 @@ def count_shingles(tokens: Ragged, recipe: Recipe, backend: str | None) -> tuple
         run = kernel(spots_kernel, backend)
         stops = array_module(tokens.values).asarray(stop_words.fingerprints(made_of.stop_words, int(drawn.tokens)))
         *found, without = run(tokens.values, tokens.offsets, stops, made_of.size, drawn.shingles)
-        return ragged_of_kernel(*found), without
+        return Ragged.trusted(*found), without
     run = kernel(shingles_kernel, backend)
     found = run(tokens.values, tokens.offsets, made_of.size, made_of.kind, drawn.shingles, drawn.bags)
-    return ragged_of_kernel(*found), 0
+    return Ragged.trusted(*found), 0
 
 
 class Verified(NamedTuple):

@@ -233,7 +233,7 @@ class ModM:
         from neardup_gpu.kernels import below, distinct
         from neardup_gpu.kernels._launch import array_module
 
-        from ..data import Ragged, as_ragged, ragged_of_kernel
+        from ..data import Ragged, as_ragged
         from ..engine.choice import kernel, to_host
 
         elements = as_ragged("elements", elements, np.uint64)
@@ -245,7 +245,7 @@ class ModM:
         values, offsets = kernel(below, backend)(
             elements.values, elements.offsets, salt, np.uint64(2**64 - 1) // moduli
         )
-        found = ragged_of_kernel(values, offsets)
+        found = Ragged.trusted(values, offsets)
         if self.s is not None:
             found = of_elements.unpadded(of_elements.padded(found, self.s))
         if self.adaptive:
