@@ -65,7 +65,9 @@ def sketch_text(
     >>> one["num_tokens"], bool(one["simhash"] == other["simhash"])
     (6, True)
     """
-    return _prepared(recipe, frequencies, html).row(text)
+    checks.instance("recipe", recipe, Recipe)
+    checks.optional(checks.instance, "frequencies", frequencies, Frequencies, "Frequencies.load reads a file")
+    return _prepared(recipe, frequencies, checks.flag("html", html)).row(text)
 
 
 class Features(NamedTuple):
@@ -102,18 +104,16 @@ class TextSketcher:
 
     Raises
     ------
-    ParameterError, ArgumentTypeError, RecipeMismatchError
-        See `sketch_text`.
+    ParameterError, RecipeMismatchError
+        If the method keeps no sketches, or the frequencies are not the recipe's.
     """
 
     def __init__(self, recipe: Recipe, frequencies: Frequencies | None = None, html: bool = False) -> None:
-        checks.instance("recipe", recipe, Recipe)
-        checks.optional(checks.instance, "frequencies", frequencies, Frequencies, "Frequencies.load reads a file")
         check_sketches(recipe.method)
         self.recipe, self._statistics = recipe.with_statistics(frequencies)
         if self.recipe.method.needs_statistics and frequencies is None:
             raise ParameterError("frequencies: the weighting 'tfidf' needs them; see Frequencies")
-        self._html = checks.flag("html", html)
+        self._html = html
         self._hashed = "document_hash" in self.recipe.method.schema()
         self._of_shingles = self.recipe.method.elements == "shingles"
 
