@@ -13,6 +13,7 @@ from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._launch import array_module
 
 from .data import NO_PAIRS, Pairs, arrow
+from .engine.arrays import some_rows
 from .engine.choice import kernel
 from .errors import InputError
 from .stages import Verified, choose_keepers
@@ -109,7 +110,7 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])
-    return Ranked(known, rows, sketched.num_tokens[rows])
+    return Ranked(known, rows, some_rows(sketched.num_tokens, rows))
 
 
 # ----------------------------------------------------------------------------------------------------- representatives
@@ -148,7 +149,10 @@ def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
 
 
 def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime: Runtime) -> Groups:
-    """Group exact duplicates; where nothing is verified, group the documents that have the same sketch."""
+    """Group exact duplicates; where nothing is verified, group the documents that have the same sketch.
+
+    The sketches are used up: keys and document hashes of representatives may be written over those of all.
+    """
     everyone, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
     hashes, keys = sketched.document_hashes, sketched.keys
     same_tokens = everyone.copy()
@@ -161,13 +165,14 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
     ranks = present[representative[present] == present]
     rows = ranked.rows[ranks]
     told = recipe.method.tells_pairs or not recipe.verifies
+    all_keys = runtime.fetch(keys)[ranked.rows] if told else None
     return Groups(
         same_tokens,
         representative,
-        runtime.fetch(keys)[ranked.rows] if told else None,
+        all_keys,
         ranks,
-        runtime.take(keys, rows) if recipe.method.sketches else None,
-        hashes[rows],
+        runtime.take(keys, rows, last=True) if recipe.method.sketches else None,
+        some_rows(hashes, rows, last=True),
         ranks < ranked.num_known,
     )
 

@@ -25,6 +25,7 @@ from .decisions import (
 from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
 from .documents.writing_options import Writing
+from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
@@ -283,7 +284,7 @@ def run(
         candidates = proposed(groups, recipe, runtime)
         clock.report("collide", number, number)
     found = None
-    rows = ranked.rows[groups.ranks]
+    rows = some_rows(ranked.rows, groups.ranks)
     if spool is not None:
         try:
             found = partners_of(
@@ -304,8 +305,11 @@ def run(
             crowded = runtime.fetch(candidates.crowded) & measure.weighted  # others were joined
             seen = Run(rows, groups, decisions, measure, crowded)
             sampled = runtime.run(check_recall, seen, spool, recipe, num_checked, clock, runtime)
+            del seen
+    groups = replace(groups, keys=None, document_hashes=None)
+    runtime.release()
     with clock.stage("decide"):
-        facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)
+        facts = Facts(ranked, groups, decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)
         report = report_of(
             facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled

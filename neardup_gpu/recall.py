@@ -10,7 +10,6 @@ import numpy as np
 
 from neardup_gpu.kernels import overlap
 from neardup_gpu.kernels._gf2 import mix64_all
-from neardup_gpu.kernels._launch import array_module
 
 from . import checks, theory
 from .data import Pairs, Ragged
@@ -131,6 +130,9 @@ def draw(rows: np.ndarray, sizes: np.ndarray, order: np.ndarray, number: int) ->
     """The first rows in random order, without those of more than `LONGEST` shingles; equal ones in their own order."""
     some = sizes <= LONGEST
     rows, order = rows[some], order[some]
+    if 0 < number < len(rows):
+        first = order <= np.partition(order, number - 1)[number - 1]
+        rows, order = rows[first], order[first]
     return rows[np.lexsort((rows, order))[:number]]
 
 
@@ -218,32 +220,34 @@ class Search(NamedTuple):
         done : callable, optional
             Called with the number of those that were looked at.
         """
-        weights = 8 * (sizes + len(self.sample.rows))  # a document counts its shingles and a row of shared counts
+        weights = 8 * sizes + 4 * len(self.sample.rows)  # its shingles and, on a GPU, a row of shared counts
         ends = Span.of_sizes(weights).ends
-        for first, last in spans(weights, self.runtime.shares.sets):
-            span = Span(ends, first, last, "documents of the check")
-            for found in self.runtime.map(partial(self._among, take), [span]):
-                self.nearest.add(*found)
+        parts = (Span(ends, *bounds, "documents of the check") for bounds in spans(weights, self.runtime.shares.sets))
+        for last, *found in self.runtime.map(partial(self._among, take), parts):
+            self.nearest.add(*found)
             if done is not None:
                 done(last)
 
     def _among(
         self, take: Callable[[int, int], tuple[Ragged, np.ndarray, np.ndarray]], span: Span
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sampled documents, rows of a span that share enough shingles with them, and their order."""
+    ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+        """Where a span ends, sampled documents, rows of the span that share enough with them, and their order."""
         shingles, rows, order = take(span.first, span.last)
-        sample, samples = self.sample, len(self.sample.rows)
-        shared = kernel(overlap, self.runtime.backend)(shingles.values, shingles.offsets, *self.inverted, samples)
-        need, sizes = sample.need, np.asarray(sample.sets.sizes)
-        if self.measure.directed:  # either may be contained; what waits are sets
-            sizes = np.minimum(sizes, self.runtime.fetch(shingles.sizes)[:, None])
-        # What resembles A by t shares t |A| shingles; one fewer makes up for rounding and is sorted out by `verify`.
-        if need is None:
-            need = np.maximum(1, np.ceil(self.threshold * sizes).astype(np.int64) - 1)
-        least, place, most, row, own = same_device(shared, need, order, self.nearest.latest, rows, sample.rows)
-        wanted = (shared >= least) & (place[:, None] <= most) & (row[:, None] != own)
-        near, of = map(self.runtime.fetch, array_module(shared).nonzero(wanted))
-        return of, rows[near], order[near]
+        need, bounds = self._least(self.sample.sets.sizes), np.full(len(rows), LONGEST + 1)
+        if self.sample.need is not None:
+            need = np.array(self.sample.need)
+        elif self.measure.directed:  # either may be contained; what waits are sets
+            bounds = self._least(self.runtime.fetch(shingles.sizes))
+        search = kernel(overlap, self.runtime.backend)
+        found = search(shingles.values, shingles.offsets, *self.inverted, need, bounds)
+        near, of = map(self.runtime.fetch, found[:2])
+        wanted = (order[near] <= self.nearest.latest[of]) & (rows[near] != self.sample.rows[of])
+        near, of = near[wanted], of[wanted]
+        return span.last, of, rows[near], order[near]
+
+    def _least(self, sizes: Any) -> np.ndarray:
+        """What resembles A by t shares t |A| shingles; one fewer makes up for rounding, which `verify` sorts out."""
+        return np.maximum(1, np.ceil(self.threshold * np.asarray(sizes)).astype(np.int64) - 1)
 
 
 def _partners(

@@ -118,6 +118,11 @@ def exclusive() -> contextlib.AbstractContextManager[Any]:
     return _kernel if _layer() == "workqueue" else contextlib.nullcontext()
 
 
+def runs_kernels_side_by_side() -> bool:
+    """Whether several threads may call kernels at once, after a first kernel has run or threads were asked for."""
+    return _layer() not in (None, "workqueue")
+
+
 def _layer() -> str | None:
     """Numba's threading layer; None before the first kernel has run."""
     return parallel._threading_layer
