@@ -3,9 +3,9 @@
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, containment, giant,
-losses, simhash, hamming, compression, samples, deciding, scale, short; each is a file. A part whose corpus is missing is
-skipped and says so. What is compared is interleaved, A B A B, in the same run; everything runs once before it is timed,
-so that compilation and cold files are left out; recall stands beside time.
+losses, simhash, hamming, compression, samples, deciding, scale, short; each is a file. A part whose corpus is missing
+is skipped and says so. What is compared is interleaved, A B A B, in the same run; everything runs once before it is
+timed, so that compilation and cold files are left out; recall stands beside time.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class Stack:
         self._num_rows = end
 
     def take(self, dtype: Any, width: int = 0) -> Any:
-        """All rows, of which the stack has none afterwards; of this dtype and width (0: one dimension), if it is empty."""
+        """All rows, of which the stack has none afterwards; of this dtype and width (0: one dimension) without any."""
         on_host, self._rows = self._rows, None
         if on_host is not None:
             on_host.resize((self._num_rows, *on_host.shape[1:]), refcheck=False)
