@@ -273,6 +273,7 @@ def run(
     sketched = sketcher.sketch_all(documents, reference, column=column)
     recipe = sketcher.recipe  # which names its statistics by now
     measure = recipe.method.measure.knowing(sketcher.statistics)
+    runtime.release()
     with clock.stage("collide"):
         number = len(sketched.ids)
         clock.report("collide", 0, number)
@@ -283,6 +284,7 @@ def run(
         runtime.release()
         candidates = proposed(groups, recipe, runtime)
         clock.report("collide", number, number)
+    runtime.release()
     found = None
     rows = some_rows(ranked.rows, groups.ranks)
     if spool is not None:
@@ -299,6 +301,7 @@ def run(
         clock.report("decide", 0, number)
         decisions = decide(ranked, groups, deciding, listed, recipe, runtime)
         clock.report("decide", number, number)
+    runtime.release()
     sampled = None
     if num_checked:
         with clock.stage("check"):
@@ -306,7 +309,7 @@ def run(
             seen = Run(rows, groups, decisions, measure, crowded)
             sampled = runtime.run(check_recall, seen, spool, recipe, num_checked, clock, runtime)
             del seen
-    groups = replace(groups, keys=None, document_hashes=None)
+    groups = replace(groups, keys=None, order=None)
     runtime.release()
     with clock.stage("decide"):
         facts = Facts(ranked, groups, decisions, sketched.ids)

@@ -393,6 +393,7 @@ def _ids_of(sketches: Sketches) -> pa.Array:
     if not sketches.ids:
         return pa.nulls(0, pa.int64())
     chunks = pa.chunked_array(one_integer_type(sketches.ids))
+    sketches.ids.clear()
     if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
         chunks = chunks.cast(pa.large_string())
     return chunks.combine_chunks()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,6 +12,7 @@ from itertools import chain, islice
 from typing import Any
 
 import numba
+import pyarrow as pa
 
 from ..store.spool import Spool
 from .arrays import some_rows
@@ -80,7 +83,10 @@ class HostRuntime:
         return None
 
     def release(self) -> None:
-        return None
+        trim = None if os.name == "nt" else getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:  # glibc keeps what was freed between arrays that are still needed
+            trim(0)
+        pa.default_memory_pool().release_unused()
 
     def wait(self) -> None:
         return None
