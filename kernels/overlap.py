@@ -123,15 +123,17 @@ def _count_holders(row, d, tables, keys, first_holder, holders, seen_in, shared)
 
 
 @jit(parallel=True)
-def _find_pairs(values, offsets, rows, keys, first_holder, holders, least, bounds, ends, out):
-    """Runs of documents in parallel: writes how many pairs each run has behind `ends`, or where there is room in `out`,
-    the pairs, each run's from its place in `ends` on."""
+def _find_pairs(values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out):
+    """Runs of documents in parallel: writes to `ends` how many pairs each has or, once these are summed up, the pairs
+    of those that have any."""
     tables = _look_up_tables(keys)
     documents, samples, counts = out
-    for part in prange(len(rows) - 1):
+    for part in prange(len(runs) - 1):
         seen_in, shared = np.full(len(keys), -1, np.int64), np.zeros(len(least), np.int32)
-        at = ends[part] if len(documents) else 0
-        for d in range(rows[part], rows[part + 1]):
+        for d in range(runs[part], runs[part + 1]):
+            at = ends[d] if len(documents) else 0
+            if len(documents) and at == ends[d + 1]:
+                continue
             row = values[offsets[d] : offsets[d + 1]]
             if not _count_holders(row, d, tables, keys, first_holder, holders, seen_in, shared):
                 continue
@@ -141,18 +143,17 @@ def _find_pairs(values, offsets, rows, keys, first_holder, holders, least, bound
                         documents[at], samples[at], counts[at] = d, i, shared[i]
                     at += 1
                 shared[i] = 0
-        if len(documents) == 0:
-            ends[part + 1] = at
+            if len(documents) == 0:
+                ends[d + 1] = at
 
 
 def cpu(values, offsets, keys, first_holder, holders, least, bounds):
-    """As `reference`; documents in parallel, once to count the pairs and once more, if there are any, to write them."""
-    rows = shares(offsets, per_thread=2)
-    ends = np.zeros(len(rows), np.int64)
+    """As `reference`; documents in parallel, and those that have pairs once more, to write them."""
+    runs, ends = shares(offsets, per_thread=2), np.zeros(len(offsets), np.int64)
 
     def found(size):
         out = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32)
-        _find_pairs(values, offsets, rows, keys, first_holder, holders, least, bounds, ends, out)
+        _find_pairs(values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out)
         return out
 
     nothing = found(0)
