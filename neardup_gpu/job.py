@@ -160,7 +160,7 @@ def dedup(
         Where shingles wait for verification, 8 bytes each; beside `output`, else the system's temporary folder. With a
         GPU they wait in its memory, as far as they fit there.
     batch_bytes : int, default None
-        Bytes of text to read at a time. Changes no result. Unless given, 16 MiB; with a GPU the most that fits its
+        Bytes of text to read at a time. Changes no result. Unless given, 4 MiB; with a GPU the most that fits its
         memory, up to 256 MiB.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents that share a shingle; without end unless given. It

@@ -277,8 +277,7 @@ class Sketcher:
         if most is None:
             kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
             most = self.runtime.batch_bytes(kind, method.device_bytes)
-        options = {} if most is None else {"max_bytes": most}
-        return documents.batches(columns=() if column is None else (column,), **options)
+        return documents.batches(columns=() if column is None else (column,), max_bytes=most)
 
     def _summarise(self, piece: _Piece) -> _Summary:
         """Run the first stages for some documents; has no effect on the sketcher."""

@@ -18,7 +18,7 @@ from ..store.spool import Spool
 from .arrays import some_rows
 from .choice import to_host
 from .contract import P, R
-from .memory import Shares
+from .memory import HOST_BATCH, Shares
 from .threads import runs_kernels_side_by_side
 
 SIDE_BY_SIDE = 4
@@ -79,8 +79,8 @@ class HostRuntime:
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
         return ((batch, batch.text) for batch in batches)
 
-    def batch_bytes(self, shingling: str, bytes_a_document: int) -> None:
-        return None
+    def batch_bytes(self, shingling: str, bytes_a_document: int) -> int:
+        return HOST_BATCH
 
     def release(self) -> None:
         trim = None if os.name == "nt" else getattr(ctypes.CDLL(None), "malloc_trim", None)
