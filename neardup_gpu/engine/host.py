@@ -19,10 +19,7 @@ from .arrays import some_rows
 from .choice import to_host
 from .contract import P, R
 from .memory import HOST_BATCH, Shares
-from .threads import runs_kernels_side_by_side
-
-SIDE_BY_SIDE = 4
-"""Pieces of work that are computed at a time, at most: what is serial in one is done while others compute."""
+from .threads import SIDE_BY_SIDE, runs_kernels_side_by_side
 
 
 class HostRuntime:

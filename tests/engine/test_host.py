@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from neardup_gpu.engine.arrays import MOVED, Stack, some_rows
-from neardup_gpu.engine.host import SIDE_BY_SIDE, HostRuntime
-from neardup_gpu.engine.threads import on_threads, runs_kernels_side_by_side
+from neardup_gpu.engine.host import HostRuntime
+from neardup_gpu.engine.threads import SIDE_BY_SIDE, on_threads, runs_kernels_side_by_side
 from neardup_gpu.kernels import identical
 
 RUNTIME = HostRuntime("cpu")
