@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,10 @@ class Stack:
             return
         end = self._num_rows + len(rows)
         if self._rows is None:
-            self._rows = np.empty((max(end, (expected or 0) - self._num_on_gpu), *rows.shape[1:]), rows.dtype)
+            with contextlib.suppress(MemoryError):  # of an estimate that is far too high
+                self._rows = np.empty((max(end, (expected or 0) - self._num_on_gpu), *rows.shape[1:]), rows.dtype)
+        if self._rows is None:
+            self._rows = np.empty_like(rows)
         elif end > len(self._rows):
             self._rows.resize((max(end, len(self._rows) * 9 // 8), *rows.shape[1:]), refcheck=False)
         self._rows[self._num_rows : end] = rows

@@ -83,7 +83,7 @@ def test_an_error_ends_the_work(two_threads, where):
     assert max(done) < 20
 
 
-@pytest.mark.parametrize("expected", [None, 0, 7, 1000])
+@pytest.mark.parametrize("expected", [None, 0, 7, 1000, 1 << 58])
 @pytest.mark.parametrize("width", [0, 3])
 def test_a_stack_has_all_rows(expected, width):
     parts = [np.arange(n * max(1, width), dtype=np.uint64).reshape(-1, *[width] * bool(width)) for n in (5, 0, 1, 200)]
