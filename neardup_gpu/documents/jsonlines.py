@@ -420,7 +420,8 @@ class JsonLines:
         if whole is None:
             return None
         parse = pa.json.ParseOptions(explicit_schema=whole, unexpected_field_behavior="ignore")
-        options = pa.json.ReadOptions(block_size=max(1 << 20, int((block.ends - block.starts).max()) + 64))
+        block_size = max(1 << 20, int((block.ends - block.starts).max()) + 64)
+        options = pa.json.ReadOptions(use_threads=False, block_size=block_size)
         try:
             table = pa.json.read_json(pa.BufferReader(block.data), options, parse_options=parse)
         except (pa.ArrowInvalid, UnicodeDecodeError):  # the latter from Arrow's message about the value
@@ -566,7 +567,7 @@ def _lines(block: Block, keep: np.ndarray, most_bytes: int) -> Iterator[bytes]:
 def _whole(lines: bytes, schema: pa.Schema | None) -> pa.Table:
     """All columns of some lines by pyarrow.json."""
     parse = None if schema is None else pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    options = pa.json.ReadOptions(block_size=max(1 << 20, len(lines) + 64))
+    options = pa.json.ReadOptions(use_threads=False, block_size=max(1 << 20, len(lines) + 64))
     table = pa.json.read_json(pa.BufferReader(lines), options, parse_options=parse)
     return table if schema is None else table.select(schema.names)
 

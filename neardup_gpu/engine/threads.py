@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import numba
+import pyarrow as pa
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.ufunc import parallel
 
@@ -46,12 +47,16 @@ def on_threads(threads: int | None) -> Iterator[None]:
         raise ParameterError(f"threads must be between 1 and {most} (what this machine has), got {threads}")
     with _shortage_in_one_line(), _one_at_a_time(), with_threads(threads or most):
         _try_to_start(threads or most)
-        before = numba.get_num_threads()
+        before, of_arrow = numba.get_num_threads(), pa.cpu_count()
         try:
+            if threads is not None:
+                pa.set_cpu_count(threads)
             numba.set_num_threads(1 if _alone == threading.get_ident() else threads or before)
             yield
         finally:
             numba.set_num_threads(before)
+            if threads is not None:
+                pa.set_cpu_count(of_arrow)
 
 
 @contextlib.contextmanager
