@@ -29,9 +29,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from ..engine.processors import own_threads
 from ..errors import InputError
 from . import nested
-from .ahead import Step, closing, in_order
+from .ahead import Step, in_order
 from .batches import Found
 from .columns import mixed_integers
 from .files import File
@@ -49,7 +50,7 @@ from .json_values import (
     types_of_members,
 )
 from .kept import Rows, united, writing
-from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
+from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen, State
@@ -529,13 +530,8 @@ class JsonLines:
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
-        with (
-            writing(path, folder),
-            pa.output_stream(str(path), compression=self.compression) as stream,
-            closing(in_order(self._kept_bytes(rows), len)) as pieces,
-        ):
-            for piece in pieces:
-                stream.write(piece)
+        with writing(path, folder):
+            write_packed(path, self.compression, in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2)))
 
     def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
         for block in self._blocks():
