@@ -6,6 +6,8 @@ read as little-endian words is a polynomial as it lies in memory. A modulus p = 
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -328,6 +330,12 @@ else:
         """out[place + i] = `window` from start + i on, for i < count."""
         for i in range(count):
             out[place + i] = window(words, start + i, weights, modulus)
+
+
+@cache
+def kept_weights(w, q):
+    """`window_weights` as the tuple that kernels take, computed once."""
+    return tuple(window_weights(w, q))
 
 
 def rabin(data: bytes, q: int) -> int:

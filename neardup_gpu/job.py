@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from . import checks
-from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
     decide,
@@ -290,6 +289,8 @@ def run(
                 groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, max_comparisons, clock, runtime
             )
         except TooManyComparisonsError as error:
+            from .commonest import too_many_comparisons
+
             raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
         listed, deciding = found.listed, found.deciding
     else:
