@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import numba
+import pyarrow as pa
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.ufunc import parallel
 
@@ -50,12 +51,16 @@ def on_threads(threads: int | None) -> Iterator[None]:
     number = threads or most
     with _shortage_in_one_line(), _one_at_a_time(), with_threads(number):
         _try_to_start(number if number <= SIDE_BY_SIDE else 2 * number)  # pieces side by side have threads of their own
-        before = numba.get_num_threads()
+        before, of_arrow = numba.get_num_threads(), pa.cpu_count()
         try:
+            if threads is not None:
+                pa.set_cpu_count(threads)
             numba.set_num_threads(1 if _alone == threading.get_ident() else threads or before)
             yield
         finally:
             numba.set_num_threads(before)
+            if threads is not None:
+                pa.set_cpu_count(of_arrow)
 
 
 @contextlib.contextmanager
