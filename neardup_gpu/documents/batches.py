@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+import numba
 import numpy as np
 import pyarrow as pa
 
@@ -18,7 +19,7 @@ ROW_BYTES = 128  # added for each row to the size of its text, so that a batch o
 T = TypeVar("T")
 
 
-def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool) -> Iterator[pa.RecordBatch]:
+def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool | str) -> Iterator[pa.RecordBatch]:
     """The batch in parts of 1,024 rows where its text has to be copied, else whole."""
     kinds = [batch.schema.field(name).type for name in text_columns]
     contiguous = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
@@ -108,7 +109,7 @@ def _read_only(buffer: pa.Buffer, dtype: Any) -> np.ndarray:
 def ahead(items: Iterator[T]) -> Iterator[T]:
     """The same items; a background thread makes the next one while the caller works on this one."""
     ready: queue.Queue[tuple[bool, Any]] = queue.Queue(1)
-    stop = threading.Event()
+    stop, threads = threading.Event(), numba.get_num_threads()
 
     def put(entry: tuple[bool, Any]) -> None:
         while not stop.is_set():
@@ -118,6 +119,7 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
 
     def work() -> None:
         try:
+            numba.set_num_threads(threads)  # for HTML; Numba keeps the number thread by thread
             for item in items:
                 put((True, item))
                 if stop.is_set():

@@ -109,7 +109,7 @@ class Documents:
         glob: str | None,
         text_columns: str | Sequence[str] | None,
         id_column: str | None,
-        html: bool,
+        html: bool | str,
         policy: Policy,
         other_columns: Iterable[str] = (),
         left_out: dict[str, list[str]] | None = None,
@@ -313,7 +313,7 @@ class Documents:
         columns = []
         for name in self.text_columns:
             if self.html and not self._readers[0].reads_html:
-                column, num_stripped = visible(batch.column(name))
+                column, num_stripped = visible(batch.column(name), self._policy.tree)
                 self._stripped += num_stripped
             else:
                 column = decoded(batch.column(name), pa.large_binary())
@@ -498,7 +498,7 @@ class Documents:
 
 
 def _with_rows(
-    read: Iterator[tuple[pa.RecordBatch, np.ndarray]], text_columns: list[str], html: bool
+    read: Iterator[tuple[pa.RecordBatch, np.ndarray]], text_columns: list[str], html: bool | str
 ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
     """Batches and the numbers of their rows, in parts where `sliced` divides them."""
     for batch, rows in read:

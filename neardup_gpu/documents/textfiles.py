@@ -40,7 +40,7 @@ class TextFiles:
     def __init__(
         self,
         files: list[File],
-        html: bool,
+        html: bool | str,
         policy: Policy = Policy(),  # noqa: B008 (immutable)
         ids: list[str] | None = None,
         part: Part = WHOLE,
@@ -109,7 +109,7 @@ class TextFiles:
         if len(data) > most:
             raise _too_long(file, most)
         if self.html or self.ids[row].lower().endswith(HTML_EXTENSIONS):
-            page = read_page(data)
+            page = read_page(data, self.policy.tree)
             self.stripped_pages += not page.parsed
             return page.text.encode("utf-8", "replace")
         return _as_utf8(data)

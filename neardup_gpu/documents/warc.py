@@ -242,7 +242,7 @@ class Warc:
             payload = undone(record.reader.read(), encodings, self.policy.max_document_bytes, cut)
         except UndecodableError:
             return "undecodable"
-        return kind, text_of(payload, kind, charset) if texts else Page("", True)
+        return kind, text_of(payload, kind, charset, self.policy.tree) if texts else Page("", True)
 
     # ---------------------------------------------------------------------------------------------------------- kept
 
