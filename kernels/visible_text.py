@@ -457,7 +457,7 @@ def _refer(text, i, stop, out, at, references, spelled, windows):
             j += 1
         found, length = 0, j - i - 1
         if length > 0 and j < stop and text[j] == ord(";"):
-            found = _reference(text, i + 1, length + 1, hash_on(value, ord(";")), references, spelled)
+            found = _look_up(text, i + 1, length + 1, hash_on(value, ord(";")), references, spelled)
             j += 1
         if found == 0:
             length = min(length, LONGEST_OPEN)
@@ -465,7 +465,7 @@ def _refer(text, i, stop, out, at, references, spelled, windows):
                 value = 0
                 for k in range(length):
                     value = hash_on(value, text[i + 1 + k])
-                found = _reference(text, i + 1, length, value, references, spelled)
+                found = _look_up(text, i + 1, length, value, references, spelled)
                 j = i + 1 + length
                 length -= 1
         if found != 0:
@@ -478,7 +478,7 @@ def _refer(text, i, stop, out, at, references, spelled, windows):
 
 
 @jit()
-def _reference(text, i, length, value, references, spelled):
+def _look_up(text, i, length, value, references, spelled):
     """The entry of a name of that hash; 0 if there is none."""
     slot = value & (REFERENCE_SLOTS - 1)
     while references[slot] != 0:
@@ -844,7 +844,7 @@ def _for_device():
         "_value_end": _value_end_by_bytes,
         "_name": _name_by_bytes.py_func,
     }
-    same = (_after, _after_spaces, _put_code, _refer, _reference, _class_of, _after_attributes, _ends_with)
+    same = (_after, _after_spaces, _put_code, _refer, _look_up, _class_of, _after_attributes, _ends_with)
     same += (_begins_comment, _after_declaration, _begins_section, _copy_section, _copy_held, _after_held)
     same += (_after_script, _visible)
     for name, function in {**instead, **{each.py_func.__name__: each.py_func for each in same}}.items():
