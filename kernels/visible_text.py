@@ -335,9 +335,9 @@ def _first_bytes(length):
 
 @jit()
 def _name(text, i, stop):
-    """The name text[i:stop] in lower case as two words; zeros where it has more than 16 bytes, or none."""
+    """The name text[i:stop] in lower case as two words; zeros where it has more than 16 bytes, none, or U+0000 last."""
     length = stop - i
-    if length < 1 or length > 16:
+    if length < 1 or length > 16 or text[stop - 1] == 0:
         return np.uint64(0), np.uint64(0)
     if i + 16 <= len(text):
         low = _lower_eight(load_word(text, i)) & _first_bytes(min(length, 8))
@@ -351,7 +351,7 @@ def _name(text, i, stop):
 def _name_by_bytes(text, i, stop):
     """As `_name`."""
     low, high = np.uint64(0), np.uint64(0)
-    if stop - i <= 16:
+    if i < stop <= i + 16 and text[stop - 1] != 0:
         for j in range(stop - i):
             byte = np.uint64(_lower(text[i + j]))
             if j < 8:
