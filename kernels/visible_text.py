@@ -861,14 +861,16 @@ _visible_on_device = _for_device()
     block=64,
 )
 def _read_pages(text, offsets, begins, out, lengths, names, classes, references, spelled, windows):
-    """One thread a page: write its text from where it begins, as far as there is room, and note how long it is."""
+    """One thread a page: write its text, as far as there is room for it, and note how long it is.
+
+    What is hidden is written before it is known to be, and may need more room than the page has in the end.
+    """
     d = cuda.grid(1)
     if d < len(lengths):
-        begin = begins[d]
-        end = _visible_on_device(
-            text, offsets[d], offsets[d + 1], out, begin, names, classes, references, spelled, windows
+        own = out[begins[d] : begins[d + 1]]
+        lengths[d] = _visible_on_device(
+            text, offsets[d], offsets[d + 1], own, 0, names, classes, references, spelled, windows
         )  # fmt: skip
-        lengths[d] = end - begin
 
 
 def gpu(text, offsets):
