@@ -733,7 +733,11 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
                 nested -= 1
                 at = shown if nested == 0 else at
             continue
-        if (kind & FOREIGN != 0 or _holds_html(kind, stack & 31)) and not closes_itself and stack >> 5 * (DEEPEST - 1) == 0:
+        if (
+            (kind & FOREIGN != 0 or _holds_html(kind, stack & 31))
+            and not closes_itself
+            and stack >> 5 * (DEEPEST - 1) == 0
+        ):
             stack = stack << 5 | number
         if kind & HIDES != 0 and (foreign or kind & (RAW | SCRIPT) == 0):
             if not (foreign and closes_itself):

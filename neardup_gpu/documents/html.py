@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import html
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -55,10 +56,25 @@ class Page(NamedTuple):
     parsed: bool
 
 
+class Markup(bytes):
+    """A page as UTF-8 of which `without_markup` makes its text, with others of its batch."""
+
+
 def visible_pages(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What a reader sees of many pages: `kernels.visible_text` on all threads, of UTF-8 as bytes and offsets."""
     with exclusive():
         return kernel.cpu(pages, offsets)
+
+
+def without_markup(texts: list[bytes]) -> list[bytes]:
+    """The texts; of those that are `Markup`, what a reader sees."""
+    pages = [text for text in texts if isinstance(text, Markup)]
+    if not pages:
+        return texts
+    ends = np.cumsum([0, *map(len, pages)], dtype=np.int64)
+    seen, offsets = visible_pages(np.frombuffer(b"".join(pages), np.uint8), ends)
+    found = (seen[start:stop].tobytes() for start, stop in pairwise(offsets.tolist()))
+    return [next(found) if isinstance(text, Markup) else text for text in texts]
 
 
 def visible_text(markup: bytes | str) -> str:
@@ -96,9 +112,8 @@ def read_page(markup: bytes | str, tree: bool = False) -> Page:
     """
     if tree:
         return _read_tree(markup)
-    page = np.frombuffer(as_utf8(markup), np.uint8)
-    text, _ = visible_pages(page, np.array([0, len(page)], np.int64))
-    return Page(text.tobytes().decode(), True)
+    (text,) = without_markup([Markup(as_utf8(markup))])
+    return Page(text.decode(), True)
 
 
 def _read_tree(markup: bytes | str) -> Page:

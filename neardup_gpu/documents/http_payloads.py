@@ -14,8 +14,8 @@ import io
 import zlib
 from typing import Any
 
-from .charsets import codec_of, declared_charset
-from .html import Page, read_page
+from .charsets import as_utf8, codec_of, declared_charset
+from .html import Markup, read_page
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 CODE_TYPES = ("text/css", "text/javascript", "text/ecmascript", "text/xml", "text/vbscript", "text/x-javascript")
@@ -36,7 +36,7 @@ def is_text(kind: str) -> bool:
     return kind in HTML_TYPES or (kind.startswith("text/") and kind not in CODE_TYPES)
 
 
-def text_of(payload: bytes, kind: str, charset: str | None, tree: bool = False) -> Page:
+def text_of(payload: bytes, kind: str, charset: str | None, tree: bool = False) -> tuple[bytes, bool]:
     """The text of a payload of a media type that `is_text`.
 
     Parameters
@@ -52,12 +52,16 @@ def text_of(payload: bytes, kind: str, charset: str | None, tree: bool = False) 
 
     Returns
     -------
-    Page
-        What cannot be decoded becomes U+FFFD.
+    text : bytes
+        UTF-8; `html.Markup` where the text of HTML has yet to be taken. What cannot be decoded is U+FFFD.
+    parsed : bool
+        False for a page of which no tree could be made; see `html.Page`.
     """
     text: bytes | str = payload
     if not payload.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        codec = codec_of(charset) or (None if kind not in HTML_TYPES else codec_of(declared_charset(payload)) and "meta")
+        codec = codec_of(charset) or (
+            None if kind not in HTML_TYPES else codec_of(declared_charset(payload)) and "meta"
+        )
         if codec is None:
             with contextlib.suppress(UnicodeDecodeError):
                 text = payload.decode()
@@ -65,10 +69,13 @@ def text_of(payload: bytes, kind: str, charset: str | None, tree: bool = False) 
         if codec != "meta" and isinstance(text, bytes):
             text = payload.decode(codec, "replace")
     if kind in HTML_TYPES:
-        return read_page(text, tree)
+        if not tree:
+            return Markup(as_utf8(text)), True
+        page = read_page(text, tree=True)
+        return page.text.encode("utf-8", "replace"), page.parsed
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig" if text.startswith(codecs.BOM_UTF8) else "utf-16", "replace")
-    return Page(text, True)
+    return text.encode("utf-8", "replace"), True
 
 
 def undone(body: bytes, encodings: list[str], most: int, cut: bool) -> bytes:

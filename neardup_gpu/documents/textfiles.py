@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from ..errors import InputError
 from .batches import ROW_BYTES
+from .charsets import as_utf8
 from .files import File, relative_names
-from .html import read_page
+from .html import Markup, read_page, without_markup
 from .kept import ROW_GROUP_BYTES, Rows, filtered, writing
 from .parts import WHOLE, Part, runs
 from .reading import reading
@@ -109,13 +110,16 @@ class TextFiles:
         if len(data) > most:
             raise _too_long(file, most)
         if self.html or self.ids[row].lower().endswith(HTML_EXTENSIONS):
-            page = read_page(data, self.policy.tree)
+            if not self.policy.tree:
+                return Markup(as_utf8(data))
+            page = read_page(data, tree=True)
             self.stripped_pages += not page.parsed
             return page.text.encode("utf-8", "replace")
         return _as_utf8(data)
 
     def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> tuple[pa.RecordBatch, np.ndarray]:
-        arrays = [pa.array([self.ids[row] for row in rows], pa.string()), pa.array(texts, pa.large_binary())]
+        ids = pa.array([self.ids[row] for row in rows], pa.string())
+        arrays = [ids, pa.array(without_markup(texts), pa.large_binary())]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
         return batch, np.array(rows, np.int64)
 

@@ -38,6 +38,7 @@ assert_type(result.report("report.html", text=False), Page)
 assert_type(nd.sketch("a.parquet", "s.parquet", method=nd.MinHash(recall=0.95)), dict[str, Any])
 nd.pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
 assert_type(nd.open_documents("a.parquet"), nd.Documents)
+assert_type(nd.open_documents("a.parquet", html="tree"), nd.Documents)
 nd.clusters(["a.parquet", Path("b.parquet")], threshold=0.9, representative="commonest")
 
 nd.dedup("a", threshold="0.8")  # wrong
