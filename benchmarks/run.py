@@ -3,7 +3,7 @@
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, containment, giant,
-losses, simhash, hamming, compression, samples, deciding, scale; each is a file. A part whose corpus is missing is
+losses, simhash, hamming, html, compression, samples, deciding, scale; each is a file. A part whose corpus is missing is
 skipped and says so. What is compared is interleaved, A B A B, in the same run; everything runs once before it is timed,
 so that compilation and cold files are left out; recall stands beside time.
 """
@@ -34,6 +34,7 @@ from . import (
     exact,
     giant,
     hamming,
+    html,
     kernel_times,
     losses,
     memory,
@@ -60,6 +61,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "losses": losses.part,
     "simhash": simhash.part,
     "hamming": hamming.part,
+    "html": html.part,
     "compression": compression.part,
     "samples": samples.part,
     "deciding": deciding.part,

@@ -9,7 +9,19 @@ The tokenizer has to know from the tree that a parser builds whether it is in <s
 and <![CDATA[ begins text. Of the tree is kept so much: a stack of at most `DEEPEST` open <svg>, <math> and elements
 within them that hold HTML; how many elements of the name are open that hides text; how many tables are open.
 
-DIFFERENCES
+The words are those of a parser's tree (`--html tree`) on each of the 24,025 pages of two corpora, of manuals and of API
+documentation. Of 1,194 of their pages from which a byte, a tag, an end tag or the rest of the page was taken, 1,189 had
+the same words; in the other five a table had text outside of its cells. Nearly all differences are errors of the page:
+
+- Text in a table, but in none of its cells, stays where it is; a parser moves it before the table.
+- A block's tag divides words even where a parser ignores it: an end tag such as </div> where no such element is open,
+  <form> in <form>, <frameset> behind text.
+- An end tag that ends other elements with it, such as </object> in <object><p>, divides as that tag does, not as those.
+- <datalist> and <template> end at the first end tag of their name that is not of another one within, whatever is open.
+- Foreign content does not end at a <font> with a colour, nor does <annotation-xml> hold HTML, and elements nested in
+  it deeper than `DEEPEST` count as the one around them.
+- Text in <frameset>, also that between <frame> tags, stays.
+- Bytes that are not UTF-8 stay, for `tokens` to count; they are replaced before in all that `documents` reads.
 
 Source: HTML Standard, 13.2.5 (tokenization) and 13.2.6.5 (foreign content). Cost: linear in the bytes, whatever they
 are: none is read more than a bounded number of times. On the CPU text and attributes are passed over 64 bytes at a
@@ -196,8 +208,8 @@ def _read_page(page):
     while going:
         going = False
         foreign = bool(stack) and stack[-1] in (SVG, MATH)
-        for token, i in tokens(page, i, mode, name, foreign):
-            what, value, closes_itself = token
+        for (what, value, closes_itself), end in tokens(page, i, mode, name, foreign):
+            i = end
             if what == "text":
                 seen += value
                 continue
@@ -235,13 +247,13 @@ def _read_page(page):
                 modes = {RAW: "raw", RCDATA: "rcdata", SCRIPT: "script", PLAINTEXT: "plaintext"}
                 mode = next((mode for flag, mode in modes.items() if kind & flag), "data")
                 if kind & HIDES:
-                    (_, held, _), i = next(tokens(page, i, mode, name))
+                    _, i = next(tokens(page, i, mode, name))
                     mode = "data"
             break
     return seen[:shown] if hidden else seen
 
 
-# ------------------------------------------------------------------------- what the CPU does 64 bytes at a time, and not
+# ------------------------------------------------------------------------ what the CPU does 64 bytes at a time, or not
 
 
 @jit()
@@ -361,7 +373,7 @@ def _name_by_bytes(text, i, stop):
     return low, high
 
 
-# --------------------------------------------------------------------------------------------------------- the automaton
+# -------------------------------------------------------------------------------------------------------- the automaton
 
 
 @jit()
@@ -601,9 +613,9 @@ def _copy_held(text, i, stop, out, at, low, high, length, refers, references, sp
         elif text[i] == ord("&") and refers:
             i, at = _refer(text, i, stop, out, at, references, spelled, windows)
         else:
-            if length > 0 and text[i] == ord("<") and i + 1 < stop and text[i + 1] == ord("/"):
-                if _ends_with(text, i + 2, stop, low, high, length):
-                    return i, at
+            closing = length > 0 and text[i] == ord("<") and i + 1 < stop and text[i + 1] == ord("/")
+            if closing and _ends_with(text, i + 2, stop, low, high, length):
+                return i, at
             _put(out, at, text[i])
             i += 1
             at += 1
@@ -651,7 +663,7 @@ def _after_script(text, i, stop, low, high):
 def _holds_html(kind, top):
     """Whether an element of this class holds HTML in an element with the number `top`."""
     number = kind >> NUMBER
-    return kind & INTEGRATES != 0 and (top == SVG or top == MATH) and (number <= IN_SVG) == (top == SVG)
+    return kind & INTEGRATES != 0 and 0 < top <= MATH and (number <= IN_SVG) == (top == SVG)
 
 
 @jit()

@@ -66,9 +66,11 @@ PIECES = (
 
 
 ELEMENTS = (
-    "div p b a font table tr td th caption li ul select option svg math desc title foreignObject mi path style script "
-    "textarea xmp noembed noscript iframe noframes template datalist plaintext br hr form x annotation-xml x-long-name-y"
-).split()
+    *("div", "p", "b", "a", "font", "table", "tr", "td", "th", "caption", "li", "ul", "select", "option", "svg"),
+    *("math", "desc", "title", "foreignObject", "mi", "path", "style", "script", "textarea", "xmp", "noembed"),
+    *("noscript", "iframe", "noframes", "template", "datalist", "plaintext", "br", "hr", "form", "x"),
+    *("annotation-xml", "x-long-name-y"),
+)
 """Elements that a page may do something with, and some that it does not."""
 
 MARKUP = (

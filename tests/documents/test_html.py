@@ -12,7 +12,6 @@ from selectolax.lexbor import LexborHTMLParser
 from neardup_gpu.documents.html import read_page, visible_text
 from neardup_gpu.documents.markup import MAX_OPEN, is_tame
 
-
 BOTH = pytest.mark.parametrize("tree", [False, True], ids=["text", "tree"])
 
 
