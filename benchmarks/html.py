@@ -1,4 +1,4 @@
-"""Pages of HTML: bytes a second on one thread, by the automaton and from a parser's tree, and the whole command by each.
+"""Pages of HTML: bytes a second of one thread, by the automaton and from a parser's tree; the whole command by each.
 
 Pages are chosen at random, the same each time. Before anything is timed their tokens are compared: `same` is the share
 of pages of which both ways give the same ones.
