@@ -25,11 +25,13 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from neardup_gpu.kernels import visible_text as kernel
 from neardup_gpu.kernels._html_names import BLOCKS, BREAKS, HIDDEN
 
+from ..engine.processors import own_threads
 from ..engine.threads import exclusive
 from .charsets import BOM_UTF16, as_utf8, decoded
 from .markup import is_tame
@@ -61,9 +63,14 @@ class Markup(bytes):
 
 
 def visible_pages(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What a reader sees of many pages: `kernels.visible_text` on all threads, of UTF-8 as bytes and offsets."""
+    """What a reader sees of many pages, as `kernels.visible_text` has them: on the threads that this code may use."""
+    before = numba.get_num_threads()
     with exclusive():
-        return kernel.cpu(pages, offsets)
+        numba.set_num_threads(min(before, own_threads()))
+        try:
+            return kernel.cpu(pages, offsets)
+        finally:
+            numba.set_num_threads(before)
 
 
 def without_markup(texts: list[bytes]) -> list[bytes]:
