@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from ..errors import InputError
 from ..settings import setting
@@ -63,7 +63,7 @@ def compare(
         say(comparison.render(found, width=place.width, colour=place.colour))
 
 
-def _text_of(path: str, html: bool | str) -> str:
+def _text_of(path: str, html: bool | Literal["tree"]) -> str:
     """The text of a file.
 
     Raises

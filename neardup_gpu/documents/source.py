@@ -109,8 +109,8 @@ def open_documents(
         checks.flag_or("html", html, TREE),
         checks.optional(checks.text, "glob", glob, "give a pattern such as *.py"),
     )
-    policy = Policy(on_error, max_document_bytes, html == TREE)
-    options: dict[str, Any] = {"html": html, "policy": policy}
+    policy = Policy(on_error, max_document_bytes, read_as == TREE)
+    options: dict[str, Any] = {"html": read_as, "policy": policy}
     options |= {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
     if (source is None) == (texts is None):
         raise ParameterError("source and texts: give one of them, paths or a table, or the texts themselves")
@@ -131,7 +131,7 @@ def open_documents(
     open_file = FORMATS[kind].reader
     readers: list[Reader]
     if open_file is None:
-        readers = [TextFiles(found.files, html, options["policy"])]
+        readers = [TextFiles(found.files, read_as, options["policy"])]
         if text_columns is not None or id_column is not None:
             raise InputError(f"{masked(names[0])}: text files have no columns; leave out the text and id column.")
     else:
