@@ -105,10 +105,8 @@ def open_documents(
     text_columns = checks.optional(checks.columns, "text_columns", text_columns)
     id_column = checks.optional(checks.text, "id_column", id_column, "give the name of a column")
     other_columns = checks.columns("other_columns", other_columns, none=True)
-    html, glob = (
-        checks.flag_or("html", html, TREE),
-        checks.optional(checks.text, "glob", glob, "give a pattern such as *.py"),
-    )
+    read_as = checks.flag_or("html", html, TREE)
+    glob = checks.optional(checks.text, "glob", glob, "give a pattern such as *.py")
     policy = Policy(on_error, max_document_bytes, read_as == TREE)
     options: dict[str, Any] = {"html": read_as, "policy": policy}
     options |= {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
