@@ -39,7 +39,6 @@ from numba.core import sigutils
 from neardup_gpu.checks import MOST_ROWS
 from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
-from . import _compiled
 from ._cache import KernelCache, private_folder
 
 
@@ -349,12 +348,16 @@ class Kernel:
         """The driver's handle of the compiled kernel, on the device that is current."""
         device = current_device()
         if device not in self._handles:
+            from . import _compiled
+
             self._handles[device] = _compiled.load(self) or self._compiled_here()
         return self._handles[device]
 
     def _compiled_here(self) -> int:
         """As `_handle`, by numba-cuda, which compiles the kernel unless it is kept in `CACHE`."""
         if find_spec("numba_cuda") is None:
+            from . import _compiled
+
             why = _compiled.archive()[1] or "none of those that came with this installation fits"
             raise BackendUnavailableError(
                 f"kernel {self.__name__} has to be compiled ({why}), for which numba-cuda is not installed; "

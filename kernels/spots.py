@@ -22,7 +22,7 @@ from itertools import islice
 import numpy as np
 from numba import prange, types
 
-from ._constants import constants
+from ._constants import constant, constants
 from ._gf2 import advance, advance_by_tables, byte_tables, extend, prepare, rabin_words, window_weights, windows
 from ._launch import TABLES, cuda, jit, kernel, load, namespace, on_device, row_of, shares
 
@@ -192,7 +192,7 @@ def _fingerprint(tokens, others, places, begins, firsts, without, offsets, new_o
 def gpu(tokens, offsets, stops, c, poly):
     """As `reference`: stop words by bisection, the other tokens gathered, then features in parallel."""
     xp = namespace()
-    tokens, offsets, stops = (on_device(each) for each in (tokens, offsets, stops))
+    tokens, offsets, stops = on_device(tokens), on_device(offsets), constant(stops)
     is_stop = xp.zeros(len(tokens), bool)
     if len(stops):
         is_stop = stops[xp.minimum(xp.searchsorted(stops, tokens), len(stops) - 1)] == tokens

@@ -128,7 +128,7 @@ def count_shingles(tokens: Ragged, recipe: Recipe, backend: str | None) -> tuple
     drawn, made_of = recipe.material, recipe.shingles
     if made_of.kind == "spots":
         run = kernel(spots_kernel, backend)
-        stops = array_module(tokens.values).asarray(stop_words.fingerprints(made_of.stop_words, int(drawn.tokens)))
+        stops = stop_words.fingerprints(made_of.stop_words, int(drawn.tokens))
         *found, without = run(tokens.values, tokens.offsets, stops, made_of.size, drawn.shingles)
         return Ragged.trusted(*found), without
     run = kernel(shingles_kernel, backend)

@@ -31,7 +31,8 @@ TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36, "spots": 44}
 
 Beside the slots of `Staging` (three of at most twice the batch and its offsets), for up to one token in two bytes:
 
-    tokens      1 for a copy, 1/2 for where documents and groups of bytes begin, 4 for fingerprints
+    tokens      1 for a copy (of a batch that was halved), 1/2 for where documents and groups of bytes begin, 4 for
+                fingerprints
     shingles    4 for tokens and 4 for shingles; bags up to 24 more while all are sorted by document and value: 4 a
                 shingle for its row, 12 for its place, copies and the other buffer of the sort 32; spots up to 36 more:
                 8 to count the tokens that are no stop words, 4 for these and for places of the others, 24 for
