@@ -159,6 +159,15 @@ def flag(name: str, value: Any) -> bool:
     raise ArgumentTypeError(f"{name}: {shown(value)}; give True or False")
 
 
+def flag_or(name: str, value: Any, word: str) -> bool | str:
+    """True or False as `flag` takes them, or a word that says more than True."""
+    if isinstance(value, str):
+        if value == word:
+            return word
+        raise ParameterError(f"{name}: {shown(value)}; give True, False or {word!r}")
+    return flag(name, value)
+
+
 def function(name: str, value: Any, of: str) -> Callable[..., Any]:
     """A function; `of` says what it is called with."""
     if callable(value):

@@ -22,7 +22,7 @@ from .stages import count_shingles, count_tokens, utf8
 
 
 def sketch_text(
-    text: str | bytes, recipe: Recipe, *, html: bool = False, frequencies: Frequencies | None = None
+    text: str | bytes, recipe: Recipe, *, html: bool | str = False, frequencies: Frequencies | None = None
 ) -> dict[str, Any]:
     """Sketch one text: what `sketch` writes for this document by the same recipe, without its id.
 
@@ -67,7 +67,7 @@ def sketch_text(
     """
     checks.instance("recipe", recipe, Recipe)
     checks.optional(checks.instance, "frequencies", frequencies, Frequencies, "Frequencies.load reads a file")
-    return _prepared(recipe, frequencies, checks.flag("html", html)).row(text)
+    return _prepared(recipe, frequencies, checks.flag_or("html", html, "tree")).row(text)
 
 
 class Features(NamedTuple):
@@ -108,7 +108,7 @@ class TextSketcher:
         If the method keeps no sketches, or the frequencies are not the recipe's.
     """
 
-    def __init__(self, recipe: Recipe, frequencies: Frequencies | None = None, html: bool = False) -> None:
+    def __init__(self, recipe: Recipe, frequencies: Frequencies | None = None, html: bool | str = False) -> None:
         check_sketches(recipe.method)
         self.recipe, self._statistics = recipe.with_statistics(frequencies)
         if self.recipe.method.needs_statistics and frequencies is None:
@@ -150,9 +150,9 @@ class TextSketcher:
         if not isinstance(text, (str, bytes)):
             raise ArgumentTypeError(f"text: {checks.shown(text)}; give a str, or UTF-8 as bytes")
         if self._html:
-            from .documents.html import visible_text
+            from .documents.html import TREE, read_page
 
-            return visible_text(text).encode()
+            return read_page(text, tree=self._html == TREE).text.encode()
         return text if isinstance(text, bytes) else _encoded(text)
 
 

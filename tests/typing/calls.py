@@ -40,6 +40,7 @@ assert_type(nd.sketch_text("one", nd.Recipe(method="minhash"), html=True), dict[
 nd.sketch_text(["one"], nd.Recipe())  # wrong
 nd.pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
 assert_type(nd.open_documents("a.parquet"), nd.Documents)
+assert_type(nd.open_documents("a.parquet", html="tree"), nd.Documents)
 nd.clusters(["a.parquet", Path("b.parquet")], threshold=0.9, representative="commonest")
 
 nd.dedup("a", threshold="0.8")  # wrong
