@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from . import checks
+from . import bounded, checks
 from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
@@ -78,6 +78,7 @@ def dedup(
     engine: str | Engine = "auto",
     temp_dir: str | Path | None = None,
     batch_bytes: int | None = None,
+    memory: int | str | None = None,
     max_comparisons: int | None = None,
     check: int | None = None,
     report: bool = False,
@@ -161,6 +162,11 @@ def dedup(
     batch_bytes : int, default None
         Bytes of text to read at a time. Changes no result. Unless given, 16 MiB; with a GPU the most that fits its
         memory, up to 256 MiB.
+    memory : int or str, default None
+        A bound on the resident memory of all processes of the job together, such as "2GB". What cannot be held within
+        it is divided; a job that does not fit at all runs as tasks over files in a temporary folder, in `temp_dir` or
+        beside `output`, where it writes tables and kept/ in parts. The decisions are the same. It takes the backend
+        "cpu", and documents that can be read more than once; those in memory are beside it.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents that share a shingle; without end unless given. It
         has no effect where nothing is verified, nor on weighted shingles, which are not joined.
@@ -205,6 +211,7 @@ def dedup(
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
+    bound = None if memory is None else bounded.size_of(memory)
     with_page = checks.flag("report", report)
     if with_page:
         check_page(output)
@@ -225,11 +232,42 @@ def dedup(
     )
     num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress), as_engine(engine)
+    asked = recipe
     recipe, statistics = recipe.with_statistics(frequencies)
-    engine.resolve()  # before anything is opened
+    backend = engine.resolve()  # before anything is opened
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
     documents, reference = opened(source, texts, against, reading, recipe)
+    room = None
+    if bound is None:
+        need = bounded.foretold(documents, reference, recipe, num_checked) if backend == "cpu" else None
+    else:
+        need, room, division = bounded.fit(bound, documents, reference, recipe, engine, num_checked, tables=True)
+        if division is not None:
+            bounded.tell(need, division)
+            return bounded.decided_in_tasks(
+                division,
+                source,
+                (documents, reference),
+                texts=texts,
+                against=against,
+                recipe=asked,
+                frequencies=frequencies,
+                output=output,
+                overwrite=overwrite,
+                engine=engine,
+                temp_dir=temp_dir,
+                max_comparisons=max_comparisons,
+                check=check,
+                report=with_page,
+                progress=progress,
+                **reading,
+                output_format=output_format,
+                shard_bytes=shard_bytes,
+                ids_only=ids_only,
+            )
+    if need is not None:
+        bounded.tell(need)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         folder, reads = None, files_read(documents, reference, frequencies)
@@ -245,6 +283,11 @@ def dedup(
         if reference is not None:
             reference.check_ids_early("reference set")
         runtime = stack.enter_context(engine.start())
+        if bound is not None:
+            stack.enter_context(bounded.freed_at_once())
+        if room is not None:
+            runtime.shares = runtime.shares.within(room)
+            batch_bytes = min(runtime.shares.batch, batch_bytes or runtime.shares.batch)
         place = temp_dir or folder
         first_pass = None
         if recipe.method.needs_statistics and statistics is None:

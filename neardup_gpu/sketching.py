@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import distinct, sequences
 from neardup_gpu.kernels._launch import check_rows
 
-from .data import Ragged
+from .data import Ragged, one_array
 from .documents import Documents
 from .documents.batches import one_integer_type
 from .engine.arrays import concat_and_clear
@@ -249,8 +249,7 @@ class Sketcher:
         if most is None:
             kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
             most = self.runtime.batch_bytes(kind, method.device_bytes)
-        options = {} if most is None else {"max_bytes": most}
-        return documents.batches(columns=() if column is None else (column,), **options)
+        return documents.batches(columns=() if column is None else (column,), max_bytes=most)
 
     def _summarise(self, text: Ragged, span: Span) -> _Summary:
         """Run the first stages for a span of documents; has no effect on the sketcher."""
@@ -363,10 +362,7 @@ def _ids_of(sketches: Sketches) -> pa.Array:
     """Join the ids of all batches into one array."""
     if not sketches.ids:
         return pa.nulls(0, pa.int64())
-    chunks = pa.chunked_array(one_integer_type(sketches.ids))
-    if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
-        chunks = chunks.cast(pa.large_string())
-    return chunks.combine_chunks()
+    return one_array(pa.chunked_array(one_integer_type(sketches.ids)))
 
 
 def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:

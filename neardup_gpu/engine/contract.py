@@ -104,8 +104,8 @@ class Runtime(Protocol):
         """Each batch of documents, and its text where the backend wants it."""
         ...
 
-    def batch_bytes(self, shingling: str, bytes_a_document: int) -> int | None:
-        """Text to read at a time; None where the reader's own bound is right."""
+    def batch_bytes(self, shingling: str, bytes_a_document: int) -> int:
+        """Text to read at a time."""
         ...
 
     def release(self) -> None:

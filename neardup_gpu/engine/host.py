@@ -46,8 +46,8 @@ class HostRuntime:
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
         return ((batch, batch.text) for batch in batches)
 
-    def batch_bytes(self, shingling: str, bytes_a_document: int) -> None:
-        return None
+    def batch_bytes(self, shingling: str, bytes_a_document: int) -> int:
+        return self.shares.batch
 
     def release(self) -> None:
         return None

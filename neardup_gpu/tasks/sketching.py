@@ -133,7 +133,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     column, _ = keep_column(recipe.keep)
     documents = slice.open()
     with contextlib.ExitStack() as stack:
-        runtime = stack.enter_context(shared.engine.start())
+        runtime = stack.enter_context(shared.start())
         waiting = None
         if recipe.verifies:
             writer = stack.enter_context(files.exchange("shingles", SHINGLES, 1)) if shared.spool else None
@@ -233,8 +233,7 @@ def _from_text(files: Files, slice: Slice, rows: np.ndarray, runtime: Runtime) -
         return recipe.method.measure.waiting(shingles, backend)
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
-    options = {} if most is None else {"max_bytes": most}
-    for batch in slice.open().batches((), **options):
+    for batch in slice.open().batches((), max_bytes=most):
         found = _chosen_text(batch.text, batch.first_row, rows)
         if len(found):
             text = Ragged(runtime.put(found.values), runtime.put(found.offsets))
