@@ -19,7 +19,7 @@ from .tasks.scale_out import ScaleOut
 if TYPE_CHECKING:
     from .documents import Documents
     from .engine.settings import Engine
-    from .planning.forecast import Division, Load, Need
+    from .planning.forecast import Division, Need
     from .recipe import Recipe
     from .result import Result
 
@@ -34,7 +34,7 @@ class Fit(NamedTuple):
     ----------
     need : Need
     room : int or None
-        In memory, bytes for all that is not held of each document; None where nothing has to be cut.
+        In memory, bytes for all that is not held of each document, into which it is cut.
     division : Division or None
         As tasks; None in memory.
     """
@@ -95,20 +95,16 @@ def fit(
         raise InputError(
             "nothing tells how many documents there are, so that no bound of memory can be kept; pass a table or files"
         )
-    need = forecast.in_memory(load, recipe)
-    if need.memory <= memory:
-        return Fit(need)
     room = forecast.room_in_memory(memory, load, recipe)
+    need = forecast.in_memory(load, recipe, room)
     if room is not None:
-        return Fit(forecast.in_memory(load, recipe, room), room)
+        return Fit(need, room)
     division = forecast.divided(memory, load, recipe, engine.threads or most_threads())
     least = forecast.tables_bytes(load, recipe) if tables else 0
     if division is None or least > memory:
         least = max(least, forecast.least(load, recipe))
-        raise ParameterError(
-            f"{size(memory)} of memory are too few for {need.documents:,} documents in {size(need.text_bytes)} of text; "
-            f"give at least {_rounded(least)}"
-        )
+        work = f"{need.documents:,} documents in {size(need.text_bytes)} of text"
+        raise ParameterError(f"{size(memory)} of memory are too few for {work}; give at least {_rounded(least)}")
     return Fit(division.need, division=division)
 
 
@@ -185,26 +181,22 @@ def working(
     folder : path
         For other temporary files.
     """
-    beside = Path(output).resolve().parent if output is not None else None
+    place = temp_dir or (None if output is None else Path(output).resolve().parent)
     try:
-        with (
-            freed_at_once(),
-            tempfile.TemporaryDirectory(prefix=".neardup-", dir=temp_dir or beside, ignore_cleanup_errors=True) as name,
-        ):
-            folder = Path(name)
-            (folder / "temporary").mkdir()
-            yield (
-                ScaleOut(
-                    work_dir=str(folder / "work"),
-                    workers=division.workers,
-                    slice_bytes=division.slice_bytes,
-                    partitions=division.partitions,
-                    task_memory=division.task_memory,
-                ),
-                folder,
-            )
-    except FileNotFoundError as error:
-        raise OutputError(f"{temp_dir or beside}: {error.strerror}; name another folder with temp_dir=...") from None
+        made = tempfile.TemporaryDirectory(prefix=".neardup-", dir=place, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise OutputError(f"{place}: {error.strerror}; name another folder with temp_dir=...") from None
+    with made as name, freed_at_once():
+        folder = Path(name)
+        (folder / "temporary").mkdir()
+        scale_out = ScaleOut(
+            work_dir=str(folder / "work"),
+            workers=division.workers,
+            slice_bytes=division.slice_bytes,
+            partitions=division.partitions,
+            task_memory=division.task_memory,
+        )
+        yield scale_out, folder
 
 
 def result_of(folder: Path, recipe: Recipe, sources: tuple[Documents, Documents | None]) -> Result:

@@ -19,8 +19,8 @@ HOST_SORTED = 8 << 20
 HOST_BATCH = 16 << 20
 """Text in a batch on the host, where larger ones gain nothing."""
 
-BATCH_TIMES = 24
-"""What the first stages hold of a batch of short documents, about, in times its text, the next one with it."""
+BATCH_TIMES = 10
+"""What the first stages hold of a batch, about, in times its text, the next batch with it."""
 
 HOST_POSTINGS = 1 << 30
 """Memory that the index of rare shingles takes on the host while it is made, 48 bytes a posting."""

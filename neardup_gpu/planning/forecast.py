@@ -27,7 +27,7 @@ PROCESS = 300 << 20
 MARGIN = 1.1
 """What an allocator keeps of memory that was freed, beside what is held."""
 
-ROW = {"exact": 150, "containment": 170, "minhash": 500, "bottomk": 500, "modm": 500, "simhash": 500}
+ROW = {"exact": 110, "containment": 140, "minhash": 450, "bottomk": 170, "modm": 170, "simhash": 170}
 """Bytes that a job in memory holds of a document at most, without its id."""
 
 LEAST_ROOM = 64 << 20
@@ -64,7 +64,8 @@ class Need(NamedTuple):
         from ..report import duration, size
 
         found = f"{self.documents:,} documents, {size(self.text_bytes)} of text"
-        return f"{found}: about {size(self.memory)} of memory, {size(self.disk)} of temporary disk, {duration(self.seconds)}"
+        need = f"{size(self.memory)} of memory, {size(self.disk)} of temporary disk"
+        return f"{found}: about {need} and {duration(self.seconds)} are needed"
 
 
 class Division(NamedTuple):
@@ -156,7 +157,7 @@ def _of_documents(load: Load, recipe: Recipe) -> int:
 
 
 def divided(memory: int, load: Load, recipe: Recipe, cores: int) -> Division | None:
-    """How a job is cut into tasks that need no more than `memory` together; None if it cannot be.
+    """How a job is cut into tasks that need no more than `memory` together, and least time; None if it cannot be.
 
     Parameters
     ----------
@@ -166,13 +167,13 @@ def divided(memory: int, load: Load, recipe: Recipe, cores: int) -> Division | N
     cores : int
         Most processes.
     """
-    for workers in range(cores, 0, -1):
+    found = []
+    for workers in sorted({cores, *(1 << power for power in range(cores.bit_length()))}):
         processes = workers + 1 if workers > 1 else 1
         each = int((memory - processes * PROCESS) / workers / MARGIN) - load.held
-        for share in (1.0, 0.75, 0.5, 0.35):
-            if each * share >= LEAST_TASK and (found := _division(each, int(each * share), load, recipe, workers)):
-                return found
-    return None
+        tried = (_division(each, int(each * share), load, recipe, workers) for share in (1.0, 0.75, 0.5, 0.35))
+        found += [division for division in tried if division is not None]
+    return min(found, key=lambda division: division.need.seconds, default=None)
 
 
 def least(load: Load, recipe: Recipe) -> int:
@@ -186,10 +187,10 @@ def least(load: Load, recipe: Recipe) -> int:
 
 def _division(each: int, task_memory: int, load: Load, recipe: Recipe, workers: int) -> Division | None:
     """A job in tasks of so much memory, none of which holds more than `each`; None if these are too many."""
-    work = load.work
-    total, least_slices = work.all_bytes, 2 * workers
-    slices = max(least_slices, -(-total // 10**9))
-    slices = max(1, min(slices, int(work.documents)))
+    if task_memory < LEAST_TASK:
+        return None
+    work, total = load.work, load.work.all_bytes
+    slices = min(max(2 * workers, -(-total // 10**9)), int(work.documents))
     partitions = usual_partitions(slices, total, workers)
     while slices * partitions <= MOST_BLOCKS and partitions <= 1 << 16:
         held = max(
@@ -298,6 +299,9 @@ class _Extent(NamedTuple):
 FIRST = 1 << 20
 """Text of the first documents, by which others are judged where nothing says how many there are."""
 
+PART = 16 << 20
+"""Text of a part of an input that is small, whether it can be divided or not."""
+
 USUAL_ID = 24
 """Bytes of an id that is no number, where nobody looks at one."""
 
@@ -313,15 +317,13 @@ def _extent(documents: Documents, ask: bool) -> _Extent | None:
             return None
         num_bytes = sum(parts) if len(parts) == len(sizes) else 0
     elif documents.format == "parquet" or ask:
-        found = [(reader, reader.parts(FIRST)) for reader in readers]
+        found = [(reader, reader.parts(PART)) for reader in readers]
         parts = [part.num_bytes for _, each in found for part in each]
         num_bytes, largest = sum(parts), max(parts, default=0)
         # Columns of a row group are read as they are in the file, which is compressed.
-        held = (
-            max((_compressed(reader, each) for reader, each in found), default=0)
-            if documents.format == "parquet"
-            else 0
-        )
+        held = 0
+        if documents.format == "parquet":
+            held = max((_compressed(reader, each) for reader, each in found), default=0)
     else:
         return None
     id_bytes = USUAL_ID
