@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Sketches:
-    """What stays in memory of each document that has been read: a few hundred bytes.
+    """What stays in memory of each document that has been read: its id and a few numbers more.
 
     Keys and document hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch.
     """
