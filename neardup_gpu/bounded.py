@@ -7,11 +7,12 @@ import ctypes
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .engine.memory import parse_size
-from .errors import InputError, OutputError, ParameterError
+from .errors import InputError, OutputError, ParameterError, ResourceError
 from .log import log
 from .report import size
 from .tasks.scale_out import ScaleOut
@@ -25,6 +26,49 @@ if TYPE_CHECKING:
 
 FORECAST_BYTES, FORECAST_DOCUMENTS = 1 << 28, 10**6
 """Text or documents of a job for which it is worth to say what it will need."""
+
+
+WATCHED = 0.9
+"""Share of a bound at which a job in memory gives up, before it holds more."""
+
+
+class ExceededError(ResourceError):
+    """A job in memory was about to hold more than it may; as tasks it need not."""
+
+
+class Watch:
+    """A progress callback that looks, at every step, at what this process holds.
+
+    Parameters
+    ----------
+    memory : int
+        What it may hold.
+    progress : callable, optional
+        What is called besides.
+
+    Raises
+    ------
+    ExceededError
+        From the step at which it holds nearly as much.
+    """
+
+    def __init__(self, memory: int, progress: Any = None) -> None:
+        self._most, self._progress = int(WATCHED * memory), progress if callable(progress) else None
+
+    def __call__(self, name: str, done: int, total: int | None) -> None:
+        if resident() > self._most:
+            raise ExceededError("more is alike than was foreseen")
+        if self._progress is not None:
+            self._progress(name, done, total)
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 class Fit(NamedTuple):
@@ -58,6 +102,8 @@ def fit(
     check: int,
     *,
     tables: bool = False,
+    page: bool = False,
+    alike: bool = False,
 ) -> Fit:
     """How a job fits a bound, or why it does not.
 
@@ -72,6 +118,10 @@ def fit(
         Documents that are sampled.
     tables : bool, default False
         Whether the tables of the result are to be read in the end.
+    page : bool, default False
+        Whether report.html is to be written.
+    alike : bool, default False
+        Whether much is alike, as a job found that tried it in memory.
 
     Raises
     ------
@@ -97,10 +147,12 @@ def fit(
         )
     room = forecast.room_in_memory(memory, load, recipe)
     need = forecast.in_memory(load, recipe, room)
-    if room is not None:
+    least = forecast.page_bytes(load) if page else 0
+    if room is not None and least <= memory and not alike:
         return Fit(need, room)
-    division = forecast.divided(memory, load, recipe, engine.threads or most_threads())
-    least = forecast.tables_bytes(load, recipe) if tables else 0
+    division = forecast.divided(memory, load, recipe, engine.threads or most_threads(), alike)
+    if tables:
+        least = max(least, forecast.tables_bytes(load, recipe))
     if division is None or least > memory:
         least = max(least, forecast.least(load, recipe))
         work = f"{need.documents:,} documents in {size(need.text_bytes)} of text"
@@ -132,6 +184,11 @@ def _file_bytes(documents: Documents) -> int:
     if documents.format == "memory":
         return sum(getattr(reader.source, "nbytes", None) or 0 for reader in readers)
     return sum(reader.seen.size for reader in readers)
+
+
+def engine_of(division: Division, engine: Engine) -> Engine:
+    """What each of the processes computes with: its share of the threads that were asked for."""
+    return engine if engine.threads is None else replace(engine, threads=max(1, engine.threads // division.workers))
 
 
 def tell(need: Need, division: Division | None = None) -> None:
@@ -233,6 +290,7 @@ def decided_in_tasks(
     output: str | None,
     temp_dir: str | None,
     frequencies: Any,
+    engine: Engine,
     **options: Any,
 ) -> Result:
     """Run a job as tasks, and read the tables of its result; `options` are others of `dedup_in_tasks`."""
@@ -251,6 +309,7 @@ def decided_in_tasks(
             output=str(written),
             temp_dir=str(folder / "temporary"),
             frequencies=frequencies,
+            engine=engine_of(division, engine),
             scale_out=scale_out,
         )
         return result_of(written, recipe, sources)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -239,37 +240,48 @@ def dedup(
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
     documents, reference = opened(source, texts, against, reading, recipe)
-    room = None
+    room, watched = None, isinstance(progress, bounded.Watch)  # by who runs the job as tasks then
+
+    def in_tasks(need: bounded.Need, division: bounded.Division) -> Result:
+        bounded.tell(need, division)
+        return bounded.decided_in_tasks(
+            division,
+            source,
+            (documents, reference),
+            texts=texts,
+            against=against,
+            recipe=asked,
+            frequencies=frequencies,
+            output=output,
+            overwrite=overwrite,
+            engine=engine,
+            temp_dir=temp_dir,
+            max_comparisons=max_comparisons,
+            check=check,
+            report=with_page,
+            progress=progress,
+            **reading,
+            output_format=output_format,
+            shard_bytes=shard_bytes,
+            ids_only=ids_only,
+        )
+
     if bound is None:
         need = bounded.foretold(documents, reference, recipe, num_checked) if backend == "cpu" else None
     else:
-        need, room, division = bounded.fit(bound, documents, reference, recipe, engine, num_checked, tables=True)
+        fit = partial(
+            bounded.fit, bound, documents, reference, recipe, engine, num_checked, tables=True, page=with_page
+        )
+        need, room, division = fit()
         if division is not None:
-            bounded.tell(need, division)
-            return bounded.decided_in_tasks(
-                division,
-                source,
-                (documents, reference),
-                texts=texts,
-                against=against,
-                recipe=asked,
-                frequencies=frequencies,
-                output=output,
-                overwrite=overwrite,
-                engine=engine,
-                temp_dir=temp_dir,
-                max_comparisons=max_comparisons,
-                check=check,
-                report=with_page,
-                progress=progress,
-                **reading,
-                output_format=output_format,
-                shard_bytes=shard_bytes,
-                ids_only=ids_only,
-            )
+            return in_tasks(need, division)
+        if not watched:
+            clock = Clock(bounded.Watch(bound, progress))
     if need is not None:
         bounded.tell(need)
-    with contextlib.ExitStack() as stack:
+    result = None
+    going_on = contextlib.suppress(*([] if bound is None or watched else [bounded.ExceededError]))
+    with going_on, contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         folder, reads = None, files_read(documents, reference, frequencies)
         if output is not None:
@@ -304,6 +316,10 @@ def dedup(
             if described := writing.describe():
                 result.report["written"] = described
             write_result(folder, result, documents, writing, clock, output if with_page else None, schema)
+    if result is None:
+        need, _, division = fit(alike=True)
+        assert division is not None
+        return in_tasks(need, division)
     return result
 
 

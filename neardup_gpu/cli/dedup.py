@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, fields
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -142,21 +144,33 @@ def dedup(
             raise ParameterError("--memory bounds a job that is not told how to work on files; give --task-memory here")
         _in_tasks(ScaleOut(**given(tasks)), one_or_all(inputs), shown, place, options)
         return
-    if given(bound) and _bounded(given(bound)["memory"], one_or_all(inputs), shown, place, options, where):
+    if given(bound):
+        _bounded(given(bound)["memory"], one_or_all(inputs), shown, place, options, where)
         return
+    with shown_progress(shown) as progress:
+        found = _run(one_or_all(inputs), shown, place, options, where, progress)
+    _say(found, shown, where)
+
+
+def _run(
+    inputs: str | list[str], shown: Result, engine: Engine, options: dict[str, Any], where: str | None, progress: Any
+) -> Any:
+    """Run the job in memory; returns its result."""
     from .. import job
 
-    with shown_progress(shown) as progress:
-        found = job.dedup(
-            one_or_all(inputs),
-            **options,
-            **given(bound),
-            engine=place,
-            output=where,
-            overwrite=shown.overwrite,
-            report=shown.report,
-            progress=progress,
-        )
+    return job.dedup(
+        inputs,
+        **options,
+        engine=engine,
+        output=where,
+        overwrite=shown.overwrite,
+        report=shown.report,
+        progress=progress,
+    )
+
+
+def _say(found: Any, shown: Result, where: str | None) -> None:
+    """Print what a job in memory did."""
     if shown.json:
         say_json(_line(found.report, where))
     elif not shown.quiet:
@@ -189,28 +203,42 @@ def _in_tasks(
 
 def _bounded(
     memory: str, inputs: str | list[str], shown: Result, engine: Engine, options: dict[str, Any], where: str | None
-) -> bool:
-    """Run the job as tasks in a temporary folder, where it does not fit in memory; whether it was run."""
+) -> None:
+    """Run the job within a bound: in memory, or as tasks in a temporary folder where it does not fit there.
+
+    `dedup` does the same, and reads the tables of the result in the end, which nobody needs here.
+    """
     from .. import bounded, job
     from ..recall import choose_check
 
     recipe, others = _recipe(options)
     reading = {name: value for name, value in others.items() if name in signature(job.open_documents).parameters}
+    most = bounded.size_of(memory)
     with shown_progress(shown) as progress:
         documents, reference = job.opened(inputs, None, others.get("against"), reading, recipe)
         number = choose_check(others.get("check"), recipe)
-        need, _, division = bounded.fit(bounded.size_of(memory), documents, reference, recipe, engine, number)
+        fit = partial(bounded.fit, most, documents, reference, recipe, engine, number, page=shown.report)
+        need, _, division = fit()
+        found = None
         if division is None:
-            return False
-        bounded.tell(need, division)
-        with bounded.working(division, where, others.get("temp_dir")) as (scale_out, folder):
-            others["temp_dir"] = str(folder / "temporary")
-            if where is None:
-                others["ids_only"] = True
-            output = where or str(folder / "result")
-            report = _run_tasks(scale_out, inputs, shown, engine, recipe, others, output, progress)
-    _say_tasks(report, shown, where)
-    return True
+            with contextlib.suppress(bounded.ExceededError):
+                watch = bounded.Watch(most, progress)
+                found = _run(inputs, shown, engine, {**options, "memory": memory}, where, watch)
+            if found is None:
+                need, _, division = fit(alike=True)
+        if division is not None:
+            bounded.tell(need, division)
+            with bounded.working(division, where, others.get("temp_dir")) as (scale_out, folder):
+                others["temp_dir"] = str(folder / "temporary")
+                if where is None:
+                    others["ids_only"] = True
+                output = where or str(folder / "result")
+                engine = bounded.engine_of(division, engine)
+                report = _run_tasks(scale_out, inputs, shown, engine, recipe, others, output, progress)
+    if found is None:
+        _say_tasks(report, shown, where)
+    else:
+        _say(found, shown, where)
 
 
 def _recipe(options: dict[str, Any]) -> tuple[Recipe, dict[str, Any]]:

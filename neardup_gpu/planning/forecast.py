@@ -7,6 +7,7 @@ its tasks says; in memory it takes what is said here, of constants that were mea
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
@@ -148,6 +149,11 @@ def tables_bytes(load: Load, recipe: Recipe) -> int:
     return int(PROCESS + MARGIN * (a_document * counts.documents + a_pair * counts.listed_pairs))
 
 
+def page_bytes(load: Load) -> int:
+    """What a process needs that makes the page of a result."""
+    return int(PROCESS + 600 * (load.work.documents + load.work.against_documents))
+
+
 def _of_documents(load: Load, recipe: Recipe) -> int:
     """What a job in memory holds of all documents: ids twice, and once in each column that names documents by them."""
     work, pairs = load.work, 0.1 * load.work.documents if load.work.pairs is None else load.work.pairs
@@ -156,7 +162,7 @@ def _of_documents(load: Load, recipe: Recipe) -> int:
     return int(documents * each + (24 + 2 * work.id_bytes) * (pairs + work.copies * work.documents))
 
 
-def divided(memory: int, load: Load, recipe: Recipe, cores: int) -> Division | None:
+def divided(memory: int, load: Load, recipe: Recipe, cores: int, alike: bool = False) -> Division | None:
     """How a job is cut into tasks that need no more than `memory` together, and least time; None if it cannot be.
 
     Parameters
@@ -166,12 +172,14 @@ def divided(memory: int, load: Load, recipe: Recipe, cores: int) -> Division | N
     recipe : Recipe
     cores : int
         Most processes.
+    alike : bool, default False
+        Whether each document may have as many partners as are listed.
     """
     found = []
     for workers in sorted({cores, *(1 << power for power in range(cores.bit_length()))}):
         processes = workers + 1 if workers > 1 else 1
         each = int((memory - processes * PROCESS) / workers / MARGIN) - load.held
-        tried = (_division(each, int(each * share), load, recipe, workers) for share in (1.0, 0.75, 0.5, 0.35))
+        tried = (_division(each, int(each * share), load, recipe, workers, alike) for share in (1.0, 0.75, 0.5, 0.35))
         found += [division for division in tried if division is not None]
     return min(found, key=lambda division: division.need.seconds, default=None)
 
@@ -185,13 +193,16 @@ def least(load: Load, recipe: Recipe) -> int:
     return high
 
 
-def _division(each: int, task_memory: int, load: Load, recipe: Recipe, workers: int) -> Division | None:
+def _division(each: int, task_memory: int, load: Load, recipe: Recipe, workers: int, alike: bool) -> Division | None:
     """A job in tasks of so much memory, none of which holds more than `each`; None if these are too many."""
     if task_memory < LEAST_TASK:
         return None
     work, total = load.work, load.work.all_bytes
     slices = min(max(2 * workers, -(-total // 10**9)), int(work.documents))
     partitions = usual_partitions(slices, total, workers)
+    if alike:
+        listed = (24 + 4 * (8 + work.id_bytes)) * (recipe.max_partners or 64) * work.documents  # as `memory_of` has it
+        partitions = max(partitions, math.ceil(2 * listed / task_memory))
     while slices * partitions <= MOST_BLOCKS and partitions <= 1 << 16:
         held = max(
             1, min(slices, total // max(1, load.largest))
