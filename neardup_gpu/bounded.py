@@ -6,13 +6,14 @@ import contextlib
 import ctypes
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .engine.memory import parse_size
-from .errors import InputError, OutputError, ParameterError, ResourceError
+from .errors import InputError, OutputError, ParameterError
 from .log import log
 from .report import size
 from .tasks.scale_out import ScaleOut
@@ -32,34 +33,45 @@ WATCHED = 0.9
 """Share of a bound at which a job in memory gives up, before it holds more."""
 
 
-class ExceededError(ResourceError):
-    """A job in memory was about to hold more than it may; as tasks it need not."""
+EVERY = 0.02
+"""Seconds between two looks at what a process holds."""
 
 
-class Watch:
-    """A progress callback that looks, at every step, at what this process holds.
+class ExceededError(BaseException):
+    """A job in memory holds nearly as much as it may; as tasks it need not. Nobody sees it who calls `dedup`."""
 
-    Parameters
-    ----------
-    memory : int
-        What it may hold.
-    progress : callable, optional
-        What is called besides.
 
-    Raises
-    ------
-    ExceededError
-        From the step at which it holds nearly as much.
-    """
+class GoingOn:
+    """A progress callback of who goes on as tasks himself where `dedup` raises ExceededError."""
 
-    def __init__(self, memory: int, progress: Any = None) -> None:
-        self._most, self._progress = int(WATCHED * memory), progress if callable(progress) else None
+    def __init__(self, progress: Any) -> None:
+        self._progress = progress if callable(progress) else None
 
     def __call__(self, name: str, done: int, total: int | None) -> None:
-        if resident() > self._most:
-            raise ExceededError("more is alike than was foreseen")
         if self._progress is not None:
             self._progress(name, done, total)
+
+
+@contextlib.contextmanager
+def watched(memory: int) -> Iterator[None]:
+    """Raise ExceededError in the block once this process holds nearly as much as it may: more is alike than planned."""
+    most, here, ended = int(WATCHED * memory), ctypes.c_ulong(threading.get_ident()), threading.Event()
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+    def look() -> None:
+        while not ended.wait(EVERY):
+            if resident() > most:
+                raise_in(here, ctypes.py_object(ExceededError))
+                return
+
+    watcher = threading.Thread(target=look, name="neardup-memory", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        raise_in(here, None)  # what came too late to matter
 
 
 def resident() -> int:

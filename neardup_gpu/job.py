@@ -240,7 +240,7 @@ def dedup(
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
     documents, reference = opened(source, texts, against, reading, recipe)
-    room, watched = None, isinstance(progress, bounded.Watch)  # by who runs the job as tasks then
+    room = None
 
     def in_tasks(need: bounded.Need, division: bounded.Division) -> Result:
         bounded.tell(need, division)
@@ -275,12 +275,10 @@ def dedup(
         need, room, division = fit()
         if division is not None:
             return in_tasks(need, division)
-        if not watched:
-            clock = Clock(bounded.Watch(bound, progress))
     if need is not None:
         bounded.tell(need)
     result = None
-    going_on = contextlib.suppress(*([] if bound is None or watched else [bounded.ExceededError]))
+    going_on = contextlib.suppress(*([] if isinstance(progress, bounded.GoingOn) else [bounded.ExceededError]))
     with going_on, contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         folder, reads = None, files_read(documents, reference, frequencies)
@@ -309,7 +307,8 @@ def dedup(
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
-        result = run(documents, reference, sketcher, num_checked, max_comparisons)
+        with contextlib.nullcontext() if bound is None else bounded.watched(bound):
+            result = run(documents, reference, sketcher, num_checked, max_comparisons)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:

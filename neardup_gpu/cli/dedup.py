@@ -222,8 +222,8 @@ def _bounded(
         found = None
         if division is None:
             with contextlib.suppress(bounded.ExceededError):
-                watch = bounded.Watch(most, progress)
-                found = _run(inputs, shown, engine, {**options, "memory": memory}, where, watch)
+                going_on = bounded.GoingOn(progress)
+                found = _run(inputs, shown, engine, {**options, "memory": memory}, where, going_on)
             if found is None:
                 need, _, division = fit(alike=True)
         if division is not None:
