@@ -116,8 +116,14 @@ def barrett(q):
 def byte_tables(q):
     """t[256 * i + v] = v * x**(64 + 8 * i) modulo p, for byte i counted from the highest: 16 kB, eight look-ups a
     word."""
+    return tables_of_shift(np.uint64(1), q)
+
+
+@jit()
+def tables_of_shift(words, q):
+    """The same for a word times x**(64 words): `advance_by_tables` by them shifts by so many words at once."""
     tables = np.zeros(2048, np.uint64)
-    power = q  # x**64
+    power = power_of_x(np.uint64(64) * words, q)
     for bit in range(64):
         # bit `bit` of a word, counted from its highest, is x**bit
         byte, within = bit // 8, 7 - bit % 8

@@ -22,6 +22,7 @@ from itertools import islice
 import numpy as np
 from numba import prange, types
 
+from ._constants import constants
 from ._gf2 import advance, advance_by_tables, byte_tables, extend, prepare, rabin_words, window_weights, windows
 from ._launch import TABLES, cuda, jit, kernel, load, namespace, on_device, row_of, shares
 
@@ -208,7 +209,7 @@ def gpu(tokens, offsets, stops, c, poly):
     new_offsets = xp.zeros(len(offsets), np.int64)
     new_offsets[1:] = xp.cumsum(xp.where(without, xp.maximum(sizes - (c - 1), 1), spots))
     values = xp.empty(int(new_offsets[-1]), np.uint64)
-    tables = on_device(byte_tables(np.uint64(poly)))
+    (tables,) = constants(byte_tables, np.uint64(poly))
     _fingerprint.threads(
         -(-len(values) // EACH),
         tokens,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange, types
 
+from ._constants import constants
 from ._gf2 import advance, advance_by_tables, byte_tables, mix64, prepare, rabin_words
 from ._launch import TABLES, Kernel, cuda, jit, kernel, load, namespace, on_device
 
@@ -86,7 +87,7 @@ _FEATURES = {kind: _feature_kernel(kind) for kind in ("uint32", "uint64")}
 def gpu(signatures, k, s, bits, poly):
     """As `reference`; features in parallel, eight look-ups in shared memory for each sample."""
     xp = namespace()
-    signatures, tables = on_device(signatures), on_device(byte_tables(np.uint64(poly)))
+    signatures, (tables,) = on_device(signatures), constants(byte_tables, np.uint64(poly))
     features = xp.empty((len(signatures), k), np.uint64)
     run = _FEATURES[signatures.dtype.name]
     run.threads(len(signatures) * k, signatures, k, s, bits == 16, np.uint64(poly), tables, features)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup_gpu.kernels import distinct, sequences
-from neardup_gpu.kernels._launch import check_rows
+from neardup_gpu.kernels._launch import check_rows, know, known
 
 from .data import Ragged, one_array
 from .documents import Documents
@@ -272,7 +272,7 @@ class Sketcher:
                 sketch = method.stored(sketch, seed=recipe.seed, backend=backend)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
-        num_tokens, set_sizes = self.runtime.fetch(tokens.sizes), None
+        num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None
         if self.stored and method.elements == "shingles":
             set_sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
         found = measured, num_shingles, waiting, sketch, keys, hashes, num_tokens, set_sizes
@@ -302,12 +302,19 @@ class Sketcher:
 
 def text_of(text: Ragged, first: int, last: int) -> Ragged:
     """Take rows `first` to `last`; in host memory, without the values of other rows, as they may have to be copied."""
+    if not isinstance(text.offsets, np.ndarray):
+        if first == 0 and last == len(text):
+            return text
+        offsets, on_host = text.offsets[first : last + 1], known(text.offsets)
+        if on_host is not None:
+            know(offsets, on_host[first : last + 1])
+        return Ragged.trusted(text.values, offsets)
     offsets = text.offsets[first : last + 1]
-    if not isinstance(offsets, np.ndarray) or (offsets[0] == 0 and offsets[-1] == len(text.values)):
-        return Ragged(text.values, offsets)
+    if offsets[0] == 0 and offsets[-1] == len(text.values):
+        return Ragged.trusted(text.values, offsets)
     values, offsets = text.values[offsets[0] : offsets[-1]], offsets - offsets[0]
     offsets.flags.writeable = False  # like the offsets of a whole batch: kernels are compiled for one kind of array
-    return Ragged(values, offsets)
+    return Ragged.trusted(values, offsets)
 
 
 def _more_shingles(shingles: int, documents: int, before: int, total: int | None) -> int | None:

@@ -92,7 +92,7 @@ def to_host(array: Any) -> Any:
     from ..data import Ragged
 
     if isinstance(array, Ragged):
-        return Ragged(_launch.to_host(array.values), _launch.to_host(array.offsets))
+        return Ragged.trusted(_launch.to_host(array.values), _launch.to_host(array.offsets))
     return _launch.to_host(array)
 
 
@@ -102,6 +102,13 @@ def to_host(array: Any) -> Any:
 def why_no_gpu() -> str | None:
     """Why the current GPU cannot be used, and what to do; None if it can be used."""
     return _problem(None)
+
+
+def _comes_compiled() -> bool:
+    """Whether GPU kernels came compiled with this installation; numba-cuda is needed only where they do not fit."""
+    from neardup_gpu.kernels import _compiled
+
+    return _compiled.archive()[0] is not None
 
 
 def _simulated() -> bool:
@@ -173,7 +180,8 @@ def _problem(device: int | None) -> str | None:
         return "this process was forked from one that had used CUDA; start it by the method 'spawn' or 'forkserver'"
     version, _ = _driver()
     no_driver = "there is no NVIDIA driver (no libcuda); install one"
-    packages = {"cupy": "CuPy", "numba_cuda": "numba-cuda"}
+    compiles = not _comes_compiled()
+    packages = {"cupy": "CuPy"} | ({"numba_cuda": "numba-cuda"} if compiles else {})
     missing = [title for name, title in packages.items() if find_spec(name) is None]
     if missing:
         also = "" if version else "; nor is there an NVIDIA driver"
@@ -183,8 +191,10 @@ def _problem(device: int | None) -> str | None:
         return no_driver
     try:
         import cupy
-        from numba import cuda
-        from numba.cuda import cudaimpl  # noqa: F401 (else imported by the first compilation; NumPy 2.5 is too new for it)
+
+        if compiles:
+            from numba import cuda
+            from numba.cuda import cudaimpl  # noqa: F401 (else imported by the first compilation; NumPy 2.5 is too new)
     except Exception as error:
         return f"CuPy or numba-cuda cannot be imported ({_first_line(error)}); {_how_to_install(version)} anew"
     if tuple(int(part) for part in cupy.__version__.split(".")[:2]) < OLDEST_CUPY:
@@ -206,7 +216,7 @@ def _problem(device: int | None) -> str | None:
                 f"device {chosen.id} has compute capability {capability[0]}.{capability[1]}; "
                 f"{OLDEST[0]}.{OLDEST[1]} (A100) or later is needed"
             )
-        if not cuda.is_available():
+        if compiles and not cuda.is_available():
             return f"numba-cuda lacks its compiler libraries; {_how_to_install(version)}, which brings them"
     except Exception as error:
         return f"the GPU does not answer ({_first_line(error)}); see nvidia-smi"

@@ -25,8 +25,12 @@ BATCH_TIMES = 10
 HOST_POSTINGS = 1 << 30
 """Memory that the index of rare shingles takes on the host while it is made, 48 bytes a posting."""
 
-BATCH_BYTES = 256 << 20
-"""Most text in a batch on a GPU: larger ones cost memory, and kernels have enough to do with this."""
+BATCH_BYTES = (32 << 20) - (4 << 10)
+"""Most text in a batch on a GPU, with `ROW_BYTES` a document: it fills a slab of 32 MiB, as `Staging` rounds them.
+
+A job overlaps reading, copying and computing from its second batch on, so small jobs need small batches; and by
+benchmarks/gpu_model.py a batch of so much text computes for longer than its launches and its one wait take.
+"""
 
 TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36, "spots": 44}
 """GPU memory that a byte of text needs while its batch is computed, at most, by the kind of shingling.

@@ -20,7 +20,7 @@ from numba.np.ufunc import parallel
 
 from ..errors import NeardupError, ParameterError, ResourceError, too_few_threads, want
 from ..log import log
-from .processors import most_threads
+from .processors import most_threads, with_threads
 
 _job = threading.RLock()
 _kernel = threading.RLock()
@@ -44,7 +44,7 @@ def on_threads(threads: int | None) -> Iterator[None]:
     most = most_threads()
     if threads is not None and not 1 <= threads <= most:
         raise ParameterError(f"threads must be between 1 and {most} (what this machine has), got {threads}")
-    with _shortage_in_one_line(), _one_at_a_time():
+    with _shortage_in_one_line(), _one_at_a_time(), with_threads(threads or most):
         _try_to_start(threads or most)
         before = numba.get_num_threads()
         try:

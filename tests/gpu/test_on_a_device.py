@@ -288,6 +288,7 @@ def test_tiny_slabs_used_many_times(slots):
         for _, (text, offsets) in staging.staged(batches, lambda batch: (batch.values, batch.offsets)):
             for _ in range(10):
                 busy = cupy.sin(busy)  # what follows waits for it, and the host does not
+            text = text[: launch.bounds_of(offsets)[1]]  # which is known
             found.append((text.astype(np.uint64).sum(), text.copy(), offsets.copy()))
     for batch, (total, text, offsets) in zip(batches, found, strict=True):
         assert int(total) == int(batch.values.sum(dtype=np.uint64))
