@@ -157,12 +157,13 @@ def fit(
         raise InputError(
             "nothing tells how many documents there are, so that no bound of memory can be kept; pass a table or files"
         )
-    room = forecast.room_in_memory(memory, load, recipe)
-    need = forecast.in_memory(load, recipe, room)
+    threads = engine.threads or most_threads()
+    room = forecast.room_in_memory(memory, load, recipe, threads)
+    need = forecast.in_memory(load, recipe, threads, room)
     least = forecast.page_bytes(load) if page else 0
     if room is not None and least <= memory and not alike:
         return Fit(need, room)
-    division = forecast.divided(memory, load, recipe, engine.threads or most_threads(), alike)
+    division = forecast.divided(memory, load, recipe, threads, alike)
     if tables:
         least = max(least, forecast.tables_bytes(load, recipe))
     if division is None or least > memory:
@@ -185,10 +186,11 @@ def foretold(documents: Documents, reference: Documents | None, recipe: Recipe, 
     small = sum(each or 0 for each in rows) < FORECAST_DOCUMENTS
     if small and sum(_file_bytes(each) for each in (documents, reference) if each is not None) < FORECAST_BYTES:
         return None
+    from .engine.processors import own_threads
     from .planning import forecast
 
     load = forecast.load_of(documents, reference, check, ask=False)
-    return None if load is None else forecast.in_memory(load, recipe)
+    return None if load is None else forecast.in_memory(load, recipe, own_threads())
 
 
 def _file_bytes(documents: Documents) -> int:
@@ -199,8 +201,8 @@ def _file_bytes(documents: Documents) -> int:
 
 
 def engine_of(division: Division, engine: Engine) -> Engine:
-    """What each of the processes computes with: its share of the threads that were asked for."""
-    return engine if engine.threads is None else replace(engine, threads=max(1, engine.threads // division.workers))
+    """What each of the processes computes with."""
+    return replace(engine, threads=division.threads)
 
 
 def tell(need: Need, division: Division | None = None) -> None:

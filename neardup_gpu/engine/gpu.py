@@ -228,7 +228,6 @@ def _limited(chosen: Any, wanted: int | None) -> Iterator[int]:
     import cupy
 
     from neardup_gpu.kernels import _compiled
-
     from neardup_gpu.kernels._launch import job_pool
 
     cupy.cuda.runtime.free(0)  # makes the device's primary context, which Numba then takes too

@@ -10,6 +10,8 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
+from ..documents.batches import PIECE_BYTES
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
 from ..joining import table_bits
 from ..tasks.cutting import usual_partitions
@@ -30,6 +32,9 @@ MARGIN = 1.1
 
 ROW = {"exact": 110, "containment": 140, "minhash": 450, "bottomk": 170, "modm": 170, "simhash": 170}
 """Bytes that a job in memory holds of a document at most, without its id."""
+
+READING, READING_ALONE = 3 * AHEAD_BYTES, 2 * PIECE_BYTES
+"""What reading and writing hold for each of several threads, and by one."""
 
 LEAST_ROOM = 64 << 20
 """Bytes into which a job in memory divides what it can divide, at least."""
@@ -76,12 +81,15 @@ class Division(NamedTuple):
     ----------
     workers : int
         Processes; with one, tasks run in the process that drives them.
+    threads : int
+        Of each.
     slice_bytes, partitions, task_memory : int
         As in `ScaleOut`.
     need : Need
     """
 
     workers: int
+    threads: int
     slice_bytes: int
     partitions: int
     task_memory: int
@@ -105,13 +113,14 @@ class Load(NamedTuple):
     largest: int = 0
 
 
-def in_memory(load: Load, recipe: Recipe, room: int | None = None) -> Need:
+def in_memory(load: Load, recipe: Recipe, threads: int, room: int | None = None) -> Need:
     """What a job in memory needs.
 
     Parameters
     ----------
     load : Load
     recipe : Recipe
+    threads : int
     room : int, optional
         Bytes for all that is not held of each document, into which it is divided; as it usually is unless given.
     """
@@ -128,7 +137,7 @@ def in_memory(load: Load, recipe: Recipe, room: int | None = None) -> Need:
         making = 48 * counts.postings
         joined = table + (making + making // 3 if making <= shares.postings else shares.postings)
         again = 4 * counts.shingles
-    held = max(first, joined + compared) + _of_documents(load, recipe) + load.held
+    held = max(first, joined + compared) + _of_documents(load, recipe) + _reading(load, threads)
     rates = load_rates()["in memory"]
     rate = rates["methods"].get(method.name) or rates["methods"]["minhash"]
     seconds = counts.documents * rate["document_seconds"] + counts.text_bytes * rate["byte_seconds"]
@@ -136,10 +145,17 @@ def in_memory(load: Load, recipe: Recipe, room: int | None = None) -> Need:
     return Need(counts.documents, counts.text_bytes, memory, disk, rates["seconds"] + seconds)
 
 
-def room_in_memory(memory: int, load: Load, recipe: Recipe) -> int | None:
+def room_in_memory(memory: int, load: Load, recipe: Recipe, threads: int) -> int | None:
     """Bytes for what a job in memory may divide, if it needs no more than `memory` then; None if it does."""
-    room = int((memory - PROCESS) / MARGIN) - _of_documents(load, recipe) - load.held
-    return room if room >= LEAST_ROOM and in_memory(load, recipe, room).memory <= memory else None
+    room = int((memory - PROCESS) / MARGIN) - _of_documents(load, recipe) - _reading(load, threads)
+    return room if room >= LEAST_ROOM and in_memory(load, recipe, threads, room).memory <= memory else None
+
+
+def _reading(load: Load, threads: int) -> int:
+    """What reading the input and writing the kept rows hold."""
+    threads = min(threads, MOST_THREADS)
+    each = READING_ALONE if threads == 1 else READING * threads
+    return int(min(each, 3 * load.work.all_bytes)) + threads * load.held
 
 
 def tables_bytes(load: Load, recipe: Recipe) -> int:
@@ -178,10 +194,12 @@ def divided(memory: int, load: Load, recipe: Recipe, cores: int, alike: bool = F
     found = []
     for workers in sorted({cores, *(1 << power for power in range(cores.bit_length()))}):
         processes = workers + 1 if workers > 1 else 1
-        each = int((memory - processes * PROCESS) / workers / MARGIN) - load.held
-        tried = (_division(each, int(each * share), load, recipe, workers, alike) for share in (1.0, 0.75, 0.5, 0.35))
-        found += [division for division in tried if division is not None]
-    return min(found, key=lambda division: division.need.seconds, default=None)
+        for threads in sorted({1, max(1, cores // workers)}):
+            each = int((memory - processes * PROCESS) / workers / MARGIN) - _reading(load, threads)
+            for share in (1.0, 0.75, 0.5, 0.35):
+                division = _division(each, int(each * share), load, recipe, workers, threads, alike)
+                found += [] if division is None else [division]
+    return min(found, key=lambda division: (division.need.seconds, -division.threads), default=None)
 
 
 def least(load: Load, recipe: Recipe) -> int:
@@ -193,7 +211,9 @@ def least(load: Load, recipe: Recipe) -> int:
     return high
 
 
-def _division(each: int, task_memory: int, load: Load, recipe: Recipe, workers: int, alike: bool) -> Division | None:
+def _division(
+    each: int, task_memory: int, load: Load, recipe: Recipe, workers: int, threads: int, alike: bool
+) -> Division | None:
     """A job in tasks of so much memory, none of which holds more than `each`; None if these are too many."""
     if task_memory < LEAST_TASK:
         return None
@@ -211,7 +231,7 @@ def _division(each: int, task_memory: int, load: Load, recipe: Recipe, workers: 
         counts = expected(work, shape, _least(recipe))
         most = max(_of_task(name, counts, shape) for name in stage_names(shape))
         if most <= each:
-            return _planned(each, load, recipe, workers, slices, partitions, task_memory)
+            return _planned(each, load, recipe, workers, threads, slices, partitions, task_memory)
         if slices * 2 <= work.documents and held == slices:
             slices *= 2
         elif held < slices and memory_of("sketch", counts, shape) > each:
@@ -228,18 +248,25 @@ def _of_task(stage: str, counts: Counts, shape: Shape) -> float:
 
 
 def _planned(
-    each: int, load: Load, recipe: Recipe, workers: int, slices: int, partitions: int, task_memory: int
+    each: int,
+    load: Load,
+    recipe: Recipe,
+    workers: int,
+    threads: int,
+    slices: int,
+    partitions: int,
+    task_memory: int,
 ) -> Division:
     shape = _shape(load, recipe, slices, partitions, task_memory)
     counts = expected(load.work, shape, _least(recipe))
     found = stages(counts, shape, Machines(cores=workers), load_rates())
     disk = sum(made.payload for made in exchanges(counts, shape))
     processes = workers + 1 if workers > 1 else 1
-    memory = int(processes * PROCESS + MARGIN * workers * (each + load.held))
+    memory = int(processes * PROCESS + MARGIN * workers * (each + _reading(load, threads)))
     seconds = load_rates()["in memory"]["seconds"] + sum(stage.seconds for stage in found)
     need = Need(counts.documents, counts.text_bytes, memory, disk, seconds)
     slice_bytes = max(1, -(-load.work.all_bytes // slices))
-    return Division(workers, slice_bytes, partitions, task_memory, need)
+    return Division(workers, threads, slice_bytes, partitions, task_memory, need)
 
 
 def _shape(load: Load, recipe: Recipe, slices: int, partitions: int, task_memory: int) -> Shape:
