@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..documents.parts import Part
     from ..recipe import Recipe
 
-PROCESS = 300 << 20
+PROCESS = 285 << 20
 """Bytes of a process that has loaded the interpreter, libraries and compiled kernels."""
 
 MARGIN = 1.1
@@ -33,7 +33,7 @@ MARGIN = 1.1
 ROW = {"exact": 110, "containment": 140, "minhash": 450, "bottomk": 170, "modm": 170, "simhash": 170}
 """Bytes that a job in memory holds of a document at most, without its id."""
 
-READING, READING_ALONE = 3 * AHEAD_BYTES, 2 * PIECE_BYTES
+READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
 """What reading and writing hold for each of several threads, and by one."""
 
 LEAST_ROOM = 64 << 20
