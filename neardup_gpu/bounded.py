@@ -54,8 +54,14 @@ class GoingOn:
 
 @contextlib.contextmanager
 def watched(memory: int) -> Iterator[None]:
-    """Raise ExceededError in the block once this process holds nearly as much as it may: more is alike than planned."""
-    most, here, ended = int(WATCHED * memory), ctypes.c_ulong(threading.get_ident()), threading.Event()
+    """Raise ExceededError in the block once this process holds nearly as much as it may: more is alike than planned.
+
+    What the process held before, beyond what any does, is not the job's.
+    """
+    from .planning.forecast import PROCESS
+
+    most = int(WATCHED * memory) + max(0, resident() - PROCESS)
+    here, ended = ctypes.c_ulong(threading.get_ident()), threading.Event()
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
     def look() -> None:

@@ -97,6 +97,18 @@ def test_a_reference_set_and_frequencies(few, tmp_path):
     assert plain(tight.documents) == plain(usual.documents) and usual.report["counts"]["removed"] >= 100
 
 
+def test_a_job_that_comes_near_its_bound_goes_on_as_tasks(few, tmp_path, monkeypatch, capsys):
+    usual = nd.dedup(few, id_column="id", engine="cpu", memory="2GB")
+    monkeypatch.setattr(bounded, "WATCHED", -100)  # at once
+    found = nd.dedup(few, id_column="id", engine="cpu", memory="2GB", output=tmp_path / "python")
+    assert "tasks" in found.report and plain(found.documents) == plain(usual.documents)
+    base = ["dedup", str(few), "--id-column", "id", "--backend", "cpu", "--memory", "2GB"]
+    assert main([*base, "--output", str(tmp_path / "command")]) == 0
+    assert "runs as tasks over files" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["command", "python"]
+    assert "tasks" in read_report(tmp_path / "command")
+
+
 # -------------------------------------------------------------------------------------------------------------- bounds
 
 
