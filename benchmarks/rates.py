@@ -8,6 +8,8 @@ copies of it. Jobs of two sizes with as many slices give two times of a task, an
 at least and what each item adds. As tasks are alike, the fastest of a stage stands for all: it neither loaded compiled
 kernels, as the first of a process do, nor was it disturbed by other work. A small job runs before, to compile them.
 
+Jobs in memory, of short documents and of long ones with the same words, give what a document and what a byte takes.
+
 `--check` runs jobs of three other sizes and prints predicted beside measured core seconds, and their ratio.
 """
 
@@ -18,8 +20,10 @@ import datetime
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup_gpu import Recipe, __version__, planning
+from neardup_gpu import Recipe, __version__, dedup, planning
 from neardup_gpu.planning import Counts, Machines, Shape
 from neardup_gpu.store.exchange import num_rows, read_partition
 from neardup_gpu.store.places import Place
@@ -244,6 +248,41 @@ def _line(small: tuple[float, float], large: tuple[float, float]) -> dict[str, f
     return {"task_seconds": float(f"{task:.3g}"), "item_seconds": float(f"{max(0.0, long - task) / many:.3g}")}
 
 
+TOGETHER = 20
+"""Short documents in a long one, by which what a byte takes is told from what a document takes."""
+
+
+def in_memory(folder: Path) -> dict[str, Any]:
+    """Seconds of `dedup` in memory: to start the command, and for each document and each byte of text."""
+    short, long = folder / "short", folder / "long"
+    num_bytes = write_documents(short, SIZES[-1])
+    long.mkdir()
+    for file in short.iterdir():
+        texts = pq.read_table(file)["text"].to_pylist()
+        joined = [" ".join(texts[row : row + TOGETHER]) for row in range(0, len(texts), TOGETHER)]
+        pq.write_table(pa.table({"text": joined}), long / file.name)
+    methods = {}
+    for method in planning.COMPARED:
+        dedup(short, method=method, engine="cpu")  # compiles
+        few, many = (
+            min(_seconds(each, method, folder / f"{each.name}-{method}-{turn}") for turn in range(3))
+            for each in (long, short)
+        )
+        documents = SIZES[-1] - SIZES[-1] // TOGETHER
+        a_document = max(0.0, (many - few) / documents)
+        a_byte = max(0.0, few - a_document * SIZES[-1] / TOGETHER) / num_bytes
+        methods[method] = {"document_seconds": float(f"{a_document:.3g}"), "byte_seconds": float(f"{a_byte:.3g}")}
+    begin = time.perf_counter()
+    pq.write_table(pa.table({"text": ["to be", "or not to be"]}), folder / "two.parquet")
+    command = [sys.executable, "-m", "neardup_gpu", "dedup", str(folder / "two.parquet"), "--dry-run", "--quiet"]
+    subprocess.run(command, check=True)
+    return {"seconds": float(f"{time.perf_counter() - begin:.2g}"), "methods": methods}
+
+
+def _seconds(source: Path, method: str, output: Path) -> float:
+    return dedup(source, method=method, engine="cpu", output=output).report["seconds"]
+
+
 def check(folder: Path) -> list[dict[str, Any]]:
     """Predicted and measured core seconds of jobs, the latter by the fastest task of each stage, as rates are."""
     known, found = planning.load_rates(), []
@@ -280,6 +319,7 @@ def main() -> int:
                 "version": __version__,
                 "note": arguments.note,
                 "documents": list(SIZES),
+                "in memory": in_memory(Path(folder)),
                 "methods": rates(Path(folder)),
             }
             Path(arguments.write).write_text(json.dumps(made, indent=1) + "\n")

@@ -278,6 +278,60 @@ def bools(column: pa.Array) -> np.ndarray:
     return bits[column.offset : column.offset + len(column)].astype(bool)
 
 
+MOST_STRING_BYTES = 2**31 - 1
+"""Bytes that one Arrow array of strings or binaries with offsets of 32 bits may hold."""
+
+
+def large_enough(*columns: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Columns as they are or, if one holds more than 2 GB of strings or binaries, all of these as large ones.
+
+    Offsets of 32 bits cannot tell more in one array, and Arrow joins, takes and compares by one array. Ids of many
+    documents are as much; so this is called wherever a column of them is needed whole.
+    """
+    kinds = [_large_type(column.type) for column in columns]
+    if not any(kind and column.nbytes > MOST_STRING_BYTES for kind, column in zip(kinds, columns, strict=True)):
+        return list(columns)
+    return [column if kind is None else column.cast(kind) for kind, column in zip(kinds, columns, strict=True)]
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array, of a large type where it is needed."""
+    return large_enough(column)[0].combine_chunks()
+
+
+def large_tables(*tables: pa.Table) -> list[pa.Table]:
+    """Tables whose columns may be joined and compared with one another, by `large_enough`."""
+    columns = large_enough(*(column for table in tables for column in table.columns))
+    made = []
+    for table in tables:
+        own, columns = columns[: table.num_columns], columns[table.num_columns :]
+        same = [each.type for each in own] == table.schema.types
+        made.append(table if same else type(table).from_arrays(own, table.column_names, metadata=table.schema.metadata))
+    return made
+
+
+def taken(values: pa.Array, rows: pa.Array) -> pa.Array | pa.ChunkedArray:
+    """Some values, in their own type: in several chunks where those of strings or binaries may be more than 2 GB."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _large_type(values.type) is not None and len(rows) and len(values):
+        longest = max(1, pc.max(pc.binary_length(values)).as_py() or 0)
+        if len(rows) * longest > MOST_STRING_BYTES:
+            step = max(1, MOST_STRING_BYTES // longest)
+            return pa.chunked_array([values.take(rows.slice(start, step)) for start in range(0, len(rows), step)])
+    return values.take(rows)
+
+
+def _large_type(kind: pa.DataType) -> pa.DataType | None:
+    """The type of the same strings or binaries with offsets of 64 bits; None for other types."""
+    import pyarrow as pa
+
+    if pa.types.is_string(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(kind) else None
+
+
 def numpy_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """An Arrow array of numbers, bools or fixed-size lists of numbers, without nulls, as a NumPy array.
 

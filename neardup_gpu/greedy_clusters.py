@@ -15,7 +15,7 @@ from neardup_gpu.kernels.bottomk import EMPTY
 from neardup_gpu.kernels.cluster_stream import Stream
 
 from . import checks
-from .data import arrow
+from .data import arrow, one_array, taken
 from .definitions import METADATA_KEY
 from .engine.clock import Clock, Progress, with_bars
 from .errors import ParameterError
@@ -252,8 +252,8 @@ def clusters(
                 np.concatenate([np.zeros(0, kind), *(part[place] for part in parts)])
                 for place, kind in enumerate((np.int64, np.float64))
             )
-            ids, nowhere = table["id"].combine_chunks(), cluster < 0
-            founder = ids.take(pa.array(found.founders)).take(arrow(cluster, nowhere))
+            ids, nowhere = one_array(table["id"]), cluster < 0
+            founder = taken(ids.take(pa.array(found.founders)), arrow(cluster, nowhere))
             columns = {"id": ids, "cluster": arrow(cluster, nowhere), "estimate": arrow(estimate, nowhere)}
             about = {**recipe.describe(), "threshold": found.threshold, "representative": found.representative}
             made = pa.table({**columns, "founder": founder})

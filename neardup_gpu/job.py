@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from . import checks
+from . import bounded, checks
 from .decisions import (
     by_priority,
     decide,
@@ -78,6 +79,7 @@ def dedup(
     engine: str | Engine = "auto",
     temp_dir: str | Path | None = None,
     batch_bytes: int | None = None,
+    memory: int | str | None = None,
     max_comparisons: int | None = None,
     check: int | None = None,
     report: bool = False,
@@ -161,6 +163,11 @@ def dedup(
     batch_bytes : int, default None
         Bytes of text to read at a time. Changes no result. Unless given, 4 MiB; with a GPU the most that fits its
         memory, up to 256 MiB.
+    memory : int or str, default None
+        A bound on the resident memory of all processes of the job together, such as "2GB". What cannot be held within
+        it is divided; a job that does not fit at all runs as tasks over files in a temporary folder, in `temp_dir` or
+        beside `output`, where it writes tables and kept/ in parts. The decisions are the same. It takes the backend
+        "cpu", and documents that can be read more than once; those in memory are beside it.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents that share a shingle; without end unless given. It
         has no effect where nothing is verified, nor on weighted shingles, which are not joined.
@@ -189,11 +196,12 @@ def dedup(
 
     Notes
     -----
-    Memory: a few hundred bytes a document and some batches, whatever the length of the text; by the exact method a
-    counter of a byte for each word, up to 1.06 GiB, 48 bytes for each posting while they are sorted, in parts beyond 1
-    GiB, 16 afterwards, and 4 for each sum that two sizes of sets may have; and the listed pairs. By containment another
-    byte for each word, up to 256 MiB. Time: two passes over the input when `output` is given, else one. On a GPU a
-    batch that does not fit in its memory is halved.
+    Memory: a process of about 270 MB, some batches and, whatever the length of the text, 100 to 210 bytes a document,
+    by min-hash 480, and two and a half times its id if that is a string; by the exact method a counter of a byte for
+    each word, up to 1.06 GiB, 48 bytes for each posting while they are sorted, in parts beyond 1 GiB, 16 afterwards,
+    and 4 for each sum that two sizes of sets may have; and the listed pairs. By containment another byte for each word,
+    up to 256 MiB. `memory` bounds all of it. Time: two passes over the input when `output` is given, else one. On a GPU
+    a batch that does not fit in its memory is halved.
 
     Examples
     --------
@@ -205,6 +213,7 @@ def dedup(
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
+    bound = None if memory is None else bounded.size_of(memory)
     with_page = checks.flag("report", report)
     if with_page:
         check_page(output)
@@ -225,12 +234,52 @@ def dedup(
     )
     num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress), as_engine(engine)
+    asked = recipe
     recipe, statistics = recipe.with_statistics(frequencies)
-    engine.resolve()  # before anything is opened
+    backend = engine.resolve()  # before anything is opened
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
     documents, reference = opened(source, texts, against, reading, recipe)
-    with contextlib.ExitStack() as stack:
+    room = None
+
+    def in_tasks(need: bounded.Need, division: bounded.Division) -> Result:
+        bounded.tell(need, division)
+        return bounded.decided_in_tasks(
+            division,
+            source,
+            (documents, reference),
+            texts=texts,
+            against=against,
+            recipe=asked,
+            frequencies=frequencies,
+            output=output,
+            overwrite=overwrite,
+            engine=engine,
+            temp_dir=temp_dir,
+            max_comparisons=max_comparisons,
+            check=check,
+            report=with_page,
+            progress=progress,
+            **reading,
+            output_format=output_format,
+            shard_bytes=shard_bytes,
+            ids_only=ids_only,
+        )
+
+    if bound is None:
+        need = bounded.foretold(documents, reference, recipe, num_checked) if backend == "cpu" else None
+    else:
+        fit = partial(
+            bounded.fit, bound, documents, reference, recipe, engine, num_checked, tables=True, page=with_page
+        )
+        need, room, division = fit()
+        if division is not None:
+            return in_tasks(need, division)
+    if need is not None:
+        bounded.tell(need)
+    result = None
+    going_on = contextlib.suppress(*([] if isinstance(progress, bounded.GoingOn) else [bounded.ExceededError]))
+    with going_on, contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         folder, reads = None, files_read(documents, reference, frequencies)
         if output is not None:
@@ -245,6 +294,11 @@ def dedup(
         if reference is not None:
             reference.check_ids_early("reference set")
         runtime = stack.enter_context(engine.start())
+        if bound is not None:
+            stack.enter_context(bounded.freed_at_once())
+        if room is not None:
+            runtime.shares = runtime.shares.within(room)
+            batch_bytes = min(runtime.shares.batch, batch_bytes or runtime.shares.batch)
         place = temp_dir or folder
         first_pass = None
         if recipe.method.needs_statistics and statistics is None:
@@ -253,13 +307,18 @@ def dedup(
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
-        result = run(documents, reference, sketcher, num_checked, max_comparisons)
+        with contextlib.nullcontext() if bound is None else bounded.watched(bound):
+            result = run(documents, reference, sketcher, num_checked, max_comparisons)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
             if described := writing.describe():
                 result.report["written"] = described
             write_result(folder, result, documents, writing, clock, output if with_page else None, schema)
+    if result is None:
+        need, _, division = fit(alike=True)
+        assert division is not None
+        return in_tasks(need, division)
     return result
 
 

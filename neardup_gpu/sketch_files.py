@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels._launch import check_rows
 
-from .data import Ragged
+from .data import Ragged, large_enough
 from .engine.arrays import take_rows
 from .errors import DamagedError, InputError, RecipeMismatchError
 from .recipe import Recipe
@@ -119,8 +119,9 @@ def read_sketches(
     schema = pa.schema([("id", id_type), *columns_of(recipe).items()])
     tables = list(_checked(files, schema, recipe))
     joined = pa.concat_tables(tables)
-    if len(pc.unique(joined["id"])) < len(joined):
-        counts = pc.value_counts(joined["id"])
+    (ids,) = large_enough(joined["id"])
+    if len(pc.unique(ids)) < len(ids):
+        counts = pc.value_counts(ids)
         repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")[0]
         holders = [
             str(path) for path, table in zip(files, tables, strict=True) if pc.index(table["id"], repeated).as_py() >= 0

@@ -15,7 +15,7 @@ import pyarrow as pa
 from neardup_gpu.kernels import shared
 
 from . import checks
-from .data import Ragged, arrow
+from .data import Ragged, arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents import open_documents
@@ -362,8 +362,8 @@ def pairs(
             columns = _like(stored, recipe, threshold, clock, runtime)
         else:
             columns = _containing(stored, recipe, containment, clock, runtime)
-        ids = table["id"].combine_chunks()
-        named = {name: ids.take(arrow(stored.rows[columns.pop(name)])) for name in ("id_a", "id_b")}
+        ids = one_array(table["id"])
+        named = {name: taken(ids, arrow(stored.rows[columns.pop(name)])) for name in ("id_a", "id_b")}
         values = {name: arrow(each) for name, each in columns.items()}
         found = pa.table({**named, **values}).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
         if file is not None:

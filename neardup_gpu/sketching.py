@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import distinct, sequences
 from neardup_gpu.kernels._launch import check_rows, know, known
 
-from .data import Ragged
+from .data import Ragged, one_array
 from .documents import Documents
 from .documents.batches import one_integer_type
 from .engine.arrays import Stack
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Sketches:
-    """What stays in memory of each document that has been read: a few hundred bytes.
+    """What stays in memory of each document that has been read: its id and a few numbers more.
 
     Keys and document hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch; keys,
     document hashes and numbers of tokens are of the reference set, too, if there is one.
@@ -400,9 +400,7 @@ def _ids_of(sketches: Sketches) -> pa.Array:
         return pa.nulls(0, pa.int64())
     chunks = pa.chunked_array(one_integer_type(sketches.ids))
     sketches.ids.clear()
-    if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
-        chunks = chunks.cast(pa.large_string())
-    return chunks.combine_chunks()
+    return one_array(chunks)
 
 
 def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import __version__
-from .data import arrow
+from .data import arrow, taken
 from .decisions import Decisions, Groups, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
@@ -30,9 +30,9 @@ class Facts(NamedTuple):
     decisions: Decisions
     ids: pa.Array
 
-    def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
+    def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array | pa.ChunkedArray:
         """Ids of some ranks; null where `null`."""
-        return self.ids.take(arrow(self.ranked.rows[ranks], null))
+        return taken(self.ids, arrow(self.ranked.rows[ranks], null))
 
 
 class Tables(NamedTuple):

@@ -64,6 +64,7 @@ MAY_FIT = {
     "fraction": {"half", "numpy half"},
     "size": {"3", "numpy 3", "half", "numpy half"},
     "bytes": {"3", "numpy 3", "half", "numpy half", "great"},
+    "bound": {"great"},
     "path": {"text", "lines", "Path"},
     "paths": {"text", "lines", "Path"},
     "name": {"text", "lines", "empty text", "NUL"},
@@ -150,7 +151,7 @@ class World:
             nd.dedup,
             {"source": self.table, "id_column": "id", "check": 0},
             f"{dedup} frequencies:path? output:path? overwrite:flag {RUN} temp_dir:path? batch_bytes:count? "
-            f"max_comparisons:count? check:count? report:flag {WRITE}",
+            f"memory:bound? max_comparisons:count? check:count? report:flag {WRITE}",
         )
         yield (
             "dedup_in_tasks",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, fields
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,8 @@ from .options import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ..recipe import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +93,22 @@ class Effort:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """How much memory a job takes at most."""
+
+    memory: str | None = setting(
+        None, "Memory of all processes together, such as 2GB; a job that needs more works on files.", metavar="SIZE"
+    )
+
+
 ReferenceFlags: Any = flags(DOCUMENTS, Reference)
 KeepingFlags: Any = flags(DECIDING, Keeping)
 MethodFlags: Any = method_flags(methods.DECIDING)
 ResultFlags: Any = flags(OUTPUT, Result)
 WritingFlags: Any = flags(OUTPUT, Writing)
 CheckFlags: Any = flags(RUNNING, Check, Effort)
+BoundFlags: Any = flags(RUNNING, Bound)
 TaskFlags: Any = flags(TASKS, ScaleOut)
 
 
@@ -110,6 +124,7 @@ def dedup(
     writing: WritingFlags = None,
     engine: EngineFlags = None,
     temporary: TemporaryFlags = None,
+    bound: BoundFlags = None,
     checked: CheckFlags = None,
     tasks: TaskFlags = None,
 ) -> None:
@@ -125,20 +140,37 @@ def dedup(
     place = Engine(**given(engine))
     options = {**given(reading, reference, writing, temporary, checked), **how, **kept}
     if tasks is not None and given(tasks):
+        if given(bound):
+            raise ParameterError("--memory bounds a job that is not told how to work on files; give --task-memory here")
         _in_tasks(ScaleOut(**given(tasks)), one_or_all(inputs), shown, place, options)
         return
+    if given(bound):
+        _bounded(given(bound)["memory"], one_or_all(inputs), shown, place, options, where)
+        return
+    with shown_progress(shown) as progress:
+        found = _run(one_or_all(inputs), shown, place, options, where, progress)
+    _say(found, shown, where)
+
+
+def _run(
+    inputs: str | list[str], shown: Result, engine: Engine, options: dict[str, Any], where: str | None, progress: Any
+) -> Any:
+    """Run the job in memory; returns its result."""
     from .. import job
 
-    with shown_progress(shown) as progress:
-        found = job.dedup(
-            one_or_all(inputs),
-            **options,
-            engine=place,
-            output=where,
-            overwrite=shown.overwrite,
-            report=shown.report,
-            progress=progress,
-        )
+    return job.dedup(
+        inputs,
+        **options,
+        engine=engine,
+        output=where,
+        overwrite=shown.overwrite,
+        report=shown.report,
+        progress=progress,
+    )
+
+
+def _say(found: Any, shown: Result, where: str | None) -> None:
+    """Print what a job in memory did."""
     if shown.json:
         say_json(_line(found.report, where))
     elif not shown.quiet:
@@ -158,35 +190,101 @@ def _in_tasks(
     if shown.output is None or shown.dry_run:
         raise ParameterError("dry_run: a job of tasks writes its result; say where it goes with --output OUT")
     from ..documents.uris import masked
-    from ..recipe import Recipe, choose_recipe
-    from ..tasks.job import dedup_in_tasks
 
-    settings = {*signature(choose_recipe).parameters, *(field.name for field in fields(Recipe))}
-    recipe = choose_recipe(usual="exact", **{name: value for name, value in options.items() if name in settings})
-    others = {name: value for name, value in options.items() if name not in settings}
+    recipe, others = _recipe(options)
     try:
         with shown_progress(shown) as progress:
-            report = dedup_in_tasks(
-                inputs,
-                **others,
-                recipe=recipe,
-                output=shown.output,
-                overwrite=shown.overwrite,
-                engine=engine,
-                scale_out=scale_out,
-                report=shown.report,
-                progress=progress,
-            )
+            report = _run_tasks(scale_out, inputs, shown, engine, recipe, others, shown.output, progress)
     except KeyboardInterrupt:
         work = masked(scale_out.work_dir)
         raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {work}") from None
+    _say_tasks(report, shown, shown.output)
+
+
+def _bounded(
+    memory: str, inputs: str | list[str], shown: Result, engine: Engine, options: dict[str, Any], where: str | None
+) -> None:
+    """Run the job within a bound: in memory, or as tasks in a temporary folder where it does not fit there.
+
+    `dedup` does the same, and reads the tables of the result in the end, which nobody needs here.
+    """
+    from .. import bounded, job
+    from ..recall import choose_check
+
+    recipe, others = _recipe(options)
+    reading = {name: value for name, value in others.items() if name in signature(job.open_documents).parameters}
+    most = bounded.size_of(memory)
+    with shown_progress(shown) as progress:
+        documents, reference = job.opened(inputs, None, others.get("against"), reading, recipe)
+        number = choose_check(others.get("check"), recipe)
+        fit = partial(bounded.fit, most, documents, reference, recipe, engine, number, page=shown.report)
+        need, _, division = fit()
+        found = None
+        if division is None:
+            with contextlib.suppress(bounded.ExceededError):
+                going_on = bounded.GoingOn(progress)
+                found = _run(inputs, shown, engine, {**options, "memory": memory}, where, going_on)
+            if found is None:
+                need, _, division = fit(alike=True)
+        if division is not None:
+            bounded.tell(need, division)
+            with bounded.working(division, where, others.get("temp_dir")) as (scale_out, folder):
+                others["temp_dir"] = str(folder / "temporary")
+                if where is None:
+                    others["ids_only"] = True
+                output = where or str(folder / "result")
+                engine = bounded.engine_of(division, engine)
+                report = _run_tasks(scale_out, inputs, shown, engine, recipe, others, output, progress)
+    if found is None:
+        _say_tasks(report, shown, where)
+    else:
+        _say(found, shown, where)
+
+
+def _recipe(options: dict[str, Any]) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe, and the options that are not of it."""
+    from ..recipe import Recipe, choose_recipe
+
+    settings = {*signature(choose_recipe).parameters, *(field.name for field in fields(Recipe))}
+    of_recipe = {name: value for name, value in options.items() if name in settings}
+    others = {name: value for name, value in options.items() if name not in settings}
+    return choose_recipe(usual="exact", **of_recipe), others
+
+
+def _run_tasks(
+    scale_out: ScaleOut,
+    inputs: str | list[str],
+    shown: Result,
+    engine: Engine,
+    recipe: Recipe,
+    others: dict[str, Any],
+    output: str,
+    progress: Any,
+) -> dict[str, Any]:
+    from ..tasks.job import dedup_in_tasks
+
+    return dedup_in_tasks(
+        inputs,
+        **others,
+        recipe=recipe,
+        output=output,
+        overwrite=shown.overwrite,
+        engine=engine,
+        scale_out=scale_out,
+        report=shown.report,
+        progress=progress,
+    )
+
+
+def _say_tasks(report: dict[str, Any], shown: Result, where: str | None) -> None:
+    """Print what a job of tasks did."""
     if shown.json:
-        say_json(_line(report, shown.output))
+        say_json(_line(report, where))
     elif not shown.quiet:
         from ..report import summary
 
         page = shown.report
-        say(*summary(report, stdout().width, output=shown.output, verbose=shown.verbose, page=page))
+        say(*summary(report, stdout().width, output=where, verbose=shown.verbose, page=page))
 
 
 def _line(report: dict[str, Any], output: str | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data import arrow
+from ..data import arrow, large_enough
 from ..errors import InputError
 from ..report import shorten
 from .columns import check_ids, mixed_integers
@@ -65,6 +65,7 @@ class IntegerRange:
 
 def repeated(ids: pa.Array | pa.ChunkedArray) -> tuple[object, int, int, int] | None:
     """An id that stands for several documents, their number, and the first two; None if every id is unique."""
+    (ids,) = large_enough(ids)
     if len(pc.unique(ids)) == len(ids):
         return None
     counts = pc.value_counts(ids)

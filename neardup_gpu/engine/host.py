@@ -18,7 +18,7 @@ from ..store.spool import Spool
 from .arrays import some_rows
 from .choice import to_host
 from .contract import P, R
-from .memory import HOST_BATCH, Shares
+from .memory import Shares
 from .threads import SIDE_BY_SIDE, runs_kernels_side_by_side
 
 
@@ -77,7 +77,7 @@ class HostRuntime:
         return ((batch, batch.text) for batch in batches)
 
     def batch_bytes(self, shingling: str, bytes_a_document: int) -> int:
-        return HOST_BATCH
+        return self.shares.batch
 
     def release(self) -> None:
         trim = None if os.name == "nt" else getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -19,6 +19,9 @@ HOST_BYTES = 16 << 20
 HOST_SORTED = 8 << 20
 """Shingles made into sets at a time on the host: with room to work in they fit a processor's last cache, about."""
 
+BATCH_TIMES = 40
+"""What the first stages hold of batches, about, in times the text of one: ten times each of those at work at once."""
+
 HOST_POSTINGS = 1 << 30
 """Memory that the index of rare shingles takes on the host while it is made, 48 bytes a posting."""
 
@@ -63,6 +66,9 @@ class Shares:
         The index of rare shingles while it is made; beyond it, it is made and kept in parts, in files.
     sorted : int
         Shingles made into sets at once; on a GPU to sort them takes about eight times as much.
+    batch : int
+        Text in a batch on the host, by which the first stages hold up to about `BATCH_TIMES` as much; on a GPU see
+        `batch_bytes`.
     """
 
     keys: int
@@ -70,6 +76,7 @@ class Shares:
     sets: int
     postings: int
     sorted: int
+    batch: int = HOST_BATCH
 
     @classmethod
     def of_host(cls) -> Shares:
@@ -78,7 +85,12 @@ class Shares:
 
     def within(self, memory: int) -> Shares:
         """The same, but of host memory no more at a time than some bytes leave room for."""
-        least = {"sets": memory // 8, "sorted": memory // 32, "postings": memory // 4}
+        least = {
+            "sets": memory // 8,
+            "sorted": memory // 32,
+            "postings": memory // 4,
+            "batch": memory // (2 * BATCH_TIMES),
+        }
         return replace(self, **{name: max(8, min(getattr(self, name), most)) for name, most in least.items()})
 
     @classmethod

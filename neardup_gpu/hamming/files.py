@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from neardup_gpu.kernels._launch import check_rows
 
-from ..data import arrow
+from ..data import arrow, one_array
 from ..errors import InputError, NeardupError, ResourceError, want
 from ..recipe import Recipe
 from ..sketch_files import distinct_files
@@ -124,9 +124,7 @@ class FingerprintFiles:
         pieces = list(self._pieces(CHUNK_BYTES))
         values = _stacked([piece.fingerprints for piece in pieces], self.bits)
         chunks = pa.chunked_array([piece.ids for piece in pieces], self.id_type)
-        if chunks.nbytes >= 2**31 and pa.types.is_string(chunks.type):  # too long for one array of 32-bit offsets
-            chunks = chunks.cast(pa.large_string())
-        ids = chunks.combine_chunks()
+        ids = one_array(chunks)
         if self.id_column is not None and (num_ids := len(pc.unique(ids))) < len(ids):
             raise InputError(
                 f"{self.name}: {len(ids):,} rows have {num_ids:,} ids in column {self.id_column!r}; "

@@ -79,7 +79,7 @@ def losses(documents: pa.Table, values: Any = None, column: str | None = None) -
         values = documents["file"]
     if isinstance(values, pa.Array):
         values = pa.chunked_array([values])
-    coded = pc.fill_null(values.cast(pa.string()), "(none)").combine_chunks().dictionary_encode()
+    coded = pc.fill_null(values.cast(pa.large_string()), "(none)").combine_chunks().dictionary_encode()
     names, codes = coded.dictionary.to_pylist(), numpy_of(coded.indices)
     kind = column or "file"
     if column is None and len(names) > TEXT_FILES and 2 * len(names) > len(documents):

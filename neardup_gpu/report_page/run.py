@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ..data import large_tables
 from ..documents import Documents, open_described, open_documents
 from ..errors import InputError
 from ..printable import shell_path, shell_word
@@ -57,6 +58,10 @@ class Run:
     source: Source
     reference: Source
     command: Callable[[Any], tuple[str, str, str]]
+
+    def __post_init__(self) -> None:
+        for name, table in zip(("documents", "pairs"), large_tables(self.documents, self.pairs), strict=True):
+            object.__setattr__(self, name, table)
 
     @property
     def column(self) -> str:

@@ -133,7 +133,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     column, _ = keep_column(recipe.keep)
     documents = slice.open()
     with contextlib.ExitStack() as stack:
-        runtime = stack.enter_context(shared.engine.start())
+        runtime = stack.enter_context(shared.start())
         waiting = None
         if recipe.verifies:
             writer = stack.enter_context(files.exchange("shingles", SHINGLES, 1)) if shared.spool else None

@@ -1,0 +1,335 @@
+"""A job within a bound of memory: in memory if it fits there, else as tasks in a temporary folder."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .engine.memory import parse_size
+from .errors import InputError, OutputError, ParameterError
+from .log import log
+from .report import size
+from .tasks.scale_out import ScaleOut
+
+if TYPE_CHECKING:
+    from .documents import Documents
+    from .engine.settings import Engine
+    from .planning.forecast import Division, Need
+    from .recipe import Recipe
+    from .result import Result
+
+FORECAST_BYTES, FORECAST_DOCUMENTS = 1 << 28, 10**6
+"""Text or documents of a job for which it is worth to say what it will need."""
+
+
+WATCHED = 0.9
+"""Share of a bound at which a job in memory gives up, before it holds more."""
+
+
+EVERY = 0.02
+"""Seconds between two looks at what a process holds."""
+
+
+class ExceededError(BaseException):
+    """A job in memory holds nearly as much as it may; as tasks it need not. Nobody sees it who calls `dedup`."""
+
+
+class GoingOn:
+    """A progress callback of who goes on as tasks himself where `dedup` raises ExceededError."""
+
+    def __init__(self, progress: Any) -> None:
+        self._progress = progress if callable(progress) else None
+
+    def __call__(self, name: str, done: int, total: int | None) -> None:
+        if self._progress is not None:
+            self._progress(name, done, total)
+
+
+@contextlib.contextmanager
+def watched(memory: int) -> Iterator[None]:
+    """Raise ExceededError in the block once this process holds nearly as much as it may: more is alike than planned.
+
+    What the process held before, beyond what any does, is not the job's.
+    """
+    from .planning.forecast import PROCESS
+
+    most = int(WATCHED * memory) + max(0, resident() - PROCESS)
+    here, ended = ctypes.c_ulong(threading.get_ident()), threading.Event()
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+    def look() -> None:
+        while not ended.wait(EVERY):
+            if resident() > most:
+                raise_in(here, ctypes.py_object(ExceededError))
+                return
+
+    watcher = threading.Thread(target=look, name="neardup-memory", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        raise_in(here, None)  # what came too late to matter
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+class Fit(NamedTuple):
+    """How a job fits a bound.
+
+    Parameters
+    ----------
+    need : Need
+    room : int or None
+        In memory, bytes for all that is not held of each document, into which it is cut.
+    division : Division or None
+        As tasks; None in memory.
+    """
+
+    need: Need
+    room: int | None = None
+    division: Division | None = None
+
+
+def size_of(memory: Any) -> int:
+    """A bound of memory in bytes."""
+    return parse_size(memory, "the bound of memory")
+
+
+def fit(
+    memory: int,
+    documents: Documents,
+    reference: Documents | None,
+    recipe: Recipe,
+    engine: Engine,
+    check: int,
+    *,
+    tables: bool = False,
+    page: bool = False,
+    alike: bool = False,
+) -> Fit:
+    """How a job fits a bound, or why it does not.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes of all processes together.
+    documents, reference : Documents
+    recipe : Recipe
+    engine : Engine
+    check : int
+        Documents that are sampled.
+    tables : bool, default False
+        Whether the tables of the result are to be read in the end.
+    page : bool, default False
+        Whether report.html is to be written.
+    alike : bool, default False
+        Whether much is alike, as a job found that tried it in memory.
+
+    Raises
+    ------
+    ParameterError
+        If the bound is too small; it names the least.
+    InputError
+        If documents cannot be read in slices, or nothing tells how many there are.
+    """
+    from .engine.processors import most_threads
+    from .planning import forecast
+
+    backend = engine.resolve()
+    if backend != "cpu":
+        raise ParameterError(f"a bound of memory is kept by the backend cpu, not by {backend}; leave one of them out")
+    if not all(each.rewindable for each in (documents, reference) if each is not None):
+        raise InputError(
+            "a stream gives its rows only once, so that no bound of memory can be kept; write it to files first"
+        )
+    load = forecast.load_of(documents, reference, check, ask=True)
+    if load is None:
+        raise InputError(
+            "nothing tells how many documents there are, so that no bound of memory can be kept; pass a table or files"
+        )
+    threads = engine.threads or most_threads()
+    room = forecast.room_in_memory(memory, load, recipe, threads)
+    need = forecast.in_memory(load, recipe, threads, room)
+    least = forecast.page_bytes(load) if page else 0
+    if room is not None and least <= memory and not alike:
+        return Fit(need, room)
+    division = forecast.divided(memory, load, recipe, threads, alike)
+    if tables:
+        least = max(least, forecast.tables_bytes(load, recipe))
+    if division is None or least > memory:
+        least = max(least, forecast.least(load, recipe))
+        work = f"{need.documents:,} documents in {size(need.text_bytes)} of text"
+        raise ParameterError(f"{size(memory)} of memory are too few for {work}; give at least {_rounded(least)}")
+    return Fit(division.need, division=division)
+
+
+def _rounded(num_bytes: int) -> str:
+    """A size that is no less, as flags take it."""
+    return f"{-(-num_bytes // 10**6):d}MB" if num_bytes < 10**10 else f"{-(-num_bytes // 10**9):d}GB"
+
+
+def foretold(documents: Documents, reference: Documents | None, recipe: Recipe, check: int) -> Need | None:
+    """What a job in memory will need, where footers say how large it is; None for small ones, which have no time."""
+    rows = [each.num_rows for each in (documents, reference) if each is not None]
+    if None in rows or documents.format not in ("parquet", "memory"):
+        return None
+    small = sum(each or 0 for each in rows) < FORECAST_DOCUMENTS
+    if small and sum(_file_bytes(each) for each in (documents, reference) if each is not None) < FORECAST_BYTES:
+        return None
+    from .engine.processors import own_threads
+    from .planning import forecast
+
+    load = forecast.load_of(documents, reference, check, ask=False)
+    return None if load is None else forecast.in_memory(load, recipe, own_threads())
+
+
+def _file_bytes(documents: Documents) -> int:
+    readers: list[Any] = documents._readers
+    if documents.format == "memory":
+        return sum(getattr(reader.source, "nbytes", None) or 0 for reader in readers)
+    return sum(reader.seen.size for reader in readers)
+
+
+def engine_of(division: Division, engine: Engine) -> Engine:
+    """What each of the processes computes with."""
+    return replace(engine, threads=division.threads)
+
+
+def tell(need: Need, division: Division | None = None) -> None:
+    """Say in one line what a job will need."""
+    how = "" if division is None else f"; it runs as tasks over files, {division.workers} at once"
+    log.info("%s%s", need, how)
+
+
+MAPPED = 1 << 17
+"""Bytes from which on an allocation goes back to the system at once, in a process within a bound."""
+
+
+@contextlib.contextmanager
+def freed_at_once() -> Iterator[None]:
+    """Let memory that is freed in the block go back to the system, here and in processes that are started.
+
+    Otherwise glibc and Arrow's allocators keep up to a hundred megabytes for later.
+    """
+    import pyarrow as pa
+
+    with contextlib.suppress(OSError, AttributeError):  # another C library, which has no such setting
+        ctypes.CDLL(None).mallopt(-3, MAPPED)  # M_MMAP_THRESHOLD, which else grows with what is freed
+    given = {"MALLOC_MMAP_THRESHOLD_": str(MAPPED), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    before, pool = {name: os.environ.get(name) for name in given}, pa.default_memory_pool()
+    os.environ.update(given)
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(pool)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def working(
+    division: Division, output: str | Path | None, temp_dir: str | Path | None
+) -> Iterator[tuple[ScaleOut, Path]]:
+    """Where a job works that is cut into tasks: a folder beside its output that is removed afterwards.
+
+    Yields
+    ------
+    scale_out : ScaleOut
+    folder : path
+        For other temporary files.
+    """
+    place = temp_dir or (None if output is None else Path(output).resolve().parent)
+    try:
+        made = tempfile.TemporaryDirectory(prefix=".neardup-", dir=place, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise OutputError(f"{place}: {error.strerror}; name another folder with temp_dir=...") from None
+    with made as name, freed_at_once():
+        folder = Path(name)
+        (folder / "temporary").mkdir()
+        scale_out = ScaleOut(
+            work_dir=str(folder / "work"),
+            workers=division.workers,
+            slice_bytes=division.slice_bytes,
+            partitions=division.partitions,
+            task_memory=division.task_memory,
+        )
+        yield scale_out, folder
+
+
+def result_of(folder: Path, recipe: Recipe, sources: tuple[Documents, Documents | None]) -> Result:
+    """The result that tasks wrote into a folder, with its tables."""
+    import pyarrow as pa
+
+    from .methods.frequencies import Frequencies
+    from .result import Report, Result
+    from .store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
+    from .store.parquet import read_table
+
+    report = read_report(folder)
+    files = report["files"]
+    documents, pairs = (pa.concat_tables(map(read_table, parts_of(folder, files, name))) for name in (DOCUMENTS, PAIRS))
+    return Result(
+        documents=documents,
+        pairs=pairs,
+        report=Report(
+            {name: value for name, value in report.items() if name not in ("files", "checksums", "checksum")}
+        ),
+        recipe=recipe.of(documents.schema, str(folder)),
+        frequencies=Frequencies.load(folder / "frequencies.parquet") if "frequencies.parquet" in files else None,
+        skipped=read_table(folder / "skipped.parquet") if "skipped.parquet" in files else None,
+        sources=sources,
+    )
+
+
+def decided_in_tasks(
+    division: Division,
+    source: Any,
+    sources: tuple[Documents, Documents | None],
+    *,
+    recipe: Recipe,
+    output: str | None,
+    temp_dir: str | None,
+    frequencies: Any,
+    engine: Engine,
+    **options: Any,
+) -> Result:
+    """Run a job as tasks, and read the tables of its result; `options` are others of `dedup_in_tasks`."""
+    from .tasks.job import dedup_in_tasks
+
+    with working(division, output, temp_dir) as (scale_out, folder):
+        if frequencies is not None and not isinstance(frequencies, (str, Path)):
+            frequencies.write(folder / "frequencies.parquet")
+            frequencies = folder / "frequencies.parquet"
+        written = Path(output) if output is not None else folder / "result"
+        only = {} if output is not None else {"output_format": None, "shard_bytes": None, "ids_only": True}
+        dedup_in_tasks(
+            source,
+            **{**options, **only},
+            recipe=recipe,
+            output=str(written),
+            temp_dir=str(folder / "temporary"),
+            frequencies=frequencies,
+            engine=engine_of(division, engine),
+            scale_out=scale_out,
+        )
+        return result_of(written, recipe, sources)

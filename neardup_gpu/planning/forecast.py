@@ -1,0 +1,387 @@
+"""What a job will need before it starts: memory, temporary disk and time, in memory or as tasks within a bound.
+
+Both ways are planned by the counts that `expected` makes of documents and bytes. As tasks a job takes what the plan of
+its tasks says; in memory it takes what is said here, of constants that were measured (`benchmarks/forecast.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
+from ..documents.batches import PIECE_BYTES
+from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
+from ..joining import table_bits
+from ..tasks.cutting import usual_partitions
+from .costs import Machines, load_rates, memory_of, stage_names, stages
+from .counts import Counts, Workload, expected
+from .files import Shape, exchanges, shape_of
+
+if TYPE_CHECKING:
+    from ..documents import Documents
+    from ..documents.parts import Part
+    from ..recipe import Recipe
+
+PROCESS = 285 << 20
+"""Bytes of a process that has loaded the interpreter, libraries and compiled kernels."""
+
+MARGIN = 1.1
+"""What an allocator keeps of memory that was freed, beside what is held."""
+
+ROW = {"exact": 110, "containment": 140, "minhash": 450, "bottomk": 170, "modm": 170, "simhash": 170}
+"""Bytes that a job in memory holds of a document at most, without its id."""
+
+READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
+"""What reading and writing hold for each of several threads, and by one."""
+
+LEAST_ROOM = 64 << 20
+"""Bytes into which a job in memory divides what it can divide, at least."""
+
+LEAST_TASK = 16 << 20
+"""Memory of a task at least."""
+
+MOST_BLOCKS = 1 << 20
+"""Blocks of files, slices times partitions, that a job is cut into at most to fit a bound."""
+
+
+class Need(NamedTuple):
+    """What a job will need.
+
+    Parameters
+    ----------
+    documents, text_bytes : int
+    memory : int
+        Bytes of all processes of the job together, the interpreter and its libraries with them.
+    disk : int
+        Bytes of temporary files.
+    seconds : float
+        On the machine that the rates were measured on.
+    """
+
+    documents: int
+    text_bytes: int
+    memory: int
+    disk: int
+    seconds: float
+
+    def __str__(self) -> str:
+        from ..report import duration, size
+
+        found = f"{self.documents:,} documents, {size(self.text_bytes)} of text"
+        need = f"{size(self.memory)} of memory, {size(self.disk)} of temporary disk"
+        return f"{found}: about {need} and {duration(self.seconds)} are needed"
+
+
+class Division(NamedTuple):
+    """How a job is cut into tasks that stay within a bound.
+
+    Parameters
+    ----------
+    workers : int
+        Processes; with one, tasks run in the process that drives them.
+    threads : int
+        Of each.
+    slice_bytes, partitions, task_memory : int
+        As in `ScaleOut`.
+    need : Need
+    """
+
+    workers: int
+    threads: int
+    slice_bytes: int
+    partitions: int
+    task_memory: int
+    need: Need
+
+
+class Load(NamedTuple):
+    """The documents of a job, as far as it is known what they are.
+
+    Parameters
+    ----------
+    work : Workload
+    held : int
+        Bytes of a row group of the input, as it is read at once.
+    largest : int
+        Bytes of text of the largest part of the input that cannot be divided.
+    """
+
+    work: Workload
+    held: int = 0
+    largest: int = 0
+
+
+def in_memory(load: Load, recipe: Recipe, threads: int, room: int | None = None) -> Need:
+    """What a job in memory needs.
+
+    Parameters
+    ----------
+    load : Load
+    recipe : Recipe
+    threads : int
+    room : int, optional
+        Bytes for all that is not held of each document, into which it is divided; as it usually is unless given.
+    """
+    work, method = load.work, recipe.method
+    shares = Shares.of_host() if room is None else Shares.of_host().within(room)
+    counts = expected(work, _shape(load, recipe, 1, 1, 1 << 40), _least(recipe))
+    first = BATCH_TIMES * min(shares.batch, work.all_bytes)
+    joined = compared = spool = again = 0
+    if recipe.verifies:
+        compared = 2 * shares.sets + 8 * shares.sorted
+        spool, again = 8 * counts.shingles, 8 * counts.wanted_shingles
+    if not method.sketches:
+        table = (17 << table_bits(counts.shingles, shares.postings * 17 // 16)) // 16
+        making = 48 * counts.postings
+        joined = table + (making + making // 3 if making <= shares.postings else shares.postings)
+        again = 4 * counts.shingles
+    held = max(first, joined + compared) + _of_documents(load, recipe) + _reading(load, threads)
+    rates = load_rates()["in memory"]
+    rate = rates["methods"].get(method.name) or rates["methods"]["minhash"]
+    seconds = counts.documents * rate["document_seconds"] + counts.text_bytes * rate["byte_seconds"]
+    memory, disk = int(PROCESS + MARGIN * held), spool + again
+    return Need(counts.documents, counts.text_bytes, memory, disk, rates["seconds"] + seconds)
+
+
+def room_in_memory(memory: int, load: Load, recipe: Recipe, threads: int) -> int | None:
+    """Bytes for what a job in memory may divide, if it needs no more than `memory` then; None if it does."""
+    room = int((memory - PROCESS) / MARGIN) - _of_documents(load, recipe) - _reading(load, threads)
+    return room if room >= LEAST_ROOM and in_memory(load, recipe, threads, room).memory <= memory else None
+
+
+def _reading(load: Load, threads: int) -> int:
+    """What reading the input and writing the kept rows hold."""
+    threads = min(threads, MOST_THREADS)
+    each = READING_ALONE if threads == 1 else READING * threads
+    return int(min(each, 3 * load.work.all_bytes)) + threads * load.held
+
+
+def tables_bytes(load: Load, recipe: Recipe) -> int:
+    """What a process needs that holds the tables of a result."""
+    counts = expected(load.work, _shape(load, recipe, 1, 1, 1 << 40), _least(recipe))
+    a_document, a_pair = 44 + 3 * load.work.id_bytes, 8 + 2 * load.work.id_bytes
+    return int(PROCESS + MARGIN * (a_document * counts.documents + a_pair * counts.listed_pairs))
+
+
+def page_bytes(load: Load) -> int:
+    """What a process needs that makes the page of a result."""
+    return int(PROCESS + 600 * (load.work.documents + load.work.against_documents))
+
+
+def _of_documents(load: Load, recipe: Recipe) -> int:
+    """What a job in memory holds of all documents: ids twice, and once in each column that names documents by them."""
+    work, pairs = load.work, 0.1 * load.work.documents if load.work.pairs is None else load.work.pairs
+    documents = int(work.documents + work.against_documents)
+    each = ROW[recipe.method.name] + 4 * work.id_bytes
+    return int(documents * each + (24 + 2 * work.id_bytes) * (pairs + work.copies * work.documents))
+
+
+def divided(memory: int, load: Load, recipe: Recipe, cores: int, alike: bool = False) -> Division | None:
+    """How a job is cut into tasks that need no more than `memory` together, and least time; None if it cannot be.
+
+    Parameters
+    ----------
+    memory : int
+    load : Load
+    recipe : Recipe
+    cores : int
+        Most processes.
+    alike : bool, default False
+        Whether each document may have as many partners as are listed.
+    """
+    found = []
+    for workers in sorted({cores, *(1 << power for power in range(cores.bit_length()))}):
+        processes = workers + 1 if workers > 1 else 1
+        for threads in sorted({1, max(1, cores // workers)}):
+            each = int((memory - processes * PROCESS) / workers / MARGIN) - _reading(load, threads)
+            for share in (1.0, 0.75, 0.5, 0.35):
+                division = _division(each, int(each * share), load, recipe, workers, threads, alike)
+                found += [] if division is None else [division]
+    return min(found, key=lambda division: (division.need.seconds, -division.threads), default=None)
+
+
+def least(load: Load, recipe: Recipe) -> int:
+    """The least bound, about, within which a job can be cut into tasks."""
+    low, high = PROCESS, 1 << 50
+    while high - low > high // 50:
+        middle = (low + high) // 2
+        low, high = (low, middle) if divided(middle, load, recipe, 1) else (middle, high)
+    return high
+
+
+def _division(
+    each: int, task_memory: int, load: Load, recipe: Recipe, workers: int, threads: int, alike: bool
+) -> Division | None:
+    """A job in tasks of so much memory, none of which holds more than `each`; None if these are too many."""
+    if task_memory < LEAST_TASK:
+        return None
+    work, total = load.work, load.work.all_bytes
+    slices = min(max(2 * workers, -(-total // 10**9)), int(work.documents))
+    partitions = usual_partitions(slices, total, workers)
+    if alike:
+        listed = (24 + 4 * (8 + work.id_bytes)) * (recipe.max_partners or 64) * work.documents  # as `memory_of` has it
+        partitions = max(partitions, math.ceil(2 * listed / task_memory))
+    while slices * partitions <= MOST_BLOCKS and partitions <= 1 << 16:
+        held = max(
+            1, min(slices, total // max(1, load.largest))
+        )  # as many slices of one size would be as large as the largest
+        shape = _shape(load, recipe, held, partitions, task_memory)
+        counts = expected(work, shape, _least(recipe))
+        most = max(_of_task(name, counts, shape) for name in stage_names(shape))
+        if most <= each:
+            return _planned(each, load, recipe, workers, threads, slices, partitions, task_memory)
+        if slices * 2 <= work.documents and held == slices:
+            slices *= 2
+        elif held < slices and memory_of("sketch", counts, shape) > each:
+            return None
+        partitions *= 2
+    return None
+
+
+def _of_task(stage: str, counts: Counts, shape: Shape) -> float:
+    """What a task holds: what it keeps, and a batch where it reads text."""
+    reads = stage in ("sketch", "postings", "containers", "sets", "near", "drawn-sets", "near-sets", "write")
+    batch = min(BATCH_TIMES * HOST_BATCH, shape.task_memory // 2) if reads else 0
+    return memory_of(stage, counts, shape) + batch
+
+
+def _planned(
+    each: int,
+    load: Load,
+    recipe: Recipe,
+    workers: int,
+    threads: int,
+    slices: int,
+    partitions: int,
+    task_memory: int,
+) -> Division:
+    shape = _shape(load, recipe, slices, partitions, task_memory)
+    counts = expected(load.work, shape, _least(recipe))
+    found = stages(counts, shape, Machines(cores=workers), load_rates())
+    disk = sum(made.payload for made in exchanges(counts, shape))
+    processes = workers + 1 if workers > 1 else 1
+    memory = int(processes * PROCESS + MARGIN * workers * (each + _reading(load, threads)))
+    seconds = load_rates()["in memory"]["seconds"] + sum(stage.seconds for stage in found)
+    need = Need(counts.documents, counts.text_bytes, memory, disk, seconds)
+    slice_bytes = max(1, -(-load.work.all_bytes // slices))
+    return Division(workers, threads, slice_bytes, partitions, task_memory, need)
+
+
+def _shape(load: Load, recipe: Recipe, slices: int, partitions: int, task_memory: int) -> Shape:
+    work = load.work
+    known = min(slices - 1, round(slices * work.against_bytes / work.all_bytes)) if work.against_bytes else 0
+    return shape_of(
+        recipe,
+        max(1, int((1 - work.copies) * work.documents + work.against_documents)),
+        slices=slices,
+        partitions=partitions,
+        task_memory=task_memory,
+        known=known,
+        checked=work.check > 0,
+    )
+
+
+def _least(recipe: Recipe) -> float:
+    return 0.8 if recipe.threshold is None else recipe.threshold
+
+
+def load_of(documents: Documents, reference: Documents | None, check: int, *, ask: bool) -> Load | None:
+    """The documents of a job: as many and as much as footers say, or tables.
+
+    Parameters
+    ----------
+    documents, reference : Documents
+    check : int
+        Documents that are sampled.
+    ask : bool
+        Where nothing says it, look at sizes of files and at the first documents.
+
+    Returns
+    -------
+    Load or None
+        None where nothing says it and nobody is asked.
+    """
+    found = [_extent(each, ask) for each in (documents, reference) if each is not None]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    mine, other = known[0], known[1] if len(known) > 1 else _Extent(0, 0, 0, 0, 0)
+    id_bytes = max(1, min(1000, max(mine.id_bytes, other.id_bytes)))
+    work = Workload(
+        documents=max(1, mine.rows),
+        text_bytes=max(1, mine.num_bytes),
+        against_documents=other.rows,
+        against_bytes=other.rows and max(1, other.num_bytes),
+        check=check,
+        id_bytes=id_bytes,
+        place_bytes=12 + id_bytes,
+    )
+    return Load(work, max(mine.held, other.held), max(mine.largest, other.largest))
+
+
+class _Extent(NamedTuple):
+    """Documents of a source: how many, their text, an id, the largest part that is read at once, and that a slice has.
+
+    Bytes of compressed files are guessed from their sizes.
+    """
+
+    rows: int
+    num_bytes: int
+    id_bytes: int
+    held: int
+    largest: int
+
+
+FIRST = 1 << 20
+"""Text of the first documents, by which others are judged where nothing says how many there are."""
+
+PART = 16 << 20
+"""Text of a part of an input that is small, whether it can be divided or not."""
+
+USUAL_ID = 24
+"""Bytes of an id that is no number, where nobody looks at one."""
+
+
+def _extent(documents: Documents, ask: bool) -> _Extent | None:
+    readers = documents._readers
+    rows = documents.num_rows
+    if documents.format == "memory":
+        sizes = [getattr(reader.source, "nbytes", None) for reader in readers]  # type: ignore[attr-defined]
+        parts = [each for each in sizes if isinstance(each, int)]
+        held = largest = 0
+        if len(parts) < len(sizes) and not ask:
+            return None
+        num_bytes = sum(parts) if len(parts) == len(sizes) else 0
+    elif documents.format == "parquet" or ask:
+        found = [(reader, reader.parts(PART)) for reader in readers]
+        parts = [part.num_bytes for _, each in found for part in each]
+        num_bytes, largest = sum(parts), max(parts, default=0)
+        # Columns of a row group are read as they are in the file, which is compressed.
+        held = 0
+        if documents.format == "parquet":
+            held = max((_compressed(reader, each) for reader, each in found), default=0)
+    else:
+        return None
+    id_bytes = USUAL_ID
+    if documents.id_column is None:
+        id_bytes = 8
+    if ask:
+        with contextlib.closing(documents.batches(max_bytes=FIRST)) as batches:  # type: ignore[type-var]
+            batch = next(batches, None)
+        if batch is not None and batch.num_rows:
+            text = int(batch.text.offsets[-1] - batch.text.offsets[0])
+            id_bytes = batch.ids.nbytes // batch.num_rows
+            if rows is None:
+                rows = max(batch.num_rows, num_bytes * batch.num_rows // max(1, text))
+            num_bytes = num_bytes or rows * text // batch.num_rows
+    if rows is None:
+        return None
+    return _Extent(rows, num_bytes, id_bytes, held, largest)
+
+
+def _compressed(reader: Any, parts: list[Part]) -> int:
+    """Bytes of the largest row group as it is in the file, about."""
+    total = sum(part.num_bytes for part in parts)
+    return reader.seen.size * max(part.num_bytes for part in parts) // total if total else 0

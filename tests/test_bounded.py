@@ -1,0 +1,269 @@
+"""Jobs within a bound of memory: the same decisions, no more resident memory, and one line where it cannot be."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neardup_gpu as nd
+from neardup_gpu import bounded, data
+from neardup_gpu.cli import main
+from neardup_gpu.engine.settings import Engine
+from neardup_gpu.planning import Workload, forecast
+from neardup_gpu.recipe import Recipe
+from neardup_gpu.store.artefacts import read_report
+
+METHODS = {"exact": Recipe(), "minhash": Recipe(method="minhash"), "simhash": Recipe(method="simhash")}
+MB = 10**6
+TIGHT = 390 * MB
+"""More than the interpreter, libraries and kernels take, and less than these documents do in memory."""
+
+BOUND = 430 * MB
+"""Some 420 MB more than a bare interpreter, and less than any of these jobs takes in memory."""
+
+
+def write(path, documents, rows=5000):
+    """Documents of 40 words with ids of 40 characters; a fiftieth are the document before but for the last word."""
+    draw, words = np.random.default_rng(1), np.array([f"w{number}" for number in range(50_000)])
+    with pq.ParquetWriter(path, pa.schema([("id", pa.string()), ("text", pa.string())])) as writer:
+        for first in range(0, documents, rows):
+            picked = draw.integers(0, len(words), (min(rows, documents - first), 40))
+            picked[1::50] = picked[::50]
+            picked[1::50, -1] = 7
+            texts = [" ".join(row) for row in words[picked].tolist()]
+            ids = [f"document-{number:031d}" for number in range(first, first + len(texts))]
+            writer.write_table(pa.table({"id": ids, "text": texts}, writer.schema))
+    return path
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("few") / "few.parquet", 3000, 500)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("many") / "many.parquet", 100_000)
+
+
+def plain(table):
+    """A table whose types do not depend on whether it was written in parts."""
+    return table.replace_schema_metadata(None).to_pydict()
+
+
+# ------------------------------------------------------------------------------------------------------------ decisions
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_bounded_job_decides_as_any_other(few, tmp_path, method):
+    options = {"id_column": "id", "recipe": METHODS[method], "engine": "cpu"}
+    usual = nd.dedup(few, **options)
+    tight = nd.dedup(few, memory=TIGHT, output=tmp_path / "tight", **options)
+    assert "tasks" in tight.report and "tasks" not in usual.report
+    assert plain(tight.documents) == plain(usual.documents) and plain(tight.pairs) == plain(usual.pairs)
+    assert len(tight.removed) == len(usual.removed) > 10
+    for name in ("kept", "removed", "groups"):
+        assert tight.report["counts"][name] == usual.report["counts"][name]
+    assert nd.open_documents(tmp_path / "tight").num_rows == len(usual.kept)
+    assert tight.explain(tight.removed["id"][0].as_py()).duplicate_of == usual.removed["duplicate_of"][0].as_py()
+    assert [path.name for path in tmp_path.iterdir()] == ["tight"]  # no work is left beside it
+
+
+def test_a_bounded_job_that_fits_runs_in_memory(few, tmp_path):
+    result = nd.dedup(few, memory="2GB", output=tmp_path / "out", id_column="id", engine="cpu")
+    assert "tasks" not in result.report and (tmp_path / "out" / "documents.parquet").exists()
+
+
+def test_without_an_output_only_decisions_are_made(few, tmp_path):
+    table = pq.read_table(few)
+    result = nd.dedup(table, memory=TIGHT, temp_dir=tmp_path, id_column="id", engine="cpu")
+    assert "tasks" in result.report and len(result.removed) == 60 and not list(tmp_path.iterdir())
+
+
+def test_a_reference_set_and_frequencies(few, tmp_path):
+    known = pq.read_table(few).slice(0, 100)
+    known = known.set_column(0, "id", pa.array([f"known-{number}" for number in range(100)]))
+    counted = nd.dedup(few, method=nd.MinHash(weighting="tfidf"), threshold=0.8, id_column="id", engine="cpu")
+    options = {"against": known, "method": nd.MinHash(weighting="tfidf"), "threshold": 0.8, "id_column": "id"}
+    options |= {"frequencies": counted.frequencies, "engine": "cpu"}
+    usual, tight = nd.dedup(few, **options), nd.dedup(few, memory=TIGHT, **options)
+    assert plain(tight.documents) == plain(usual.documents) and usual.report["counts"]["removed"] >= 100
+
+
+def test_a_job_that_comes_near_its_bound_goes_on_as_tasks(few, tmp_path, monkeypatch, capsys):
+    usual = nd.dedup(few, id_column="id", engine="cpu", memory="2GB")
+    monkeypatch.setattr(bounded, "WATCHED", -100)  # at once
+    found = nd.dedup(few, id_column="id", engine="cpu", memory="2GB", output=tmp_path / "python")
+    assert "tasks" in found.report and plain(found.documents) == plain(usual.documents)
+    base = ["dedup", str(few), "--id-column", "id", "--backend", "cpu", "--memory", "2GB"]
+    assert main([*base, "--output", str(tmp_path / "command")]) == 0
+    assert "runs as tasks over files" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["command", "python"]
+    assert "tasks" in read_report(tmp_path / "command")
+
+
+# -------------------------------------------------------------------------------------------------------------- bounds
+
+
+def resident_of_tree(process):
+    """Most bytes that a process and those that it started held together, looked at every ten milliseconds."""
+    most, page = 0, os.sysconf("SC_PAGE_SIZE")
+    while process.poll() is None:
+        found = [process.pid]
+        for pid in found:
+            for children in Path(f"/proc/{pid}/task").glob("*/children"):
+                found += [int(child) for child in read(children).split()]
+        sizes = [read(Path(f"/proc/{pid}/statm")).split()[1:2] for pid in found]
+        most = max(most, page * sum(int(each[0]) for each in sizes if each))
+        time.sleep(0.01)
+    return most
+
+
+def read(path):
+    try:
+        return path.read_text()
+    except OSError:  # it has ended
+        return ""
+
+
+def peak(source, output, *flags):
+    """Most resident memory of the command and of all its processes."""
+    command = [sys.executable, "-c", "from neardup_gpu.cli.process import run; run()", "dedup", str(source)]
+    command += ["--id-column", "id", "--output", str(output), "--quiet", "--backend", "cpu", *flags]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    errors = []
+    reader = threading.Thread(target=lambda: errors.append(process.stderr.read()))
+    reader.start()
+    most = resident_of_tree(process)
+    reader.join()
+    assert process.returncode == 0, errors
+    return most
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="what is resident is read in /proc")
+@pytest.mark.parametrize("method", METHODS)
+def test_the_whole_command_stays_within_its_bound(many, tmp_path, method):
+    flags = ("--method", method, *(("--threshold", "0.8") if method == "simhash" else ()), "--memory", str(BOUND))
+    held = peak(many, tmp_path / "out", *flags)
+    assert "tasks" in read_report(tmp_path / "out")
+    assert 200 * MB < held <= BOUND
+
+
+# ----------------------------------------------------------------------------------------------------------- arithmetic
+
+
+def load(documents, text_bytes=None, **others):
+    return forecast.Load(Workload(documents=documents, text_bytes=text_bytes or 240 * documents), **others)
+
+
+@pytest.mark.parametrize("recipe", METHODS.values(), ids=METHODS)
+def test_more_documents_need_more_and_the_least_bound_fits(recipe):
+    needs = [forecast.in_memory(load(number), recipe, 2) for number in (10**5, 10**6, 10**7, 10**9)]
+    assert needs == sorted(needs) and all(a.memory < b.memory for a, b in zip(needs, needs[1:], strict=False))
+    for number in (10**4, 10**6, 10**8):
+        least = forecast.least(load(number), recipe)
+        found = forecast.divided(least, load(number), recipe, 1)
+        assert found is not None and found.need.memory <= least * 1.001
+        assert forecast.divided(least * 9 // 10, load(number), recipe, 1) is None
+    assert forecast.divided(8 * 10**9, load(10**8), recipe, 4).workers == 4
+    assert forecast.divided(500 * MB, load(10**6), recipe, 4).workers == 1  # two interpreters alone take more
+
+
+def test_what_cannot_be_divided_needs_more():
+    whole = forecast.least(load(10**7, largest=240 * 10**7), Recipe())
+    assert whole > 1.5 * forecast.least(load(10**7), Recipe())
+
+
+def test_a_room_that_is_cut_needs_less():
+    recipe, work = Recipe(), load(10**6)
+    usual = forecast.in_memory(work, recipe, 2).memory
+    room = forecast.room_in_memory(usual - 50 * MB, work, recipe, 2)
+    assert room is not None and forecast.in_memory(work, recipe, 2, room).memory <= usual - 50 * MB
+    assert forecast.room_in_memory(usual // 2, work, recipe, 2) is None
+
+
+def refused(source, **options):
+    with pytest.raises(nd.NeardupError) as caught:
+        nd.dedup(source, **{"id_column": "id", "engine": "cpu", **options})
+    return str(caught.value)
+
+
+def test_what_cannot_be_bounded_is_one_line(few, tmp_path):
+    least = refused(few, memory="100MB")
+    assert least.startswith("100.0 MB of memory are too few for 3,000 documents in ")
+    given = least.rpartition("give at least ")[2]
+    assert "tasks" in nd.dedup(few, id_column="id", engine="cpu", memory=given).report
+    stream = pa.RecordBatchReader.from_batches(pq.read_schema(few), pq.read_table(few).to_batches())
+    assert refused(stream, memory="1GB").startswith("a stream gives its rows only once")
+    assert "by the backend cpu, not by reference" in refused(few, memory="1GB", engine="reference")
+    assert refused(few, memory="lots").startswith("the bound of memory 'lots' is not a size")
+    assert refused(few, memory=TIGHT, temp_dir=tmp_path / "none", output=tmp_path / "out").endswith("temp_dir=...")
+    assert not list(tmp_path.iterdir())
+
+
+def test_flags(few, tmp_path, capsys):
+    base = ["dedup", str(few), "--id-column", "id", "--backend", "cpu"]
+    assert main([*base, "--output", str(tmp_path / "o"), "--memory", "1GB", "--work-dir", str(tmp_path / "w")]) == 2
+    assert "--task-memory" in capsys.readouterr().err
+    assert main([*base, "--output", str(tmp_path / "o"), "--memory", "lots"]) == 2
+    assert "the bound of memory 'lots'" in capsys.readouterr().err
+    assert main([*base, "--dry-run", "--memory", str(TIGHT)]) == 0
+    told = capsys.readouterr()
+    assert "of memory" in told.err and "runs as tasks over files" in told.err and "2,940" in told.out
+    assert not list(tmp_path.iterdir())
+
+
+# ----------------------------------------------------------------------------------------------------- what is foretold
+
+
+def test_large_jobs_are_foretold_and_small_ones_are_not(few, monkeypatch, caplog):
+    documents = nd.open_documents(few, id_column="id")
+    begin = time.perf_counter()
+    assert bounded.foretold(documents, None, Recipe(), 0) is None
+    assert time.perf_counter() - begin < 0.005
+    monkeypatch.setattr(bounded, "FORECAST_BYTES", 1)
+    need = bounded.foretold(documents, None, Recipe(), 0)
+    assert need.documents == 3000 and 200 * 3000 < need.text_bytes < 400 * 3000
+    assert 3 * need.text_bytes // 4 < need.disk < 3 * need.text_bytes and 1 < need.seconds < 5
+    with caplog.at_level("INFO", "neardup_gpu"):
+        nd.dedup(few, id_column="id", engine=Engine(backend="cpu"))
+    (line,) = [record.getMessage() for record in caplog.records if "temporary disk" in record.getMessage()]
+    assert line.startswith("3,000 documents, ") and line.endswith(" are needed")
+
+
+# ------------------------------------------------------------------------------------------------------ ids beyond 2 GB
+
+
+@pytest.fixture
+def short_offsets(monkeypatch):
+    """Offsets of 32 bits that tell a hundred bytes, not two billion."""
+    monkeypatch.setattr(data, "MOST_STRING_BYTES", 100)
+
+
+def test_long_columns_are_joined_taken_and_compared(short_offsets):
+    chunks = pa.chunked_array([["a" * 60, "b"], ["c" * 60]])
+    assert data.one_array(chunks).type == pa.large_string() and data.one_array(chunks[:1]).type == pa.string()
+    assert data.one_array(pa.chunked_array([[b"a" * 60], [b"b" * 60]])).type == pa.large_binary()
+    rows = pa.array([2, None, 0, 1, 2])
+    taken = data.taken(chunks.combine_chunks(), rows)
+    assert taken.num_chunks > 1 and taken.type == pa.string() and taken.to_pylist() == chunks.take(rows).to_pylist()
+    tables = pa.table({"id": chunks, "kept": [True] * 3}), pa.table({"id_a": ["b"]})
+    large = data.large_tables(*tables)
+    assert [table.schema.field(0).type for table in large] == [pa.large_string()] * 2
+    assert [table.to_pydict() for table in large] == [table.to_pydict() for table in tables]
+
+
+def test_a_job_whose_ids_are_long(few, short_offsets):
+    options = {"id_column": "id", "method": "minhash", "engine": "cpu"}
+    found = nd.dedup(few, **options)
+    assert found.documents.schema.field("id").type == pa.large_string() and len(found.removed) == 60
+    page = pytest.importorskip("jinja2") and found.report(text=True)
+    assert "document-" in page.html
