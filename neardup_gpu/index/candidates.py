@@ -178,6 +178,9 @@ def join(snapshot: Snapshot, keys: np.ndarray, present: np.ndarray, recipe: Reci
 
     `present` are those that have words.
     """
+    if not len(keys):
+        nothing = np.empty(0, np.int64)
+        return Joined(nothing, nothing, np.empty(0), np.empty(0, np.uint8))
     search = Joining(snapshot, keys, recipe, runtime)
     number, most = len(keys), search.most
     first, is_open, found = np.zeros(number, np.int64), np.zeros(number, bool), np.zeros(number, np.int64)

@@ -25,7 +25,7 @@ def hashes_of(ids: pa.Array, kind: str) -> np.ndarray:
             values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return values ^ (values >> np.uint64(31))
-    return np.array([xxhash.xxh3_64_intdigest(value) for value in ids.to_pylist()], np.uint64)
+    return np.array([xxhash.xxh3_64_intdigest(value) for value in ids.cast(pa.large_binary()).to_pylist()], np.uint64)
 
 
 class Snapshot:
