@@ -6,8 +6,8 @@ least r of the k tables: the entries of one key are a run of ascending rows, so 
 the merging ends with the last row that is wanted.
 
 Source: the pair tables of Manasse 2012, 3.1 and 6.1, asked by documents that come later.
-Cost: a query looks into each table by interpolation, as fingerprints are uniform, and then at the entries of its runs up
-to the last row that it finds, twice: they are counted before they are written.
+Cost: a query looks into each table by interpolation, as fingerprints are uniform, and then at the entries of its runs,
+up to the last row that it finds, twice: they are counted before they are written.
 """
 
 from __future__ import annotations
@@ -199,7 +199,8 @@ def _find_each(keys, rows, queries, first, stop, starts, ends):
 
 
 @kernel(
-    "void(uint32[:,::1], int64[:,::1], int64[:,::1], int64, int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1])",
+    "void(uint32[:,::1], int64[:,::1], int64[:,::1], int64, int64[::1], uint8[::1], int64[::1], int64[::1], "
+    "int64[::1])",
 )
 def _merge_each(rows, heads, ends, r, most, allowed, found, places, counts):
     """One thread a query."""

@@ -152,7 +152,13 @@ def decide(
 
 
 def _found_anew(
-    snapshot: Snapshot, groups: Groups, entries: np.ndarray, recipe: Recipe, clock: Clock, runtime: Runtime, folder: Path
+    snapshot: Snapshot,
+    groups: Groups,
+    entries: np.ndarray,
+    recipe: Recipe,
+    clock: Clock,
+    runtime: Runtime,
+    folder: Path,
 ) -> tuple[Verified, Verified]:
     """(listed, deciding) by the stages of the job, from stored features and sets."""
     keys = np.zeros((len(entries), recipe.method.key_columns), np.uint64)
@@ -167,9 +173,7 @@ def _found_anew(
     sets: Any = StoredSets(snapshot, in_file, folder)
     rows = np.searchsorted(in_file, entries)
     measure = recipe.method.measure
-    found = partners_of(
-        groups.keys, groups.pinned, rows, sets, candidates, recipe, measure, None, clock, runtime
-    )
+    found = partners_of(groups.keys, groups.pinned, rows, sets, candidates, recipe, measure, None, clock, runtime)
     return found.listed, found.deciding
 
 

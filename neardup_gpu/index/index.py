@@ -93,7 +93,7 @@ class Index:
         self._closed = False
         self._load()
 
-    # ------------------------------------------------------------------------------------------------ making and opening
+    # ---------------------------------------------------------------------------------------- making and opening
 
     @classmethod
     def create(
@@ -333,7 +333,7 @@ class Index:
         except OSError as error:
             raise OutputError(f"{self.folder}: {error.strerror}; what was committed is safe") from None
 
-    # -------------------------------------------------------------------------------------------------------------- adding
+    # ------------------------------------------------------------------------------------------------------ adding
 
     def add(
         self,
@@ -420,7 +420,7 @@ class Index:
                 write_table(adding.decisions(), file)
         return adding.counts
 
-    # ------------------------------------------------------------------------------------------------------------- removing
+    # ----------------------------------------------------------------------------------------------------- removing
 
     def remove(self, ids: Any) -> int:
         """Take documents away. What was removed because of them may be kept by the next `decide`.
@@ -461,12 +461,14 @@ class Index:
             missing = np.setdiff1d(np.arange(len(asked)), found)
             if len(missing):
                 more = f", nor are {len(missing) - 1:,} others" if len(missing) > 1 else ""
-                raise InputError(f"id {asked[int(missing[0])].as_py()!r} is not in the index{more}; nothing was removed")
+                raise InputError(
+                    f"id {asked[int(missing[0])].as_py()!r} is not in the index{more}; nothing was removed"
+                )
             writer.change(death=buried(writer.segments, sequence))
             self._committed(writer)
         return len(sequence)
 
-    # --------------------------------------------------------------------------------------------------------------- asking
+    # ------------------------------------------------------------------------------------------------------- asking
 
     def query(
         self,
@@ -496,8 +498,8 @@ class Index:
         Returns
         -------
         pyarrow.Table
-            query_id, id, resemblance, low, high, exact, kept: best first, ties in order of sequence, one query after the
-            other. `query_id` is 0 for a single text. Resemblance is exact. `kept` says whether the document was kept
+            query_id, id, resemblance, low, high, exact, kept: best first, ties in order of sequence, one query
+            after the other. `query_id` is 0 for a single text. Resemblance is exact. `kept` says whether the document was kept
             when it was added.
 
         Raises
@@ -546,7 +548,7 @@ class Index:
             raise InputError("the input holds no documents; there is nothing to ask")
         return pa.concat_tables(tables, promote_options="permissive")
 
-    # ------------------------------------------------------------------------------------------------------------- deciding
+    # ----------------------------------------------------------------------------------------------------- deciding
 
     def decide(
         self,
@@ -622,7 +624,7 @@ class Index:
                 write_report(folder, {**result.report, "seconds": clock.elapsed})
         return result
 
-    # -------------------------------------------------------------------------------------------------- looking after it
+    # ------------------------------------------------------------------------------------------ looking after it
 
     def compact(self) -> int:
         """Merge all segments into one, in which nothing is dead. It is never needed: adding merges by itself.

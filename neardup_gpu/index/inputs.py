@@ -50,7 +50,9 @@ def rows_done(manifest: Manifest, files: list[list[Any]] | None) -> tuple[int, b
         if earlier.files == files:
             return earlier.rows, earlier.whole
         if not earlier.whole and earlier.name == files[0][0]:
-            changed = next((now[0] for then, now in zip(earlier.files, files, strict=False) if then != now), earlier.name)
+            changed = next(
+                (now[0] for then, now in zip(earlier.files, files, strict=False) if then != now), earlier.name
+            )
             raise InputError(
                 f"{changed}: has changed since {earlier.rows:,} of its documents were added; remove these, or put "
                 "back the file as it was"

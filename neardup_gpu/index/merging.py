@@ -93,7 +93,7 @@ def merge_last(writer: Writer, number: int) -> None:
 
 
 def merged(before: list[Segment], segments: list[Segment], path: Path) -> dict[str, np.ndarray]:
-    """Write the segment of several neighbours; returns its arrays, or nothing if all is dead, and no file is written."""
+    """Write the segment of several neighbours; returns its arrays, or nothing, and no file, if all is dead."""
     documents = [np.flatnonzero(each.live_documents) for each in segments]
     entries = [np.flatnonzero(each.live_entries) for each in segments]
     number, num_documents = sum(map(len, entries)), sum(map(len, documents))

@@ -86,10 +86,10 @@ def _table(
     sequence: list[np.ndarray] = [np.empty(0, np.int64)]
     ids: list[pa.Array] = [pa.array([], kind)]
     first: list[np.ndarray] = [np.empty(0, bool)]
-    for row, each in enumerate(entry.tolist()):
+    for at, each in enumerate(entry.tolist()):
         begins = True
         for segment, places in snapshot.members(each):
-            rows.append(np.full(len(places), row))
+            rows.append(np.full(len(places), at))
             sequence.append(segment["sequence"][places])
             ids.append(segment.ids.arrow(places).cast(kind))
             first.append(np.arange(len(places)) == (0 if begins else -1))

@@ -95,8 +95,8 @@ class Segment:
     @classmethod
     def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str) -> Segment:
         """A segment of which nothing is dead, and which is in no file."""
-        live = (np.ones(len(arrays[name]), np.uint8) for name in ("sequence", "founders"))
-        return cls(arrays, id_kind, *live)
+        documents, entries = (np.ones(len(arrays[name]), np.uint8) for name in ("sequence", "founders"))
+        return cls(arrays, id_kind, documents, entries)
 
     @classmethod
     def load(cls, folder: Path, place: Place, id_kind: str) -> Segment:
@@ -108,8 +108,8 @@ class Segment:
             If a file is not there, or not as it was written.
         """
         file = ArraysFile(folder / SEGMENTS / f"{place.file:08}", SEGMENT, at_once=0)
-        live = (np.ones(len(file.arrays[name]), np.uint8) for name in ("sequence", "founders"))
-        segment = cls(file.arrays, id_kind, *live, place, file)
+        documents, entries = (np.ones(len(file.arrays[name]), np.uint8) for name in ("sequence", "founders"))
+        segment = cls(file.arrays, id_kind, documents, entries, place, file)
         if place.deleted is not None:
             segment.read_dead(folder / DELETED / f"{place.deleted:08}")
         return segment

@@ -42,7 +42,7 @@ class Snapshot:
     def __init__(self, segments: Sequence[Segment], backend: str) -> None:
         self.segments, self.backend = list(segments), backend
 
-    # ------------------------------------------------------------------------------------------------- where entries are
+    # ----------------------------------------------------------------------------------------- where entries are
 
     def located(self, entries: np.ndarray) -> Iterator[tuple[Segment, np.ndarray, np.ndarray]]:
         """(segment, which of the entries are stored there, their rows), of each segment that stores some.
@@ -106,10 +106,10 @@ class Snapshot:
             found[some] = segment.set_sizes(rows)
         return found
 
-    # ---------------------------------------------------------------------------------------------------- looking things up
+    # -------------------------------------------------------------------------------------------- looking things up
 
     def same_words(self, hashes: np.ndarray) -> np.ndarray:
-        """The live entry of each word sequence, given by its 128 bits as uint64 of shape (n, 2); -1 if there is none."""
+        """The live entry of each word sequence, given by its 128 bits, uint64, shape (n, 2); -1 if none has them."""
         found = np.full(len(hashes), -1, np.int64)
         for segment in self.segments:
             table = segment["hash_keys"], segment["hash_rows"]
@@ -119,7 +119,7 @@ class Snapshot:
         return found
 
     def with_ids(self, ids: pa.Array, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(number of the id, number of the segment, place of the document) of each live document that has one of them."""
+        """(number of the id, number of the segment, place of the document) of live documents that have one of them."""
         hashes = hashes_of(ids, kind)
         found = [(np.empty(0, np.int64),) * 3]
         for number, segment in enumerate(self.segments):
@@ -127,10 +127,12 @@ class Snapshot:
             query, place = _looked_up(*table, hashes, segment.live_documents, self.backend)
             theirs = segment.ids.arrow(place)
             asked = ids.take(pa.array(query)).cast(theirs.type)
-            same = np.array([one == other for one, other in zip(theirs.to_pylist(), asked.to_pylist(), strict=True)], bool)
+            same = np.array(
+                [one == other for one, other in zip(theirs.to_pylist(), asked.to_pylist(), strict=True)], bool
+            )
             found.append((query[same], np.full(int(same.sum()), number, np.int64), place[same]))
-        query, number, place = (np.concatenate(each) for each in zip(*found, strict=True))
-        return query, number, place
+        queries, numbers, places = (np.concatenate(each) for each in zip(*found, strict=True))
+        return queries, numbers, places
 
     def names_of(self, entries: np.ndarray, kind: pa.DataType) -> pa.Array:
         """The id of the first live document of each entry, of which each has one."""
@@ -164,7 +166,7 @@ class Snapshot:
 def _looked_up(
     keys: np.ndarray, rows: np.ndarray, asked: np.ndarray, allowed: np.ndarray, backend: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(number of the key, row) for all entries of a sorted table that have one of some keys, of rows that are allowed."""
+    """(number of the key, row) of all entries of a sorted table that have one of some keys, and an allowed row."""
     number = len(asked)
     bounds = np.zeros(number, np.int64), np.full(number, WITHOUT_END), np.full(number, WITHOUT_END)
     run = kernel(probe_kernel, backend)

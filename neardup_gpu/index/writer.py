@@ -327,4 +327,3 @@ def table_of(ids: pa.Array, found: Decided, snapshot: Snapshot) -> pa.Table:
             "group": names,
         }
     )
-

@@ -103,7 +103,7 @@ class ArraysFormat:
     def filled(
         self, path: Path, header: dict[str, Any], shapes: Mapping[str, tuple[Any, tuple[int, ...]]]
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Like `write`, for arrays that are filled in the block, in the file itself, which is mapped; then it is synced.
+        """Like `write`, for arrays that are filled in the block, in the mapped file itself, which is synced then.
 
         So a file may be larger than memory. Its room on the disk is taken at the beginning: a full disk is an error
         then, and not the end of a process that writes to a page which there is no room for.
