@@ -12,6 +12,7 @@ up to the last row that it finds, twice: they are counted before they are writte
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 from numba import prange
 
@@ -62,13 +63,22 @@ def reference(keys, rows, queries, r, first, stop, most, allowed):
 
 
 @jit()
+def _further(keys, table, key, guess):
+    """About how many places from a guess on a key would be, by how far the key there is from it."""
+    there, number = keys[table, guess] >> np.uint64(32), np.int64(keys.shape[1])
+    distance = np.int64(key >> np.uint64(32)) - np.int64(there)
+    return (distance * min(number, np.int64(1) << np.int64(30))) >> np.int64(32)
+
+
+@jit()
 def _first_not_below(keys, table, key):
     """Place of the first key of a table that is not below a key: near where it would be among uniform keys."""
     number = np.int64(keys.shape[1])
     if number == 0:
         return np.int64(0)
     guess = np.int64(((key >> np.uint64(32)) * np.uint64(number)) >> np.uint64(32))
-    low, high, step = np.int64(0), number, np.int64(8)
+    guess = max(np.int64(0), min(number - np.int64(1), guess + _further(keys, table, key, guess)))
+    low, high, step = np.int64(0), number, np.int64(4)
     if keys[table, guess] < key:
         low = guess + np.int64(1)
         while low + step < number and keys[table, low + step - np.int64(1)] < key:
@@ -158,10 +168,12 @@ def _merge(rows, heads, ends, query, r, most, allowed, found, place):
 
 
 @jit(parallel=True)
-def _find_all(keys, rows, queries, first, stop, starts, ends):
-    for query in prange(len(queries)):
+def _find_all(keys, rows, queries, first, stop, starts, ends, parts):
+    """One table after another, so that what is looked at of it stays in a core's cache."""
+    for part in prange(parts):
         for table in range(queries.shape[1]):
-            _find(keys, rows, queries, query, table, first, stop, starts, ends)
+            for query in range(part * len(queries) // parts, (part + 1) * len(queries) // parts):
+                _find(keys, rows, queries, query, table, first, stop, starts, ends)
 
 
 @jit(parallel=True)
@@ -176,7 +188,7 @@ def _merge_all(rows, starts, ends, r, most, allowed, found, places, counts):
 def cpu(keys, rows, queries, r, first, stop, most, allowed):
     """As `reference`; queries in parallel."""
     starts, ends = np.empty(queries.shape, np.int64), np.empty(queries.shape, np.int64)
-    _find_all(keys, rows, queries, first, stop, starts, ends)
+    _find_all(keys, rows, queries, first, stop, starts, ends, min(len(queries), 4 * numba.get_num_threads()))
     counts, nothing = np.empty(len(queries), np.int64), np.empty(0, np.int64)
     r = np.int64(r)
     _merge_all(rows, starts, ends, r, most, allowed, nothing, nothing, counts)

@@ -499,8 +499,8 @@ class Index:
         -------
         pyarrow.Table
             query_id, id, resemblance, low, high, exact, kept: best first, ties in order of sequence, one query
-            after the other. `query_id` is 0 for a single text. Resemblance is exact. `kept` says whether the document was kept
-            when it was added.
+            after the other. `query_id` is 0 for a single text. Resemblance is exact.
+            `kept` says whether the document was kept when it was added.
 
         Raises
         ------

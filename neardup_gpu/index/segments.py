@@ -24,7 +24,7 @@ Which documents and entries are dead is no part of a segment: it is beside it, s
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,7 @@ class Segment:
     live_entries: np.ndarray
     place: Place | None = None
     file: ArraysFile | None = None
+    _sound: set[str] = field(default_factory=set)
 
     @classmethod
     def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str) -> Segment:
@@ -131,8 +132,9 @@ class Segment:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """An array, after comparing it with its checksums."""
-        if self.file is not None:
+        if self.file is not None and name not in self._sound:
             self.file.verify(name)
+            self._sound.add(name)
         return self.arrays[name]
 
     @property

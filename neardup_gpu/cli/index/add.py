@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...engine.settings import Engine
@@ -60,4 +60,5 @@ def add(
             progress=progress,
         )._asdict()
         found["total"] = len(opened)
+    shown = shown if shown.output is not None else replace(shown, output=index)
     say_written(found, None, shown, f"neardup index query {shell_path(index)} --text TEXT")
