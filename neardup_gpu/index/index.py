@@ -19,7 +19,6 @@ from ..engine.settings import Engine, as_engine
 from ..engine.threads import on_threads
 from ..errors import DamagedError, InputError, OutputError, ParameterError
 from ..recipe import Recipe, choose_recipe
-from ..store.disk import sync_folder
 from ..store.outputs import new_file, new_folder
 from . import manifest as manifests
 from .deciding import decide
@@ -176,7 +175,7 @@ class Index:
             (folder / SEGMENTS).mkdir()
             (folder / DELETED).mkdir()
             manifests.commit(folder, Manifest(1, chosen.to_json()))
-            sync_folder(folder.parent)
+            manifests.synced(folder.parent)
         except OutputError:
             raise
         except OSError as error:

@@ -10,6 +10,7 @@ in locks of the system alone, which end with the process that has them:
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -22,7 +23,6 @@ from typing import Any
 
 from ..errors import DamagedError, InputError, OutputError
 from ..store.checksums import changed, checksum
-from ..store.disk import sync_folder
 from ..store.outputs import try_to_lock
 
 try:
@@ -220,7 +220,7 @@ def commit(folder: Path, manifest: Manifest) -> None:
     Raises
     ------
     OSError
-        If it cannot be written; the index is as before then.
+        If it cannot be written. The index is as before then, unless the manifest has its name already.
     """
     path = path_of(folder, manifest.number)
     new = path.with_name(f"{path.name}.new")
@@ -229,7 +229,27 @@ def commit(folder: Path, manifest: Manifest) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.rename(new, path)
-    sync_folder(folder)
+    synced(folder)
+
+
+def synced(folder: Path) -> None:
+    """Make sure that the names in a folder are on disk.
+
+    Raises
+    ------
+    OSError
+        If that fails; not where the system cannot sync folders.
+    """
+    if os.name == "nt":
+        return
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EROFS):
+            raise
+    finally:
+        os.close(file)
 
 
 def clean(folder: Path, newest: Manifest) -> None:

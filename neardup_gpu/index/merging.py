@@ -89,7 +89,7 @@ def merge_last(writer: Writer, number: int) -> None:
     except OSError as error:
         if isinstance(error, OutputError):
             raise
-        raise OutputError(f"{path}: {error.strerror}; the index is as before") from None
+        raise OutputError(f"{path}: {error.strerror}; the index is as it was committed last") from None
 
 
 def merged(before: list[Segment], segments: list[Segment], path: Path) -> dict[str, np.ndarray]:

@@ -235,4 +235,4 @@ def write(kind: ArraysFormat, path: Path, header: dict[str, Any], arrays: dict[s
         with open(path, "rb") as file:
             os.fsync(file.fileno())
     except OSError as error:
-        raise OutputError(f"{path}: {error.strerror}; the index is as before") from None
+        raise OutputError(f"{path}: {error.strerror}; the index is as it was committed last") from None

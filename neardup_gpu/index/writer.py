@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 
 from ..data import arrow
 from ..errors import InputError, OutputError, ResourceError
-from ..store.disk import sync_folder
 from ..store.ids import Ids
 from .candidates import join
-from .manifest import DELETED, SEGMENTS, Manifest, Place, commit, with_segments
+from .manifest import DELETED, SEGMENTS, Manifest, Place, commit, path_of, synced, with_segments
 from .segments import KEPT, SEGMENT, Segment, copies_of, feature_tables, sorted_table, words_of, write
 from .sketches import Sketched
 from .snapshot import Snapshot, hashes_of
@@ -219,7 +218,7 @@ class Writer:
         except OSError as error:
             if isinstance(error, OutputError):
                 raise
-            raise OutputError(f"{self.folder}: {error.strerror}; the index is as before") from None
+            raise OutputError(f"{self.folder}: {error.strerror}; the index is as it was committed last") from None
 
     def _change(self, new: Segment | None, death: Death | None, changes: dict[str, Any]) -> None:
         manifest, segments = self.manifest, self.segments
@@ -246,12 +245,15 @@ class Writer:
     def publish(self, segments: list[Segment], places: list[Place], folders: set[Path], **changes: Any) -> None:
         """Make these segments the index; their files are written and synced."""
         for folder in folders:
-            sync_folder(folder)
+            synced(folder)
         for segment, place in zip(segments, places, strict=True):
             segment.place = place
         manifest = with_segments(self.manifest, places, **changes)
-        commit(self.folder, manifest)
-        self.manifest, self.segments = manifest, segments
+        try:
+            commit(self.folder, manifest)
+        finally:
+            if path_of(self.folder, manifest.number).exists():  # also where the folder could not be synced after it
+                self.manifest, self.segments = manifest, segments
 
 
 def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path) -> Place:

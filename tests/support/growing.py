@@ -1,6 +1,7 @@
 """Documents for an index, and what `dedup` says of them."""
 
 import random
+from typing import Any
 
 import neardup_gpu as nd
 
@@ -26,7 +27,8 @@ class Texts:
             text = random.choice(["", " ... "])
         else:
             text = " ".join(random.choice(self.words) for _ in range(random.randint(1, 30)))
-        self.made.append(text)
+        if text.strip(" ."):
+            self.made.append(text)
         return text
 
     def some(self, number: int) -> list[str]:
@@ -38,7 +40,7 @@ def recipe_of(max_partners: int | None = 64, threshold: float = 0.5, **method: o
     return nd.Recipe(method=kind, shingles=nd.Shingles(2), threshold=threshold, max_partners=max_partners)
 
 
-def table(ids: list, texts: list[str]) -> dict:
+def table(ids: Any, texts: list[str]) -> dict:
     return {"id": ids, "text": texts}
 
 
