@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import replace as changed_settings
 from pathlib import Path
@@ -28,7 +30,7 @@ from .merging import due, merge_due, merge_last
 from .queries import answered
 from .segments import DEAD, SEGMENT, Segment
 from .sketches import Sketched, joined, sketched
-from .snapshot import Snapshot
+from .snapshot import Snapshot, on_host
 from .writer import Death, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ class Index:
     def __init__(self, folder: Path, engine: Engine) -> None:
         self.folder, self._engine = folder, engine
         self._stack = contextlib.ExitStack()
+        self._refreshing = threading.Lock()
         self._writer: Writer | None = None
         self._held: Held | None = None
         self._segments: list[Segment] = []
@@ -269,8 +272,9 @@ class Index:
         (0, 1)
         """
         self._check_open()
-        if self._writer is None:
-            self._load()
+        with self._refreshing:  # of several threads, one after another
+            if self._writer is None and manifests.numbers(self.folder)[-1] != self.manifest.number:
+                self._load()
         return self
 
     def close(self) -> None:
@@ -300,7 +304,7 @@ class Index:
             raise ParameterError(f"{self.folder}: the index is closed; open it again")
 
     def _snapshot(self, runtime: Runtime) -> Snapshot:
-        return Snapshot(self._segments, runtime.backend)
+        return Snapshot(self._segments, on_host(runtime.backend))
 
     @contextlib.contextmanager
     def _running(self, threads: int | None = None) -> Iterator[Runtime]:
@@ -450,7 +454,12 @@ class Index:
         (1, 1)
         """
         self._check_open()
-        given = ids if isinstance(ids, pa.Array) else pa.array(ids)
+        try:
+            given = ids if isinstance(ids, pa.Array) else pa.array(ids)
+        except (pa.ArrowException, TypeError):
+            raise ParameterError(
+                f"ids: expected integers, strings or bytes, all of one type, got {checks.shown(ids)}"
+            ) from None
         if len(given) == 0:
             return 0
         with self._running() as runtime:
@@ -611,7 +620,7 @@ class Index:
             folder = None if output is None else stack.enter_context(new_folder(output, overwrite))
             runtime = stack.enter_context(self._running())
             kind = TYPES[self.manifest.id_kind or "integer"]
-            place = folder or Path(os.environ.get("TMPDIR", "/tmp"))
+            place = folder or Path(tempfile.gettempdir())
             disturbed = self.manifest.disturbed
             result = decide(self._snapshot(runtime), kind, disturbed, recipe, clock, runtime, place)
             if folder is not None:
@@ -837,7 +846,7 @@ class _Adding:
             kind = kind_of(names)
             death = self._in_the_way(names, kind)
             segments = writer.segments if death is None else death.segments
-            snapshot = Snapshot(segments, runtime.backend)
+            snapshot = Snapshot(segments, on_host(runtime.backend))
             new, found = segment_of(snapshot, first, names, part, recipe, runtime)
         with self._clock.stage("write"):
             stop = first + len(names)
@@ -850,7 +859,7 @@ class _Adding:
             replaced=self.counts.replaced + replaced,
         )
         if self._with_decisions:
-            self._tables.append(table_of(names, found, Snapshot(writer.segments, runtime.backend)))
+            self._tables.append(table_of(names, found, Snapshot(writer.segments, on_host(runtime.backend))))
         self._index._committed(writer)
         if due(writer.manifest.segments):
             with self._clock.stage("merge"):
@@ -872,7 +881,7 @@ class _Adding:
             counts = names.value_counts()
             again = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
             raise InputError(f"id {again!r} stands for several documents; ids name one each")
-        there, sequence = ids_there(Snapshot(self._writer.segments, self._runtime.backend), names, kind)
+        there, sequence = ids_there(Snapshot(self._writer.segments, on_host(self._runtime.backend)), names, kind)
         if not len(there):
             return None
         if not self._replace:

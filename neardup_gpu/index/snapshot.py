@@ -28,6 +28,11 @@ def hashes_of(ids: pa.Array, kind: str) -> np.ndarray:
     return np.array([xxhash.xxh3_64_intdigest(value) for value in ids.cast(pa.large_binary()).to_pylist()], np.uint64)
 
 
+def on_host(backend: str) -> str:
+    """The backend that looks into tables: they are mapped from files, and asked too little of to be sent to a GPU."""
+    return "cpu" if backend == "gpu" else backend
+
+
 class Snapshot:
     """Some segments as one.
 
@@ -171,8 +176,4 @@ def _looked_up(
     bounds = np.zeros(number, np.int64), np.full(number, WITHOUT_END), np.full(number, WITHOUT_END)
     run = kernel(probe_kernel, backend)
     found, offsets = run(keys[None, :], rows[None, :], np.ascontiguousarray(asked)[:, None], 1, *bounds, allowed)
-    if backend == "gpu":
-        from ..engine.choice import to_host
-
-        found, offsets = to_host(found), to_host(offsets)
     return np.repeat(np.arange(number), np.diff(offsets)), found

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data import arrow
-from ..errors import InputError, OutputError, ResourceError
+from ..errors import InputError, OutputError, ParameterError, ResourceError
 from ..store.ids import Ids
 from .candidates import join
 from .manifest import DELETED, SEGMENTS, Manifest, Place, commit, path_of, synced, with_segments
@@ -63,8 +63,17 @@ class Death(NamedTuple):
 
 
 def kind_of(ids: pa.Array) -> str:
-    """What ids are: "integer", "string" or "binary"."""
-    return Ids.of(ids[:0]).kind
+    """What ids are: "integer", "string" or "binary".
+
+    Raises
+    ------
+    InputError
+        If they are something else.
+    """
+    try:
+        return Ids.of(ids[:0]).kind
+    except ParameterError:
+        raise InputError(f"ids: an index takes integers, strings or bytes, got {ids.type}") from None
 
 
 def checked_ids(ids: pa.Array, manifest: Manifest) -> pa.Array:
@@ -116,7 +125,7 @@ def segment_of(
         "set_values": mine.sets.values,
     }
     new = Segment.in_memory(arrays, kind)
-    together = Snapshot([*snapshot.segments, new], runtime.backend)
+    together = Snapshot([*snapshot.segments, new], snapshot.backend)
     found = join(together, mine.keys, present, recipe, runtime)
     arrays |= {
         "flags": found.flags,

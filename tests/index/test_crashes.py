@@ -162,7 +162,12 @@ def test_all_is_synced_before_the_manifest_has_its_name(tmp_path) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "inject",
-    ["fsync:signal=KILL:when=7", "rename:signal=KILL:when=4", "unlink:signal=KILL:when=3", "fallocate:error=ENOSPC:when=1"],
+    [
+        "fsync:signal=KILL:when=7",
+        "rename:signal=KILL:when=4",
+        "unlink:signal=KILL:when=3",
+        "fallocate:error=ENOSPC:when=1",
+    ],
 )
 def test_a_writer_is_killed_at_a_call_of_the_system(inject: str, tmp_path) -> None:
     done = straced(tmp_path, "-o", os.devnull, "-e", f"inject={inject}")

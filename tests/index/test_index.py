@@ -164,7 +164,9 @@ def test_files_are_added_once(tmp_path) -> None:
         assert index.add([file], **how) == (0, 0, 0, 0, 30)
         pq.write_table(pa.table(table([f"b{i}" for i in range(20)], texts[30:])), tmp_path / "b.parquet")
         assert index.add(str(tmp_path / "*.parquet"), **how)[-1] == 30
-        same_as_dedup(index, dict(zip([*(f"a{i}" for i in range(30)), *(f"b{i}" for i in range(20))], texts, strict=True)))
+        same_as_dedup(
+            index, dict(zip([*(f"a{i}" for i in range(30)), *(f"b{i}" for i in range(20))], texts, strict=True))
+        )
 
 
 def test_an_input_that_failed_is_gone_on_with(tmp_path) -> None:

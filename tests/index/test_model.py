@@ -1,4 +1,4 @@
-"""An index against a dictionary of texts, by random steps: what Hypothesis finds is the shortest way to a difference."""
+"""An index against a dictionary of texts, by random steps; Hypothesis finds the shortest way to a difference."""
 
 import shutil
 import tempfile
