@@ -22,6 +22,16 @@ TOGETHER = 1 << 16
 """Pairs that are verified together, about."""
 
 
+_NOTHING = pa.table(
+    {
+        "query_id": pa.array([], pa.int64()),
+        "id": pa.array([], pa.int64()),
+        **{name: pa.array([], pa.float64()) for name in ("resemblance", "low", "high")},
+        **{name: pa.array([], pa.bool_()) for name in ("exact", "kept")},
+    }
+)
+
+
 def answered(
     snapshot: Snapshot,
     query_ids: pa.Array,
@@ -37,11 +47,7 @@ def answered(
     keys = np.ascontiguousarray(sketches.keys[present])
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
     found = first_candidates(snapshot, keys, recipe.method.filter.r, never, ever, int(WITHOUT_END))
-    same = snapshot.same_words(np.ascontiguousarray(sketches.hashes[present]))
-    query = np.concatenate([present[found.asked], present[same >= 0]])
-    entry = np.concatenate([found.entries, same[same >= 0]])
-    packed = np.unique(np.stack([query, entry], axis=1), axis=0) if len(query) else np.empty((0, 2), np.int64)
-    query, entry = packed[:, 0], packed[:, 1]
+    query, entry = present[found.asked], found.entries  # copies too, which share all features
     value = np.empty(len(query))
     for start in range(0, len(query), TOGETHER):
         some = slice(start, start + TOGETHER)
@@ -81,6 +87,8 @@ def _table(
     nearest: int | None,
 ) -> pa.Table:
     """The live documents of entries, in order."""
+    if not len(entry):
+        return _NOTHING.set_column(0, "query_id", query_ids[:0]).set_column(1, "id", pa.array([], kind))
     kept = snapshot.kept(entry)
     rows: list[np.ndarray] = [np.empty(0, np.int64)]
     sequence: list[np.ndarray] = [np.empty(0, np.int64)]
