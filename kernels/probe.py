@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace, on_device
+from ._launch import Device, cuda, jit, kernel, namespace, on_device
 
 
 def reference(keys, rows, queries, r, first, stop, most, allowed):
@@ -199,15 +199,34 @@ def cpu(keys, rows, queries, r, first, stop, most, allowed):
     return found, offsets
 
 
-@kernel(
-    "void(uint64[:,::1], uint32[:,::1], uint64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])",
-)
+@Device
+def _key_place(keys, table, low, high, key, behind):
+    """Place of the first key of a table that is not below a key, or of the first one behind it."""
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[table, middle] < key or (behind and keys[table, middle] == key):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+_first_row_on_device, _merge_on_device = Device(_first_row.py_func), Device(_merge.py_func)
+
+
+@kernel("void(uint64[:,::1], uint32[:,::1], uint64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])")
 def _find_each(keys, rows, queries, first, stop, starts, ends):
-    """One thread a query and table."""
-    at = cuda.grid(1)
+    """One thread a query and table, by bisection."""
+    at = np.int64(cuda.grid(1))
     if at < queries.shape[0] * queries.shape[1]:
         query = at // queries.shape[1]
-        _find(keys, rows, queries, query, at - query * queries.shape[1], first, stop, starts, ends)
+        table = at - query * queries.shape[1]
+        key = queries[query, table]
+        start = _key_place(keys, table, np.int64(0), np.int64(keys.shape[1]), key, False)
+        end = _key_place(keys, table, start, np.int64(keys.shape[1]), key, True)
+        start = _first_row_on_device(rows, table, start, end, first[query])
+        starts[query, table] = start
+        ends[query, table] = _first_row_on_device(rows, table, start, end, stop[query])
 
 
 @kernel(
@@ -218,7 +237,7 @@ def _merge_each(rows, heads, ends, r, most, allowed, found, places, counts):
     """One thread a query."""
     query = cuda.grid(1)
     if query < len(counts):
-        counts[query] = _merge(rows, heads, ends, query, r, most[query], allowed, found, places[query])
+        counts[query] = _merge_on_device(rows, heads, ends, query, r, most[query], allowed, found, places[query])
 
 
 def gpu(keys, rows, queries, r, first, stop, most, allowed):

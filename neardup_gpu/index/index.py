@@ -58,6 +58,11 @@ class Added(NamedTuple):
         Documents that they took the place of.
     already : int
         Documents of the same files that were there already, and were not added again.
+
+    Examples
+    --------
+    >>> Added(documents=3, kept=2, removed=1, replaced=0, already=0).kept
+    2
     """
 
     documents: int
@@ -73,6 +78,13 @@ class Index:
     `Index.create` makes one, `Index.open` opens one. Any number of processes may read; the first call that writes
     makes this process the one that writes, until `close`. Readers see what was committed when they opened the index,
     until `refresh`.
+
+    Parameters
+    ----------
+    folder : Path
+        Of an index.
+    engine : Engine
+        Where to run.
 
     Examples
     --------
@@ -120,8 +132,8 @@ class Index:
             A folder, which is made; there is nothing yet, or an empty folder.
         method : MinHash or "minhash", default "minhash"
             How candidates are found.
-        threshold : float in (0, 1], default 0.8
-            Least resemblance of two near-duplicates.
+        threshold : float in (0, 1], default None
+            Least resemblance of two near-duplicates; 0.8 unless given.
         shingle_size : int from 1 to 64, default 5
             Tokens in a shingle.
         shingling : "set", "bag", "circular" or "spots", default "set"
@@ -278,7 +290,14 @@ class Index:
         return self
 
     def close(self) -> None:
-        """Let go of the index; a writer lets others write."""
+        """Let go of the index; a writer lets others write.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> index = Index.create(tempfile.mkdtemp() + "/news")
+        >>> index.close()
+        """
         self._closed = True
         self._segments, self._writer = [], None
         if self._held is not None:
@@ -359,15 +378,29 @@ class Index:
 
         Parameters
         ----------
-        source, texts, text_columns, id_column, html, glob, on_error, max_document_bytes
-            The documents, as in `dedup`. Without ids, documents are named by their sequence numbers.
+        source : path, URI, glob, list of them, or a table, default None
+            The documents; `open_documents` describes every form.
+        texts : list of str, array or Series of strings, default None
+            The texts themselves, instead of `source`.
+        text_columns : str or list of str, default None
+            The columns of text; found by their names unless given.
+        id_column : str, default None
+            The column of ids; without one, ids are sequence numbers or relative paths.
+        html : bool, default False
+            The text is HTML, of which the visible text is taken.
+        glob : str, default None
+            Which files of a folder to read, such as "*.py".
+        on_error : "stop" or "skip", default "stop"
+            Whether a row that cannot be read is an error, or left out.
+        max_document_bytes : int, default 1 GiB
+            A longer document counts as one that cannot be read.
         output : path, default None
             A file to write: what was decided of each document that was added now, with the columns of
             documents.parquet. Who is kept is final until something is removed; `duplicate_of` is the kept document
             that a document resembled most when it was added.
         overwrite : bool, default False
             Replace the file at `output`.
-        commit_every : int, default 10,000
+        commit_every : int, default 10000
             Documents of a commit. What was committed stays, whatever happens. Changes no result.
         replace : bool, default False
             A document whose id is there takes the place of the earlier one, instead of being an error.
@@ -495,8 +528,14 @@ class Index:
         ----------
         source : str, or documents as in `dedup`
             A str is one text; to name a file, give a Path, or a list of paths.
-        text_columns, id_column, html, glob
-            As in `dedup`.
+        text_columns : str or list of str, default None
+            The columns of text; found by their names unless given.
+        id_column : str, default None
+            The column of ids, which `query_id` repeats; row numbers unless given.
+        html : bool, default False
+            The text is HTML, of which the visible text is taken.
+        glob : str, default None
+            Which files of a folder to read, such as "*.py".
         threshold : float, default None
             Least resemblance; the index's unless given. Its filter is made for the index's: of pairs that resemble each
             other less, fewer become candidates.

@@ -215,8 +215,8 @@ class ArraysFile:
         A file that `ArraysFormat.write` wrote.
     kind : ArraysFormat
         The kind that the file has to be of.
-    at_once : int, default 16 MiB
-        Bytes of the smaller arrays that are compared with their checksums now.
+    at_once : int, default None
+        Bytes of the smaller arrays that are compared with their checksums now; `AT_ONCE` unless given.
 
     Attributes
     ----------
@@ -235,8 +235,9 @@ class ArraysFile:
         If it is not as it was written, as far as was read here.
     """
 
-    def __init__(self, path: str | Path, kind: ArraysFormat, at_once: int = AT_ONCE) -> None:
+    def __init__(self, path: str | Path, kind: ArraysFormat, at_once: int | None = None) -> None:
         self.path, self._kind = path, kind
+        at_once = AT_ONCE if at_once is None else at_once
         try:
             with open(path, "rb") as file:
                 preamble = kind.read_preamble(path, file.read(_PREAMBLE.itemsize))
