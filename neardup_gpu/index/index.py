@@ -184,11 +184,11 @@ class Index:
         place = as_engine(engine)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if any(folder.iterdir()):
-                what = "is an index already" if list(folder.glob("manifest.*")) else "is not empty"
+            if not manifests.is_free(folder):
+                what = "is an index already" if manifests.is_index(folder) else "is not empty"
                 raise OutputError(f"{folder}: {what}; name another folder")
-            (folder / SEGMENTS).mkdir()
-            (folder / DELETED).mkdir()
+            (folder / SEGMENTS).mkdir(exist_ok=True)
+            (folder / DELETED).mkdir(exist_ok=True)
             manifests.commit(folder, Manifest(1, chosen.to_json()))
             manifests.synced(folder.parent)
         except OutputError:

@@ -174,6 +174,17 @@ def numbers(folder: Path) -> list[int]:
     return found
 
 
+def is_index(folder: Path) -> bool:
+    """Whether there is a manifest in a folder."""
+    return any(_NAME.fullmatch(name) for name in os.listdir(folder))
+
+
+def is_free(folder: Path) -> bool:
+    """Whether there is nothing in a folder but what a killed `create` may have left."""
+    names = set(os.listdir(folder)) - {SEGMENTS, DELETED, path_of(folder, 1).name + ".new"}
+    return not names and not any(os.listdir(folder / each) for each in (SEGMENTS, DELETED) if (folder / each).is_dir())
+
+
 def path_of(folder: Path, number: int) -> Path:
     """Where a manifest lies."""
     return folder / f"manifest.{number:08}"
@@ -297,9 +308,11 @@ def writing(folder: Path) -> Iterator[None]:
         if try_to_lock(file) is False:
             who = os.read(file, 1000).decode("utf-8", "replace").strip() or "another process"
             raise OutputError(f"{folder}: is being written by {who}; wait until it has ended")
-        os.ftruncate(file, 0)
         command = " ".join(os.path.basename(word) if number == 0 else word for number, word in enumerate(sys.argv[:3]))
-        os.write(file, f"process {os.getpid()} on {socket.gethostname()} ({command})".encode("utf-8", "replace")[:500])
+        name = f"process {os.getpid()} on {socket.gethostname()} ({command})".encode("utf-8", "replace")[:500]
+        with contextlib.suppress(OSError):  # a full disk: others are refused all the same
+            os.ftruncate(file, 0)
+            os.write(file, name)
         yield
     finally:
         os.close(file)

@@ -173,3 +173,16 @@ def test_a_writer_is_killed_at_a_call_of_the_system(inject: str, tmp_path) -> No
     done = straced(tmp_path, "-o", os.devnull, "-e", f"inject={inject}")
     assert done.returncode != 0
     survives(tmp_path / "x", done)
+
+
+def test_what_a_killed_create_left_is_no_hindrance(tmp_path) -> None:
+    for name in ("segments", "deleted"):
+        (tmp_path / "x" / name).mkdir(parents=True)
+    (tmp_path / "x" / "manifest.00000001.new").write_text("half")
+    with nd.Index.create(tmp_path / "x", engine="cpu") as index:
+        index.add(texts=["to be"])
+        assert not list((tmp_path / "x").glob("*.new"))
+    (tmp_path / "y" / "segments").mkdir(parents=True)
+    (tmp_path / "y" / "segments" / "mine").write_text("not an index's")
+    with pytest.raises(nd.OutputError, match="is not empty"):
+        nd.Index.create(tmp_path / "y")
