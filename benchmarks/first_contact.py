@@ -8,7 +8,8 @@ what was known is kept. Lines have `step`, `item`, `verdict`, `seconds` and what
 second run adds its lines. What the steps print goes to FOLDER/STEP.log. The steps, in their order:
 
     environment  machine, packages, driver, PCIe, libnvvm and where it was looked for, variables
-    launch       one launch through Numba and through CuPy; what launches and waiting cost
+    launch       one launch through Numba and through CuPy; whether kernels that came compiled can be loaded; what
+                 launches and waiting cost
     kernels      every kernel on small inputs against `cpu`; compile time, registers, local bytes
     ceilings     copies on the device and over the bus, filling a slab, page-locking
     scale        every kernel and step of CuPy on 256 MB of text

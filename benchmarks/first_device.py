@@ -27,13 +27,14 @@ from neardup_gpu import selftest
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.gpu import describe_device
 from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
+from neardup_gpu.kernels import _compiled
 from neardup_gpu.kernels._launch import PARTS, cuda, kernel, namespace, simulated, to_host
 from neardup_gpu.report import count
 
 from .findings import Items, NotRun, Settings
 from .gpu import measure, milliseconds, on_device
 from .gpu_inputs import Inputs, Timed, timed_kernels
-from .tracing import Timeline, by_name, compiling, expected_usage, tracing, usage, wait
+from .tracing import Timeline, all_kernels, by_name, compiling, expected_usage, tracing, usage, wait
 
 TEXT_BYTES = 256_000_000
 DOCUMENT_TOKENS, TOKEN_BYTES = 965, 6.7  # as bills have
@@ -127,7 +128,7 @@ def _nothing(values):
 
 def launching(settings: Settings) -> Items:
     """One launch through each library, and what launches and waiting cost."""
-    return {"numba": _by_numba, "cupy": _by_cupy, "costs": _costs}
+    return {"numba": _by_numba, "cupy": _by_cupy, "came compiled": _came_compiled, "costs": _costs}
 
 
 def _by_numba() -> dict[str, Any]:
@@ -150,6 +151,24 @@ def _by_cupy() -> dict[str, Any]:
     right &= np.array_equal(to_host(xp.searchsorted(array[order], array[:9])), np.searchsorted(np.sort(host), host[:9]))
     seconds = time.perf_counter() - start
     return {"verdict": "ok" if right else "wrong", "seconds_with_compilation": round(seconds, 3)}
+
+
+def _came_compiled() -> dict[str, Any]:
+    """Whether the kernels that came compiled with this installation can be loaded, and how long that takes."""
+    real()
+    found, reason = _compiled.archive()
+    if found is None:
+        raise NotRun(reason)
+    refused, start = [], time.perf_counter()
+    listed = all_kernels()
+    for name, each in listed.items():
+        if _compiled.load(each) is None:
+            refused.append(name)
+    ms = 1e3 * (time.perf_counter() - start)
+    facts = {"kernels": len(listed), "load_ms": round(ms, 2), "refused": refused, "made_by": found.made_by}
+    if refused:
+        return {**facts, "verdict": "failed", "reason": f"not taken: {', '.join(refused)}"}
+    return {**facts, "says": f"{count(len(listed), 'kernel')} loaded in {ms:.1f} ms"}
 
 
 def _costs() -> dict[str, Any]:

@@ -23,7 +23,9 @@ joined by a space, made in Python since neither rensa nor datasketch takes text;
 would be), datasketch sets, both 128 samples. text-dedup is its own command with the wanted threshold, every core and
 otherwise its defaults: 5-grams, 250 permutations, no verification. datatrove is its four steps of min-hash, one after
 another, a task of each for every core (or bucket), and otherwise its defaults, too: 5-grams, 14 buckets of 8 hashes,
-which fit a threshold near 0.72 whatever is wanted, no verification.
+which fit a threshold near 0.72 whatever is wanted, no verification. rensa-lsh, datasketch-lsh and gaoya are their
+indexes in memory, asked about each text in turn and given those that are new, on one core, with 128 samples. semhash is
+missing, as it embeds texts by a model that it downloads.
 """
 
 import argparse
@@ -107,7 +109,8 @@ def run_peer(
     """
     try:
         more = [requirement(package) for package in NEEDS.get(peer, ())]
-        python = ensure_venv(peer, [requirement(peer), requirement("pyarrow"), *more], cache)
+        package = PACKAGES.get(peer, peer)
+        python = ensure_venv(package, [requirement(package), requirement("pyarrow"), *more], cache)
         with tempfile.TemporaryDirectory() as scratch:
             answer = run_within(
                 most_seconds,
@@ -225,10 +228,80 @@ def run_datatrove(corpus: Path, scratch: Path, column: str, threshold: float) ->
     return seconds, pyarrow.parquet.read_table(output, columns=["id"])["id"].to_pylist()
 
 
+def one_after_another(
+    corpus: Path, scratch: Path, column: str, is_new: Callable[[int, str], bool]
+) -> tuple[float, list]:
+    """Seconds to read a file, to ask of each text in turn whether it is new, and to write the rows that are; ids."""
+    import pyarrow.parquet
+
+    start = time.perf_counter()
+    table = pyarrow.parquet.read_table(corpus, columns=["id", column])
+    texts = enumerate(table[column].to_pylist())
+    kept = table.filter(pyarrow.array([is_new(row, text or "") for row, text in texts], pyarrow.bool_()))
+    pyarrow.parquet.write_table(kept, scratch / "kept.parquet", compression="zstd")
+    return time.perf_counter() - start, kept["id"].to_pylist()
+
+
+def run_rensa_lsh(corpus: Path, scratch: Path, column: str, threshold: float) -> tuple[float, list]:
+    """Seconds of the whole, and the ids it kept: its deduplicator, which compares the candidates' signatures."""
+    from rensa import RMinHash, RMinHashDeduplicator
+
+    known = RMinHashDeduplicator(threshold, SAMPLES, True)
+
+    def is_new(row: int, text: str) -> bool:
+        signature = RMinHash(SAMPLES, 42)
+        signature.update(next(shingle_lists([text])))
+        return known.add(str(row), signature)
+
+    return one_after_another(corpus, scratch, column, is_new)
+
+
+def run_datasketch_lsh(corpus: Path, scratch: Path, column: str, threshold: float) -> tuple[float, list]:
+    """Seconds of the whole, and the ids it kept: a text is new where the index in memory knows no candidate."""
+    from datasketch import MinHash, MinHashLSH
+
+    known = MinHashLSH(threshold, SAMPLES)
+
+    def is_new(row: int, text: str) -> bool:
+        signature = MinHash(SAMPLES)
+        signature.update_batch({shingle.encode() for shingle in next(shingle_lists([text]))})
+        if known.query(signature):
+            return False
+        known.insert(row, signature)
+        return True
+
+    return one_after_another(corpus, scratch, column, is_new)
+
+
+def run_gaoya(corpus: Path, scratch: Path, column: str, threshold: float) -> tuple[float, list]:
+    """Seconds of the whole, and the ids it kept; its own word shingles, and candidates compared by their signatures."""
+    from gaoya.minhash import MinHashStringIndex
+
+    known = MinHashStringIndex(32, threshold, None, None, SAMPLES, "word", True, (WIDTH, WIDTH), "smallvec")
+
+    def is_new(row: int, text: str) -> bool:
+        if known.query(text):
+            return False
+        known.insert_document(row, text)
+        return True
+
+    return one_after_another(corpus, scratch, column, is_new)
+
+
 SIGNATURES = {"rensa": run_rensa, "datasketch": run_datasketch}
-JOBS = {"text-dedup": run_text_dedup, "datatrove": run_datatrove}
+JOBS = {
+    "text-dedup": run_text_dedup,
+    "datatrove": run_datatrove,
+    "rensa-lsh": run_rensa_lsh,
+    "datasketch-lsh": run_datasketch_lsh,
+    "gaoya": run_gaoya,
+}
+IN_MEMORY = ("rensa-lsh", "datasketch-lsh", "gaoya")
+"""Jobs that run in the process that measures them."""
 PEERS = (*SIGNATURES, *JOBS)
-NEEDS = {"datatrove": ("spacy", "xxhash", "orjson")}
+PACKAGES = {"rensa-lsh": "rensa", "datasketch-lsh": "datasketch"}
+"""The package of a peer that is not called as its package is."""
+NEEDS = {"datatrove": ("spacy", "xxhash", "orjson", "regex", "tokenizers")}
 """What else a peer needs to be installed for what it is to do here."""
 
 
@@ -242,10 +315,12 @@ def measure(peer: str, corpus: Path, scratch: Path, column: str, threshold: floa
         corpus = scratch / corpus.name
         pyarrow.parquet.write_table(head, corpus)
         del head
-    result: dict = {"peer": peer, "version": importlib.metadata.version(peer)}
+    result: dict = {"peer": peer, "version": importlib.metadata.version(PACKAGES.get(peer, peer))}
     if peer in JOBS:  # before the text is read: a child's peak counts that of the process it was forked from
         seconds, kept_ids = JOBS[peer](corpus, scratch, column, threshold)
-        result |= {"task": "dedup", "peak_rss_mb": peak_mb(resource.RUSAGE_CHILDREN), "threads": os.cpu_count()}
+        here = peer in IN_MEMORY
+        peak = peak_mb(resource.RUSAGE_SELF if here else resource.RUSAGE_CHILDREN)
+        result |= {"task": "dedup", "peak_rss_mb": peak, "threads": 1 if here else os.cpu_count()}
         ids, _, size = read(corpus, column)
         quality = dedup_quality(kept_ids, ids, gold_pairs(gold, ids), threshold)
     else:

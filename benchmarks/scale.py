@@ -22,13 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import peers
 from .exact import short_texts, write_texts
 from .measure import PROGRAMS, SLOW_ROUNDS, Bench, figure, launch, ratio
 
 DOCUMENTS = 1_000_000
 GROWTH = (300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000)
-BESIDE_PEERS, PEER_SECONDS = 100_000, 300
 METHODS = ("exact", "minhash")
 WORKERS = 2
 SLICE_BYTES = 32_000_000
@@ -41,7 +39,7 @@ Settings = dict[str, Any]
 
 
 def part(bench: Bench) -> list[dict]:
-    """Tasks beside the job in memory, on Ray, killed and resumed; growth, bytes exchanged, peers, and sorting."""
+    """Tasks beside the job in memory, on Ray, killed and resumed; growth, bytes exchanged, and sorting."""
     jobs = Jobs(bench)
     source = jobs.source(DOCUMENTS)
     few = jobs.source(ROWS)
@@ -53,7 +51,6 @@ def part(bench: Bench) -> list[dict]:
         *_exchanged(bench, jobs, source),
         *_resumed(bench, jobs, source),
         *_growth(bench, jobs),
-        *_beside_peers(bench, jobs),
         *_sorting(bench),
     ]
 
@@ -71,7 +68,7 @@ class Jobs:
         """A file of so many documents, made unless it is there."""
         path = self._folder / f"{documents}.parquet"
         if not path.exists():
-            write_texts(path, _cut(short_texts(self._bench.sized(documents)), self._bench.sized(ROWS)))
+            write_texts(path, cut(short_texts(self._bench.sized(documents)), self._bench.sized(ROWS)))
         return path
 
     def command(self, source: Path, method: str, runner: str, **settings: Any) -> list[Any]:
@@ -101,23 +98,23 @@ def run(command: list[Any]) -> Run:
     return {**done, **json.loads(done["stdout"])}
 
 
-def _cut(parts: Iterator[list[str]], rows: int) -> Iterator[list[str]]:
+def cut(parts: Iterator[list[str]], rows: int) -> Iterator[list[str]]:
     """Lists of at most so many rows."""
     for texts in parts:
         for first in range(0, len(texts), rows):
             yield texts[first : first + rows]
 
 
-def _seconds(runs: list[Run]) -> list[float]:
+def seconds_of(runs: list[Run]) -> list[float]:
     return [run["seconds"] for run in runs]
 
 
-def _of_runs(what: str, runs: list[Run]) -> dict[str, Any]:
+def of_runs(what: str, runs: list[Run]) -> dict[str, Any]:
     """Time of whole processes, and what belongs to it."""
     known = {key: runs[0]["counts"][key] for key in ("documents", "kept", "candidate_pairs", "verified_pairs")}
     known["cpu_seconds"] = round(statistics.median(run["cpu_seconds"] for run in runs), 2)
     known["peak_mb"] = round(max(run["peak_mb"] for run in runs), 1)
-    return figure(what, _seconds(runs), "s", **known, stages=runs[len(runs) // 2]["timings"])
+    return figure(what, seconds_of(runs), "s", **known, stages=runs[len(runs) // 2]["timings"])
 
 
 def check_agreement(jobs: Jobs, source: Path, method: str) -> None:
@@ -147,10 +144,10 @@ def _beside_memory(bench: Bench, jobs: Jobs, source: Path) -> list[dict]:
     for method in METHODS:
         variants = {"in memory": ("memory", {}), "local": ("local", {}), "local, spool": ("local", {"spool": True})}
         runs = jobs.by_turns(source, method, variants)
-        figures += [_of_runs(f"{method}, {name}", done) for name, done in runs.items()]
-        local = _seconds(runs["local"])
-        over = ratio(f"{method}, local over in memory", local, _seconds(runs["in memory"]))
-        figures += [over, ratio(f"{method}, local, spool over none", _seconds(runs["local, spool"]), local)]
+        figures += [of_runs(f"{method}, {name}", done) for name, done in runs.items()]
+        local = seconds_of(runs["local"])
+        over = ratio(f"{method}, local over in memory", local, seconds_of(runs["in memory"]))
+        figures += [over, ratio(f"{method}, local, spool over none", seconds_of(runs["local, spool"]), local)]
         bench.target(f"{method}: two processes over the job in memory", over["median"], 1, least=False)
     return figures
 
@@ -170,7 +167,7 @@ def _on_ray(bench: Bench, jobs: Jobs, source: Path) -> list[dict]:
         for method in METHODS:
             runs = jobs.by_turns(source, method, {"local": ("local", {}), "ray": ("ray", on)})
             what = f"{method}, ray over local"
-            over = ratio(what, _seconds(runs["ray"]), _seconds(runs["local"]), stages=runs["ray"][0]["timings"])
+            over = ratio(what, seconds_of(runs["ray"]), seconds_of(runs["local"]), stages=runs["ray"][0]["timings"])
             figures.append(over)
             bench.target(f"{method}: Ray with two processors over two processes", over["median"], 1.1, least=False)
     finally:
@@ -247,10 +244,8 @@ def _growth(bench: Bench, jobs: Jobs) -> list[dict]:
     for method in METHODS:
         of = {size: runs[method, size] for size in sizes}
         made = [f"{bench.sized(size):,}" for size in sizes]
-        figures += [
-            _of_runs(f"{method}, local, {n} documents", done) for n, done in zip(made, of.values(), strict=True)
-        ]
-        seconds = [statistics.median(_seconds(done)) for done in of.values()]
+        figures += [of_runs(f"{method}, local, {n} documents", done) for n, done in zip(made, of.values(), strict=True)]
+        seconds = [statistics.median(seconds_of(done)) for done in of.values()]
         peaks = [statistics.median(run["peak_mb"] for run in done) for done in of.values()]
         for first in sorted({0, len(sizes) - 2}):
             growth = float(np.log(seconds[-1] / seconds[first]) / np.log(sizes[-1] / sizes[first]))
@@ -261,38 +256,6 @@ def _growth(bench: Bench, jobs: Jobs) -> list[dict]:
         more = figure(what, [peaks[-1] / peaks[0]], "ratio")
         figures.append(more)
         bench.target(f"{method}: peak memory of the most documents over the fewest", more["median"], 1.1, least=False)
-    return figures
-
-
-def _beside_peers(bench: Bench, jobs: Jobs) -> list[dict]:
-    """Pipelines of others, unverified, beside ours, on the same file and processors; words are of letters alone."""
-    if not bench.peers:
-        return []
-    letters = str.maketrans("0123456789", "abcdefghij")
-    texts = [text.translate(letters) for part in short_texts(bench.sized(BESIDE_PEERS)) for text in part]
-    source = bench.scratch / "scale" / "peers.parquet"
-    ids = pa.array(np.arange(len(texts))).cast(pa.string())
-    pq.write_table(pa.table({"id": ids, "text": pa.array(texts, pa.large_string())}), source, row_group_size=ROWS)
-    theirs: dict[str, list[dict]] = {name: [] for name in peers.JOBS}
-    ours: dict[str, list[Run]] = {method: [] for method in METHODS}
-    for _ in range(rounds(bench)):
-        for method in METHODS:
-            ours[method].append(jobs.run(source, method, "local"))
-        for name, answers in theirs.items():
-            if all("failed" not in answer for answer in answers):
-                answers.append(peers.run_peer(name, source, cache=bench.cache, most_seconds=PEER_SECONDS))
-    figures = [_of_runs(f"{method}, local, beside peers", runs) for method, runs in ours.items()]
-    for name, answers in theirs.items():
-        if "failed" in answers[-1]:
-            bench.skipped.append(f"scale: {name}: {answers[-1]['failed']}")
-            continue
-        known = {key: answers[0][key] for key in ("version", "kept", "peak_rss_mb")}
-        seconds = [answer["seconds"] for answer in answers]
-        figures.append(figure(f"{name}, unverified", seconds, "s", **known))
-        for method, runs in ours.items():
-            faster = ratio(f"{name} over {method}, local, verified", seconds, _seconds(runs))
-            figures.append(faster)
-            bench.target(f"{method}, as tasks, times {name}", faster["median"], 10, least=True)
     return figures
 
 

@@ -23,6 +23,15 @@ from neardup_gpu.kernels._launch import Kernel, Staging, namespace, simulated
 _HARNESS = Path(__file__).resolve().parent.parent / "tests" / "gpu" / "harness"
 
 
+def all_kernels() -> dict[str, Kernel]:
+    """Every kernel, by its name in tests/gpu/harness/kernel_list.py."""
+    if str(_HARNESS) not in sys.path:
+        sys.path.append(str(_HARNESS))
+    from kernel_list import all_kernels
+
+    return all_kernels()
+
+
 def kernel_name(kernel: Kernel) -> str:
     """Its name as in tests/gpu/harness/kernel_list.py; its own where that lacks it."""
     if str(_HARNESS) not in sys.path:

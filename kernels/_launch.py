@@ -6,17 +6,21 @@ time, so it would go on using a kernel whose callee in another file has changed.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
 import platform
 import struct
 import sys
+import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property, partial
 from importlib.resources import files
+from importlib.util import find_spec
 from itertools import pairwise
 from operator import attrgetter
 from types import FunctionType, ModuleType
@@ -33,9 +37,9 @@ from numba import types
 from numba.core import sigutils
 
 from neardup_gpu.checks import MOST_ROWS
-from neardup_gpu.errors import ResourceError
+from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
-from ._cache import KernelCache, private_folder
+from ._cache import FORMAT, KernelCache, private_folder
 
 
 def _carryless_width() -> int:
@@ -65,7 +69,8 @@ def _source_key() -> str:
     sources = (f for f in here.iterdir() if f.name.endswith(".py") and f.name != "_cache.py")
     for source in sorted(sources, key=lambda f: f.name):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    digest.update(f"{numba.__version__} {np.__version__} {sys.version_info[:2]} {CARRYLESS_WIDTH}".encode())
+    versions = numba.__version__, np.__version__, sys.version_info[:2]
+    digest.update(f"{versions} {CARRYLESS_WIDTH} {FORMAT}".encode())
     return digest.hexdigest()[:16]
 
 
@@ -74,14 +79,67 @@ CACHE, WHY_NOT_KEPT = private_folder(_source_key())
 
 
 def jit(**options: Any) -> Callable[[Callable], Any]:
-    """``numba.njit`` that releases the GIL and keeps its machine code in `CACHE`, where that can be written."""
+    """``numba.njit`` that releases the GIL and keeps its machine code in `CACHE`, where that can be written.
 
-    def decorate(function: Callable) -> Any:
-        compiled = numba.njit(nogil=True, **options)(function)
-        compiled._cache = KernelCache(function, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
-        return compiled
+    A function compiled with ``parallel=True`` is an `InParallel`.
+    """
+    return InParallel if options.get("parallel") else partial(_compile, options)
 
-    return decorate
+
+def _compile(options: dict[str, Any], function: Callable) -> Any:
+    compiled = numba.njit(nogil=True, **options)(function)
+    compiled._cache = KernelCache(function, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
+    compiled._compilation_chain_init_hook = _no_extensions
+    return compiled
+
+
+def _no_extensions() -> None:
+    """Instead of Numba's search for extensions among all installed packages: kernels use none, and compiling loads them
+    all the same."""
+
+
+class InParallel:
+    """Decorator: a function whose ``prange`` runs on all of Numba's threads; on the calling thread where `alone` says
+    so, which starts no others and can be done by several at once.
+
+    It is compiled for each of the two when it is first needed there.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        self.py_func = function
+
+    @cached_property
+    def _on_all(self) -> Any:
+        return _compile({"parallel": True}, self.py_func)
+
+    @cached_property
+    def _on_one(self) -> Any:
+        return _compile({}, self.py_func)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._on_one if _here.alone else self._on_all)(*arguments)
+
+
+class _Here(threading.local):
+    alone = False
+
+
+_here = _Here()
+
+
+class alone:
+    """The context in which this thread runs kernels by itself."""
+
+    def __enter__(self) -> None:
+        self._before, _here.alone = _here.alone, True
+
+    def __exit__(self, *_: object) -> None:
+        _here.alone = self._before
+
+
+def is_alone() -> bool:
+    """Whether this thread runs kernels by itself."""
+    return _here.alone
 
 
 def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
@@ -92,6 +150,8 @@ def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
     array of int64, shape (runs + 1,)
         Run p is rows ``bounds[p]`` to ``bounds[p + 1]``; some may be empty. A row is never divided.
     """
+    if _here.alone:
+        return np.array([0, len(offsets) - 1])
     runs = per_thread * numba.get_num_threads()
     targets = np.linspace(offsets[0], offsets[-1], runs + 1).astype(np.int64)
     bounds = np.searchsorted(offsets, targets, side="left").astype(np.int64)
@@ -145,8 +205,53 @@ def on_device(array: Any) -> Any:
 
 
 def to_host(array: Any) -> np.ndarray:
-    """A device array (or a NumPy array, as it is) as a NumPy array. Waits for the device."""
-    return array if isinstance(array, np.ndarray) else array.get()
+    """A device array (or a NumPy array, as it is) as a NumPy array. Waits for the device, unless it is `known`."""
+    found = known(array)
+    return array.get() if found is None else found
+
+
+_KNOWN: dict[int, tuple[weakref.ref[Any], np.ndarray]] = {}
+
+
+def know(array: Any, on_host: np.ndarray) -> None:
+    """Remember the values of a device array, which nobody writes to any more, for as long as the array lives.
+
+    A batch passes many kernels, each of which has to know how long its output is. That follows from where rows begin,
+    which is read once a batch: each further reading would make the host wait for all that the device has been given.
+    """
+    if isinstance(array, np.ndarray):
+        return
+    number = id(array)
+    _KNOWN[number] = weakref.ref(array, lambda _: _KNOWN.pop(number, None)), on_host
+
+
+def known(array: Any) -> np.ndarray | None:
+    """A NumPy array as it is, a device array's values if they are remembered, else None; never waits."""
+    if isinstance(array, np.ndarray):
+        return array
+    reference, on_host = _KNOWN.get(id(array), (None, None))
+    return on_host if reference is not None and reference() is array else None
+
+
+def bounds_of(offsets: Any) -> tuple[int, int]:
+    """Where the first row of a ragged array begins and its last one ends. Waits, once, if that is not `known`."""
+    found = known(offsets)
+    ends = to_host(offsets[:: max(1, len(offsets) - 1)]) if found is None else found
+    return int(ends[0]), int(ends[-1])
+
+
+def address_of(array: Any) -> int:
+    """Where an array's first value lies."""
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
+
+
+def current_device() -> int:
+    """The number of the device that is current; 0 in the simulator."""
+    if simulated():
+        return 0
+    import cupy
+
+    return int(cupy.cuda.runtime.getDevice())
 
 
 def _linked(function: Callable) -> Callable:
@@ -179,7 +284,8 @@ class Device:
 
 
 class Kernel:
-    """A CUDA kernel of one signature, compiled when first launched and then kept in `CACHE`.
+    """A CUDA kernel of one signature: as it came with the package, else compiled when first launched and then kept in
+    `CACHE`.
 
     Parameters
     ----------
@@ -196,6 +302,7 @@ class Kernel:
         self.function, self.signature, self.block = function, signature, block
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._handles: dict[int, int] = {}
+        self._rooms = threading.local()
 
     @cached_property
     def compiled(self) -> Any:
@@ -227,12 +334,13 @@ class Kernel:
         TypeError
             If an argument is not the array that the signature says: a kernel of one signature takes what it is given.
         """
+        on_device = namespace().ndarray
         for number, (wanted, argument) in enumerate(zip(self._arrays, arguments, strict=True)):
             if wanted is None:
                 continue
-            if not isinstance(argument, namespace().ndarray):
+            if not isinstance(argument, on_device):
                 raise TypeError(f"{self.__name__}: argument {number} is a {type(argument).__name__}, no device array")
-            if (argument.dtype, argument.ndim) != wanted or not argument.flags.c_contiguous:
+            if (argument.dtype, argument.ndim) != wanted or not _in_c_order(argument):
                 layout = "" if argument.flags.c_contiguous else ", not in C order"
                 raise TypeError(
                     f"{self.__name__}: argument {number} is {argument.dtype}, {argument.ndim} dimensions{layout}; "
@@ -258,14 +366,23 @@ class Kernel:
 
         # By CuPy's driver: on an H100 Numba's own launch took 86 us, its views of CuPy's arrays made anew each time.
         slots = self.slots(arguments)
-        number = len(slots)
-        room = ctypes.create_string_buffer(16 * number)  # pointers to slots, then the slots
-        first = ctypes.addressof(room) + 8 * number
-        struct.pack_into(f"={2 * number}Q", room, 0, *range(first, first + 8 * number, 8), *slots)
+        room, pack, pointers = self._room(len(slots))
+        pack(room, 8 * len(slots), *slots)
         stream = cupy.cuda.get_current_stream().ptr
-        cupy.cuda.driver.launchKernel(
-            self._handle(), count, 1, 1, self.block, 1, 1, 0, stream, ctypes.addressof(room), 0
-        )
+        cupy.cuda.driver.launchKernel(self._handle(), count, 1, 1, self.block, 1, 1, 0, stream, pointers, 0)
+
+    def _room(self, number: int) -> tuple[Any, Any, int]:
+        """Where the driver finds this thread's arguments: a buffer, what writes slots into it, and its address.
+
+        It begins with a pointer to each slot. The driver has copied the slots when a launch returns.
+        """
+        found: tuple[Any, Any, int] | None = getattr(self._rooms, "room", None)
+        if found is None:
+            room, pack = ctypes.create_string_buffer(16 * number), struct.Struct(f"={number}Q").pack_into
+            first = ctypes.addressof(room) + 8 * number
+            pack(room, 0, *range(first, first + 8 * number, 8))
+            found = self._rooms.room = room, pack, ctypes.addressof(room)
+        return found
 
     def slots(self, arguments: Iterable[Any], address_of: Callable[[Any], int] = attrgetter("data.ptr")) -> list[int]:
         """What the compiled kernel is given: 64 bits for each scalar, and what Numba's code has of an array, which is
@@ -275,23 +392,43 @@ class Kernel:
         for kind, argument in zip(self._arrays, arguments, strict=True):
             if kind is None:
                 found.append(int(argument) & _ALL_BITS)
+                continue
+            size, itemsize, address = argument.size, argument.itemsize, address_of(argument)
+            if kind[1] == 1:
+                found += (0, 0, size, itemsize, address, size, itemsize)
             else:
-                address = address_of(argument)
-                found += (0, 0, argument.size, argument.itemsize, address, *argument.shape, *argument.strides)
+                found += (0, 0, size, itemsize, address, *argument.shape, *argument.strides)
         return found
 
     def _handle(self) -> int:
         """The driver's handle of the compiled kernel, on the device that is current."""
-        import cupy
-
-        device = cupy.cuda.runtime.getDevice()
+        device = current_device()
         if device not in self._handles:
-            (overload,) = self.compiled.overloads.values()
-            self._handles[device] = int(overload._codelibrary.get_cufunc().handle)
+            from . import _compiled
+
+            self._handles[device] = _compiled.load(self) or self._compiled_here()
         return self._handles[device]
+
+    def _compiled_here(self) -> int:
+        """As `_handle`, by numba-cuda, which compiles the kernel unless it is kept in `CACHE`."""
+        if find_spec("numba_cuda") is None:
+            from . import _compiled
+
+            why = _compiled.archive()[1] or "none of those that came with this installation fits"
+            raise BackendUnavailableError(
+                f"kernel {self.__name__} has to be compiled ({why}), for which numba-cuda is not installed; "
+                "install 'neardup-gpu[cuda13]' or [cuda12], or use backend='cpu'"
+            )
+        (overload,) = self.compiled.overloads.values()
+        return int(overload._codelibrary.get_cufunc().handle)
 
 
 _ALL_BITS = 2**64 - 1
+
+
+def _in_c_order(array: Any) -> bool:
+    """Whether values lie one after another; CuPy takes longest for `flags`, which most arrays do not need."""
+    return (array.ndim == 1 and array.strides[0] == array.itemsize) or array.flags.c_contiguous
 
 
 def kernel(signature: str, block: int = 256) -> Callable[[Callable], Kernel]:
@@ -345,6 +482,53 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or 2 in codes or "CUDA_ERROR_OUT_OF_MEMORY" in str(error)
 
 
+_POOLS = threading.local()
+"""Of the job that this thread runs: `job`, its pool, and whether that takes its memory from a `foreign` allocator."""
+
+
+def memory_pool() -> Any:
+    """What this thread's device memory comes from: the pool of the job that it runs, else CuPy's default one."""
+    import cupy
+
+    return getattr(_POOLS, "job", None) or cupy.get_default_memory_pool()
+
+
+@contextlib.contextmanager
+def job_pool(most: int) -> Iterator[Any]:
+    """While it lasts, arrays of this thread come from a pool of their own, of at most so many bytes.
+
+    A bound of CuPy's default pool would bind nothing where the caller has given CuPy another allocator, such as RMM's
+    or CUDA's asynchronous one. Then the pool takes its blocks from that one, so both are honoured.
+    """
+    import cupy
+
+    theirs, foreign = cupy.cuda.get_allocator(), False
+    if theirs == cupy.get_default_memory_pool().malloc:
+        pool = cupy.cuda.MemoryPool()
+    else:
+
+        def block(num_bytes: int) -> Any:
+            try:
+                return theirs(num_bytes)
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+            pool.free_all_blocks()  # which the pool does by itself only where CUDA says that it has none left
+            return theirs(num_bytes)
+
+        pool, foreign = cupy.cuda.MemoryPool(block), True
+    pool.set_limit(size=most)
+    before = _POOLS.__dict__.copy()
+    _POOLS.job, _POOLS.foreign = pool, foreign
+    try:
+        with cupy.cuda.using_allocator(pool.malloc):
+            yield pool
+    finally:
+        _POOLS.__dict__.clear()
+        _POOLS.__dict__.update(before)
+        pool.free_all_blocks()
+
+
 def most_rows(row_bytes):
     """Rows that half of the device's free memory can sort, each in that many bytes; the other half is for the pairs
     found."""
@@ -352,10 +536,11 @@ def most_rows(row_bytes):
         return 2**32
     import cupy
 
-    pool = cupy.get_default_memory_pool()
+    pool = memory_pool()
     free = cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
     if limit := pool.get_limit():
-        free = min(free, limit - pool.used_bytes())
+        left = limit - pool.used_bytes()
+        free = left if getattr(_POOLS, "foreign", False) else min(free, left)
     return max(1, free // 2 // row_bytes)
 
 
@@ -364,6 +549,46 @@ T = TypeVar("T")
 PARTS = 8  # threads that fill a slab: one core copies slower than the bus
 _PART = 1 << 20  # bytes that are worth a thread
 _LARGE = 1 << 28  # twins up to here are powers of two, so that few are made; page-locked slabs always are, by CuPy
+SLACK = 256  # bytes after a staged text, at least, that kernels may read; what they hold means nothing
+
+
+class _Slabs:
+    """Page-locked slabs that no job uses, kept for the next one: an H100's host locked 256 MiB in 0.13 s, and freed
+    them in 0.04.
+
+    At most `MOST` bytes are kept, the smallest slabs first.
+    """
+
+    MOST = 1 << 28
+
+    def __init__(self) -> None:
+        self._free: list[np.ndarray] = []
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> np.ndarray:
+        """A slab of that many bytes, or up to twice as many."""
+        with self._lock:
+            for place, slab in enumerate(self._free):
+                if size <= len(slab) <= 2 * size:
+                    return self._free.pop(place)
+        return _page_locked(size)
+
+    def give(self, slab: np.ndarray) -> None:
+        """Keep a slab, which nothing copies from any more; or free larger ones than are to be kept."""
+        with self._lock:
+            self._free = sorted([*self._free, slab], key=len)
+            before = len(self._free)
+            while sum(map(len, self._free)) > self.MOST:
+                self._free.pop()
+            dropped = len(self._free) < before
+        del slab
+        if dropped and not simulated():  # CuPy keeps what it locked, too
+            import cupy
+
+            cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+
+SLABS = _Slabs()
 
 
 class _Now:
@@ -421,15 +646,14 @@ class Staging:
         try:
             self.copying.synchronize()
             self._compute.synchronize()
+            for slot in self._slots:
+                if len(slot.slab):
+                    SLABS.give(slot.slab)
         except Exception:
             if kind is None:  # else the first error says more
                 raise
         finally:
             self._slots = []
-            if not simulated():
-                import cupy
-
-                cupy.get_default_pinned_memory_pool().free_all_blocks()
 
     def staged(
         self, items: Iterable[T], text_of: Callable[[T], tuple[np.ndarray, np.ndarray]]
@@ -445,8 +669,9 @@ class Staging:
         Yields
         ------
         item, (values, offsets)
-            On the device; good until the next item is asked for. The offsets begin at 0. None in place of both if
-            there was no memory for them.
+            On the device; good until the next item is asked for. The offsets begin at 0, and are `known`; after the
+            text, values that mean nothing go on for `SLACK` bytes or more. None in place of both if there was no memory
+            for them.
         """
         waiting: deque[tuple[T, _Slot, Any]] = deque()
         for number, item in enumerate(items):
@@ -464,7 +689,7 @@ class Staging:
     def use(self, item: T, slot: _Slot, staged: Any) -> Iterator[tuple[T, tuple[Any, Any] | None]]:
         """Give an item once its text is on the device, and let the slot be written again afterwards."""
         try:
-            length, place, needed = (0, 0, 0) if staged is None else staged.result()
+            place, needed, from_zero = (0, 0, None) if staged is None else staged.result()
         except Exception as error:
             if not out_of_memory(error):
                 raise
@@ -474,13 +699,15 @@ class Staging:
             return
         self._compute.wait_event(slot.copied)
         assert slot.twin is not None
-        yield item, (slot.twin[:length], slot.twin[place:needed].view(np.int64))
+        offsets = slot.twin[place:needed].view(np.int64)
+        know(offsets, from_zero)
+        yield item, (slot.twin[:place], offsets)
         slot.read.record(self._compute)
 
     def _stage(self, slot: _Slot, values: np.ndarray, offsets: np.ndarray) -> Any:
-        """A future of (length of the text, where its offsets begin, where they end); None without memory for it."""
+        """A future of what `copy` gives; None without memory for the batch."""
         length = int(offsets[-1] - offsets[0])
-        place = -(-length // 256) * 256
+        place = -(-length // 256) * 256 + SLACK
         needed = place + 8 * len(offsets)
         if slot.twin is None or needed > len(slot.twin):
             slot.twin = None
@@ -494,20 +721,24 @@ class Staging:
         return self._staging.submit(self.copy, slot, values, offsets, place, needed)
 
     def copy(self, slot: _Slot, values: np.ndarray, offsets: np.ndarray, place: int, needed: int) -> tuple:
-        """In a thread of its own: fill the slab and start its copy."""
+        """In a thread of its own: fill the slab and start its copy; (where offsets begin and end in it, and they)."""
         first, last = int(offsets[0]), int(offsets[-1])
         slot.copied.synchronize()
         if needed > len(slot.slab):
-            slot.slab = _page_locked(_slab_size(needed))
+            if len(slot.slab):
+                SLABS.give(slot.slab)
+                slot.slab = np.empty(0, np.uint8)
+            slot.slab = SLABS.take(_slab_size(needed))
         self.fill(slot.slab[: last - first], values[first:last])
-        np.subtract(offsets, first, out=slot.slab[place:needed].view(np.int64))
+        from_zero = offsets - first
+        slot.slab[place:needed].view(np.int64)[:] = from_zero
         self.copying.wait_event(slot.read)
         if simulated():
             slot.twin[:needed] = namespace().asarray(slot.slab[:needed])  # type: ignore[index]
         else:
             slot.twin.data.copy_from_host_async(slot.slab.ctypes.data, needed, self.copying)  # type: ignore[attr-defined]
         slot.copied.record(self.copying)
-        return last - first, place, needed
+        return place, needed, from_zero
 
     def fill(self, target: np.ndarray, source: np.ndarray) -> None:
         """Copy, by several threads where it is worth it: NumPy does not hold the interpreter while it copies."""

@@ -1,8 +1,8 @@
 """Where tokens begin, on a GPU: each thread says it of a group of 32 bytes by itself.
 
 Groups of ASCII take a few operations on whole words, others have each character decoded. The latter are listed and done
-together: among the former one of them keeps 31 threads waiting. On an H100 counting took 3.3 ms so, and takes 1.8 with
-the list, for 256 MB of which a word in 200 has a letter beyond ASCII.
+together: among the former one of them keeps 31 threads waiting. On an H100 counting took 3.3 ms so, and took 1.8 with
+the list, for 256 MB of which a word in 200 has a letter beyond ASCII; then 0.7 of it was to make the list by CuPy.
 
 It can, because of what comes before a byte only the last item that is neither a mark nor vanishing matters: a word
 character begins a token unless that was one too. Only marks are ever reordered, with one exception: U+0345 folds to the
@@ -22,10 +22,6 @@ from ._utf8 import decode, is_word
 from ._vectors import population
 
 GROUP = 32  # bytes of text whose token beginnings one thread finds
-
-
-NOT_ASCII = 255  # in place of a group's count of tokens
-
 
 _UNKNOWN = -1  # state before a group, until something depends on it
 
@@ -171,7 +167,7 @@ def _find_beginnings(text, begins, n, i, end, page, sequence, starts, items, fou
 
 
 @Device
-def _ascii_beginnings(text, words, begins, group):
+def _ascii_beginnings(text, words, begins, n, group):
     """(whether a group and the byte before it are ASCII, bits of the bytes at which its tokens begin)."""
     first = 4 * group
     every = words[first] | words[first + 1] | words[first + 2] | words[first + 3]
@@ -181,45 +177,67 @@ def _ascii_beginnings(text, words, begins, group):
     mask = np.uint64(0)
     for i in range(4):
         mask |= np.uint64(word_bytes(words[first + i])) << np.uint64(8 * i)
-    return True, np.uint64(_begun(mask, np.uint64(1) if is_word(last) else np.uint64(0), begins[group]))
+    mask = np.uint64(_begun(mask, np.uint64(1) if is_word(last) else np.uint64(0), begins[group]))
+    if n - 32 * group < 32:  # what follows the text means nothing
+        mask &= (np.uint64(1) << np.uint64(n - 32 * group)) - np.uint64(1)
+    return True, mask
 
 
 @kernel("void(int64[::1], uint32[::1])")
 def mark_documents(offsets, begins):
-    """One thread a document: set the bit of its first byte, if it has one."""
-    d = cuda.grid(1)
-    if d < len(offsets) - 1 and offsets[d] < offsets[d + 1]:
+    """One thread a document, and one for the end: set the bit of its first byte, if it has one; and of the byte after
+    the text, where no token goes on."""
+    d, last = cuda.grid(1), len(offsets) - 1
+    if d == last or (d < last and offsets[d] < offsets[d + 1]):
         i = offsets[d]
         cuda.atomic.or_(begins, i >> 5, np.uint32(1 << (i & 31)))
 
 
-@kernel("void(uint8[::1], uint64[::1], uint32[::1], uint8[::1])")
-def count_in_ascii(text, words, begins, counts):
-    """One thread a group: how many tokens begin there; `NOT_ASCII` where that takes decoding."""
-    group = cuda.grid(1)
-    if group < len(counts):
-        ascii, mask = _ascii_beginnings(text, words, begins, group)
-        counts[group] = np.uint8(_count_bits(mask)) if ascii else np.uint8(NOT_ASCII)
+@kernel("void(uint8[::1], uint64[::1], uint32[::1], int64, uint8[::1], uint32[::1], int64[::1])")
+def count_in_ascii(text, words, begins, n, counts, decoded, num_decoded):
+    """One thread a group: how many tokens begin there; a group that has to be decoded is listed in place of that.
 
-
-@kernel(f"void(uint8[::1], uint32[::1], int64, {TABLE}, int64[::1], uint8[::1], int64[::1])")
-def count_decoded(text, begins, n, page, sequence, starts, items, spelling, groups, counts, invalid):
-    """One thread a group of those that have to be decoded: how many tokens begin there, at most 66 (11 sequences of 3
-    bytes, each of 6 tokens).
+    A block counts its own such groups first, and then takes so many places of the list at once.
     """
-    at = cuda.grid(1)
-    if at >= len(groups):
-        return
-    i, end = GROUP * groups[at], min(GROUP * (groups[at] + 1), n)
+    number = cuda.shared.array(1, types.int32)
+    base = cuda.shared.array(1, types.int64)
+    if cuda.threadIdx.x == 0:
+        number[0] = np.int32(0)
+    cuda.syncthreads()
+    group, place = cuda.grid(1), np.int64(-1)
+    if group < len(counts):
+        ascii, mask = _ascii_beginnings(text, words, begins, n, group)
+        if ascii:
+            counts[group] = np.uint8(_count_bits(mask))
+        else:
+            place = np.int64(cuda.atomic.add(number, 0, np.int32(1)))
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0 and number[0] > 0:
+        base[0] = cuda.atomic.add(num_decoded, 0, np.int64(number[0]))
+    cuda.syncthreads()
+    if place >= 0:
+        decoded[base[0] + place] = np.uint32(group)
+
+
+@kernel(f"void(uint8[::1], uint32[::1], int64, {TABLE}, uint32[::1], int64[::1], uint8[::1], int64[::1])")
+def count_decoded(text, begins, n, page, sequence, starts, items, spelling, decoded, num_decoded, counts, invalid):
+    """Threads take in turn the groups that have to be decoded, whose number is known on the device alone: how many
+    tokens begin there, at most 66 (11 sequences of 3 bytes, each of 6 tokens).
+    """
     found = cuda.local.array(1, types.uint64)
-    count, wrong = _find_beginnings(text, begins, n, i, end, page, sequence, starts, items, found, 0, False)
-    counts[groups[at]] = np.uint8(count)
-    if wrong:
-        cuda.atomic.add(invalid, 0, wrong)
+    at, step = np.int64(cuda.grid(1)), np.int64(cuda.gridDim.x) * cuda.blockDim.x
+    while at < num_decoded[0]:
+        group = np.int64(decoded[at])
+        i, end = GROUP * group, min(GROUP * (group + 1), n)
+        count, wrong = _find_beginnings(text, begins, n, i, end, page, sequence, starts, items, found, 0, False)
+        counts[group] = np.uint8(count)
+        if wrong:
+            cuda.atomic.add(invalid, 0, wrong)
+        at += step
 
 
-@kernel("void(uint8[::1], uint64[::1], uint32[::1], int64[::1], uint64[::1])")
-def fill_in_ascii(text, words, begins, ends, places):
+@kernel("void(uint8[::1], uint64[::1], uint32[::1], int64, int64[::1], uint64[::1])")
+def fill_in_ascii(text, words, begins, n, ends, places):
     """One thread a group: where its tokens begin, as `_find_beginnings` writes it, unless that takes decoding.
 
     `ends` counts tokens to the end of each group.
@@ -228,7 +246,7 @@ def fill_in_ascii(text, words, begins, ends, places):
     if group >= len(ends):
         return
     at = ends[group - 1] if group > 0 else 0
-    ascii, mask = _ascii_beginnings(text, words, begins, group)
+    ascii, mask = _ascii_beginnings(text, words, begins, n, group)
     while ascii and mask != np.uint64(0):
         lowest = mask & (~mask + np.uint64(1))
         i = GROUP * group + np.int64(_count_bits(lowest - np.uint64(1)))
@@ -237,13 +255,13 @@ def fill_in_ascii(text, words, begins, ends, places):
         mask ^= lowest
 
 
-@kernel(f"void(uint8[::1], uint32[::1], int64, {TABLE}, int64[::1], int64[::1], uint64[::1])")
-def fill_decoded(text, begins, n, page, sequence, starts, items, spelling, groups, ends, places):
+@kernel(f"void(uint8[::1], uint32[::1], int64, {TABLE}, uint32[::1], int64, int64[::1], uint64[::1])")
+def fill_decoded(text, begins, n, page, sequence, starts, items, spelling, decoded, num_decoded, ends, places):
     """One thread a group of those that have to be decoded: where its tokens begin."""
     number = cuda.grid(1)
-    if number >= len(groups):
+    if number >= num_decoded:
         return
-    group = groups[number]
+    group = np.int64(decoded[number])
     at = ends[group - 1] if group > 0 else 0
     i, end = GROUP * group, min(GROUP * (group + 1), n)
     _find_beginnings(text, begins, n, i, end, page, sequence, starts, items, places, at, True)
@@ -259,7 +277,7 @@ def count_before(text, words, begins, n, page, sequence, starts, items, spelling
     before = ends[group - 1] if group > 0 else 0
     i = GROUP * group
     if i < offsets[d]:
-        ascii, mask = _ascii_beginnings(text, words, begins, group)
+        ascii, mask = _ascii_beginnings(text, words, begins, n, group)
         if ascii:
             below = (np.uint64(1) << np.uint64(offsets[d] - i)) - np.uint64(1)
             before += np.int64(_count_bits(mask & below))

@@ -23,8 +23,9 @@ from llvmlite import ir
 from numba import prange, types
 from numba.extending import intrinsic
 
+from ._constants import constant
 from ._gf2 import mix64
-from ._launch import Kernel, cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._launch import Kernel, bounds_of, cuda, jit, kernel, namespace, on_device, row_of, shares
 from ._vectors import Vectors
 
 
@@ -229,12 +230,13 @@ def gpu(shingles, offsets, a, b):
     all of a lane's samples of a shingle.
     """
     xp = namespace()
-    shingles, offsets, a, b = (on_device(array) for array in (shingles, offsets, a, b))
+    first_shingle, last = bounds_of(offsets)
+    shingles, offsets, a, b = on_device(shingles), on_device(offsets), constant(a), constant(b)
     samples, bits = len(a), 8 * a.dtype.itemsize
     signature = xp.full((len(offsets) - 1, samples), np.iinfo(a.dtype).max, a.dtype)
     columns = -(-samples // (32 * _MOST[bits]))
     per_lane = -(-samples // (32 * columns))
     for first in range(0, samples, 32 * per_lane):
-        count = int(offsets[-1] - offsets[0])
-        _signature_kernel(bits, per_lane).blocks(-(-count // STAGED), shingles, offsets, a, b, first, signature)
+        blocks = -(-(last - first_shingle) // STAGED)
+        _signature_kernel(bits, per_lane).blocks(blocks, shingles, offsets, a, b, first, signature)
     return signature

@@ -11,18 +11,19 @@ from __future__ import annotations
 import numpy as np
 from numba import prange, types
 
+from ._constants import constant, constants
 from ._gf2 import (
     advance,
     advance_by_tables,
     byte_tables,
     extend,
+    kept_weights,
     multiply,
     power_of_x,
     prepare,
     rabin_words,
-    window_weights,
 )
-from ._launch import TABLES, cuda, jit, kernel, load, namespace, on_device, row_of, shares
+from ._launch import TABLES, Device, bounds_of, cuda, jit, kernel, load, namespace, on_device, row_of, shares
 
 
 def reference(values, offsets, polys):
@@ -67,9 +68,7 @@ def _fingerprints(values, offsets, bounds, q0, q1, weights0, weights1):
 def cpu(values, offsets, polys):
     """As `reference`; rows in parallel."""
     q0, q1 = np.asarray(polys, np.uint64)
-    return _fingerprints(
-        values, offsets, shares(offsets), q0, q1, tuple(window_weights(4, q0)), tuple(window_weights(4, q1))
-    )
+    return _fingerprints(values, offsets, shares(offsets), q0, q1, kept_weights(4, q0), kept_weights(4, q1))
 
 
 RUN = 64  # values that a thread takes
@@ -87,30 +86,33 @@ def power_tables(q):
     return tables
 
 
-@jit()
+@Device
 def shifted(f, distance, powers, q):
     """f * x**(64 distance) modulo p, by `power_tables`."""
     f, distance, place = np.uint64(f), np.uint64(distance), np.uint64(0)
     while distance != np.uint64(0):
         digit = distance & np.uint64(0xFF)
         if digit != np.uint64(0):
-            f = multiply(f, powers[place + digit], q)
+            f = np.uint64(multiply(f, powers[place + digit], q))
         place += np.uint64(256)
         distance >>= np.uint64(8)
     return f
 
 
-@kernel("void(uint64[::1], int64[::1], uint64, uint64[::1], uint64[::1], int64, uint64[:,::1])")
-def _accumulate(values, offsets, q, tables, powers, which, result):
-    """One thread a run of `RUN` values, whatever their rows.
+@kernel(
+    "void(uint64[::1], int64[::1], uint64, uint64, uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint64[:,::1])"
+)
+def _accumulate(values, offsets, q0, q1, tables0, tables1, powers0, powers1, result):
+    """One thread a run of `RUN` values, whatever their rows, by both moduli.
 
     A fingerprint is the sum of its parts, each shifted by what follows it in its row: so parts of a long row meet by
-    atomic exclusive-or, and only they need to be shifted.
+    atomic exclusive-or, and only they need to be shifted. The tables of powers are read so seldom that they stay in
+    global memory.
     """
-    modulus = cuda.shared.array(TABLES, types.uint64)
-    load(tables, modulus)
-    shifts = cuda.shared.array(1280, types.uint64)
-    load(powers, shifts)
+    modulus0 = cuda.shared.array(TABLES, types.uint64)
+    load(tables0, modulus0)
+    modulus1 = cuda.shared.array(TABLES, types.uint64)
+    load(tables1, modulus1)
     i = offsets[0] + np.int64(cuda.grid(1)) * RUN
     stop = min(i + RUN, offsets[-1])
     if i >= stop:
@@ -120,23 +122,28 @@ def _accumulate(values, offsets, q, tables, powers, which, result):
         while offsets[d + 1] == i:  # empty rows
             d += 1
         end = min(offsets[d + 1], stop)
-        f = q if i == offsets[d] else np.uint64(0)
+        f0, f1 = np.uint64(0), np.uint64(0)
+        if i == offsets[d]:
+            f0, f1 = q0, q1
         while i < end:
-            f = advance_by_tables(f ^ values[i], modulus)
+            value = values[i]
+            f0 = np.uint64(advance_by_tables(f0 ^ value, modulus0))
+            f1 = np.uint64(advance_by_tables(f1 ^ value, modulus1))
             i += 1
-        cuda.atomic.xor(result, (d, which), np.uint64(shifted(np.uint64(f), offsets[d + 1] - end, shifts, q)))
+        following = offsets[d + 1] - end
+        cuda.atomic.xor(result, (d, 0), np.uint64(shifted(f0, following, powers0, q0)))
+        cuda.atomic.xor(result, (d, 1), np.uint64(shifted(f1, following, powers1, q1)))
         d += 1
 
 
 def gpu(values, offsets, polys):
     """As `reference`; runs of values in parallel, their fingerprints shifted and added."""
     xp = namespace()
+    first, last = bounds_of(offsets)
     values, offsets = on_device(values), on_device(offsets)
-    polys = np.asarray(polys, np.uint64)
+    q0, q1 = polys = np.asarray(polys, np.uint64)
     empty = (offsets[1:] == offsets[:-1])[:, None]
-    result = xp.where(empty, on_device(polys), np.uint64(0))
-    runs = -(-int(offsets[-1] - offsets[0]) // RUN)
-    for which, q in enumerate(polys):
-        tables, powers = on_device(byte_tables(q)), on_device(power_tables(q))
-        _accumulate.threads(runs, values, offsets, q, tables, powers, which, result)
+    result = xp.where(empty, constant(polys), np.uint64(0))
+    tables = [constants(make, q)[0] for make in (byte_tables, power_tables) for q in (q0, q1)]
+    _accumulate.threads(-(-(last - first) // RUN), values, offsets, q0, q1, *tables, result)
     return result

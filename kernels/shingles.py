@@ -8,8 +8,8 @@ Values are in text order with repeats; `sets` makes the set of them. Source: Bro
 A); Manasse 2.1 (circular); Broder 2000, section 2. Shingles and bags have polynomials of their own, as a fingerprint of
 fingerprints must not reuse one (Manasse 2.2).
 
-Cost: w + 2 carry-less products a shingle, or 8 w table look-ups where the processor has none; bags add a sort a
-document.
+Cost: w + 2 carry-less products a shingle, or 8 w table look-ups where the processor has none; on a GPU 16 look-ups,
+whatever w; bags add a sort a document.
 """
 
 from __future__ import annotations
@@ -17,8 +17,31 @@ from __future__ import annotations
 import numpy as np
 from numba import prange, types
 
-from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin_words, window_weights, windows
-from ._launch import TABLES, cuda, jit, kernel, load, namespace, on_device, row_of, shares
+from ._constants import constants
+from ._gf2 import (
+    advance,
+    advance_by_tables,
+    byte_tables,
+    kept_weights,
+    prepare,
+    rabin_words,
+    tables_of_shift,
+    windows,
+)
+from ._launch import (
+    TABLES,
+    bounds_of,
+    cuda,
+    jit,
+    kernel,
+    know,
+    known,
+    load,
+    namespace,
+    on_device,
+    row_of,
+    shares,
+)
 from ._sort import order_in_rows
 
 MODES = ("set", "bag", "circular")
@@ -70,6 +93,14 @@ def _new_offsets(xp, offsets, w, mode):
     return new_offsets
 
 
+@jit()
+def _count(offsets, w, circular, new_offsets):
+    """`_new_offsets`, of which the first is 0, in one call."""
+    for d in range(len(offsets) - 1):
+        size = offsets[d + 1] - offsets[d]
+        new_offsets[d + 1] = new_offsets[d] + (size if circular or size == 0 else max(size - (w - 1), 1))
+
+
 @jit(parallel=True)
 def _fill(tokens, offsets, new_offsets, bounds, values, weights, circular, q):
     modulus = prepare(q)
@@ -106,10 +137,10 @@ def _label(values, offsets, bounds, bag_poly):
 def cpu(tokens, offsets, w, mode, poly, bag_poly):
     """As `reference`; documents in parallel, a window's products summed before one reduction."""
     q = np.uint64(poly)
-    new_offsets = _new_offsets(np, offsets, w, mode)
+    new_offsets = np.zeros(len(offsets), np.int64)
+    _count(offsets, w, mode == "circular", new_offsets)
     values = np.empty(new_offsets[-1], np.uint64)
-    weights = tuple(window_weights(w, q))
-    _fill(tokens, offsets, new_offsets, shares(offsets), values, weights, mode == "circular", q)
+    _fill(tokens, offsets, new_offsets, shares(offsets), values, kept_weights(w, q), mode == "circular", q)
     if mode == "bag":
         _label(values, new_offsets, shares(new_offsets), np.uint64(bag_poly))
     return values, new_offsets
@@ -118,31 +149,51 @@ def cpu(tokens, offsets, w, mode, poly, bag_poly):
 EACH = 8  # shingles of a thread, so that a block copies its tables once for 2,048
 
 
-@kernel("void(uint64[::1], int64[::1], int64[::1], int64, boolean, uint64, uint64[::1], uint64[::1])")
-def _fingerprint(tokens, offsets, new_offsets, w, circular, q, tables, values):
-    """One thread `EACH` shingles, w reductions each; neighbours read the same tokens, and the block's shared tables.
+@kernel(
+    "void(uint64[::1], int64[::1], int64[::1], int64, boolean, uint64, uint64[::1], uint64[::1], uint64, uint64[::1])"
+)
+def _fingerprint(tokens, offsets, new_offsets, w, circular, q, tables, leaving, leading, values):
+    """One thread `EACH` shingles in a row: the first of them, and of a document, by w reductions, and each other from
+    the one before, from which the first token is taken and to which the next one is added.
 
-    Look-ups of 8 bytes at random places: about three of the 16 lanes served at a time meet in a bank.
+        f(i + 1) = (f(i) + t(i + w)) x**64 + (t(i) + leading) x**(64 (w + 1)),     leading = 1 + x**64
+
+    as the leading 1 of the definition moves on like a token that is taken and put back. 16 look-ups of 8 bytes at
+    random places of shared memory, where w reductions take 8 w: about three of the 16 lanes served at a time meet in a
+    bank.
     """
     modulus = cuda.shared.array(TABLES, types.uint64)
     load(tables, modulus)
-    at = np.int64(cuda.blockIdx.x) * EACH * cuda.blockDim.x + cuda.threadIdx.x
-    end = min(at + EACH * cuda.blockDim.x, len(values))
-    d = -1
+    shift = cuda.shared.array(TABLES, types.uint64)
+    load(leaving, shift)
+    at = np.int64(cuda.grid(1)) * EACH
+    end = min(at + EACH, len(values))
+    if at >= end:
+        return
+    d, f, begins = row_of(new_offsets, at), np.uint64(0), True
     while at < end:
-        if d < 0 or new_offsets[d + 1] <= at:
-            d = row_of(new_offsets, at)
+        while new_offsets[d + 1] <= at:
+            d += 1
+            begins = True
         start, length = offsets[d], offsets[d + 1] - offsets[d]
         i = at - new_offsets[d]
-        f, left = q, w if circular else min(w, length - i)
-        while left > 0:
-            f = np.uint64(advance_by_tables(f ^ tokens[start + i], modulus))
-            left -= 1
-            i += 1
-            if i == length:
-                i = 0
+        if begins:
+            f, left = q, w if circular else min(w, length - i)
+            while left > 0:
+                f = np.uint64(advance_by_tables(f ^ tokens[start + i], modulus))
+                left -= 1
+                i += 1
+                if i == length:
+                    i = 0
+            begins = False
+        else:
+            following = i - 1 + w
+            if following >= length:
+                following %= length
+            f = np.uint64(advance_by_tables(f ^ tokens[start + following], modulus))
+            f ^= np.uint64(advance_by_tables(tokens[start + i - 1] ^ leading, shift))
         values[at] = f
-        at += cuda.blockDim.x
+        at += 1
 
 
 @kernel("void(uint64[::1], int64[::1], int64[::1], uint64, uint64[::1], uint64[::1])")
@@ -160,19 +211,21 @@ def _label_in_order(values, order, firsts, q, tables, labelled):
 def gpu(tokens, offsets, w, mode, poly, bag_poly):
     """As `reference`; shingles in parallel. Bags sort all shingles by document and value."""
     xp = namespace()
+    on_host = known(offsets)
     tokens, offsets = on_device(tokens), on_device(offsets)
     new_offsets = _new_offsets(xp, offsets, w, mode)
-    values = xp.empty(int(new_offsets[-1]), np.uint64)
-    tables = on_device(byte_tables(np.uint64(poly)))
-    circular = mode == "circular"
-    _fingerprint.threads(
-        -(-len(values) // EACH), tokens, offsets, new_offsets, w, circular, np.uint64(poly), tables, values
-    )
+    if on_host is not None:
+        know(new_offsets, _new_offsets(np, on_host, w, mode))
+    values = xp.empty(bounds_of(new_offsets)[1], np.uint64)
+    q, circular = np.uint64(poly), mode == "circular"
+    (tables,), (leaving,) = constants(byte_tables, q), constants(tables_of_shift, np.uint64(w + 1), q)
+    shared = w, circular, q, tables, leaving, q ^ np.uint64(1 << 63)
+    _fingerprint.threads(-(-len(values) // EACH), tokens, offsets, new_offsets, *shared, values)
     if mode != "bag" or len(values) == 0:
         return values, new_offsets
     order, begins = order_in_rows(values, new_offsets)
     firsts = xp.flatnonzero(begins)[xp.cumsum(begins) - 1]
     labelled = xp.empty_like(values)
-    tables = on_device(byte_tables(np.uint64(bag_poly)))
+    (tables,) = constants(byte_tables, np.uint64(bag_poly))
     _label_in_order.threads(len(values), values, order, firsts, np.uint64(bag_poly), tables, labelled)
     return labelled, new_offsets

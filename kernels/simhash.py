@@ -25,7 +25,7 @@ from numba import prange, types
 from numba.extending import intrinsic
 
 from ._gf2 import mix64
-from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._launch import bounds_of, cuda, jit, kernel, namespace, on_device, row_of, shares
 from ._vectors import Vectors
 
 _STEP = 0x9E3779B97F4A7C15  # SplitMix64's increment
@@ -225,9 +225,9 @@ def gpu(features, offsets, weights, bits):
     The counters take 512 bytes a document until their signs are taken.
     """
     xp = namespace()
-    features, offsets = on_device(features), on_device(offsets)
+    first, last = bounds_of(offsets)
+    features, offsets, blocks = on_device(features), on_device(offsets), -(-(last - first) // STAGED)
     weights = xp.empty(0, np.int64) if weights is None else on_device(weights)
-    blocks = -(-int(offsets[-1] - offsets[0]) // STAGED)
     simhash = xp.empty((bits // 64, len(offsets) - 1), np.uint64)
     for word in range(len(simhash)):
         counters = xp.zeros((len(offsets) - 1, 64), np.int64)

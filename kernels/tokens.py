@@ -19,12 +19,26 @@ import numpy as np
 from numba import prange, types
 
 from . import _unicode_table as unicode_table
+from ._constants import constants
 from ._folding import fold_documents, place_folded
 from ._gf2 import LANES, advance, advance_block, advance_by_tables, append_byte, byte_tables, prepare, rabin
-from ._launch import TABLES, Device, cuda, jit, kernel, load, namespace, on_device, shares
+from ._launch import (
+    TABLES,
+    Device,
+    address_of,
+    bounds_of,
+    cuda,
+    jit,
+    kernel,
+    know,
+    load,
+    namespace,
+    on_device,
+    shares,
+    to_host,
+)
 from ._token_beginnings import (
     GROUP,
-    NOT_ASCII,
     TABLE,
     begins_at,
     count_before,
@@ -403,34 +417,53 @@ def _fingerprint_tokens(text, words, begins, n, page, sequence, starts, items, s
         token += cuda.blockDim.x
 
 
+def _as_words(xp, text, first, n):
+    """n bytes of text from `first` on, and the same as words; both go on for `GROUP` bytes or more, which mean nothing.
+
+    Text that lies so already, as what was staged does, is not copied.
+    """
+    needed = GROUP * (-(-n // GROUP) + 1)
+    part = text[first : first + needed]
+    if len(part) < needed or address_of(part) % 8:
+        part = xp.zeros(needed, np.uint8)
+        part[:n] = text[first : first + n]
+    return part, part.view(np.uint64)
+
+
+SPREAD = 1 << 18  # threads that share the groups to decode: as many as a large GPU runs at a time
+
+
 def gpu(text, offsets, poly):
     """As `reference`; beginnings of tokens found by groups of bytes in parallel, then tokens in parallel.
 
-    One token is one thread's work, byte after byte: a megabyte without a space keeps all others waiting.
+    One token is one thread's work, byte after byte: a megabyte without a space keeps all others waiting. The host waits
+    once, for the number of tokens; where documents begin among them is `known` from then on.
     """
     xp = namespace()
-    text, offsets = on_device(text), on_device(offsets)
-    first, n = int(offsets[0]), int(offsets[-1] - offsets[0])
+    first, last = bounds_of(offsets)
+    text, offsets, n = on_device(text), on_device(offsets), last - first
     groups = -(-n // GROUP)
-    padded = xp.zeros(GROUP * (groups + 1), np.uint8)
-    padded[:n] = text[first : first + n]
-    words, begins, offsets = padded.view(np.uint64), xp.zeros(groups + 2, np.uint32), offsets - first
-    mark_documents.threads(len(offsets) - 1, offsets, begins)
-    table = [on_device(array) for array in packed_table()]
-    counts, invalid = xp.empty(groups, np.uint8), xp.zeros(1, np.int64)
-    count_in_ascii.threads(groups, padded, words, begins, counts)
-    decoded = xp.flatnonzero(counts == np.uint8(NOT_ASCII))
-    count_decoded.threads(len(decoded), padded, begins, n, *table, decoded, counts, invalid)
-    ends = xp.cumsum(counts, dtype=np.int64)
-    new_offsets = xp.zeros(len(offsets), np.int64)
+    counted = xp.zeros(len(offsets) + 2, np.int64)  # what is read back together
+    new_offsets, num_decoded, invalid = counted[:-2], counted[-2:-1], counted[-1:]
     if groups == 0:
+        know(new_offsets, np.zeros(len(offsets), np.int64))
         return xp.empty(0, np.uint64), new_offsets, 0
-    count_before.threads(len(offsets), padded, words, begins, n, *table, ends, offsets, new_offsets)
-    values = xp.empty(int(ends[-1]), np.uint64)
-    fill_in_ascii.threads(groups, padded, words, begins, ends, values)
-    fill_decoded.threads(len(decoded), padded, begins, n, *table, decoded, ends, values)
-    tables = on_device(byte_tables(np.uint64(poly)))
+    text, words = _as_words(xp, text, first, n)
+    begins, offsets = xp.zeros(groups + 2, np.uint32), offsets - first if first else offsets
+    mark_documents.threads(len(offsets), offsets, begins)
+    table = constants(packed_table)
+    counts, decoded = xp.empty(groups, np.uint8), xp.empty(groups, np.uint32)
+    count_in_ascii.threads(groups, text, words, begins, n, counts, decoded, num_decoded)
+    count_decoded.threads(min(groups, SPREAD), text, begins, n, *table, decoded, num_decoded, counts, invalid)
+    ends = xp.cumsum(counts, dtype=np.int64)
+    count_before.threads(len(offsets), text, words, begins, n, *table, ends, offsets, new_offsets)
+    found = to_host(counted)
+    know(new_offsets, found[:-2])
+    values, to_decode = xp.empty(int(found[-3]), np.uint64), int(found[-2])
+    fill_in_ascii.threads(groups, text, words, begins, n, ends, values)
+    fill_decoded.threads(to_decode, text, begins, n, *table, decoded, to_decode, ends, values)
+    (tables,) = constants(byte_tables, np.uint64(poly))
     _fingerprint_tokens.threads(
-        -(-len(values) // EACH), padded, words, begins, n, *table, np.uint64(poly), tables, values
+        -(-len(values) // EACH), text, words, begins, n, *table, np.uint64(poly), tables, values
     )
-    return values, new_offsets, int(invalid[0])
+    return values, new_offsets, int(found[-1])

@@ -228,8 +228,9 @@ def _gpu() -> Facts:
 def _kernels() -> Facts:
     from neardup_gpu.kernels._launch import CACHE, WHY_NOT_KEPT
 
+    shipped = {"for_gpus": _tried(_shipped)}
     if CACHE is None:
-        return {"folder": None, "reason": WHY_NOT_KEPT}
+        return {"folder": None, "reason": WHY_NOT_KEPT, **shipped}
     compiled, num_bytes = _content(CACHE)
     others = [_content(each)[1] for each in CACHE.parent.iterdir() if each.is_dir() and each != CACHE]
     return {
@@ -238,7 +239,19 @@ def _kernels() -> Facts:
         "bytes": num_bytes,
         "other_versions": len(others),
         "other_bytes": sum(others),
+        **shipped,
     }
+
+
+def _shipped() -> Facts:
+    """The compiled kernels for GPUs that came with this installation."""
+    from neardup_gpu.kernels._compiled import archive
+
+    found, reason = archive()
+    if found is None:
+        return {"usable": False, "reason": reason}
+    chips = [f"{major}.{minor}" for major, minor in found.chips]
+    return {"usable": True, "kernels": len(found.kernels), "capabilities": chips, "made_by": found.made_by}
 
 
 def _content(folder: Path) -> tuple[int, int]:
@@ -338,13 +351,23 @@ def _memory_in_words(facts: Facts) -> list[str]:
 
 
 def _kernels_in_words(facts: Facts) -> list[str]:
+    shipped = _shipped_in_words(facts["for_gpus"])
     if facts["folder"] is None:
-        return [f"compiled anew in each process, not kept: {facts['reason']}"]
+        return [f"compiled anew in each process, not kept: {facts['reason']}", shipped]
     kept = f"{facts['compiled']} compiled ({_size(facts['bytes'])})" if facts["compiled"] else "none compiled yet"
     others = ""
     if facts["other_versions"]:
         others = f"; folders of other versions: {facts['other_versions']} ({_size(facts['other_bytes'])})"
-    return [f"{kept} in {facts['folder']}{others}"]
+    return [f"{kept} in {facts['folder']}{others}", shipped]
+
+
+def _shipped_in_words(facts: Facts) -> str:
+    if UNKNOWN in facts:
+        return f"for GPUs: {UNKNOWN} ({facts[UNKNOWN]})"
+    if not facts["usable"]:
+        return f"for GPUs, compiled when first launched: {facts['reason']}"
+    chips = ", ".join(facts["capabilities"])
+    return f"for GPUs, {facts['kernels']} came compiled, for compute capability {chips} and as PTX"
 
 
 def _gpu_in_words(facts: Facts) -> list[str]:

@@ -1,21 +1,45 @@
-"""Streams of record batches: cut, joined, and decoded ahead by a thread in the background."""
+"""Streams of record batches: what readers give, cut and joined."""
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import threading
 from collections.abc import Iterator
-from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ..data import Ragged
+from .skipped import Problem
 
 ROW_BYTES = 128  # added for each row to the size of its text, so that a batch of tiny documents stays small too
-T = TypeVar("T")
+PIECE_BYTES = 16 << 20  # decoded at once, about: what waits to be taken is bounded, and several threads decode
+
+
+class Found(NamedTuple):
+    """Rows that a reader found.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    rows : array of int64
+        The number of each of its rows, from 0.
+    share : float
+        Share of the file that has been read by then; 0 where it is not known.
+    """
+
+    batch: pa.RecordBatch
+    rows: np.ndarray
+    share: float = 0.0
+
+
+def num_bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of the rows of a batch."""
+    return batch.nbytes
+
+
+def size_of(item: Found | Problem) -> int:
+    """Bytes of what a reader gives."""
+    return num_bytes(item.batch) if isinstance(item, Found) else 0
 
 
 def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool) -> Iterator[pa.RecordBatch]:
@@ -103,43 +127,3 @@ def _read_only(buffer: pa.Buffer, dtype: Any) -> np.ndarray:
     array = np.frombuffer(buffer, dtype)
     array.flags.writeable = False
     return array
-
-
-def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items; a background thread makes the next one while the caller works on this one."""
-    ready: queue.Queue[tuple[bool, Any]] = queue.Queue(1)
-    stop = threading.Event()
-
-    def put(entry: tuple[bool, Any]) -> None:
-        while not stop.is_set():
-            with contextlib.suppress(queue.Full):
-                ready.put(entry, timeout=0.1)
-                return
-
-    def work() -> None:
-        try:
-            for item in items:
-                put((True, item))
-                if stop.is_set():
-                    break
-            put((False, None))
-        except BaseException as error:
-            put((False, error))
-        finally:
-            if hasattr(items, "close"):
-                items.close()
-
-    thread = threading.Thread(target=copy_context().run, args=(work,), name="neardup-read", daemon=True)
-    thread.start()
-    try:
-        while True:
-            more, value = ready.get()
-            if more:
-                yield value
-            elif value is None:
-                return
-            else:
-                raise value
-    finally:
-        stop.set()
-        thread.join()

@@ -9,11 +9,13 @@ from typing import Protocol, TypeGuard
 import numpy as np
 import pyarrow as pa
 
+from .ahead import Step
+from .batches import Found
 from .files import File
 from .kept import Rows
 from .parts import Part
 from .seen import State
-from .skipped import Skipped
+from .skipped import Problem
 
 
 class Reader(Protocol):
@@ -121,12 +123,12 @@ class Reader(Protocol):
     def num_places(self, num_rows: int) -> int:
         """Places that the last reading, of this many rows, passed: rows, or lines with blank ones."""
 
-    def read(
-        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
-    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        """Batches of the columns of `schema`, of about `max_bytes`, and the numbers of their rows, from 0.
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+        """The reading of all rows, in steps that any thread may make: batches of the columns of `schema`, of about
+        `max_bytes`, and rows that cannot be read, which raise an error unless they may be skipped.
 
-        Rows that cannot be read are passed to `skipped.add`, which raises unless they may be skipped.
+        Steps are asked for in order, and only after the one before it was given; what it takes to tell them apart is
+        all that is done between. An error that a step raises, or that is raised between them, is one in that place.
         """
 
     def places(self, rows: np.ndarray) -> np.ndarray:
@@ -137,11 +139,11 @@ class Reader(Protocol):
         """Write the kept rows with all their columns, in the input's own format, as `folder / name`."""
 
     def kept_schema(self) -> pa.Schema:
-        """The columns of `kept`; reads the whole file where types are inferred."""
+        """The columns of `kept_steps`; reads the whole file where types are inferred."""
 
-    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The kept rows with all their columns, to be written in another format. `schema` gives the columns of all
-        files, where types are inferred."""
+    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
+        """The kept rows with all their columns, in steps as those of `steps`. `schema` gives the columns of all files,
+        where types are inferred."""
 
 
 class InferringReader(Reader, Protocol):

@@ -19,6 +19,7 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -27,16 +28,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from ..engine.processors import own_threads
 from ..errors import InputError
-from .batches import ahead
+from .ahead import Step, closing, in_order
+from .batches import Found, size_of
 from .files import POINTER, File
-from .json_blocks import MARK
+from .json_blocks import MARK, joined_runs
 from .kept import Rows, writing
-from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
+from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen, State
-from .skipped import Policy, Skipped
+from .skipped import Noted, Policy, Problem
 
 BLOCK_BYTES = 4 << 20  # of rows parsed at once
 SAMPLE_BYTES = 1 << 16  # read to learn the header
@@ -148,8 +151,9 @@ class Csv:
 
     # -------------------------------------------------------------------------------------------------- rows as bytes
 
-    def _blocks(self, size: int = BLOCK_BYTES, skipped: Skipped | None = None) -> Iterator[_Block]:
-        """Blocks of about `size` bytes, the header taken off; `skipped` notes where the file broke off."""
+    def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[_Block]:
+        """Blocks of about `size` bytes, the header taken off; `noted` is told where the file broke off."""
+        size = size or BLOCK_BYTES
         with (
             self.seen.unchanged(self.file),
             reading(self.name),
@@ -177,10 +181,10 @@ class Csv:
                 problem = self._unfinished(data, more, broken)
                 if problem is not None:
                     error = InputError(f"{self.name}: row {row + 1} (line {line}): {problem}")
-                    if skipped is None and not self.policy.skips:
+                    if noted is None and not self.policy.skips:
                         raise error
-                    if skipped is not None:
-                        skipped.add(error, self.name, max(0, row), rows=None)
+                    if noted is not None:
+                        noted.add(error, self.name, max(0, row), rows=None)
                     return
 
     def _begun(self, data: bytes) -> bytes:
@@ -250,11 +254,15 @@ class Csv:
     def _values_of(self, names: list[str]) -> dict[str, _Values]:
         """What some columns hold, by one reading of the file."""
         found = {name: _Values() for name in names}
-        for batch, _ in self._read(pa.schema([(name, pa.string()) for name in names]), Skipped(True)):
-            for name, values in found.items():
-                values.add(batch[name].drop_null())
-            if not any(values.may_be_numbers for values in found.values()):
-                break
+        steps = self._steps(pa.schema([(name, pa.string()) for name in names]), Noted(True))
+        with closing(in_order(steps, size_of)) as items:
+            for item in items:
+                if isinstance(item, Problem):
+                    continue
+                for name, values in found.items():
+                    values.add(item.batch[name].drop_null())
+                if not any(values.may_be_numbers for values in found.values()):
+                    break
         return found
 
     def holds_text(self, name: str) -> bool:
@@ -276,25 +284,29 @@ class Csv:
 
     # -------------------------------------------------------------------------------------------------- rows
 
-    def read(
-        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
-    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        """Batches of the columns, and the row numbers of each."""
-        yield from self._read(schema, skipped or Skipped(self.policy.skips))
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+        """Blocks of rows, which are cut one after another."""
+        return self._steps(schema, Noted(self.policy.skips))
 
-    def _read(self, schema: pa.Schema, skipped: Skipped) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        for block in self._blocks(skipped=skipped):
-            problems = self._problems(block)
-            good = _without(np.arange(len(block.starts)), problems)
-            table = self._parsed(block, good, schema, problems)
-            for place in sorted(problems):
-                where = f"{self.name}: row {block.row + place + 1} (line {block.line_of(place)})"
-                skipped.add(InputError(f"{where}: {problems[place]}"), self.name, block.row + place)
-            rows = block.row + _without(good, problems)
-            start = 0
-            for batch in table.to_batches():
-                yield batch, rows[start : start + batch.num_rows]
-                start += batch.num_rows
+    def _steps(self, schema: pa.Schema, noted: Noted) -> Iterator[Step[Found | Problem]]:
+        for block in self._blocks(noted=noted):
+            yield Step(partial(self._found, block, schema, noted.skips, self.share), 2 * len(block.data))
+        yield Step(noted.drain)
+
+    def _found(self, block: _Block, schema: pa.Schema, skips: bool, share: float) -> Iterator[Found | Problem]:
+        """The good rows of a block, and the others."""
+        noted, problems = Noted(skips), self._problems(block)
+        good = _without(np.arange(len(block.starts)), problems)
+        table = self._parsed(block, good, schema, problems)
+        for place in sorted(problems):
+            where = f"{self.name}: row {block.row + place + 1} (line {block.line_of(place)})"
+            noted.add(InputError(f"{where}: {problems[place]}"), self.name, block.row + place)
+        yield from noted.drain()
+        rows = block.row + _without(good, problems)
+        start = 0
+        for batch in table.to_batches():
+            yield Found(batch, rows[start : start + batch.num_rows], share)
+            start += batch.num_rows
 
     def _problems(self, block: _Block) -> dict[int, str]:
         """What is wrong with the bytes of some rows."""
@@ -357,12 +369,15 @@ class Csv:
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
-        with writing(path, folder), pa.output_stream(str(path), compression=self.compression) as stream:
-            stream.write(self.mark + self.header)
-            for block in ahead(self._blocks()):
-                keep = rows.take(len(block.starts), self.name)
-                for start, end in zip(block.starts[keep].tolist(), block.ends[keep].tolist(), strict=True):
-                    stream.write(memoryview(block.data)[start:end])
+        with writing(path, folder):
+            write_packed(path, self.compression, in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2)))
+
+    def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
+        """The header, and the kept rows as the bytes they were."""
+        yield Step(lambda: [self.mark + self.header])
+        for block in self._blocks():
+            keep = rows.take(len(block.starts), self.name)
+            yield Step(partial(_joined, block.data, block.starts[keep], block.ends[keep]), 2 * len(block.data))
 
     def kept_schema(self) -> pa.Schema:
         """All columns, of strings where there are no values, or numbers with leading zeros or 16 digits and more."""
@@ -375,11 +390,14 @@ class Csv:
             [(name, pa.string() if name in as_strings else types.get(name, pa.string())) for name in names]
         )
 
-    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
         own = pa.schema([field for field in schema if field.name in self.schema.names])
         for block in self._blocks():
             keep = rows.take(len(block.starts), self.name)
-            yield from self._parsed(block, np.flatnonzero(keep), own, {}).to_batches()
+            yield Step(partial(self._kept, block, np.flatnonzero(keep), own), 2 * len(block.data))
+
+    def _kept(self, block: _Block, good: np.ndarray, schema: pa.Schema) -> list[pa.RecordBatch]:
+        return self._parsed(block, good, schema, {}).to_batches()
 
 
 def _field(delimiter: str, end: str) -> str:
@@ -410,6 +428,10 @@ def _cut(data: bytes, ends: np.ndarray, row: int, line: int, size: int) -> Itera
         full = ~(np.isin(values[starts], (10, 13)))
         yield (block := _Block(part, starts[full], inner[full], row, line, line + part.count(b"\n")))
         row, line, start = row + len(block.starts), block.next_line, stop
+
+
+def _joined(data: bytes, starts: np.ndarray, ends: np.ndarray) -> list[bytes]:
+    return [b"".join(data[start:stop] for start, stop in joined_runs(starts, ends))]
 
 
 def _without_first(block: _Block) -> _Block:

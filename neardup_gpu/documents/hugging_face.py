@@ -16,6 +16,7 @@ from ..errors import InputError, NeardupError
 from .reading import brief
 
 if TYPE_CHECKING:
+    from .kept import Rows
     from .stream import Documents
 
 BATCH_ROWS = 1000  # taken at once from a dataset
@@ -126,12 +127,12 @@ def kept_dataset(documents: Documents, keep: np.ndarray) -> Any:
     from .rewritten import new_names, write_rewritten
     from .writing_options import Writing
 
-    masks = documents._masks(keep)
+    _, parts = documents.rows_to_keep(keep)
     names = documents.splits or [""]
     if documents.format == "memory":
         found = {
-            name: _selected(reader, mask, datasets)
-            for name, reader, mask in zip(names, documents._readers, masks, strict=True)
+            name: _selected(reader, rows, datasets)
+            for name, reader, rows in zip(names, documents._readers, parts, strict=True)
         }
         return datasets.DatasetDict(found) if documents.splits else found[""]
     with tempfile.TemporaryDirectory() as folder:
@@ -149,17 +150,18 @@ def kept_dataset(documents: Documents, keep: np.ndarray) -> Any:
             )
 
 
-def _selected(reader: Any, mask: np.ndarray, datasets: Any) -> Any:
+def _selected(reader: Any, rows: Rows, datasets: Any) -> Any:
     if is_dataset(reader.source):
-        return reader.source.select(np.flatnonzero(mask))
-    return _of_batches(reader, mask, datasets)
+        return reader.source.select(np.flatnonzero(rows.keep))
+    return _of_batches(reader, rows, datasets)
 
 
-def _of_batches(reader: Any, mask: np.ndarray, datasets: Any) -> Any:
+def _of_batches(reader: Any, rows: Rows, datasets: Any) -> Any:
     """A Dataset in memory of the rows of a reader."""
-    from .kept import filtered
+    from .ahead import in_order
+    from .batches import num_bytes
 
-    batches = [filtered(batch, mask[rows]) for batch, rows in reader.read(reader.schema, 16 << 20)]
+    batches = in_order(reader.kept_steps(rows, reader.schema), num_bytes)
     return datasets.Dataset(pa.Table.from_batches(batches, reader.schema))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,13 +14,14 @@ import pyarrow as pa
 
 from ..errors import InputError
 from . import nested
-from .batches import ahead
+from .ahead import Step, closing, in_order
+from .batches import Found, num_bytes
 from .files import File
 from .kept import Rows, filtered, writing
 from .parts import WHOLE, Part
 from .reading import reading
 from .seen import Seen, State
-from .skipped import Policy, Skipped
+from .skipped import Noted, Policy, Problem
 from .valid import validated, with_readable_names
 
 
@@ -64,7 +66,7 @@ class Ipc:
             return self.part.first_place
         before = Ipc(self.file, self.policy, replace(self.part, start=0, stop=self.part.start, first_place=0))
         names = None if self.policy.skips else self.schema.names[:1]
-        return sum(num_rows for num_rows, _ in before._all(Skipped(self.policy.skips), names))
+        return sum(num_rows for num_rows, _ in before._all(Noted(self.policy.skips), names))
 
     def num_places(self, num_rows: int) -> int:
         return num_rows
@@ -92,7 +94,7 @@ class Ipc:
             with opener(handle, options=options) as reader:
                 yield reader, handle
 
-    def _all(self, skipped: Skipped, names: list[str] | None = None) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    def _all(self, noted: Noted, names: list[str] | None = None) -> Iterator[tuple[int, pa.RecordBatch | None]]:
         """Number of rows and, where they can be read, the rows of each batch."""
         with self._open(names) as (reader, handle):
             row, number = 0, self.part.start
@@ -108,12 +110,12 @@ class Ipc:
                         validated(batch)
                         num_rows = batch.num_rows
                 except StopIteration:
-                    self._check_end(handle, last, skipped, row)
+                    self._check_end(handle, last, noted, row)
                     return
                 except InputError as error:
                     if batch is not None and batch.num_rows >= 0:
                         num_rows = batch.num_rows
-                    skipped.add(error, self.name, row, rows=num_rows)
+                    noted.add(error, self.name, row, rows=num_rows)
                     yield num_rows or 0, None
                     if batch is None and not self.is_file:  # where the next batch begins is unknown
                         return
@@ -122,27 +124,30 @@ class Ipc:
                 row += num_rows or 0
                 last = handle.tell()
 
-    def _check_end(self, handle: Any, last: int, skipped: Skipped, row: int) -> None:
+    def _check_end(self, handle: Any, last: int, noted: Noted, row: int) -> None:
         """Skip or raise unless the stream ends with its mark, and the file ends there too."""
         end, size = handle.tell(), handle.size()
         if end == last:
             problem = "ends without the mark that ends an Arrow stream, so it was cut off; write it again"
-            skipped.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None)
+            noted.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None)
         elif end < size:
             problem = f"{size - end:,} bytes follow the end of the Arrow stream; put each stream into a file of its own"
-            skipped.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None)
+            noted.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None)
 
-    def read(
-        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
-    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        """Batches of the columns, and the row numbers of each."""
-        row = 0
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+        """One step: record batches are not decoded but mapped, or decoded by threads of Arrow."""
         # A batch is left out whole, even if nobody asked for its damaged column: kept rows have all columns.
         names = None if self.policy.skips else schema.names
-        for num_rows, batch in self._all(skipped or Skipped(self.policy.skips), names):
+        yield Step(partial(self._found, schema.names, names))
+
+    def _found(self, wanted: list[str], names: list[str] | None) -> Iterator[Found | Problem]:
+        row, noted = 0, Noted(self.policy.skips)
+        for num_rows, batch in self._all(noted, names):
+            yield from noted.drain()
             if batch is not None:
-                yield nested.select(batch, schema.names), np.arange(row, row + num_rows)
+                yield Found(nested.select(batch, wanted), np.arange(row, row + num_rows), self.share)
             row += num_rows
+        yield from noted.drain()
 
     def places(self, rows: np.ndarray) -> np.ndarray:
         """Rows of the file, from 1."""
@@ -157,15 +162,22 @@ class Ipc:
             unify_dictionaries=False,
         )
         opener = pa.ipc.new_file if self.is_file else pa.ipc.new_stream
-        with writing(path, folder), opener(str(path), self.schema, options=options) as writer:
-            for batch in ahead(self.kept(rows, self.schema)):
+        with (
+            writing(path, folder),
+            opener(str(path), self.schema, options=options) as writer,
+            closing(in_order(self.kept_steps(rows, self.schema), num_bytes)) as batches,
+        ):
+            for batch in batches:
                 writer.write_batch(batch)
 
     def kept_schema(self) -> pa.Schema:
         return self.schema
 
-    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        for num_rows, batch in self._all(Skipped(self.policy.skips)):
+    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
+        yield Step(partial(self._kept, rows))
+
+    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+        for num_rows, batch in self._all(Noted(self.policy.skips)):
             keep = rows.take(num_rows, self.name)
             if batch is not None:
                 yield filtered(batch, keep)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -66,12 +66,23 @@ class Block:
 
     def runs(self, keep: np.ndarray) -> Iterator[tuple[int, int]]:
         """Byte ranges of the kept lines, neighbours joined."""
-        starts, stops = self.starts[keep], self.nexts[keep]
-        if len(starts) == 0:
-            return
-        breaks = np.flatnonzero(starts[1:] != stops[:-1])
-        firsts, lasts = np.concatenate([[0], breaks + 1]), np.append(breaks, len(stops) - 1)
-        yield from zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True)
+        return joined_runs(self.starts[keep], self.nexts[keep])
+
+    def moved(self, by: int) -> Block:
+        """The block as it is so many lines further down."""
+        problems = {line + by: problem for line, problem in self.problems.items()}
+        return replace(
+            self, lines=self.lines + by, line=self.line + by, next_line=self.next_line + by, problems=problems
+        )
+
+
+def joined_runs(starts: np.ndarray, stops: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges in order, neighbours that meet joined."""
+    if len(starts) == 0:
+        return
+    breaks = np.flatnonzero(starts[1:] != stops[:-1])
+    firsts, lasts = np.concatenate([[0], breaks + 1]), np.append(breaks, len(stops) - 1)
+    yield from zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True)
 
 
 class LineRange:

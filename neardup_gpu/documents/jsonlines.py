@@ -20,6 +20,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from ..engine.processors import own_threads
 from ..errors import InputError
 from . import nested
-from .batches import ahead
+from .ahead import Step, in_order
+from .batches import Found
 from .columns import mixed_integers
 from .files import File
 from .json_blocks import MARK, Block, LineRange
@@ -47,11 +50,11 @@ from .json_values import (
     types_of_members,
 )
 from .kept import Rows, united, writing
-from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
+from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen, State
-from .skipped import Policy, Skipped
+from .skipped import Noted, Policy, Problem
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
 SAMPLE_BYTES = 1 << 16  # of JSON lines read at once to learn their columns
@@ -130,8 +133,8 @@ class JsonLines:
                 with unpacked(packed, self.compression) as stream:
                     yield packed, stream
 
-    def _blocks(self, size: int | None = None, skipped: Skipped | None = None) -> Iterator[Block]:
-        """Blocks of whole lines, at least `size` bytes but for the last; `skipped` notes where the file broke off."""
+    def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[Block]:
+        """Blocks of whole lines, at least `size` bytes but for the last; `noted` is told where the file broke off."""
         with self.seen.unchanged(self.file), reading(self.name), self._opened() as (packed, stream):
             pending: list[bytes] = []
             problem: str | None = None  # of the pending line, which is then no longer held
@@ -150,9 +153,9 @@ class JsonLines:
                     line, row = block.next_line, row + block.num_rows
                     yield block
                 pending, problem = ([chunk[cut:]] if cut < len(chunk) else []), None
-                if broken is not None and skipped is not None:
+                if broken is not None and noted is not None:
                     reason = f"{self.name} line {line}: cannot be read from here on ({brief(broken)})."
-                    skipped.add(InputError(reason), self.name, row, line=line, rows=None)
+                    noted.add(InputError(reason), self.name, row, line=line, rows=None)
             self.num_lines = line - 1 - self.lines_before
 
     def _unfinished(
@@ -348,50 +351,63 @@ class JsonLines:
             raise InputError(f'{where}: not a JSON object; each line must be one, such as {{"text": ...}}.')
         return value
 
-    def read(
-        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
-    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        """Batches of the columns, and the row numbers of each.
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+        """Blocks of lines, which are cut one after another.
 
         A column whose field is not nullable is never null, and valid UTF-8. One of int64 may come as uint64 where
         values need it, and the other way round. An error names the line of the file, also where the part begins
         further down.
         """
-        skipped = skipped or Skipped(self.policy.skips)
         try:
-            yield from self._read(schema, skipped)
+            yield from self._steps(schema)
         except InputError:
             if not self.part.start or self.policy.skips:
                 raise
             self.lines_before = self._count_lines_before()
-            for _ in self._read(schema, skipped):  # fails at the same line
+            for _ in self._blocks():  # fails at the same line
                 pass
             raise
 
-    def _read(self, schema: pa.Schema, skipped: Skipped) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        asked = pa.schema([each.with_nullable(True) for each in schema])
-        row, gaps = 0, [np.array([[0, 1]])]
-        for block in self._blocks(skipped=skipped):
+    def _steps(self, schema: pa.Schema) -> Iterator[Step[Found | Problem]]:
+        row, gaps, noted = 0, [np.array([[0, 1]])], Noted(self.policy.skips)
+        for block in self._blocks(noted=noted):
             if block.num_rows == 0:
                 continue
             greater = block.lines - np.arange(row, row + block.num_rows)
             changed = np.flatnonzero(np.diff(greater, prepend=gaps[-1][-1, 1]))
             if len(changed):
                 gaps.append(np.stack([row + changed, greater[changed]], axis=1))
-            table = None
-            for kinds in _guesses(asked):
-                table = self._fast(block, kinds)
-                if table is not None:
-                    break
-            if table is None or not all(_complete(table[each.name]) for each in schema if not each.nullable):
-                yield self._by_line(block, schema, row, skipped)
-            else:
-                start = row
-                for batch in table.to_batches():
-                    yield batch, np.arange(start, start + batch.num_rows)
-                    start += batch.num_rows
+            yield Step(partial(self._found, block, schema, row, self.share), 2 * len(block.data))
             row += block.num_rows
         self.gaps = np.concatenate(gaps)
+        yield Step(noted.drain)
+
+    def _found(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
+        """The rows of a block, the first of which is `row`."""
+        try:
+            yield from self._rows(block, schema, row, share)
+        except InputError:
+            if not self.part.start or self.policy.skips:
+                raise
+            yield from self._rows(block.moved(self._count_lines_before()), schema, row, share)  # fails at the same line
+            raise
+
+    def _rows(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
+        asked = pa.schema([each.with_nullable(True) for each in schema])
+        table = None
+        for kinds in _guesses(asked):
+            table = self._fast(block, kinds)
+            if table is not None:
+                break
+        if table is None or not all(_complete(table[each.name]) for each in schema if not each.nullable):
+            noted = Noted(self.policy.skips)
+            batch, rows = self._by_line(block, schema, row, noted)
+            yield from noted.drain()
+            yield Found(batch, rows, share)
+            return
+        for batch in table.to_batches():
+            yield Found(batch, np.arange(row, row + batch.num_rows), share)
+            row += batch.num_rows
 
     def _fast(self, block: Block, schema: pa.Schema) -> pa.Table | None:
         """The block by pyarrow.json; None where it has to be read line by line."""
@@ -405,7 +421,8 @@ class JsonLines:
         if whole is None:
             return None
         parse = pa.json.ParseOptions(explicit_schema=whole, unexpected_field_behavior="ignore")
-        options = pa.json.ReadOptions(block_size=max(1 << 20, int((block.ends - block.starts).max()) + 64))
+        block_size = max(1 << 20, int((block.ends - block.starts).max()) + 64)
+        options = pa.json.ReadOptions(use_threads=False, block_size=block_size)
         try:
             table = pa.json.read_json(pa.BufferReader(block.data), options, parse_options=parse)
         except (pa.ArrowInvalid, UnicodeDecodeError):  # the latter from Arrow's message about the value
@@ -425,7 +442,7 @@ class JsonLines:
         return any(is_deep(block.data[block.starts[i] : block.ends[i]]) for i in np.flatnonzero(in_line > MAX_DEPTH))
 
     def _by_line(
-        self, block: Block, schema: pa.Schema, first_row: int, skipped: Skipped
+        self, block: Block, schema: pa.Schema, first_row: int, noted: Noted
     ) -> tuple[pa.RecordBatch, np.ndarray]:
         columns: list[list[Any]] = [[] for _ in schema]
         rows = []
@@ -440,7 +457,7 @@ class JsonLines:
                     for member, each in zip(members, schema, strict=True)
                 ]
             except InputError as error:
-                skipped.add(error, self.name, first_row + row, line=line)
+                noted.add(error, self.name, first_row + row, line=line)
                 continue
             rows.append(first_row + row)
             for column, found in zip(columns, values, strict=True):
@@ -459,30 +476,34 @@ class JsonLines:
             arrays.append(pa.array(column, pa.binary()).view(kind) if is_string else pa.array(column, kind))
         return pa.RecordBatch.from_arrays(arrays, schema.names), np.array(rows, np.int64)
 
-    def kept_lines(self, rows: Rows, most_bytes: int) -> Iterator[bytes]:
+    def kept_lines(self, rows: Rows, most_bytes: int) -> Iterator[Step[bytes]]:
         """The kept lines as the bytes they were, in pieces of whole lines of about `most_bytes`."""
         for block in self._blocks():
-            kept = np.flatnonzero(rows.take(block.num_rows, self.name))
-            ends = np.cumsum(block.nexts[kept] - block.starts[kept])
-            for piece in np.split(kept, np.flatnonzero(np.diff(ends // most_bytes)) + 1):
-                keep = np.zeros(block.num_rows, bool)
-                keep[piece] = True
-                lines = b"".join(block.data[start:stop] for start, stop in block.runs(keep))
-                yield lines if lines.endswith(b"\n") or not lines else lines + b"\n"
+            keep = rows.take(block.num_rows, self.name)
+            yield Step(partial(_lines, block, keep, most_bytes), 2 * len(block.data))
 
     def kept_schema(self) -> pa.Schema:
         """All columns, of all lines that can be read, however deep; times stay strings."""
+        blocks = self._blocks(noted=Noted(self.policy.skips))
         found: list[pa.Schema] = []
-        for block in self._blocks(skipped=Skipped(self.policy.skips)):
-            schema = self._table(block, np.ones(block.num_rows, bool), None).schema
-            schema = pa.schema([(field.name, _as_written(field.type)) for field in schema])
+        for schema in in_order(
+            (Step(partial(self._schema_of, block), 2 * len(block.data)) for block in blocks), lambda _: 0
+        ):
             if schema not in found:
                 found.append(schema)
         return united(found, self.name)
 
-    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _schema_of(self, block: Block) -> list[pa.Schema]:
+        schema = self._table(block, np.ones(block.num_rows, bool), None).schema
+        return [pa.schema([(field.name, _as_written(field.type)) for field in schema])]
+
+    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
         for block in self._blocks():
-            yield from self._table(block, rows.take(block.num_rows, self.name), schema).to_batches()
+            keep = rows.take(block.num_rows, self.name)
+            yield Step(partial(self._kept, block, keep, schema), 2 * len(block.data))
+
+    def _kept(self, block: Block, keep: np.ndarray, schema: pa.Schema) -> list[pa.RecordBatch]:
+        return self._table(block, keep, schema).to_batches()
 
     def _table(self, block: Block, keep: np.ndarray, schema: pa.Schema | None) -> pa.Table:
         """Some lines of a block with all their columns, in types that are inferred unless they are given."""
@@ -509,11 +530,13 @@ class JsonLines:
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
-        with writing(path, folder), pa.output_stream(str(path), compression=self.compression) as stream:
-            for block in ahead(self._blocks()):
-                keep = rows.take(block.num_rows, self.name)
-                for start, stop in block.runs(keep):
-                    stream.write(memoryview(block.data)[start:stop])
+        with writing(path, folder):
+            write_packed(path, self.compression, in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2)))
+
+    def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
+        for block in self._blocks():
+            keep = rows.take(block.num_rows, self.name)
+            yield Step(partial(_joined, block, keep), 2 * len(block.data))
 
 
 _ARRAY = "a JSON array; write one object on each line (jq -c '.[]')."
@@ -522,10 +545,25 @@ _UTF16 = "is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
 
 
+def _joined(block: Block, keep: np.ndarray) -> list[bytes]:
+    return [b"".join(block.data[start:stop] for start, stop in block.runs(keep))]
+
+
+def _lines(block: Block, keep: np.ndarray, most_bytes: int) -> Iterator[bytes]:
+    """The kept lines of a block, each with its line feed, in pieces of about `most_bytes`."""
+    kept = np.flatnonzero(keep)
+    ends = np.cumsum(block.nexts[kept] - block.starts[kept])
+    for piece in np.split(kept, np.flatnonzero(np.diff(ends // most_bytes)) + 1):
+        keep = np.zeros(block.num_rows, bool)
+        keep[piece] = True
+        (lines,) = _joined(block, keep)
+        yield lines if lines.endswith(b"\n") or not lines else lines + b"\n"
+
+
 def _whole(lines: bytes, schema: pa.Schema | None) -> pa.Table:
     """All columns of some lines by pyarrow.json."""
     parse = None if schema is None else pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    options = pa.json.ReadOptions(block_size=max(1 << 20, len(lines) + 64))
+    options = pa.json.ReadOptions(use_threads=False, block_size=max(1 << 20, len(lines) + 64))
     table = pa.json.read_json(pa.BufferReader(lines), options, parse_options=parse)
     return table if schema is None else table.select(schema.names)
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..data import arrow
+from ..engine.processors import own_threads
 from ..errors import InputError, NeardupError, OutputError, ResourceError, want
-from .batches import ahead
+from .ahead import Step, closing, in_order
+from .batches import num_bytes
 from .columns import is_view, plain_type
 from .reading import brief
+from .row_groups import RowGroupWriter, encoded_in_order
 
 ROW_GROUP_BYTES = 16 << 20  # of kept rows, before compression, written as one row group
 
@@ -31,17 +37,30 @@ class Rows:
 
     def __init__(self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None) -> None:
         self.keep, self.position, self.progress = keep, 0, progress
+        self._counting = threading.Lock()
+        self._whole: Rows | None = None
+
+    def divided(self, numbers: Sequence[int]) -> list[Rows]:
+        """The same rows in consecutive parts, which several threads may take from, each from its own."""
+        parts = [Rows(part) for part in np.split(self.keep, np.cumsum(numbers)[:-1])]
+        for part in parts:
+            part._whole = self
+        return parts
 
     def take(self, count: int, name: str) -> np.ndarray:
         """The mask of the next `count` rows, which are those of the file `name`."""
-        self.position += count
-        if self.position > len(self.keep):
-            raise InputError(
-                f"{name}: more documents than when it was first read; run again on files that do not change."
-            )
-        if self.progress is not None:
-            self.progress(self.position, len(self.keep))
-        return self.keep[self.position - count : self.position]
+        first, whole = self.position, self if self._whole is None else self._whole
+        with whole._counting:
+            self.position += count
+            if whole is not self:
+                whole.position += count
+            if self.position > len(self.keep):
+                raise InputError(
+                    f"{name}: more documents than when it was first read; run again on files that do not change."
+                )
+            if whole.progress is not None:
+                whole.progress(whole.position, len(whole.keep))
+        return self.keep[first : first + count]
 
     def finish(self) -> None:
         """Raise InputError unless the mask of every row has been taken."""
@@ -127,24 +146,47 @@ def united(schemas: list[pa.Schema], name: str, as_strings: bool = False) -> pa.
     return pa.schema(list(fields.values()))
 
 
-def write_parquet(folder: Path, name: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-    """One file, decoded in a second thread while this one encodes; row groups of about 16 MiB."""
-    path = folder / name
-    with (
-        writing(path, folder),
-        pq.ParquetWriter(str(path), schema, compression="zstd", write_page_checksum=True) as writer,
-    ):
-        pending: list[pa.RecordBatch] = []
-        size = 0
-        for batch in ahead(batches):
+def write_parquet(folder: Path, name: str, schema: pa.Schema, steps: Iterable[Step[pa.RecordBatch]]) -> None:
+    """One file of the rows that steps give, in row groups of about 16 MiB; several steps are decoded, and several row
+    groups encoded at once."""
+    path, threads = folder / name, own_threads()
+    with writing(path, folder), pa.OSFile(str(path), "wb") as file:
+        output = RowGroupWriter(file, schema)
+        # To encode takes about twice as long as to decode.
+        batches = in_order(steps, num_bytes, max(1, threads // 3))
+        with closing(encoded_in_order(schema, in_groups(batches, schema, ROW_GROUP_BYTES))) as groups:
+            for group in groups:
+                output.add(group)
+        output.finish()
+
+
+def each_in_order(write: Callable[..., None], *columns: Sequence[Any]) -> None:
+    """Call `write` for each row of some columns, several at once; the first error is that of the first row that has
+    one."""
+    steps: Iterator[Step[None]] = (Step(partial(_call, write, row)) for row in zip(*columns, strict=True))
+    for _ in in_order(steps, lambda _: 0, min(own_threads(), len(columns[0]))):
+        pass
+
+
+def _call(write: Callable[..., None], row: tuple[Any, ...]) -> tuple[()]:
+    write(*row)
+    return ()
+
+
+def in_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most_bytes: int) -> Iterator[pa.Table]:
+    """Batches gathered into tables of about so many bytes, none without rows."""
+    pending: list[pa.RecordBatch] = []
+    size = 0
+    with closing(batches):
+        for batch in batches:
             if batch.num_rows:
                 pending.append(batch)
                 size += batch.nbytes
-            if size >= ROW_GROUP_BYTES:
-                writer.write_table(pa.Table.from_batches(pending, schema))
+            if size >= most_bytes:
+                yield pa.Table.from_batches(pending, schema)
                 pending, size = [], 0
-        if pending:
-            writer.write_table(pa.Table.from_batches(pending, schema))
+    if pending:
+        yield pa.Table.from_batches(pending, schema)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pyarrow as pa
 
 from ..errors import ArgumentTypeError, InputError
 from . import nested
+from .ahead import Step
+from .batches import Found
 from .columns import is_text
 from .files import File, check_relative
 from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
@@ -19,7 +22,7 @@ from .parts import WHOLE, Part
 from .ray_data import RayDataset
 from .reading import brief, reading
 from .seen import State
-from .skipped import Skipped
+from .skipped import Problem
 from .valid import validated, with_readable_names
 
 CONVERSIONS = ("to_arrow", "to_pyarrow", "toArrow", "collect", "compute", "to_pandas", "toPandas")
@@ -93,12 +96,14 @@ class Memory:
             for batch in stream:
                 yield validated(batch)
 
-    def read(
-        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
-    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+        """One step: only one thread may read a stream."""
+        yield Step(partial(self._found, schema.names))
+
+    def _found(self, names: list[str]) -> Iterator[Found | Problem]:
         row = 0
         for batch in self.whole_batches():
-            yield nested.select(batch, schema.names), np.arange(row, row + batch.num_rows)
+            yield Found(nested.select(batch, names), np.arange(row, row + batch.num_rows))
             row += batch.num_rows
 
     def places(self, rows: np.ndarray) -> np.ndarray:
@@ -107,12 +112,15 @@ class Memory:
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         check_parquet(self.schema, self.name)
-        write_parquet(folder, name, self.schema, self.kept(rows, self.schema))
+        write_parquet(folder, name, self.schema, self.kept_steps(rows, self.schema))
 
     def kept_schema(self) -> pa.Schema:
         return self.schema
 
-    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
+        yield Step(partial(self._kept, rows))
+
+    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
         for whole in self.whole_batches():
             for batch in bounded(whole, ROW_GROUP_BYTES):
                 yield filtered(batch, rows.take(batch.num_rows, self.name))

@@ -1,10 +1,12 @@
-"""Parquet: decoded row group by row group, in batches sized from the row group's own statistics."""
+"""Parquet: row groups, several of which are decoded at once, in batches sized from the row group's own statistics."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,14 @@ import pyarrow.parquet as pq
 
 from ..errors import InputError
 from . import nested
+from .ahead import Step
+from .batches import PIECE_BYTES, Found
 from .files import File
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .parts import WHOLE, Part, runs
 from .reading import reading
 from .seen import Seen, State, changed
-from .skipped import Policy, Skipped
+from .skipped import Policy, Problem
 from .valid import with_readable_names
 
 BATCH_ROWS = 16384
@@ -67,48 +71,73 @@ class Parquet:
     def num_places(self, num_rows: int) -> int:
         return num_rows
 
-    def _groups(self, parquet: pq.ParquetFile) -> range:
-        """The row groups of the part."""
-        return range(self.part.start, parquet.num_row_groups if self.part.stop is None else self.part.stop)
-
     @contextlib.contextmanager
-    def _open(self) -> Iterator[pq.ParquetFile]:
+    def _open(self, opened: _Opened | None = None) -> Iterator[pq.ParquetFile]:
+        """The file; its metadata are not read again where they were `opened` before."""
+        known = None if opened is None else opened.metadata
         with (
             self.seen.unchanged(self.file),
             reading(self.name, "not a readable Parquet file"),
             self.file.system.open_input_file(self.file.path) as handle,
         ):
-            footer = _footer(handle)
-            if self._footer not in (None, hashlib.sha256(footer).digest()):
-                raise changed(self.name)
-            if footer == b"PARE":
-                raise self._encrypted()
+            footer = None if known is not None else self._checked_footer(handle)
             # Without pre_buffer only one row group's columns are in memory.
-            with pq.ParquetFile(handle, pre_buffer=False, page_checksum_verification=True) as file:
-                # A footer that is longer than its metadata is signed: the file has encrypted columns, and asking for
-                # one of them would end the process.
-                if len(footer) != file.metadata.serialized_size:
-                    raise self._encrypted()
-                self._footer = hashlib.sha256(footer).digest()
+            with pq.ParquetFile(handle, metadata=known, pre_buffer=False, page_checksum_verification=True) as file:
+                if footer is not None:
+                    # A footer that is longer than its metadata is signed: the file has encrypted columns, and asking
+                    # for one of them would end the process.
+                    if len(footer) != file.metadata.serialized_size:
+                        raise self._encrypted()
+                    self._footer = hashlib.sha256(footer).digest()
+                    if opened is not None:
+                        opened.metadata = file.metadata
                 yield file
+
+    def _checked_footer(self, handle: Any) -> bytes:
+        """The metadata at the end of the file, which are those that were read first."""
+        footer = _footer(handle)
+        if self._footer not in (None, hashlib.sha256(footer).digest()):
+            raise changed(self.name)
+        if footer == b"PARE":
+            raise self._encrypted()
+        return footer
 
     def _encrypted(self) -> InputError:
         return InputError(f"{self.name}: is encrypted, wholly or in part; write it again without encryption.")
 
-    def read(
-        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
-    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        """Batches of the columns, and the row numbers of each."""
-        skipped = skipped or Skipped(self.policy.skips)
-        with self._open() as parquet:
-            row = 0
-            for group in self._groups(parquet):
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+        """Runs of row groups."""
+        several = list(self._runs())
+        opened = _Opened(columns_at_once=len(several) == 1)
+        for groups, row, size in several:
+            yield Step(partial(self._found, opened, groups, row, schema.names, max_bytes), size)
+
+    def _runs(self) -> Iterator[tuple[range, int, int]]:
+        """Runs of row groups that are small together, or one alone: their first row, and about their bytes in the
+        file."""
+        sizes = [size for _, size in self._group_sizes]
+        all_groups = range(len(sizes))[self.part.start : self.part.stop]
+        share = self.seen.size / max(1, sum(sizes))  # of its size before compression that a row group has in the file
+        row = 0
+        for start, stop in runs([sizes[group] for group in all_groups], PIECE_BYTES):
+            groups = all_groups[start:stop]
+            yield groups, row, max(0, round(share * sum(sizes[group] for group in groups)))
+            row += sum(self._group_sizes[group][0] for group in groups)
+
+    def _found(
+        self, opened: _Opened, groups: range, row: int, names: list[str], max_bytes: int
+    ) -> Iterator[Found | Problem]:
+        """The rows of some row groups, of which `row` is the first."""
+        with self._open(opened) as parquet:
+            for group in groups:
                 num_rows = parquet.metadata.row_group(group).num_rows
                 if self.policy.skips and (error := self._damage(parquet, group, max_bytes)) is not None:
-                    skipped.add(error, self.name, row, rows=num_rows)
-                else:
-                    yield from _numbered(_row_group(parquet, group, schema.names, max_bytes), row)
-                row += num_rows
+                    yield Problem(error, self.name, row, None, num_rows)
+                    row += num_rows
+                    continue
+                for batch in _row_group(parquet, group, names, max_bytes, opened.columns_at_once):
+                    yield Found(batch, np.arange(row, row + batch.num_rows))
+                    row += batch.num_rows
 
     def _damage(self, parquet: pq.ParquetFile, group: int, max_bytes: int) -> InputError | None:
         """Why a row group cannot be read, in any of its columns; found before any of its rows is used."""
@@ -125,21 +154,45 @@ class Parquet:
         return rows + 1 + self.rows_before()
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
-        write_parquet(folder, name, self.schema, self.kept(rows, self.schema))
+        write_parquet(folder, name, self.schema, self.kept_steps(rows, self.schema))
 
     def kept_schema(self) -> pa.Schema:
         return self.schema
 
-    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        with self._open() as parquet:
-            for group in self._groups(parquet):
-                keep = rows.take(parquet.metadata.row_group(group).num_rows, self.name)
+    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
+        several = list(self._runs())
+        opened = _Opened(columns_at_once=len(several) == 1)
+        for groups, _, size in several:
+            masks = [rows.take(self._group_sizes[group][0], self.name) for group in groups]
+            if any(mask.any() for mask in masks):
+                yield Step(partial(self._kept, opened, groups, masks), size)
+
+    def _kept(self, opened: _Opened, groups: range, masks: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
+        """The kept rows of some row groups, with a mask for each."""
+        with self._open(opened) as parquet:
+            for group, keep in zip(groups, masks, strict=True):
                 if not keep.any():
                     continue
                 start = 0
-                for batch in _row_group(parquet, group, None, ROW_GROUP_BYTES // 2):
+                for batch in _row_group(parquet, group, None, ROW_GROUP_BYTES // 2, opened.columns_at_once):
                     yield filtered(batch, keep[start : start + batch.num_rows])
                     start += batch.num_rows
+
+
+@dataclass
+class _Opened:
+    """A file in one reading.
+
+    Parameters
+    ----------
+    columns_at_once : bool
+        Whether threads of Arrow decode its columns, as there are no other row groups to decode meanwhile.
+    metadata : pyarrow.parquet.FileMetaData, optional
+        Once they were read, and are known to be those of the first reading.
+    """
+
+    columns_at_once: bool
+    metadata: pq.FileMetaData | None = None
 
 
 def _footer(handle: Any) -> bytes:
@@ -158,24 +211,19 @@ def _footer(handle: Any) -> bytes:
     return handle.read(length)
 
 
-def _numbered(batches: Iterator[pa.RecordBatch], row: int) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-    for batch in batches:
-        yield batch, np.arange(row, row + batch.num_rows)
-        row += batch.num_rows
-
-
 def _row_group(
-    parquet: pq.ParquetFile, group: int, names: list[str] | None, max_bytes: int
+    parquet: pq.ParquetFile, group: int, names: list[str] | None, max_bytes: int, columns_at_once: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """A row group in batches of about `max_bytes`, by the mean size of its rows; all columns without `names`."""
+    """A row group in batches of about `max_bytes`, at most `PIECE_BYTES`, by the mean size of its rows; all columns
+    without `names`."""
     metadata = parquet.metadata.row_group(group)
     if metadata.num_rows == 0:
         return
     # Not by the sizes of the columns: where one's metadata cannot be read, to ask for it ends the process.
     size = metadata.total_byte_size
-    rows = max(16, min(BATCH_ROWS, max_bytes * metadata.num_rows // max(1, size)))
+    rows = max(16, min(BATCH_ROWS, min(max_bytes, PIECE_BYTES) * metadata.num_rows // max(1, size)))
     found = 0
-    for batch in parquet.iter_batches(rows, row_groups=[group], columns=names):
+    for batch in parquet.iter_batches(rows, row_groups=[group], columns=names, use_threads=columns_at_once):
         found += batch.num_rows
         yield batch if names is None else nested.select(batch, names)
     if found != metadata.num_rows:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
+from .ahead import Step, closing, in_order
 from .contract import Reader
+from .parts import runs
 from .skipped import Skipped
+
+SMALL_BYTES = 4 << 20
+"""Most bytes of a file that is opened and decoded as one step, so that several are at once."""
+
+TOGETHER_BYTES = 1 << 20
+"""Most bytes of several files that are one step together: to begin a step takes about as long as to open a file."""
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -51,3 +64,49 @@ def over_all_rows(passes: list[Pass], keep: np.ndarray) -> np.ndarray:
         parts.append(part)
         start += each.num_documents
     return np.concatenate(parts)
+
+
+def over_readers(
+    readers: Sequence[Reader],
+    steps: Callable[[int], Iterator[Step[T]]],
+    num_bytes: Callable[[T], int],
+) -> Iterator[tuple[int, T]]:
+    """What the steps of all readers give, in order, each with the number of its reader; several are made at once.
+
+    Parameters
+    ----------
+    readers : sequence of Reader
+    steps : callable
+        The steps of a reader, by its number. Those of a small file are made as one step, and those of
+        several even smaller ones.
+    num_bytes : callable
+        The size of what a step gives.
+    """
+
+    sizes = [sum(state[0] or 0 for state in reader.states() if state is not None) for reader in readers]
+
+    def all_steps() -> Iterator[Step[tuple[int, T]]]:
+        for start, stop in runs([size or SMALL_BYTES for size in sizes], TOGETHER_BYTES):
+            some = range(start, stop)
+            if stop > start + 1 or 0 < sum(sizes[start:stop]) <= SMALL_BYTES:
+                yield Step(partial(_one_by_one, some, steps, num_bytes), sum(sizes[start:stop]))
+                continue
+            for number in some:
+                with closing(steps(number)) as several:
+                    for step in several:
+                        yield Step(partial(_numbered, number, step.make), step.num_bytes)
+
+    return in_order(all_steps(), lambda numbered: num_bytes(numbered[1]))
+
+
+def _one_by_one(
+    numbers: range, steps: Callable[[int], Iterator[Step[T]]], num_bytes: Callable[[T], int]
+) -> Iterator[tuple[int, T]]:
+    for number in numbers:
+        yield from _numbered(number, partial(in_order, steps(number), num_bytes, 1))
+
+
+def _numbered(number: int, make: Callable[[], Iterable[T]]) -> Iterator[tuple[int, T]]:
+    with closing(make()) as items:
+        for item in items:
+            yield number, item

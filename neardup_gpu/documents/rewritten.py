@@ -16,24 +16,26 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..errors import InputError, ParameterError
-from .batches import ahead
+from .ahead import Step, closing, in_order
+from .batches import num_bytes
 from .columns import decoded, is_text, is_view, plain_type
 from .contract import Reader, infers_types
 from .formats import format_of
 from .jsonlines import JsonLines
-from .kept import ROW_GROUP_BYTES, Rows, check_parquet, united, writing
+from .kept import ROW_GROUP_BYTES, Rows, check_parquet, each_in_order, in_groups, united, writing
 from .memory import bounded
 from .packed import COMPRESSIONS
-from .passes import over_all_rows
+from .passes import over_readers
 from .reading import brief, reading
+from .row_groups import RowGroupWriter, encoded_in_order
 from .stream import Documents
 from .writing_options import OUTPUT_FORMATS, Writing
 
@@ -81,17 +83,24 @@ def write_rewritten(
     """
     kind, readers = how.format_for(documents), documents._readers
     schema = schema_of(documents, how) if schema is None else schema
-    rows = Rows(over_all_rows(documents._passes, keep), progress)
+    rows, parts = documents.rows_to_keep(keep, progress)
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = _Files(folder, kind, how.most_bytes)
     if how.most_bytes is not None:
-        pieces = (piece for reader in readers for piece in _pieces(reader, rows, kind, schema, files.step))
-        files.write((f"{prefix}-{i:05}{OUTPUT_FORMATS[kind]}" for i in itertools.count()), schema, pieces)
+        with closing(
+            over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, schema, files.step), _size_of)
+        ) as pieces:
+            made = (f"{prefix}-{i:05}{OUTPUT_FORMATS[kind]}" for i in itertools.count())
+            files.write(made, schema, (piece for _, piece in pieces))
     else:
-        for reader, name in zip(readers, names or new_names(documents._kept_names, kind), strict=True):
+
+        def write(reader: Reader, rows: Rows, name: str) -> None:
             own = schema if schema is not None or kind.startswith("jsonl") else reader.kept_schema()
-            files.write(iter([name]), own, _pieces(reader, rows, kind, own, files.step))
+            with closing(in_order(_pieces(reader, rows, kind, own, files.step), _size_of)) as pieces:
+                files.write(iter([name]), own, pieces)
+
+        each_in_order(write, readers, parts, names or new_names(documents._kept_names, kind))
     rows.finish()
 
 
@@ -192,16 +201,28 @@ def _stem(name: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- pieces
 
 
-def _pieces(reader: Reader, rows: Rows, kind: str, schema: pa.Schema | None, most_bytes: int) -> Iterator[Piece]:
+def _pieces(reader: Reader, rows: Rows, kind: str, schema: pa.Schema | None, most_bytes: int) -> Iterator[Step[Piece]]:
     """The kept rows of a reader, lines of JSON in pieces of about `most_bytes`."""
     if isinstance(reader, JsonLines) and kind.startswith("jsonl"):
         yield from reader.kept_lines(rows, most_bytes)
         return
     own = reader.kept_schema() if schema is None else schema
     _check(own, kind, reader.name)
-    for batch in reader.kept(rows, own):
-        with reading(reader.name, "a column cannot be converted"):
-            yield _conformed(batch, own, kind)
+    with closing(reader.kept_steps(rows, own)) as steps:
+        for step in steps:
+            yield Step(partial(_conforming, step, own, kind, reader.name), step.num_bytes)
+
+
+def _conforming(step: Step[pa.RecordBatch], schema: pa.Schema, kind: str, name: str) -> Iterator[pa.RecordBatch]:
+    """What a step gives, with the columns of a schema."""
+    with closing(step.make()) as batches:
+        for batch in batches:
+            with reading(name, "a column cannot be converted"):
+                yield _conformed(batch, schema, kind)
+
+
+def _size_of(piece: Piece) -> int:
+    return len(piece) if isinstance(piece, bytes) else num_bytes(piece)
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str) -> pa.RecordBatch:
@@ -269,8 +290,10 @@ class _Files:
     def write(self, names: Iterator[str], schema: pa.Schema | None, pieces: Iterable[Piece]) -> None:
         """Write all pieces; at least one file, which may have no rows."""
         stored = None if schema is None else _stored(schema, self.kind)
-        steps = (step for piece in pieces for step in self._steps(piece))
-        with contextlib.closing(ahead(steps)) as following:  # type: ignore[type-var]
+        parts: Iterator[Any] = self._parts(pieces)
+        if stored is not None and self.kind == "parquet":
+            parts = encoded_in_order(stored, in_groups(parts, stored, self.step))
+        with closing(parts) as following:
             step = next(following, None)
             while True:
                 with self._opened(self.folder / next(names), stored) as (write, size):
@@ -282,12 +305,14 @@ class _Files:
                 if step is None:
                     return
 
-    def _steps(self, piece: Piece) -> Iterator[Piece]:
-        """The piece in parts between which a file can end."""
-        if isinstance(piece, bytes):
-            yield piece
-        elif piece.num_rows:
-            yield from bounded(piece, self.step)
+    def _parts(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """The pieces in parts between which a file can end."""
+        with closing(pieces):
+            for piece in pieces:
+                if isinstance(piece, bytes):
+                    yield piece
+                elif piece.num_rows:
+                    yield from bounded(piece, self.step)
 
     @contextlib.contextmanager
     def _opened(
@@ -297,14 +322,13 @@ class _Files:
         with writing(path, self.folder), pa.OSFile(str(path), "wb") as file:
             if self.kind == "parquet":
                 assert schema is not None
-                with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer:
-                    groups = _RowGroups(writer, schema, self.step)
-                    yield groups.add, file.tell
-                    groups.finish()
+                writer = RowGroupWriter(file, schema)
+                yield writer.add, file.tell
+                writer.finish()
             elif self.kind == "arrow":
                 assert schema is not None
-                with pa.ipc.new_file(file, schema) as writer:
-                    yield writer.write_batch, file.tell
+                with pa.ipc.new_file(file, schema) as batches:
+                    yield batches.write_batch, file.tell
             else:
                 with _packed(file, self.kind) as stream:
                     yield lambda piece: stream.write(_as_lines(piece)), file.tell
@@ -315,24 +339,6 @@ def _packed(file: Any, kind: str) -> Any:
     if kind == "jsonl.gz":
         return gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
     return pa.CompressedOutputStream(file, "zstd") if kind == "jsonl.zst" else contextlib.nullcontext(file)
-
-
-class _RowGroups:
-    """Batches gathered into row groups of about `most` bytes."""
-
-    def __init__(self, writer: pq.ParquetWriter, schema: pa.Schema, most: int) -> None:
-        self.writer, self.schema, self.most = writer, schema, most
-        self.pending: list[pa.RecordBatch] = []
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        self.pending.append(batch)
-        if sum(each.nbytes for each in self.pending) >= self.most:
-            self.finish()
-
-    def finish(self) -> None:
-        if self.pending:
-            self.writer.write_table(pa.Table.from_batches(self.pending, self.schema))
-            self.pending = []
 
 
 def _as_lines(piece: Piece) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,6 +41,42 @@ class Policy:
         return self.on_error == "skip"
 
 
+@dataclass(frozen=True)
+class Problem:
+    """Rows that cannot be read, as `Skipped.add` is told of them."""
+
+    error: InputError
+    file: str
+    row: int
+    line: int | None
+    rows: int | None
+
+
+class Noted:
+    """Takes what `Skipped.add` takes where rows are read ahead of their turn; `drain` gives it when that has come.
+
+    Parameters
+    ----------
+    skips : bool
+        Whether rows may be left out; else `add` raises at once.
+    """
+
+    def __init__(self, skips: bool) -> None:
+        self.skips = skips
+        self._found: list[Problem] = []
+
+    def add(self, error: InputError, file: str, row: int, *, line: int | None = None, rows: int | None = 1) -> None:
+        """See `Skipped.add`."""
+        if not self.skips:
+            raise error
+        self._found.append(Problem(error, file, row, line, rows))
+
+    def drain(self) -> Iterator[Problem]:
+        """What was added since the last call, in order."""
+        found, self._found = self._found, []
+        yield from found
+
+
 @dataclass
 class Skipped:
     """What one reading of a file (or of all text files together) left out."""
@@ -73,6 +110,10 @@ class Skipped:
         self.entries.append({"file": file, "row": place, "rows": rows, "reason": reason})
         if rows:
             self.ranges.append((row, rows))
+
+    def note(self, problem: Problem) -> None:
+        """Do as `add` does with a problem that was found ahead."""
+        self.add(problem.error, problem.file, problem.row, line=problem.line, rows=problem.rows)
 
     @property
     def num_rows(self) -> int:

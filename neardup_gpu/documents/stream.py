@@ -1,8 +1,8 @@
 """Documents of one source: their batches in input order, their ids and places, and the kept rows written back.
 
-Input order is (sorted path, row). Text flows through in batches bounded in bytes; a background thread decodes the next
-batch while the caller works on this one. Text leaves here as bytes, exactly as it was stored: nobody checks UTF-8
-before the token kernel does.
+Input order is (sorted path, row). Text flows through in batches bounded in bytes; threads in the background decode the
+next ones while the caller works on this one (`ahead`). Text leaves here as bytes, exactly as it was stored: nobody
+checks UTF-8 before the token kernel does.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +22,18 @@ from pyarrow import fs
 from .. import checks
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
-from .batches import ahead, coalesce, ragged, sliced
+from .ahead import Step, ahead, closing
+from .batches import PIECE_BYTES, Found, coalesce, num_bytes, ragged, size_of, sliced
 from .columns import check_ids, copied, decoded
 from .contract import Reader
 from .files import names_below, relative_names
 from .joined_text import joined, visible
-from .kept import Rows, writing
-from .passes import Pass, over_all_rows, place
+from .kept import Rows, each_in_order, writing
+from .passes import Pass, over_all_rows, over_readers, place
 from .reading import reading
 from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
 from .schemas import Columns, DecidedColumns
-from .skipped import SCHEMA, Policy, Skipped
+from .skipped import SCHEMA, Policy, Problem, Skipped
 from .valid import validated_column
 
 
@@ -266,11 +268,12 @@ class Documents:
 
     def _batches(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[Batch]:
         first_row = self._stripped = 0
-        for piece, num_null in ahead(coalesce(self._pieces(types, max_bytes), max_bytes)):
-            ids = copied(piece.column(1))
-            extra = {name: copied(piece.column(2 + i)) for i, name in enumerate(types)}
-            yield Batch(first_row, ids, ragged(piece.column(0)), num_null, extra)
-            first_row += piece.num_rows
+        with closing(ahead(coalesce(self._pieces(types, max_bytes), max_bytes))) as pieces:
+            for piece, num_null in pieces:
+                ids = copied(piece.column(1))
+                extra = {name: copied(piece.column(2 + i)) for i, name in enumerate(types)}
+                yield Batch(first_row, ids, ragged(piece.column(0)), num_null, extra)
+                first_row += piece.num_rows
 
     def _pieces(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
         """(text as large_binary without nulls, id, extra columns) and the number of nulls there were."""
@@ -282,43 +285,90 @@ class Documents:
             wanted[key] = pa.field(key, key_type, nullable=pa.types.is_null(key_type))
         schema = pa.schema(list(wanted.values()))
         self._integers = integers = IntegerRange(key)
-        self._passes = []
-        first = num_documents = 0  # first row of the file, among the rows of all files, and documents so far
+        self._passes = passes = self._new_passes()
+        first = num_documents = at = 0  # first row of the file, among the rows of all files, and documents so far
         num_bytes = 0.0
-        for reader in self._readers:
-            current = Pass(reader, Skipped(self._policy.skips, first_row=reader.part.first_place or 0))
-            self._passes.append(current)
-            read = reader.read(schema, max_bytes, current.skipped)
-            for batch, rows in _with_rows(read, self.text_columns, self.html):
-                if key is None:
-                    ids = arrow(rows + first)
-                else:
-                    with reading(reader.name):
-                        ids = _ids(validated_column(batch.column(key)), key_type, reader)
-                    batch, rows, ids = with_ids(batch, rows, ids, key, current)
-                    integers.check(ids, reader.name)
-                with reading(reader.name):
-                    text, num_null = self._text(batch)
-                    extra = [decoded(batch.column(name), kind) for name, kind in types.items()]
-                arrays = [text, ids, *extra]
-                num_documents += len(rows)
-                self._read = num_documents, num_bytes + reader.share * reader.num_bytes
-                yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), num_null
-                current.num_documents += len(rows)
-            first += current.num_documents + current.skipped.num_rows
-            num_bytes += reader.num_bytes
 
-    def _text(self, batch: pa.RecordBatch) -> tuple[pa.Array, int]:
-        """The text of each document, without nulls, and how many of them are null."""
-        columns = []
+        def steps(number: int) -> Iterator[Step[_Piece | Problem]]:
+            with closing(self._readers[number].steps(schema, max_bytes)) as several:
+                for step in several:
+                    make = partial(self._prepared, step, self._readers[number], key_type, types)
+                    yield Step(make, step.num_bytes)
+
+        with closing(over_readers(self._readers, steps, _size_of)) as pieces:
+            for number, piece in pieces:
+                while at < number:
+                    first += passes[at].num_documents + passes[at].skipped.num_rows
+                    num_bytes += self._readers[at].num_bytes
+                    at += 1
+                current, reader = passes[number], self._readers[number]
+                if isinstance(piece, Problem):
+                    current.skipped.note(piece)
+                    continue
+                if key is None:
+                    ids = arrow(piece.rows + first)
+                else:
+                    batch, rows, ids = with_ids(piece.batch, piece.rows, piece.ids, key, current)
+                    if len(rows) < len(piece.rows):
+                        piece = self._piece(batch, rows, ids, piece.share, reader, types)
+                    integers.check(ids, reader.name)
+                self._stripped += piece.num_stripped
+                arrays = [piece.text, ids, *piece.extra]
+                num_documents += len(piece.rows)
+                self._read = num_documents, num_bytes + piece.share * reader.num_bytes
+                yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), piece.num_null
+                current.num_documents += len(piece.rows)
+
+    def _new_passes(self) -> list[Pass]:
+        return [
+            Pass(reader, Skipped(self._policy.skips, first_row=reader.part.first_place or 0))
+            for reader in self._readers
+        ]
+
+    def _prepared(
+        self, step: Step[Found | Problem], reader: Reader, key_type: pa.DataType | None, types: dict[str, pa.DataType]
+    ) -> Iterator[_Piece | Problem]:
+        """What a step gives, with ids, text and extra columns as they are asked for."""
+        key = self._columns.key
+        with closing(step.make()) as items:
+            for found in items:
+                if isinstance(found, Problem):
+                    yield found
+                    continue
+                start = 0
+                for batch in sliced(found.batch, self.text_columns, self.html):
+                    rows, ids = found.rows[start : start + batch.num_rows], None
+                    if key is not None:
+                        with reading(reader.name):
+                            ids = _ids(validated_column(batch.column(key)), key_type, reader)
+                    yield self._piece(batch, rows, ids, found.share, reader, types)
+                    start += batch.num_rows
+
+    def _piece(
+        self,
+        batch: pa.RecordBatch,
+        rows: np.ndarray,
+        ids: pa.Array | None,
+        share: float,
+        reader: Reader,
+        types: dict[str, pa.DataType],
+    ) -> _Piece:
+        with reading(reader.name):
+            text, num_null, num_stripped = self._text(batch)
+            extra = [decoded(batch.column(name), kind) for name, kind in types.items()]
+        return _Piece(batch, rows, ids, text, num_null, num_stripped, extra, share)
+
+    def _text(self, batch: pa.RecordBatch) -> tuple[pa.Array, int, int]:
+        """The text of each document, without nulls; how many of them are null; and pages that were not parsed."""
+        columns, num_stripped = [], 0
         for name in self.text_columns:
             if self.html and not self._readers[0].reads_html:
-                column, num_stripped = visible(batch.column(name))
-                self._stripped += num_stripped
+                column, number = visible(batch.column(name))
+                num_stripped += number
             else:
                 column = decoded(batch.column(name), pa.large_binary())
             columns.append(column)
-        return joined(columns)
+        return *joined(columns), num_stripped
 
     def places(self) -> dict[str, pa.Array]:
         """Where the documents of the last reading lie: columns `file`, its path below the folder that all files share,
@@ -387,14 +437,18 @@ class Documents:
         kind = self._columns.type_of(self.id_column)
         schema = pa.schema([pa.field(self.id_column, kind)])
         chunks: list[pa.Array] = []
-        self._passes = []
-        for reader in self._readers:
-            current = Pass(reader, Skipped(False))
-            self._passes.append(current)
-            for batch, rows in reader.read(schema, 16 << 20):
-                with reading(reader.name):
-                    ids = decoded(validated_column(batch.column(0)), kind)
-                check_ids(ids, self.id_column, reader.name, int(rows[0]) if len(rows) else 0)
+        self._passes = passes = self._new_passes()
+        with closing(
+            over_readers(self._readers, lambda i: self._readers[i].steps(schema, PIECE_BYTES), size_of)
+        ) as found:
+            for number, item in found:
+                current, name = passes[number], self._readers[number].name
+                if isinstance(item, Problem):
+                    current.skipped.note(item)
+                    continue
+                with reading(name):
+                    ids = decoded(validated_column(item.batch.column(0)), kind)
+                check_ids(ids, self.id_column, name, int(item.rows[0]) if len(item.rows) else 0)
                 chunks.append(copied(ids))
                 current.num_documents += len(ids)
         if chunks:
@@ -442,21 +496,28 @@ class Documents:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
         folder, keep = Path(checks.path("folder", folder)), checks.array("keep", keep, bool)
         checks.optional(checks.function, "progress", progress, "how many rows were read again, and of how many")
-        rows = Rows(over_all_rows(self._passes, keep), progress)
+        rows, parts = self.rows_to_keep(keep, progress)
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
-        for name, reader in zip(self._kept_names, self._readers, strict=True):
-            reader.write(folder, name, rows)
+
+        def write(reader: Reader, name: str, part: Rows) -> None:
+            reader.write(folder, name, part)
+
+        each_in_order(write, self._readers, self._kept_names, parts)
         rows.finish()
 
-    def _masks(self, keep: np.ndarray) -> list[np.ndarray]:
-        """A mask of documents, divided into one of all rows for each reader, in which skipped rows are not kept."""
+    def rows_to_keep(
+        self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None
+    ) -> tuple[Rows, list[Rows]]:
+        """A mask of documents as one of all rows, in which skipped rows are not kept, and its part for each reader."""
+        if len(self._readers) == 1:
+            rows = Rows(over_all_rows(self._passes, keep), progress)
+            return rows, [rows]
         if sum(each.num_documents for each in self._passes) != len(keep):  # a reading that ended early
             for _ in self.batches():
                 pass
-        rows = over_all_rows(self._passes, keep)
-        ends = np.cumsum([len(each.read_rows()) for each in self._passes])
-        return np.split(rows, ends[:-1])
+        rows = Rows(over_all_rows(self._passes, keep), progress)
+        return rows, rows.divided([each.num_documents + each.skipped.num_rows for each in self._passes])
 
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Text of a few documents, by row number; reads the source up to the last of them.
@@ -497,15 +558,21 @@ class Documents:
         return found
 
 
-def _with_rows(
-    read: Iterator[tuple[pa.RecordBatch, np.ndarray]], text_columns: list[str], html: bool
-) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-    """Batches and the numbers of their rows, in parts where `sliced` divides them."""
-    for batch, rows in read:
-        start = 0
-        for part in sliced(batch, text_columns, html):
-            yield part, rows[start : start + part.num_rows]
-            start += part.num_rows
+class _Piece(NamedTuple):
+    """Some rows of a reader as batches need them."""
+
+    batch: pa.RecordBatch
+    rows: np.ndarray
+    ids: pa.Array | None
+    text: pa.Array
+    num_null: int
+    num_stripped: int
+    extra: list[pa.Array]
+    share: float
+
+
+def _size_of(piece: _Piece | Problem) -> int:
+    return 0 if isinstance(piece, Problem) else num_bytes(piece.batch)
 
 
 def _ids(column: pa.Array, kind: pa.DataType | None, reader: Reader) -> pa.Array:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
-from .batches import ROW_BYTES
+from .ahead import Step, in_order
+from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .files import File, relative_names
 from .html import read_page
-from .kept import ROW_GROUP_BYTES, Rows, filtered, writing
+from .kept import ROW_GROUP_BYTES, Rows, writing
 from .parts import WHOLE, Part, runs
 from .reading import reading
 from .seen import Seen, State
-from .skipped import Policy, Skipped
+from .skipped import Noted, Policy, Problem
 
 HTML_EXTENSIONS = (".html", ".htm", ".xhtml")
+
+FILES_AT_ONCE = 64
+"""Files that are read in one step."""
 
 
 class TextFiles:
@@ -48,9 +53,14 @@ class TextFiles:
         self.files, self.html, self.policy, self.part = files, html, policy, part
         self.name = files[0].name if len(files) == 1 else files[0].root
         self.num_rows = len(files)
-        self.stripped_pages = 0
+        self._stripped = bytearray(len(files))  # whether the page of a file was not parsed
         self.ids = relative_names(files) if ids is None else ids
         self.seen: list[Seen | None] = [None] * len(files)  # when each is first looked at
+
+    @property
+    def stripped_pages(self) -> int:
+        """Pages of the last reading that were not parsed."""
+        return sum(self._stripped)
 
     def parts(self, most_bytes: int) -> list[Part]:
         """Runs of files."""
@@ -73,19 +83,28 @@ class TextFiles:
     def num_places(self, num_rows: int) -> int:
         return num_rows
 
-    def read(
-        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
-    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        """Batches of the columns, and the row numbers of each: a row is a file."""
-        skipped = skipped or Skipped(self.policy.skips)
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+        """A row is a file; some are read at once."""
+        self._stripped = bytearray(len(self.files))
+        for some in self._runs():
+            yield Step(partial(self._found, some, schema, min(max_bytes, PIECE_BYTES)))
+
+    def _runs(self) -> Iterator[range]:
+        """The numbers of files that are read at once."""
+        for start in range(0, len(self.files), FILES_AT_ONCE):
+            yield range(start, min(start + FILES_AT_ONCE, len(self.files)))
+
+    def _found(self, files: Iterable[int], schema: pa.Schema, max_bytes: int) -> Iterator[Found | Problem]:
+        noted = Noted(self.policy.skips)
         rows: list[int] = []
         texts: list[bytes] = []
-        size = self.stripped_pages = 0
-        for row, file in enumerate(self.files):
+        size = 0
+        for row in files:
             try:
                 text = self._text(row)
             except InputError as error:
-                skipped.add(error, file.name, row)
+                noted.add(error, self.files[row].name, row)
+                yield from noted.drain()
                 continue
             if texts and size + len(text) + ROW_BYTES > max_bytes:
                 yield self._batch(rows, texts, schema)
@@ -110,24 +129,27 @@ class TextFiles:
             raise _too_long(file, most)
         if self.html or self.ids[row].lower().endswith(HTML_EXTENSIONS):
             page = read_page(data)
-            self.stripped_pages += not page.parsed
+            self._stripped[row] = not page.parsed
             return page.text.encode("utf-8", "replace")
         return _as_utf8(data)
 
-    def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> tuple[pa.RecordBatch, np.ndarray]:
+    def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> Found:
         arrays = [pa.array([self.ids[row] for row in rows], pa.string()), pa.array(texts, pa.large_binary())]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
-        return batch, np.array(rows, np.int64)
+        return Found(batch, np.array(rows, np.int64))
 
     def places(self, rows: np.ndarray) -> np.ndarray:
         """Numbers of the files, from 1."""
         return rows + 1 + self.rows_before()
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
-        for path, file, seen in zip(self.ids, self.files, self.seen, strict=True):
-            if not rows.take(1, file.name)[0]:
-                continue
-            target = folder / path
+        steps = (Step(partial(self._copy, folder, _taken(rows, some, self.files))) for some in self._runs())
+        for _ in in_order(steps, lambda _: 0):
+            pass
+
+    def _copy(self, folder: Path, files: list[int]) -> Iterable[None]:
+        for row in files:
+            file, seen, target = self.files[row], self.seen[row], folder / self.ids[row]
             with writing(target, folder):
                 with reading(file.name):
                     source = file.system.open_input_stream(file.path, compression=None)
@@ -135,22 +157,28 @@ class TextFiles:
                     shutil.copyfileobj(source, output, 1 << 20)
                 if seen is not None:
                     seen.check(file)
+        return ()
 
     def kept_schema(self) -> pa.Schema:
         """The text that a reader of each file sees."""
         return pa.schema([("path", pa.string()), ("text", pa.large_string())])
 
-    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        row, skipped = 0, Skipped(self.policy.skips)
-        for batch, numbers in self.read(self.schema, ROW_GROUP_BYTES, skipped):
-            keep = (
-                rows.take(int(numbers[-1]) + 1 - row, self.name)[numbers - row] if len(numbers) else np.empty(0, bool)
-            )
-            row += int(numbers[-1]) + 1 - row if len(numbers) else 0
-            texts = [text.decode("utf-8", "replace") for text in filtered(batch, keep).column(1).to_pylist()]
-            arrays = [filtered(batch, keep).column(0), pa.array(texts, pa.large_string())]
+    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
+        for some in self._runs():
+            yield Step(partial(self._kept, _taken(rows, some, self.files), schema))
+
+    def _kept(self, files: list[int], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for found in self._found(files, self.schema, ROW_GROUP_BYTES):
+            if isinstance(found, Problem):
+                continue
+            texts = [text.decode("utf-8", "replace") for text in found.batch.column(1).to_pylist()]
+            arrays = [found.batch.column(0), pa.array(texts, pa.large_string())]
             yield pa.RecordBatch.from_arrays(arrays, schema.names)
-        rows.take(self.num_rows - row, self.name)
+
+
+def _taken(rows: Rows, some: range, files: list[File]) -> list[int]:
+    """The numbers of those files that are kept, of the next ones."""
+    return [row for row in some if rows.take(1, files[row].name)[0]]
 
 
 def _as_utf8(data: bytes) -> bytes:

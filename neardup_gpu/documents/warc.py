@@ -19,6 +19,7 @@ import gzip
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
-from .batches import ROW_BYTES
+from .ahead import Step
+from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .files import File
 from .html import Page
 from .http_payloads import UndecodableError, is_text, text_of, undone
@@ -36,7 +38,7 @@ from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen, State
-from .skipped import Policy, Skipped
+from .skipped import Noted, Policy, Problem
 from .warc_records import END, DamagedRecordError, Framed, Records
 
 SCHEMA = pa.schema(
@@ -105,28 +107,32 @@ class Warc:
 
     # ------------------------------------------------------------------------------------------------------ documents
 
-    def read(
-        self, schema: pa.Schema, max_bytes: int, skipped: Skipped | None = None
-    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        """Batches of the columns, and the row numbers of each: a row is a document, or one that is too long."""
-        skipped = skipped or Skipped(self.policy.skips)
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+        """One step: where a record begins is known only to who has read those before it."""
+        yield Step(partial(self._found, schema, min(max_bytes, PIECE_BYTES)))
+
+    def _found(self, schema: pa.Schema, max_bytes: int) -> Iterator[Found | Problem]:
+        """A row is a document, or one that is too long."""
+        noted = Noted(self.policy.skips)
         rows: list[int] = []
         found: list[dict[str, Any]] = []
         size = self.stripped_pages = 0
-        for row, document in enumerate(self._rows(skipped)):
+        for row, document in enumerate(self._rows(noted)):
+            yield from noted.drain()
             if document is None:
                 continue
             self.stripped_pages += not document.parsed
             text_bytes = len(document.values["text"]) + ROW_BYTES
             if found and size + text_bytes > max_bytes:
-                yield _batch(found, schema), np.array(rows, np.int64)
+                yield Found(_batch(found, schema), np.array(rows, np.int64), self.share)
                 rows, found, size = [], [], 0
             rows.append(row)
             found.append(document.values)
             size += text_bytes
-        yield _batch(found, schema), np.array(rows, np.int64)
+        yield from noted.drain()
+        yield Found(_batch(found, schema), np.array(rows, np.int64), self.share)
 
-    def _rows(self, skipped: Skipped, texts: bool = True) -> Iterator[_Document | None]:
+    def _rows(self, noted: Noted, texts: bool = True) -> Iterator[_Document | None]:
         """Documents, and None for each that is too long; other records are counted. Without `texts` these are empty."""
         self.left_out, self._numbers, numbers = Counter(), [], list[int]()
         self.num_records = row = 0
@@ -141,7 +147,7 @@ class Warc:
                     found = self._document(framed, records.packed, texts)
                 except DamagedRecordError as error:
                     self.num_records += framed is None
-                    self._skip(error, skipped, row, None)
+                    self._skip(error, noted, row, None)
                     if framed is None and not records.resume():
                         break
                     continue
@@ -151,7 +157,7 @@ class Warc:
                     continue
                 if found is None:
                     most = f"{self.policy.max_document_bytes:,} bytes; allow more with max_document_bytes=..."
-                    self._skip(DamagedRecordError(framed.start, f"is longer than {most}"), skipped, row, 1)
+                    self._skip(DamagedRecordError(framed.start, f"is longer than {most}"), noted, row, 1)
                 yield found
                 row += 1
                 numbers.append(self.num_records)
@@ -169,9 +175,9 @@ class Warc:
         ):
             yield file, Records(file)
 
-    def _skip(self, error: DamagedRecordError, skipped: Skipped, row: int, rows: int | None) -> None:
+    def _skip(self, error: DamagedRecordError, noted: Noted, row: int, rows: int | None) -> None:
         message = f"{self.name}: the record at byte {error.place:,} {error.problem}"
-        skipped.add(InputError(message), self.name, row, line=self.num_records, rows=rows)
+        noted.add(InputError(message), self.name, row, line=self.num_records, rows=rows)
 
     def _wanted(self, header: bytes, length: int) -> bool:
         """Whether the content of a record has to be held; of what is too long nothing is."""
@@ -253,7 +259,7 @@ class Warc:
             open(path, "wb") as output,
             self.file.system.open_input_file(self.file.path) as source,
         ):
-            for document in self._rows(Skipped(self.policy.skips), texts=False):
+            for document in self._rows(Noted(self.policy.skips), texts=False):
                 if not rows.take(1, self.name)[0] or document is None:
                     continue
                 framed = document.framed
@@ -267,11 +273,14 @@ class Warc:
     def kept_schema(self) -> pa.Schema:
         return SCHEMA
 
-    def kept(self, rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
+        yield Step(partial(self._kept, rows))
+
+    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
         """The columns of the kept documents, with the text that a reader sees."""
         found: list[dict[str, Any]] = []
         size = 0
-        for document in self._rows(Skipped(self.policy.skips)):
+        for document in self._rows(Noted(self.policy.skips)):
             if not rows.take(1, self.name)[0] or document is None:
                 continue
             found.append(document.values)

@@ -66,23 +66,38 @@ def resolve(backend: str | None, device: int | None = None, memory: int | str | 
     return asked
 
 
+FEW_BYTES = 1 << 16
+"""Of the arrays that a kernel is given: below, starting other threads takes about as long as the work itself."""
+
+
 def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
     """The function of a kernel file for a backend: its `reference`, `cpu` or `gpu`.
 
-    A function that runs on the host takes arrays that lie on a GPU as well.
+    A function that runs on the host takes arrays that lie on a GPU as well. Where no backend is named, `cpu` does what
+    is little on the calling thread alone.
     """
-    name = resolve(backend)
-    run = getattr(module, name)
-    if name == "gpu":
-        return run
+    name = backend if backend in ("cpu", "reference") else resolve(backend)
+    return getattr(module, name) if name == "gpu" else _on_host(module, name, backend is None)
+
+
+@cache
+def _on_host(module: ModuleType, name: str, unnamed: bool) -> Callable[..., Any]:
+    from neardup_gpu.kernels._launch import alone, is_alone
+
     from .threads import exclusive
 
-    def on_host(*arguments: Any) -> Any:
+    def run(*arguments: Any) -> Any:
+        function = getattr(module, name)
         on_the_host = [to_host(a) if hasattr(a, "__cuda_array_interface__") else a for a in arguments]
+        if is_alone():
+            return function(*on_the_host)
+        if unnamed and sum(getattr(a, "nbytes", 0) for a in on_the_host) < FEW_BYTES:
+            with alone():
+                return function(*on_the_host)
         with exclusive():
-            return run(*on_the_host)
+            return function(*on_the_host)
 
-    return on_host
+    return run
 
 
 def to_host(array: Any) -> Any:
@@ -92,7 +107,7 @@ def to_host(array: Any) -> Any:
     from ..data import Ragged
 
     if isinstance(array, Ragged):
-        return Ragged(_launch.to_host(array.values), _launch.to_host(array.offsets))
+        return Ragged.trusted(_launch.to_host(array.values), _launch.to_host(array.offsets))
     return _launch.to_host(array)
 
 
@@ -102,6 +117,13 @@ def to_host(array: Any) -> Any:
 def why_no_gpu() -> str | None:
     """Why the current GPU cannot be used, and what to do; None if it can be used."""
     return _problem(None)
+
+
+def _comes_compiled() -> bool:
+    """Whether GPU kernels came compiled with this installation; numba-cuda is needed only where they do not fit."""
+    from neardup_gpu.kernels import _compiled
+
+    return _compiled.archive()[0] is not None
 
 
 def _simulated() -> bool:
@@ -173,7 +195,8 @@ def _problem(device: int | None) -> str | None:
         return "this process was forked from one that had used CUDA; start it by the method 'spawn' or 'forkserver'"
     version, _ = _driver()
     no_driver = "there is no NVIDIA driver (no libcuda); install one"
-    packages = {"cupy": "CuPy", "numba_cuda": "numba-cuda"}
+    compiles = not _comes_compiled()
+    packages = {"cupy": "CuPy"} | ({"numba_cuda": "numba-cuda"} if compiles else {})
     missing = [title for name, title in packages.items() if find_spec(name) is None]
     if missing:
         also = "" if version else "; nor is there an NVIDIA driver"
@@ -183,8 +206,10 @@ def _problem(device: int | None) -> str | None:
         return no_driver
     try:
         import cupy
-        from numba import cuda
-        from numba.cuda import cudaimpl  # noqa: F401 (else imported by the first compilation; NumPy 2.5 is too new for it)
+
+        if compiles:
+            from numba import cuda
+            from numba.cuda import cudaimpl  # noqa: F401 (else imported by the first compilation; NumPy 2.5 is too new)
     except Exception as error:
         return f"CuPy or numba-cuda cannot be imported ({_first_line(error)}); {_how_to_install(version)} anew"
     if tuple(int(part) for part in cupy.__version__.split(".")[:2]) < OLDEST_CUPY:
@@ -206,7 +231,7 @@ def _problem(device: int | None) -> str | None:
                 f"device {chosen.id} has compute capability {capability[0]}.{capability[1]}; "
                 f"{OLDEST[0]}.{OLDEST[1]} (A100) or later is needed"
             )
-        if not cuda.is_available():
+        if compiles and not cuda.is_available():
             return f"numba-cuda lacks its compiler libraries; {_how_to_install(version)}, which brings them"
     except Exception as error:
         return f"the GPU does not answer ({_first_line(error)}); see nvidia-smi"

@@ -118,13 +118,13 @@ class GpuRuntime:
         from neardup_gpu.kernels._launch import namespace
 
         if isinstance(array, Ragged):
-            return Ragged(self.put(array.values), self.put(array.offsets))
+            return Ragged.trusted(self.put(array.values), self.put(array.offsets))
         return namespace().asarray(array)
 
     def fetch(self, array: Any) -> Any:
         return to_host(array)
 
-    def take(self, array: Any, rows: Any) -> Any:
+    def take(self, array: Any, rows: Any, *, last: bool = False) -> Any:
         return self.run(take_rows, array, rows)
 
     def keeps(self, num_bytes: int) -> bool:
@@ -140,16 +140,16 @@ class GpuRuntime:
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Ragged]]:
         for batch, text in self._staging.staged(batches, lambda batch: (batch.text.values, batch.text.offsets)):
             self._batches += 1
-            yield batch, batch.text if text is None else Ragged(*text)
+            yield batch, batch.text if text is None else Ragged.trusted(*text)
 
     def batch_bytes(self, shingling: str, bytes_a_document: int) -> int:
         return batch_bytes(self.memory, shingling, bytes_a_document)
 
     def release(self) -> None:
         if not _simulated():
-            import cupy
+            from neardup_gpu.kernels._launch import memory_pool
 
-            cupy.get_default_memory_pool().free_all_blocks()
+            memory_pool().free_all_blocks()
 
     def wait(self) -> None:
         if not _simulated():
@@ -219,33 +219,39 @@ def too_little(memory: int) -> ResourceError:
 
 @contextlib.contextmanager
 def _limited(chosen: Any, wanted: int | None) -> Iterator[int]:
-    """Bytes that CuPy may give to a job on a device; when the job ends, its bound is what it was."""
+    """Bytes that CuPy may give to a job on a device, from a pool of the job's own.
+
+    Where the caller has given CuPy an allocator of another kind (RMM's, CUDA's asynchronous one), the pool's memory
+    comes from there. How much that has left nobody says: the default is then a share of what the device has free, which
+    may be little, and a larger bound is taken as it is asked for, up to the device's memory.
+    """
     import cupy
-    from numba import cuda
+
+    from neardup_gpu.kernels import _compiled
+    from neardup_gpu.kernels._launch import job_pool
 
     cupy.cuda.runtime.free(0)  # makes the device's primary context, which Numba then takes too
-    if cuda.get_current_device().id != chosen.id:
-        raise BackendUnavailableError(
-            f"device {chosen.id}: Numba uses another device in this thread; close its context, or use another thread"
-        )
+    if _compiled.archive()[0] is None:  # else CuPy loads the kernels, where it is
+        from numba import cuda
+
+        if cuda.get_current_device().id != chosen.id:
+            raise BackendUnavailableError(
+                f"device {chosen.id}: Numba uses another device in this thread; "
+                "close its context, or use another thread"
+            )
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()
     free, total = cupy.cuda.runtime.memGetInfo()
-    if wanted is not None and wanted > free:
+    theirs = cupy.cuda.get_allocator() != pool.malloc
+    if wanted is not None and wanted > (total if theirs else free):
         raise ParameterError(
             f"memory {size(wanted)}: {size(free)} of {size(total)} are free on device {chosen.id}; ask for less"
         )
-    memory = wanted or int(DEFAULT_SHARE * free)
-    before = pool.get_limit()
-    held = pool.total_bytes()
-    if before:  # CUPY_GPU_MEMORY_LIMIT, or the caller
-        memory = max(1, min(memory, before - held))
-    pool.set_limit(size=held + memory)
-    try:
+    memory = wanted or max(1, int(DEFAULT_SHARE * free))
+    if not theirs and (bound := pool.get_limit()):  # CUPY_GPU_MEMORY_LIMIT, or the caller
+        memory = max(1, min(memory, bound - pool.total_bytes()))
+    with job_pool(memory):
         yield memory
-    finally:
-        pool.set_limit(size=before)
-        pool.free_all_blocks()
 
 
 def describe_device(number: int | None = None) -> dict[str, Any]:

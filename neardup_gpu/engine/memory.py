@@ -10,6 +10,9 @@ from typing import Any
 from .. import checks
 from ..errors import ArgumentTypeError, ParameterError
 
+HOST_BATCH = 4 << 20
+"""Text in a batch on the host, of which a few are computed at a time: its tokens and shingles fit a cache then."""
+
 HOST_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
 
@@ -19,15 +22,20 @@ HOST_SORTED = 8 << 20
 HOST_POSTINGS = 1 << 30
 """Memory that the index of rare shingles takes on the host while it is made, 48 bytes a posting."""
 
-BATCH_BYTES = 256 << 20
-"""Most text in a batch on a GPU: larger ones cost memory, and kernels have enough to do with this."""
+BATCH_BYTES = (32 << 20) - (4 << 10)
+"""Most text in a batch on a GPU, with `ROW_BYTES` a document: it fills a slab of 32 MiB, as `Staging` rounds them.
+
+A job overlaps reading, copying and computing from its second batch on, so small jobs need small batches; and by
+benchmarks/gpu_model.py a batch of so much text computes for longer than its launches and its one wait take.
+"""
 
 TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36, "spots": 44}
 """GPU memory that a byte of text needs while its batch is computed, at most, by the kind of shingling.
 
 Beside the slots of `Staging` (three of at most twice the batch and its offsets), for up to one token in two bytes:
 
-    tokens      1 for a copy, 1/2 for where documents and groups of bytes begin, 4 for fingerprints
+    tokens      1 for a copy (of a batch that was halved), 1/2 for where documents and groups of bytes begin, 4 for
+                fingerprints
     shingles    4 for tokens and 4 for shingles; bags up to 24 more while all are sorted by document and value: 4 a
                 shingle for its row, 12 for its place, copies and the other buffer of the sort 32; spots up to 36 more:
                 8 to count the tokens that are no stop words, 4 for these and for places of the others, 24 for

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+_own: ContextVar[int | None] = ContextVar("threads that this code may use", default=None)
 
 
 def most_threads() -> int:
@@ -19,3 +24,23 @@ def most_threads() -> int:
 def thread_limits(threads: int) -> dict[str, str]:
     """The environment of a new process in which kernels and Arrow use this number of threads."""
     return {"NUMBA_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+
+
+def own_threads() -> int:
+    """How many threads this code may use beside those of kernels: those of its job, or its share of them."""
+    return _own.get() or most_threads()
+
+
+@contextlib.contextmanager
+def with_threads(threads: int) -> Iterator[None]:
+    """Let the code in the block use so many threads."""
+    token = _own.set(threads)
+    try:
+        yield
+    finally:
+        _own.reset(token)
+
+
+def share_threads(among: int) -> None:
+    """Let the code of this thread use its share from now on, where so many threads do the same work."""
+    _own.set(max(1, own_threads() // among))

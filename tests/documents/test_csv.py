@@ -218,7 +218,7 @@ def test_rows_are_those_of_pythons_reader(tmp_path_factory, texts, ending, delim
     (reader,) = documents._readers
     assert isinstance(reader, Csv)
     blocks = reader._blocks
-    reader._blocks = lambda _=None, skipped=None: blocks(size, skipped)
+    reader._blocks = lambda _=None, noted=None: blocks(size, noted)
     assert [text for _, text in read(documents)] == texts
     keep = np.array([bool(mask >> i & 1) for i in range(len(texts))], bool)
     documents.write_kept(folder / "kept", keep)

@@ -17,6 +17,8 @@ from hypothesis import given, settings, strategies as st
 from neardup_gpu import dedup
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.documents import open_described, open_documents
+from neardup_gpu.documents.ahead import in_order
+from neardup_gpu.documents.batches import size_of
 from neardup_gpu.errors import InputError, OutputError
 from neardup_gpu.recipe import Recipe
 
@@ -439,7 +441,7 @@ def test_any_file_system(tmp_path):
     write(tmp_path / "x.parquet", table())
     inside = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
     reader = Parquet(File(inside, "x.parquet", "x.parquet", ""))
-    *_, (batch, rows) = reader.read(pa.schema([("id", pa.string())]), 1 << 20)
+    *_, (batch, rows, _) = in_order(reader.steps(pa.schema([("id", pa.string())]), 1 << 20), size_of)
     assert (batch.column(0).to_pylist(), rows.tolist()) == (IDS[6:], [6])
 
 

@@ -14,6 +14,8 @@ import pytest
 from servers import Files, Hub, Whole, serving
 
 from neardup_gpu import InputError, NeardupError, Recipe, ScaleOut, dedup, dedup_in_tasks, open_documents
+from neardup_gpu.documents.ahead import in_order
+from neardup_gpu.documents.batches import size_of
 from neardup_gpu.documents.uris import file_system, impatient
 
 WORDS = ["the", "quick,", '"brown"', "fox\tjumps", "over\nthe", "lazy", "dog", "and", "then", "some", "more", "of it"]
@@ -253,7 +255,7 @@ def test_of_a_struct_only_what_is_asked_for_is_read(tmp_path):
     reader = Parquet(File(system, str(tmp_path / "d.parquet"), "d.parquet", str(tmp_path)))
     counting.read = 0
     schema = pa.schema([("m.id", pa.int64()), ("m.text", pa.string())])
-    assert sum(batch.num_rows for batch, _ in reader.read(schema, 16 << 20)) == 500
+    assert sum(found.batch.num_rows for found in in_order(reader.steps(schema, 16 << 20), size_of)) == 500
     assert 0 < counting.read < 100_000 < (tmp_path / "d.parquet").stat().st_size
 
 

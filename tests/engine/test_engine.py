@@ -60,6 +60,7 @@ def machine(
     nvrtc=True,
     new_numpy=False,
     version="14.2.0",
+    comes_compiled=False,
 ):
     """Make this a machine of that kind. `devices` may be the error that CUDA raises."""
 
@@ -88,6 +89,7 @@ def machine(
         numba_cuda.cudaimpl = ModuleType("cudaimpl")
     monkeypatch.setattr(choice, "find_spec", lambda name: name if name in installed else None)
     monkeypatch.setattr(choice, "_simulated", lambda: False)
+    monkeypatch.setattr(choice, "_comes_compiled", lambda: comes_compiled)
     monkeypatch.setitem(sys.modules, "cupy", cupy if "cupy" in installed else None)
     import numba
 
@@ -157,6 +159,10 @@ class TestByName:
     @pytest.mark.parametrize("capability", ["80", "86", "90", "100", "120"])
     def test_taken_if_usable(self, monkeypatch, capability):
         machine(monkeypatch, capability=capability)
+        assert resolve("gpu") == "gpu"
+
+    def test_what_came_compiled_needs_no_compiler(self, monkeypatch):
+        machine(monkeypatch, installed=("cupy",), compiler=False, new_numpy=True, comes_compiled=True)
         assert resolve("gpu") == "gpu"
 
     @pytest.mark.parametrize("number", [2, 17, -1])
@@ -389,9 +395,9 @@ class TestMemory:
     def test_many_small_documents_need_smaller_batches(self):
         assert batch_bytes(10**9, "set", 10_000) < batch_bytes(10**9, "set", 100) / 4
 
-    def test_the_host_reads_as_before(self):
+    def test_the_host_reads_small_batches(self):
         with Engine(backend="cpu").start() as runtime:
-            assert (runtime.backend, runtime.batch_bytes("set", 100), runtime.describe()) == ("cpu", None, None)
+            assert (runtime.backend, runtime.batch_bytes("set", 100), runtime.describe()) == ("cpu", 4 << 20, None)
             assert runtime.keeps(10**15)
 
     def test_on_the_host_memory_errors_are_not_ours(self):

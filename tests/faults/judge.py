@@ -11,7 +11,8 @@ is seen, too. Python statements end as a command does: a NeardupError is one lin
         return ["dedup", "d.jsonl", "--text-column", "body", "-o", "out"]
 
 Processes are forked from one that has imported everything and called nothing, which takes milliseconds instead of the
-second and more that imports take. With `fresh=True` a case has an interpreter of its own.
+second and more that imports take. With `fresh=True` a case has an interpreter of its own; that, too, is started from
+this small process, as the system counts the peak memory of a process from that of the one that started it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -332,8 +333,6 @@ class _ForkServer:
     def run(
         self, folder: Path, does: list[str] | str, options: dict[str, Any], during: Callable[[int], Any] | None = None
     ) -> Ended:
-        if options.get("fresh"):
-            return _fresh(folder, does, options, during)
         request = {"folder": str(folder), "does": does, "options": options}
         self._send(request)
         pid = self._receive()
@@ -414,31 +413,6 @@ def _act(does: list[str] | str) -> int:
     return 0
 
 
-def _fresh(folder: Path, does: list[str] | str, options: dict[str, Any], during: Any) -> Ended:
-    words = ["-m", "neardup_gpu", *does] if isinstance(does, list) else ["-c", _STATEMENTS.format(does)]
-    with tempfile.TemporaryDirectory() as logs:
-        out, start = _redirected(options["stdout"], logs), time.perf_counter()
-        own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        with open(f"{logs}/stderr", "wb") as err:
-            process = subprocess.Popen(
-                [sys.executable, *words],
-                cwd=folder,
-                env={**os.environ, **options["environment"]},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                preexec_fn=(lambda: os.close(1)) if options["stdout"] == "closed" else None,
-            )
-        os.close(out)
-        if during is not None:
-            during(process.pid)
-        status, usage = _awaited(process.pid, start + options["kill_after"])
-        process.returncode = status
-        ended = _ended(status, usage, logs, start)
-        # The system counts from the peak of the process that started another, so up to there it says nothing.
-        return ended if ended.peak_mb > own_peak else replace(ended, peak_mb=0.0)
-
-
 _STATEMENTS = (
     "import numpy as np, pyarrow as pa, pyarrow.compute as pc, pyarrow.parquet as pq, sys\n"
     "from pathlib import Path\nimport neardup_gpu as nd\n"
@@ -486,7 +460,7 @@ def serve() -> None:
         except struct.error:
             return
         with tempfile.TemporaryDirectory() as logs:
-            options = {"environment": {}, "address_space_mb": None, "stdout": "file", "kill_after": 300}
+            options = {"fresh": False, "environment": {}, "address_space_mb": None, "stdout": "file", "kill_after": 300}
             options |= request["options"]
             start = time.perf_counter()
             pid = os.fork()
@@ -515,6 +489,9 @@ def _child(folder: str, does: list[str] | str, options: dict[str, Any], logs: st
         if options["address_space_mb"] is not None:
             limit = options["address_space_mb"] << 20
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        if options["fresh"]:
+            words = ["-m", "neardup_gpu", *does] if isinstance(does, list) else ["-c", _STATEMENTS.format(does)]
+            os.execv(sys.executable, [sys.executable, *words])
         status = _act(does)
     except SystemExit as left:
         status = left.code if isinstance(left.code, int) else 1

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("cupy", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
 pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
 
+import cupy
 from cupy_calls import DeviceArray, Namespace
 from fixed_cases import CASES
 from kernel_list import modules
@@ -96,3 +97,15 @@ def test_what_a_device_does():
     np.testing.assert_array_equal(xp.where(a > np.uint64(3), a, np.uint64(0)).get(), [0, 0, 0, 4, 5, 6])
     assert xp.searchsorted(a, a, side="right").dtype == np.int64
     assert (xp.empty(3, np.uint8).get() == 0xA5).all()
+
+
+def test_a_pool_takes_its_blocks_from_any_allocator():
+    """As far as this can be seen without a device: `job_pool` gives CuPy what it takes, and finds it again."""
+    before = cupy.cuda.get_allocator()
+    assert before == cupy.get_default_memory_pool().malloc
+    pool = cupy.cuda.MemoryPool(lambda num_bytes: cupy.cuda.MemoryPointer(None, 0))
+    with cupy.cuda.using_allocator(pool.malloc):
+        assert cupy.cuda.get_allocator() == pool.malloc != before
+    assert cupy.cuda.get_allocator() == before
+    assert {"set_limit", "get_limit", "used_bytes", "free_bytes", "total_bytes", "free_all_blocks"} <= set(dir(pool))
+    assert cupy.ndarray.__weakrefoffset__ > 0, "what is known of an array lasts as long as it"

@@ -9,7 +9,10 @@ itself, meets none in an operation, and gives arrays of no dimension where NumPy
 - Values assigned to the same place by an index with repeats fail: on a GPU any of them may win.
 - Memory that was not set holds 0xA5.
 
-Every call is counted in `Namespace.calls`, by name: "cumsum", "ndarray.astype".
+Every call is counted in `Namespace.calls`, by name: "cumsum", "ndarray.astype"; and in `Namespace.waits` each for which
+the host has to wait until the device has done all that it was given: an array that is fetched or turned into a number,
+a result whose size depends on values, a sort (CuPy's come from Thrust, which waits). `Namespace.uploads` lists the
+bytes of each copy of a host's array.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import operator
 import re
 from collections import Counter
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import cupy
@@ -29,6 +33,9 @@ FROM_HOST = {"asarray", "array"}
 
 FROM_NOTHING = {"zeros", "ones", "empty", "full", "arange", "eye", "linspace"}
 """Functions that take no array."""
+
+WAITING = {"flatnonzero", "nonzero", "unique", "argsort", "sort", "lexsort", "bincount", "isin", "array_equal"}
+"""Functions for which the host waits: most of CuPy's whose result is as long as values say, and sorts."""
 
 ONLY_CUPY = {"blocking", "stream"}
 """Parameters that NumPy's function of the same name lacks; they say how, not what."""
@@ -112,6 +119,8 @@ class DeviceArray:
 
         def call(*arguments: Any, **options: Any) -> Any:
             Namespace.calls[f"ndarray.{name}"] += 1
+            if name in WAITING or name in ("tolist", "item", "tobytes"):
+                Namespace.waits[f"ndarray.{name}"] += 1
             bound = signature.bind(*arguments, **options)
             refuse_host_arrays(f"ndarray.{name}", bound.arguments.values())
             check_limits(name, bound.arguments)
@@ -125,7 +134,13 @@ class DeviceArray:
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> np.ndarray:
         Namespace.calls["ndarray.get"] += 1
+        Namespace.waits["get"] += 1
         return self.host.copy()
+
+    @property
+    def data(self) -> Any:
+        """As far as it is asked for: the address."""
+        return SimpleNamespace(ptr=self.host.ctypes.data)
 
     def __array__(self, *arguments: Any, **options: Any) -> np.ndarray:
         raise TypeError("CuPy turns no array into NumPy's by itself; use launch.to_host")
@@ -142,12 +157,15 @@ class DeviceArray:
         return len(self.host)
 
     def __bool__(self) -> bool:
+        Namespace.waits["bool"] += 1
         return bool(self.host)
 
     def __int__(self) -> int:
+        Namespace.waits["int"] += 1
         return int(self.host)
 
     def __float__(self) -> float:
+        Namespace.waits["float"] += 1
         return float(self.host)
 
     def __iter__(self) -> Any:
@@ -155,6 +173,8 @@ class DeviceArray:
 
     def __getitem__(self, index: Any) -> DeviceArray:
         refuse_host_arrays("an index", index if isinstance(index, tuple) else (index,))
+        if isinstance(index, DeviceArray) and index.host.dtype == bool:
+            Namespace.waits["an index of bools"] += 1
         return DeviceArray(np.asarray(self.host[on_host(index)]))
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -227,6 +247,8 @@ class Namespace:
     """Stands for the module `cupy`."""
 
     calls: ClassVar[Counter[str]] = Counter()
+    waits: ClassVar[Counter[str]] = Counter()
+    uploads: ClassVar[list[int]] = []
     ndarray = DeviceArray
 
     def __getattr__(self, name: str) -> Any:
@@ -262,11 +284,13 @@ def function(name: str, real: Any) -> Any:
 
     def call(*arguments: Any, **options: Any) -> Any:
         Namespace.calls[name] += 1
+        Namespace.waits[name] += name in WAITING
         bound = signature.bind(*arguments, **options)
         check_limits(name, bound.arguments)
         first = next(iter(bound.arguments.values()), None)
         if name in FROM_HOST:
             copy = isinstance(first, np.ndarray)  # a device's memory is its own
+            Namespace.uploads += [first.nbytes] if copy else []
             options = {key: value for key, value in options.items() if key not in ONLY_CUPY}
             result = getattr(np, name)(on_host(first), *arguments[1:], **options)
             return DeviceArray(result.copy() if copy else result)

@@ -43,7 +43,7 @@ from kernel_list import modules, name_of
 from numba import types
 from numba.core import sigutils
 
-from neardup_gpu.kernels import _launch as launch
+from neardup_gpu.kernels import _constants, _launch as launch
 
 FIBERS = Path(__file__).with_name("fibers.c")
 ORDERS = ("lane", "random", "reversed")
@@ -357,6 +357,11 @@ def device(order: str = "lane", seed: int = 0) -> Iterator[set[str]]:
         for module in modules().values():
             if hasattr(module, "namespace"):
                 stack.enter_context(mock.patch.object(module, "namespace", Namespace))
+        stack.enter_context(
+            mock.patch.object(_constants, "resident", lambda arrays: tuple(map(Namespace().asarray, arrays)))
+        )
+        for module in (launch, _constants):
+            stack.enter_context(mock.patch.object(module, "current_device", lambda: 0))
         stack.enter_context(mock.patch.object(cupy.cuda.runtime, "memGetInfo", lambda: (2**33, 2**34)))
         stack.enter_context(mock.patch.object(cupy, "get_default_memory_pool", EmptyPool))
         yield launched

@@ -1,0 +1,146 @@
+"""How often the host waits for a GPU in a batch, and what it copies there: counted on one that is stood for.
+
+CuPy's functions and conversions that wait are those that `cupy_calls` names. An earlier version waited 13 times a
+batch, and copied 424 kB of tables there for each.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
+pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
+
+import hostir
+import kernel_list
+from cupy_calls import DeviceArray, Namespace
+from versions import corpus, families
+
+from neardup_gpu import Engine, MinHash, SimHash, dedup
+from neardup_gpu.kernels import _constants, _launch as launch, tokens
+from neardup_gpu.sketching import Sketcher
+
+TABLE = corpus(families(num=12, seed=4), seed=4)
+
+
+@pytest.fixture
+def gpu():
+    with (
+        hostir.device("lane") as launched,
+        mock.patch.object(launch, "simulated", lambda: True),  # whose staging needs no streams
+        mock.patch.object(DeviceArray, "__cuda_array_interface__", {}, create=True),
+    ):
+        yield launched
+
+
+def batches(**options):
+    """(waits by kind, bytes copied beside the text, launches) of each batch of a job."""
+    found, staged = [], []
+    add, copy, run = Sketcher._add, launch.Staging.copy, launch.Kernel._launch
+    launches = []
+
+    def noted(self, kept, part):
+        add(self, kept, part)
+        found.append((dict(Namespace.waits), list(Namespace.uploads), len(launches)))
+
+    def copied(self, *arguments):
+        staged.append(arguments[-1])
+        return copy(self, *arguments)
+
+    def launched(kernel, *arguments):
+        launches.append(kernel)
+        run(kernel, *arguments)
+
+    with (
+        mock.patch.object(Sketcher, "_add", noted),
+        mock.patch.object(launch.Staging, "copy", copied),
+        mock.patch.object(launch.Kernel, "_launch", launched),
+    ):
+        Namespace.waits.clear(), Namespace.uploads.clear()
+        dedup(TABLE, id_column="id", batch_bytes=1500, check=0, engine=Engine(backend="gpu"), **options)
+    assert len(found) >= 4
+    for before, after in zip(found, found[1:], strict=False):
+        waits = {name: n - before[0].get(name, 0) for name, n in after[0].items() if n > before[0].get(name, 0)}
+        uploads = [size for size in after[1][len(before[1]) :] if size not in staged]
+        yield waits, uploads, after[2] - before[2]
+
+
+METHODS = {
+    "exact": {},
+    "min-hash": {"method": MinHash(filter=(6, 14, 2))},
+    "simhash": {"method": SimHash(weighting="tf")},
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_batch_waits_once_and_uploads_its_text_alone(gpu, method):
+    for waits, uploads, launches in batches(**METHODS[method]):
+        assert waits == {"get": 1}, "of where documents' tokens begin"
+        assert uploads == []
+        assert launches <= 12
+
+
+def test_what_is_known_dies_with_its_array(gpu):
+    offsets = Namespace().asarray(np.array([0, 3, 9]))
+    assert launch.known(offsets) is None and launch.bounds_of(offsets) == (0, 9)
+    launch.know(offsets, np.array([0, 3, 9]))
+    Namespace.waits.clear()
+    assert launch.bounds_of(offsets) == (0, 9) and launch.to_host(offsets).tolist() == [0, 3, 9]
+    assert launch.known(offsets[:2]) is None, "another array"
+    assert not Namespace.waits
+    number = id(offsets)
+    del offsets
+    assert number not in launch._KNOWN
+
+
+def test_constants_are_made_and_copied_once_and_the_oldest_leave(gpu, monkeypatch):
+    monkeypatch.setattr(_constants, "_HELD", type(_constants._HELD)())
+    monkeypatch.setattr(_constants, "MOST", 2)
+    made = []
+
+    def make(number):
+        made.append(number)
+        return np.full(3, number)
+
+    for number in (1, 2, 1, 3, 1, 2):
+        assert _constants.constants(make, number)[0].get().tolist() == [number] * 3
+    assert made == [1, 2, 3, 2]
+    a = _constants.constant(np.arange(3, dtype=np.uint32))
+    assert _constants.constant(np.arange(3, dtype=np.uint32)) is a and a.dtype == np.uint32
+    assert _constants.constant(np.arange(3, dtype=np.uint64)) is not a
+
+
+@pytest.mark.parametrize("shift", [0, 8, 3])
+def test_text_that_lies_as_staged_is_not_copied(gpu, shift):
+    """And what follows it, which could be letters or half of a character, changes nothing."""
+    said = "naïve words, once and again; the end is a word".encode()
+    for tail in (b"", b"more letters" * 40, b"\xe2\x82" * 200):
+        text = np.frombuffer(b"x" * shift + said + tail, np.uint8)
+        offsets = np.array([shift, shift + 13, shift + 13, shift + len(said)])
+        Namespace.calls.clear()
+        held = Namespace().asarray(text)
+        values, new_offsets, invalid = tokens.gpu(held, Namespace().asarray(offsets), 0x9B)
+        expected = tokens.cpu(text, offsets, 0x9B)
+        np.testing.assert_array_equal(values.get(), expected[0])
+        np.testing.assert_array_equal(new_offsets.get(), expected[1])
+        assert invalid == expected[2] == 0
+        copied = Namespace.calls["zeros"] > 2
+        assert copied == (len(tail) < 100 or (held.data.ptr + shift) % 8 != 0)
+
+
+def test_a_launch_gives_the_driver_its_arguments_in_little_time():
+    """By a driver that says success and records, in a process of its own; every kernel, and those of a batch add up."""
+    script = Path(hostir.__file__).with_name("driver.py")
+    done = subprocess.run([sys.executable, script, "100"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert set(found) == set(kernel_list.all_kernels())
+    assert [name for name, row in found.items() if not row["right"]] == []
+    files = "_token_beginnings", "tokens", "shingles", "sequences", "supershingles"
+    batch = [row["us"] for name, row in found.items() if name.split(".")[0] in files]
+    assert sum(batch) + found["minhash._signature_kernel(32, 3)"]["us"] < 1000
