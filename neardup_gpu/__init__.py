@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .explanation import Explanation
     from .greedy_clusters import Clusters, Joined, clusters
     from .hamming import HammingIndex, Matches, NearPairs, TableDesign
+    from .index import Added, Index
     from .job import dedup
     from .merging import merge
     from .methods import METHODS
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METHODS",
+    "Added",
     "ArgumentTypeError",
     "BackendUnavailableError",
     "BottomK",
@@ -91,6 +93,7 @@ __all__ = [
     "Filter",
     "Frequencies",
     "HammingIndex",
+    "Index",
     "InputError",
     "Joined",
     "Matches",
@@ -161,6 +164,7 @@ _HOMES = {
         "NearPairs",
         "TableDesign",
     ),
+    "index": ("Added", "Index"),
     "job": ("dedup",),
     "merging": ("merge",),
     "methods": ("METHODS",),

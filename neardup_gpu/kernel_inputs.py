@@ -380,6 +380,38 @@ def pairtables(draw: Draw, size: int) -> tuple:
     return keys, present, r, draw.modulus(), limit, probe
 
 
+def probe(draw: Draw, size: int) -> tuple:
+    """Sorted tables of rows of which many share keys, and queries that are some of these rows, or nearly."""
+    random, (k, r) = draw.random, draw.option([(20, 1), (6, 2), (1, 1), (4, 4)])
+    num_rows = size // k
+    keys = random.choice(np.append(draw.words(max(1, num_rows)), np.uint64(3)), (num_rows, k))
+    keys[random.random(keys.shape) < draw.option([0.01, 0.5, 0.0])] = 7
+    orders = np.argsort(keys, axis=0, kind="stable")
+    sorted_keys = np.ascontiguousarray(np.take_along_axis(keys, orders, 0).T)
+    num_queries = min(size, num_rows // 4 + draw.integer(0, 3))
+    queries = draw.words(num_queries * k).reshape(num_queries, k)
+    if num_rows:
+        alike = random.random(queries.shape) < draw.option([0.5, 0.9, 0.0])
+        queries[alike] = keys[random.integers(0, num_rows, num_queries)][alike]
+    first = random.integers(0, num_rows + 1, num_queries) * draw.integer(0, 1)
+    stop = first + random.integers(0, num_rows + 2, num_queries)
+    most = random.integers(0, draw.option([64, 3]), num_queries)
+    allowed = (random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
+    return sorted_keys, np.ascontiguousarray(orders.T.astype(np.uint32)), queries, r, first, stop, most, allowed
+
+
+def merge(draw: Draw, size: int) -> tuple:
+    """Runs of sorted keys, some of them in several runs, or one key in all."""
+    offsets = np.append(0, np.sort(draw.random.integers(0, size + 1, draw.option([8, 0, 1, 3])))).astype(np.int64)
+    offsets[-1] = size if len(offsets) > 1 else 0
+    keys = draw.words(int(offsets[-1]))
+    if draw.chance():
+        keys[draw.random.random(len(keys)) < 0.3] = 5
+    for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+        keys[start:stop].sort()
+    return keys, np.arange(len(keys), dtype=np.uint32), offsets
+
+
 def shared(draw: Draw, size: int) -> tuple:
     """Sets of which some hold the same few elements, within more; and how many elements a pair has to share."""
     values, offsets = sets_kernel.cpu(*_ragged(draw, size, 10 if size <= FEW else 60))
@@ -817,11 +849,13 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "identical": identical,
     "log_weights": log_weights,
     "lookup": lookup,
+    "merge": merge,
     "minhash": minhash,
     "occurrences": occurrences,
     "overlap": overlap,
     "pairtables": pairtables,
     "prefixes": prefixes,
+    "probe": probe,
     "rarity": rarity,
     "resemblance": resemblance,
     "runs": runs,

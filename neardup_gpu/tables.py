@@ -44,11 +44,15 @@ class Tables(NamedTuple):
 
 def tabulate(facts: Facts, recipe: Recipe, documents: Documents, reference: Documents | None) -> Tables:
     """Make the tables of a result, with the users' ids."""
-    against = reference is not None
-    return Tables(_documents_table(facts, recipe, documents, against), _pairs_table(facts, recipe, against))
+    return tables_of(facts, recipe, documents.places(), against=reference is not None)
 
 
-def _documents_table(facts: Facts, recipe: Recipe, documents: Documents, against: bool) -> pa.Table:
+def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
+    """Like `tabulate`, where it is given which columns say where documents lie."""
+    return Tables(_documents_table(facts, recipe, places, against), _pairs_table(facts, recipe, against))
+
+
+def _documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> pa.Table:
     ranked, groups, decisions, ids = facts
     mine = ranked.of_input
     keeper, resemblance = decisions.keeper[mine], decisions.resemblance[mine]
@@ -59,7 +63,7 @@ def _documents_table(facts: Facts, recipe: Recipe, documents: Documents, against
         "duplicate_of": facts.ids_of(keeper, kept),
         recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
         "group": facts.ids_of(keeper),
-        **documents.places(),
+        **places,
     }
     if groups.all_keys is not None:
         told = recipe.method.pair_columns(groups.all_keys, mine, keeper)

@@ -20,6 +20,7 @@ for name in (
 ):
     app.command(f"{__package__}.{name}:{name}", name=name)
 app.command(f"{__package__}.hamming:app", name="hamming")
+app.command(f"{__package__}.index:app", name="index")
 app.command(f"{__package__}.completion:install", name="--install-completion")
 
 

@@ -136,7 +136,7 @@ def dedup(
     how = chosen(methods.DECIDING, choice, shingles, settings)
     kept = given(keeping)
     if "max_partners" in kept:
-        kept["max_partners"] = _number_or_all(kept["max_partners"])
+        kept["max_partners"] = number_or_all(kept["max_partners"])
     place = Engine(**given(engine))
     options = {**given(reading, reference, writing, temporary, checked), **how, **kept}
     if tasks is not None and given(tasks):
@@ -293,7 +293,7 @@ def _line(report: dict[str, Any], output: str | None) -> dict[str, Any]:
     return {**first, **{name: report[name] for name in ("seconds", "counts", "recall")}, **report}
 
 
-def _number_or_all(word: str) -> int | None:
+def number_or_all(word: str) -> int | None:
     """What --max-partners says; None for all."""
     if word == "all":
         return None

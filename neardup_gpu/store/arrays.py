@@ -20,10 +20,11 @@ What the arrays mean is the caller's. A caller describes its kind of file by an 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,19 +91,71 @@ class ArraysFormat:
 
     def write(self, path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Write a file where there is none yet; `header` becomes JSON, beside the description of the arrays."""
-        described = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
-        text = json.dumps({**header, "arrays": described}).encode()
-        checksums = np.array([found for array in arrays.values() for found in _checksums(array)], np.uint64)
-        head = text + bytes(-len(text) % 8) + checksums.tobytes()
+        text = _described(header, {name: (array.dtype, array.shape) for name, array in arrays.items()})
+        beginning = self._beginning(text, [found for array in arrays.values() for found in _checksums(array)])
+        with open(path, "wb") as out:
+            out.write(beginning)
+            for array in arrays.values():
+                out.write(array.data)  # `tofile` does not say why it fails
+                out.write(bytes(-array.nbytes % _PAGE))
+
+    @contextlib.contextmanager
+    def filled(
+        self, path: Path, header: dict[str, Any], shapes: Mapping[str, tuple[Any, tuple[int, ...]]]
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Like `write`, for arrays that are filled in the block, in the mapped file itself, which is synced then.
+
+        So a file may be larger than memory. Its room on the disk is taken at the beginning: a full disk is an error
+        then, and not the end of a process that writes to a page which there is no room for.
+
+        Parameters
+        ----------
+        path : path
+            Where there is no file yet; what is there is removed if the block fails.
+        header : dict
+            Becomes JSON.
+        shapes : dict of str to (dtype, shape)
+            The arrays.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        described = {name: (np.dtype(dtype), tuple(shape)) for name, (dtype, shape) in shapes.items()}
+        text = _described(header, described)
+        sizes = [int(np.prod(shape, dtype=object)) * dtype.itemsize for dtype, shape in described.values()]
+        padded = [size + -size % _PAGE for size in sizes]
+        start = len(self._beginning(text, [0] * sum(-(-size // BLOCK_BYTES) for size in padded)))
+        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file, 0, start + sum(padded))
+            else:
+                os.ftruncate(file, start + sum(padded))
+            mapped = np.memmap(path, np.uint8, "r+").view(np.ndarray)
+            arrays, place = {}, start
+            for (name, (dtype, shape)), size, whole in zip(described.items(), sizes, padded, strict=True):
+                arrays[name] = mapped[place : place + size].view(dtype).reshape(shape)
+                place += whole
+            yield arrays
+            beginning = self._beginning(text, [found for array in arrays.values() for found in _checksums(array)])
+            mapped[:start] = np.frombuffer(beginning, np.uint8)
+            os.fsync(file)
+        except BaseException:
+            os.unlink(path)
+            raise
+        finally:
+            os.close(file)
+
+    def _beginning(self, text: bytes, checksums: list[int]) -> bytes:
+        """The preamble and the head of a file."""
+        head = text + bytes(-len(text) % 8) + np.array(checksums, np.uint64).tobytes()
         head += bytes(-(_PREAMBLE.itemsize + len(head)) % _PAGE)
         fields = self.magic, BYTE_ORDER, self.version, len(text), len(checksums), checksum(head), 0
         preamble = np.array(fields, _PREAMBLE)
         preamble["preamble"] = checksum(preamble.tobytes()[:_FIELDS])
-        with open(path, "wb") as out:
-            out.write(preamble.tobytes() + head)
-            for array in arrays.values():
-                out.write(array.data)  # `tofile` does not say why it fails
-                out.write(bytes(-array.nbytes % _PAGE))
+        return preamble.tobytes() + head
 
     def cut_short(self, path: str | Path) -> DamagedError:
         """The error for a file that ends too early."""
@@ -139,6 +192,12 @@ class ArraysFormat:
         raise changed(path)
 
 
+def _described(header: dict[str, Any], arrays: Mapping[str, tuple[np.dtype, tuple[int, ...]]]) -> bytes:
+    """The JSON of a header, and of what the arrays are."""
+    described = {name: [dtype.str, shape] for name, (dtype, shape) in arrays.items()}
+    return json.dumps({**header, "arrays": described}).encode()
+
+
 def _checksums(array: np.ndarray) -> Iterator[int]:
     """The checksum of each block of an array, of the last block with the zeros that follow the array."""
     data = array.reshape(-1).view(np.uint8)
@@ -156,6 +215,8 @@ class ArraysFile:
         A file that `ArraysFormat.write` wrote.
     kind : ArraysFormat
         The kind that the file has to be of.
+    at_once : int, default None
+        Bytes of the smaller arrays that are compared with their checksums now; `AT_ONCE` unless given.
 
     Attributes
     ----------
@@ -174,8 +235,9 @@ class ArraysFile:
         If it is not as it was written, as far as was read here.
     """
 
-    def __init__(self, path: str | Path, kind: ArraysFormat) -> None:
+    def __init__(self, path: str | Path, kind: ArraysFormat, at_once: int | None = None) -> None:
         self.path, self._kind = path, kind
+        at_once = AT_ONCE if at_once is None else at_once
         try:
             with open(path, "rb") as file:
                 preamble = kind.read_preamble(path, file.read(_PREAMBLE.itemsize))
@@ -202,7 +264,7 @@ class ArraysFile:
         self.arrays = self._map(start, size)
         total = 0
         for name in sorted(self.arrays, key=lambda name: self.arrays[name].nbytes):
-            if (total := total + self.arrays[name].nbytes) <= AT_ONCE:
+            if (total := total + self.arrays[name].nbytes) <= at_once:
                 self.verify(name)
 
     def _parse(self, text: bytes) -> dict[str, Any]:

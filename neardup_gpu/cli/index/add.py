@@ -1,0 +1,64 @@
+"""The command `neardup index add`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...engine.settings import Engine
+from ...printable import shell_path
+from ...settings import setting
+from ..console import say_written, shown_progress
+from ..options import OUTPUT, RUNNING, EngineFlags, Inputs, Output, ReadingFlags, flags, given, one_or_all
+from .options import IndexFolder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decisions(Output):
+    """Where decisions go."""
+
+    output: str | None = setting(
+        None,
+        "Parquet to write: what was decided of each document that was added.",
+        metavar="FILE",
+        flag="--output -o",
+        shown="none",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adding:
+    """How documents are added."""
+
+    commit_every: int = setting(10_000, "Documents of a commit, which nothing takes back.", metavar="N")
+    replace: bool = setting(False, "Let a document take the place of an earlier one with its id.")
+
+
+DecisionsFlags: Any = flags(OUTPUT, Decisions)
+AddingFlags: Any = flags(RUNNING, Adding)
+
+
+def add(
+    index: IndexFolder,
+    /,
+    *inputs: Inputs,
+    reading: ReadingFlags = None,
+    adding: AddingFlags = None,
+    written: DecisionsFlags = None,
+    engine: EngineFlags = None,
+) -> None:
+    """Add documents to an index, and decide of each whether it is kept."""
+    from ...index import Index
+
+    shown = Decisions(**given(written))
+    with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:
+        found = opened.add(
+            one_or_all(inputs),
+            **given(reading, adding),
+            output=shown.output,
+            overwrite=shown.overwrite,
+            progress=progress,
+        )._asdict()
+        found["total"] = len(opened)
+    shown = shown if shown.output is not None else replace(shown, output=index)
+    say_written(found, None, shown, f"neardup index query {shell_path(index)} --text TEXT")

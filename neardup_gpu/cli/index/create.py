@@ -1,0 +1,64 @@
+"""The command `neardup index create`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...methods.minhash import MinHash
+from ...printable import shell_path
+from ...settings import setting
+from ..console import say_written
+from ..methods import ShinglesFlags, chosen, method_flags
+from ..options import DECIDING, MATCHING, flags, given
+from .options import NewIndex, Said, SaidFlags
+
+METHODS: dict[str, tuple[type, ...]] = {"minhash": (MinHash,)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How candidates are found, and which are near-duplicates."""
+
+    method: str = setting("minhash", "How near-duplicates are found: minhash.", metavar="NAME")
+    threshold: float | None = setting(None, "Least resemblance, above 0 to 1.", metavar="X", shown="0.8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """Which pairs are listed."""
+
+    max_partners: str = setting(
+        "64",
+        "Pairs listed of a document, with better ones and with kept ones: so many of each, or all.",
+        metavar="N",
+    )
+
+
+ChoiceFlags: Any = flags(MATCHING, Choice)
+ListingFlags: Any = flags(DECIDING, Listing)
+MethodFlags: Any = method_flags(METHODS)
+
+
+def create(
+    index: NewIndex,
+    /,
+    *,
+    choice: ChoiceFlags = None,
+    shingles: ShinglesFlags = None,
+    settings: MethodFlags = None,
+    listing: ListingFlags = None,
+    written: SaidFlags = None,
+) -> None:
+    """Make an empty index."""
+    from ...index import Index
+    from ..dedup import number_or_all
+
+    how = chosen(METHODS, choice, shingles, settings)
+    how.pop("frequencies", None)
+    most = given(listing).get("max_partners")
+    if most is not None:
+        how["max_partners"] = number_or_all(most)
+    with Index.create(index, **how) as made:
+        found = {"documents": len(made)}
+    say_written(found, None, Said(output=index, **given(written)), f"neardup index add {shell_path(index)} FILES")

@@ -1,0 +1,54 @@
+"""The command `neardup index decide`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...engine.settings import Engine
+from ...errors import ParameterError
+from ...printable import shell_path
+from ...settings import setting
+from ..console import say_written, shown_progress
+from ..options import DECIDING, OUTPUT, EngineFlags, Output, flags, given
+from .options import IndexFolder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keeping:
+    """Which documents are kept."""
+
+    keep: str = setting("first", "Which document of a group to keep: first or longest.", metavar="RULE")
+    cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Output):
+    """Where the result goes."""
+
+    output: str | None = setting(None, "Folder to write, whole or not at all.", metavar="OUT", flag="--output -o")
+
+
+KeepingFlags: Any = flags(DECIDING, Keeping)
+ResultFlags: Any = flags(OUTPUT, Result)
+
+
+def decide(
+    index: IndexFolder,
+    /,
+    *,
+    keeping: KeepingFlags = None,
+    result: ResultFlags = None,
+    engine: EngineFlags = None,
+) -> None:
+    """Decide which documents of an index to keep: what `neardup dedup` of them would, but for their rows."""
+    from ...index import Index
+
+    shown = Result(**given(result))
+    if shown.output is None:
+        raise ParameterError("--output: name a folder for the result")
+    with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:
+        how = given(keeping)
+        found = opened.decide(output=shown.output, overwrite=shown.overwrite, progress=progress, **how)
+    counts = {name: found.report["counts"][name] for name in ("documents", "kept", "removed", "verified_pairs")}
+    say_written(counts, None, shown, f"neardup info {shell_path(shown.output)}")

@@ -1,0 +1,23 @@
+"""Parts that the commands of an index share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from ...settings import setting
+from ..options import OUTPUT, Output, argument, flags
+
+NewIndex = Annotated[str, argument("INDEX", "The folder of the index, which is made.")]
+IndexFolder = Annotated[str, argument("INDEX", "What `neardup index create` made.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said(Output):
+    """How a result is printed that is written into the index itself."""
+
+    output: str | None = setting(None, "The index.", flag="")
+    overwrite: bool = setting(False, "Never.", flag="")
+
+
+SaidFlags: Any = flags(OUTPUT, Said)

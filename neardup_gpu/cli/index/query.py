@@ -1,0 +1,116 @@
+"""The command `neardup index query`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ...engine.settings import Engine
+from ...errors import ParameterError
+from ...printable import printable, shell_path
+from ...report import count
+from ...settings import setting
+from ..console import say, say_json, say_written, shown_progress
+from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, Output, ReadingFlags, argument, flags, given, one_or_all
+from .options import IndexFolder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A query instead of files."""
+
+    text: str | None = setting(None, "A text to ask for, instead of files.", metavar="TEXT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Near:
+    """Which matches to find."""
+
+    threshold: float | None = setting(None, "Least resemblance.", metavar="X", shown="the index's")
+    nearest: int | None = setting(None, "At most N documents for each query.", metavar="N", shown="all")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matches(Output):
+    """Where the matches go."""
+
+    output: str | None = setting(
+        None, "Parquet to write.", metavar="FILE", flag="--output -o", shown="they are printed"
+    )
+
+
+AskedFlags: Any = flags(DOCUMENTS, Asked)
+NearFlags: Any = flags(MATCHING, Near)
+MatchesFlags: Any = flags(OUTPUT, Matches)
+
+
+def query(
+    index: IndexFolder,
+    /,
+    *inputs: Annotated[
+        str, argument("INPUT", "Documents to ask for, as `neardup index add` reads them.", required=False)
+    ],
+    asked: AskedFlags = None,
+    reading: ReadingFlags = None,
+    near: NearFlags = None,
+    written: MatchesFlags = None,
+    engine: EngineFlags = None,
+) -> None:
+    """Find the documents of an index that resemble a text, or each of many: the best first."""
+    from ...definitions import METADATA_KEY
+    from ...index import Index
+
+    shown, text = Matches(**given(written)), given(asked).get("text")
+    if (text is None) == (not inputs):
+        raise ParameterError("--text and INPUT: give one of them, a text or files of documents")
+    how = given(reading)
+    refused = next((name for name in ("on_error", "max_document_bytes") if name in how), None)
+    if refused is not None:
+        raise ParameterError(f"{refused}: queries are read to the end or not at all; leave it out")
+    if text is not None and how:
+        raise ParameterError("--text: is no file; leave out how files are read")
+    with shown_progress(shown), Index.open(index, engine=Engine(**given(engine))) as opened:
+        source: Any = text if text is not None else [one_or_all(inputs)] if len(inputs) == 1 else list(inputs)
+        found = opened.query(source, **how, **given(near))
+        about = {METADATA_KEY: opened.recipe.to_json().encode()}
+    if shown.output is None:
+        if shown.json:
+            for match in found.to_pylist():
+                say_json(match)
+        elif not shown.quiet:
+            _say_table(found)
+            say(("\n" if len(found) else "") + count(len(found), "document"))
+        return
+    from ...store.outputs import new_file
+    from ...store.parquet import write_table
+
+    with new_file(shown.output, shown.overwrite) as file:
+        write_table(found.replace_schema_metadata(about), file)
+    say_written({"matches": len(found)}, None, shown, f"neardup index info {shell_path(index)}")
+
+
+def _say_table(found: pa.Table) -> None:
+    """Print matches as columns."""
+    if not len(found):
+        return
+    from rich.cells import cell_len
+
+    names = ("query_id", "id", "resemblance", "kept")
+    rows = [list(names), *([_shown(match[name]) for name in names] for match in found.to_pylist())]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    say(
+        "\n".join(
+            "  ".join(cell + " " * (w - cell_len(cell)) for cell, w in zip(row, widths, strict=True)) for row in rows
+        )
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return printable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))

@@ -1,0 +1,67 @@
+"""The command `neardup index remove`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import InputError, ParameterError
+from ...printable import shell_path
+from ...settings import setting
+from ..console import say_written, shown_progress
+from ..options import DOCUMENTS, flags, given
+from .options import IndexFolder, Said, SaidFlags
+
+
+@dataclass(frozen=True, kw_only=True)
+class Which:
+    """The documents to remove."""
+
+    ids: str | None = setting(
+        None, "Their ids: a text file with one a line, or Parquet with a column id.", metavar="FILE"
+    )
+
+
+WhichFlags: Any = flags(DOCUMENTS, Which)
+
+
+def remove(index: IndexFolder, /, *, which: WhichFlags = None, written: SaidFlags = None) -> None:
+    """Take documents out of an index."""
+    from ...index import Index
+
+    shown, ids = Said(output=index, **given(written)), given(which).get("ids")
+    if ids is None:
+        raise ParameterError("--ids: name a file with the ids of the documents to remove")
+    with shown_progress(shown), Index.open(index) as opened:
+        removed = opened.remove(_read(ids, opened.info()["ids"]))
+        left = len(opened)
+    following = f"neardup index decide {shell_path(index)} --output OUT"
+    say_written({"removed": removed, "documents": left}, None, shown, following)
+
+
+def _read(path: str, kind: str | None) -> Any:
+    """The ids in a file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        if data[:4] == b"PAR1":
+            table = pq.read_table(path)
+            if "id" not in table.column_names:
+                raise InputError(f"{path}: no column 'id'; it has {', '.join(table.column_names)}")
+            return table["id"].combine_chunks()
+        lines = [line.rstrip("\r") for line in data.decode().split("\n")]
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8; write an id a line, or Parquet with a column id") from None
+    lines = [line for line in lines if line]
+    if kind != "integer":
+        return pa.array(lines, pa.large_binary() if kind == "binary" else pa.large_string())
+    try:
+        return pa.array([int(line) for line in lines], pa.int64())
+    except (ValueError, OverflowError):
+        wrong = next(line for line in lines if not line.lstrip("-").isdecimal() or len(line) > 18)
+        raise InputError(f"{path}: {wrong!r} is no id of this index, whose ids are integers") from None

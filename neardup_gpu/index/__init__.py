@@ -1,0 +1,48 @@
+"""An index that grows: documents are added all day, asked for at any moment, and removed; what was acknowledged stays.
+
+    NAME/manifest.00000042     JSON with a checksum: the recipe, the segments, progress of inputs, counts
+    NAME/segments/00000007     a file of named arrays, never changed: see `segments.py`
+    NAME/deleted/00000009      which documents and entries of a segment are dead
+    NAME/writer.lock           locked by the one process that writes, and its name
+
+Words
+-----
+An **entry** is a distinct sequence of words; its **members** are the documents that have it, each by a sequence number
+that is never used twice. An entry is called by the number of the document that founded it. Features, sets and pairs
+belong to entries: a copy costs a few bytes, and taking one away changes nothing else. Documents without words are
+entries of their own.
+
+Adding
+------
+Copies are found by the 128 bits of their word sequence; candidates are all live entries that share r of k features
+(`candidates.py`, kernel `probe`), verified from stored sets. V, the set of all pairs at the threshold, is followed for
+each new entry in order of sequence as far as decisions and the listing rule of `partners.py` need, and all pairs that
+were found are stored with the new entry. An entry of which some pairs in V may not be stored is **open**: it has
+partners enough, and more candidates than were looked at.
+
+An entry is kept when it has no pair with a kept one. As later documents rank behind, that is final; what is removed
+because of an entry that is taken away may be kept by the next `decide`.
+
+`decide` is the job's `keep` over live entries and their pairs. The stored pairs suffice if no live entry is open, or if
+priority is "first" and nothing was ever taken away; otherwise pairs are found anew among stored features and sets, by
+the stages of `dedup` themselves.
+
+Commits
+-------
+A commit writes a segment of what is new, and the dead rows that are new, syncs them and their folders, writes the
+manifest under another name, syncs it, renames it, and syncs the folder. The manifest with the greatest number is the
+index. No log is replayed. What no manifest names is removed by the next writer.
+
+A reader holds one manifest, its snapshot, by a shared lock on the manifest's file, which the system takes away when the
+process ends, however it ends. A writer removes an older manifest, and the files that it alone names, only where it gets
+an exclusive lock on it.
+
+Segments are merged with their neighbours (`merging.py`), eight of a size at a time, so that there are few; the dead
+vanish then.
+"""
+
+from __future__ import annotations
+
+from .index import Added, Index
+
+__all__ = ["Added", "Index"]

@@ -1,0 +1,259 @@
+"""What new entries resemble: those of their candidates that are at the threshold, as far as decisions need them.
+
+V is the set of all pairs of live entries that share r of k features and resemble each other enough. The pairs of new
+entries with earlier ones, old or new, are found in order of sequence by the kernel `probe`, as in `partners.py`:
+
+    1. the first `max_partners` better partners of each; an entry with more candidates than were looked at is open
+    2. further ones among what is not removed, until it is certain who is kept
+    3. of an open entry that is removed, its first `max_partners` kept partners; of one that is kept, all the rest,
+       as it may be among the first kept partners of what is removed
+
+So all pairs are found that decide and that are listed, whatever comes behind; and of entries that are not open, all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from neardup_gpu.kernels import probe as probe_kernel, resemblance as resemblance_kernel, standing
+from neardup_gpu.kernels.standing import KEPT as IS_KEPT, REMOVED, UNDECIDED
+
+from ..data import Pairs
+from ..engine.choice import kernel, to_host
+from ..measures import worth
+from ..partners import ASKED, MOST_ASKED, TOGETHER
+from ..stages import Verified
+from .segments import KEPT, OPEN, Segment
+from .snapshot import WITHOUT_END, Snapshot
+
+if TYPE_CHECKING:
+    from ..engine.contract import Runtime
+    from ..recipe import Recipe
+
+
+class Joined(NamedTuple):
+    """What was found of new entries.
+
+    left, right : arrays of int64, shape (pairs,)
+        Entries, in the order of (left, right); the right one is new, and the left one earlier.
+    resemblance : array of float64, shape (pairs,)
+    flags : array of uint8, shape (new entries,)
+        KEPT, OPEN.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    resemblance: np.ndarray
+    flags: np.ndarray
+
+
+class Found(NamedTuple):
+    """Candidates: numbers of the asked rows, ascending, and entries, ascending for each."""
+
+    asked: np.ndarray
+    entries: np.ndarray
+
+
+def first_candidates(
+    snapshot: Snapshot,
+    keys: np.ndarray,
+    r: int,
+    first: np.ndarray,
+    stop: np.ndarray,
+    most: int,
+    allowed: list[np.ndarray] | None = None,
+) -> Found:
+    """The first `most` entries from `first` on and before `stop` that share r of the features of each row of `keys`.
+
+    Of each segment those rows count that `allowed` has; the live ones, unless given.
+    """
+    run = kernel(probe_kernel, snapshot.backend)
+    remaining = np.full(len(keys), most, np.int64)
+    parts: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for number, segment in enumerate(snapshot.segments):
+        founders = segment["founders"]
+        if not len(founders):
+            continue
+        some = np.flatnonzero((remaining > 0) & (first <= founders[-1]) & (stop > founders[0]))
+        if not len(some):
+            continue
+        bounds = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
+        live = segment.live_entries if allowed is None else allowed[number]
+        tables = segment["feature_keys"], segment["feature_rows"]
+        rows, offsets = map(to_host, run(*tables, np.ascontiguousarray(keys[some]), r, *bounds, remaining[some], live))
+        sizes = np.diff(offsets)
+        remaining[some] -= sizes
+        parts.append((np.repeat(some, sizes), founders[rows]))
+    asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(asked, kind="stable")
+    return Found(asked[order], entries[order])
+
+
+class Joining:
+    """The search for the partners of some new entries.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        What there is, and last the segment of the new entries, in memory.
+    keys : array of uint64, shape (new entries, k)
+    recipe : Recipe
+    runtime : Runtime
+    """
+
+    def __init__(self, snapshot: Snapshot, keys: np.ndarray, recipe: Recipe, runtime: Runtime) -> None:
+        self.snapshot, self.keys, self.recipe, self.runtime = snapshot, keys, recipe, runtime
+        self.new: Segment = snapshot.segments[-1]
+        self.founders = self.new["founders"]
+        self.most: int | None = recipe.max_partners
+        self._found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def ask(
+        self, rows: np.ndarray, first: np.ndarray, most: int, allowed: list[np.ndarray] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Ask for the next candidates of some new rows and verify them; `first`, of all rows, is moved on where a list
+        is full. Returns whether each list is full, and how many of its candidates resemble the row enough."""
+        full, found = np.zeros(len(rows), bool), np.zeros(len(rows), np.int64)
+        step = max(1, TOGETHER // min(most, 1 << 12))
+        for begin in range(0, len(rows), step):
+            some = slice(begin, begin + step)
+            asking = rows[some]
+            candidates = first_candidates(
+                self.snapshot,
+                self.keys[asking],
+                self.recipe.method.filter.r,
+                first[asking],
+                self.founders[asking],
+                most,
+                allowed,
+            )
+            counts = np.bincount(candidates.asked, minlength=len(asking))
+            full[some] = counts == most
+            last = np.cumsum(counts)[full[some]] - 1
+            first[asking[full[some]]] = candidates.entries[last] + 1
+            right = self.founders[asking[candidates.asked]]
+            worthy, values = verified(self.snapshot, candidates.entries, right, self.recipe, self.runtime)
+            found[some] = np.bincount(candidates.asked[worthy], minlength=len(asking))
+            self._found.append((candidates.entries[worthy], right[worthy], values))
+        return full, found
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(left, right, resemblance) of all pairs that are known, each once, in order."""
+        if len(self._found) != 1:
+            nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+            left, right, values = (np.concatenate(each) for each in zip(nothing, *self._found, strict=True))
+            order = np.lexsort((right, left))
+            left, right, values = left[order], right[order], values[order]
+            begins = np.ones(len(left), bool)
+            begins[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
+            self._found = [(left[begins], right[begins], values[begins])]
+        return self._found[0]
+
+    def states(self, is_open: np.ndarray) -> np.ndarray:
+        """What is decided of each new row, see kernels/standing.py."""
+        left, right, _ = self.pairs()
+        old = left < self.founders[0]
+        rows = np.searchsorted(self.founders, right)
+        covered = np.unique(rows[old][self.snapshot.kept(left[old])])
+        # A row before all others, which is kept, stands for all old ones.
+        lefts = np.concatenate([np.zeros(len(covered), np.int64), 1 + np.searchsorted(self.founders, left[~old])])
+        rights = 1 + np.concatenate([covered, rows[~old]])
+        pinned = np.zeros(1 + len(self.founders), bool)
+        pinned[0] = True
+        return standing.cpu(len(pinned), lefts, rights, pinned, np.append(False, is_open))[1:]
+
+    def among(self, state: np.ndarray, wanted: tuple[int, ...]) -> list[np.ndarray]:
+        """Of each segment, the live rows that are in one of some states; of old ones, as flags say."""
+        allowed = []
+        for segment in self.snapshot.segments[:-1]:
+            kept = segment["flags"] & KEPT != 0
+            allowed.append(((segment.live_entries != 0) & (kept if IS_KEPT in wanted else ~kept)).view(np.uint8))
+        return [*allowed, np.isin(state, wanted).view(np.uint8)]
+
+
+def join(snapshot: Snapshot, keys: np.ndarray, present: np.ndarray, recipe: Recipe, runtime: Runtime) -> Joined:
+    """Find the pairs of new entries, which are the last segment of a snapshot, and decide of them.
+
+    `present` are those that have words.
+    """
+    if not len(keys):
+        nothing = np.empty(0, np.int64)
+        return Joined(nothing, nothing, np.empty(0), np.empty(0, np.uint8))
+    search = Joining(snapshot, keys, recipe, runtime)
+    number, most = len(keys), search.most
+    first, is_open, found = np.zeros(number, np.int64), np.zeros(number, bool), np.zeros(number, np.int64)
+    rows = np.flatnonzero(present)
+    asked = ASKED if most is None else max(ASKED, min(most + 1, MOST_ASKED))
+    while len(rows):
+        full, true = search.ask(rows, first, asked)
+        found[rows] += true
+        enough = np.zeros(len(rows), bool) if most is None else found[rows] >= most
+        is_open[rows[full & enough]] = True
+        rows = rows[full & ~enough]
+        asked = min(2 * asked, MOST_ASKED)
+    was_open, reached = is_open.copy(), first.copy()
+    asked = ASKED
+    while True:
+        state = search.states(is_open)
+        rows = np.flatnonzero((state == UNDECIDED) & is_open)
+        if not len(rows):
+            break
+        full, _ = search.ask(rows, first, asked, search.among(state, (int(IS_KEPT), int(UNDECIDED))))
+        is_open[rows[~full]] = False
+        asked = min(2 * asked, MOST_ASKED)
+    if was_open.any():
+        _kept_partners(search, state, was_open & (state == REMOVED), first)
+        late = np.flatnonzero(was_open & (state == IS_KEPT))
+        if len(late):
+            search.ask(late, reached, int(WITHOUT_END), search.among(state, (int(REMOVED),)))
+            was_open[late] = False
+    flags = np.where(state == IS_KEPT, KEPT, np.uint8(0)) | np.where(was_open, OPEN, np.uint8(0))
+    return Joined(*search.pairs(), flags.astype(np.uint8))
+
+
+def _kept_partners(search: Joining, state: np.ndarray, rows: np.ndarray, first: np.ndarray) -> None:
+    """Find the first `max_partners` kept partners of some rows that are removed."""
+    assert search.most is not None
+    asking, found = np.flatnonzero(rows), np.zeros(len(rows), np.int64)
+    allowed = search.among(state, (int(IS_KEPT),))
+    asked = max(ASKED, min(search.most, MOST_ASKED))
+    while len(asking):
+        full, true = search.ask(asking, first, asked, allowed)
+        found[asking] += true
+        asking = asking[full & (found[asking] < search.most)]
+        asked = min(2 * asked, MOST_ASKED)
+
+
+def verified(
+    snapshot: Snapshot, left: np.ndarray, right: np.ndarray, recipe: Recipe, runtime: Runtime
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the pairs of entries at the threshold, and what these are worth; sets are held a block at a time."""
+    if not len(left):
+        return np.empty(0, np.int64), np.empty(0)
+    assert recipe.threshold is not None
+    entries, at = np.unique(np.concatenate([left, right]), return_inverse=True)
+    one, other = at[: len(left)], at[len(left) :]
+    sizes = snapshot.set_sizes(entries)
+    order = np.lexsort((one, other))
+    bounds = resemblance_kernel.blocks_of_pairs(one[order], other[order], sizes, runtime.shares.sets // 8)
+    found = np.full(len(left), -1.0)
+    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+        some = order[start:stop]
+        mine, places = np.unique(np.concatenate([one[some], other[some]]), return_inverse=True)
+        sets = snapshot.sets_of(entries[mine])
+        some_left, some_right = places[: len(some)], places[len(some) :]
+        measure = recipe.method.measure
+        found[some] = to_host(
+            runtime.run(worth, measure, sets, some_left, some_right, recipe.threshold, runtime.backend)
+        )
+    worthy = np.flatnonzero(found >= recipe.threshold)
+    return worthy, found[worthy]
+
+
+def as_verified(left: np.ndarray, right: np.ndarray, values: np.ndarray) -> Verified:
+    """Pairs of rows in either order, as `partners.py` takes them."""
+    low, high = np.minimum(left, right), np.maximum(left, right)
+    order = np.lexsort((high, low))
+    return Verified(Pairs(low[order], high[order]), values[order])

@@ -1,0 +1,192 @@
+"""Deciding: the job's `keep` over live entries and their pairs, with any priority.
+
+Stored pairs suffice where all pairs of live entries are among them, or where nothing was ever taken away and what came
+first is kept, which is how they were chosen. Otherwise the candidates are found again among stored features, and
+verified from stored sets, by the stages of `dedup`: the answer is that of `dedup` over the live documents either way.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from .. import __version__
+from ..data import Ragged
+from ..decisions import Groups, Ranked, decide as decide_ranked, proposed, rows_by_priority
+from ..partners import partners_of, selected
+from ..result import Report, Result
+from ..stages import Verified
+from ..tables import Facts, decided_counts, tables_of
+from .candidates import as_verified
+from .segments import OPEN
+from .snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from ..engine.clock import Clock
+    from ..engine.contract import Runtime
+    from ..recipe import Recipe
+
+
+class Live(NamedTuple):
+    """All live documents, in order of sequence.
+
+    ids : pyarrow.Array
+    entry, tokens : arrays of int64, shape (documents,)
+    """
+
+    ids: pa.Array
+    entry: np.ndarray
+    tokens: np.ndarray
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, kind: pa.DataType) -> Live:
+        """Those of a snapshot."""
+        ids, entries = [pa.array([], kind)], [np.empty(0, np.int64)]
+        for segment in snapshot.segments:
+            places = np.flatnonzero(segment.live_documents)
+            ids.append(segment.ids.arrow(places).cast(kind))
+            entries.append(segment["entry"][places])
+        entry = np.concatenate(entries)
+        return cls(pa.concat_arrays(ids), entry, snapshot.tokens(entry))
+
+
+class StoredSets:
+    """The shingles of some entries, as `partners_of` asks for them.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    entries : array of int64
+        Row i is the set of entry i of these.
+    folder : path
+        Where temporary files go.
+    """
+
+    def __init__(self, snapshot: Snapshot, entries: np.ndarray, folder: Path) -> None:
+        self.folder, self._snapshot, self._entries = folder, snapshot, entries
+        self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(snapshot.set_sizes(entries))])
+        self.num_values = int(self.offsets[-1])
+
+    def gather(self, rows: np.ndarray) -> Ragged:
+        """The sets of some rows, in the order asked for."""
+        return self._snapshot.sets_of(self._entries[np.asarray(rows)])
+
+    def append(self, rows: Ragged) -> None:
+        """Nothing is added."""
+        raise NotImplementedError
+
+    def __enter__(self) -> StoredSets:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def stored_pairs(snapshot: Snapshot, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(left, right, resemblance) of all stored pairs of two of some entries, given in order: places among these."""
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    if not len(entries):
+        return parts[0]
+    for segment in snapshot.segments:
+        ends = [segment["pair_left"], segment["pair_right"]]
+        places = [np.minimum(np.searchsorted(entries, each), len(entries) - 1) for each in ends]
+        there = (entries[places[0]] == ends[0]) & (entries[places[1]] == ends[1])
+        values = segment["pair_resemblance"].view(np.float64)
+        parts.append((places[0][there], places[1][there], values[there]))
+    left, right, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return left, right, values
+
+
+def suffice(snapshot: Snapshot, disturbed: bool, recipe: Recipe) -> bool:
+    """Whether the stored pairs are enough for the decisions of this recipe."""
+    if not disturbed and recipe.keep == "first" and recipe.cluster == "greedy":
+        return True
+    return not any(((each["flags"] & OPEN != 0) & (each.live_entries != 0)).any() for each in snapshot.segments)
+
+
+def decide(
+    snapshot: Snapshot, kind: pa.DataType, disturbed: bool, recipe: Recipe, clock: Clock, runtime: Runtime, folder: Path
+) -> Result:
+    """Decide of all live documents.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    kind : pyarrow.DataType
+        Of the ids.
+    disturbed : bool
+        See `Manifest`.
+    recipe : Recipe
+        The index's, with the priority and clustering that were asked for.
+    folder : path
+        Where temporary files go, if pairs have to be found anew.
+    """
+    live = Live.of(snapshot, kind)
+    with clock.stage("collide"):
+        rows = rows_by_priority(recipe.keep, live.tokens, None)
+        ranked = Ranked(0, rows, live.tokens[rows])
+        entries, back = np.unique(live.entry, return_inverse=True)
+        best = np.full(len(entries), len(rows), np.int64)
+        np.minimum.at(best, back[rows], np.arange(len(rows)))
+        same = best[back[rows]] if len(rows) else np.empty(0, np.int64)
+        everyone = np.arange(len(rows))
+        ranks = np.flatnonzero((same == everyone) & (ranked.num_tokens > 0))
+        mine = live.entry[rows[ranks]]  # the entry of each representative
+        groups = Groups(same, same, None, ranks, None, None, np.zeros(len(ranks), bool))
+    if suffice(snapshot, disturbed, recipe):
+        with clock.stage("verify"):
+            order = np.argsort(mine, kind="stable")
+            left, right, values = stored_pairs(snapshot, mine[order])
+            known = as_verified(order[left], order[right], values)
+            listed, deciding = selected(known, groups.pinned, recipe.cluster, recipe.max_partners, False)
+    else:
+        listed, deciding = _found_anew(snapshot, groups, mine, recipe, clock, runtime, folder)
+    with clock.stage("decide"):
+        decisions = decide_ranked(ranked, groups, deciding, listed, recipe, runtime)
+        facts = Facts(ranked, groups, decisions, live.ids)
+        tables = tables_of(facts, recipe, {}, against=False)
+    return Result(tables.documents, tables.pairs, Report(_report(facts, recipe, clock)), recipe, facts=facts)
+
+
+def _found_anew(
+    snapshot: Snapshot,
+    groups: Groups,
+    entries: np.ndarray,
+    recipe: Recipe,
+    clock: Clock,
+    runtime: Runtime,
+    folder: Path,
+) -> tuple[Verified, Verified]:
+    """(listed, deciding) by the stages of the job, from stored features and sets."""
+    keys = np.zeros((len(entries), recipe.method.key_columns), np.uint64)
+    for segment, some, rows in snapshot.located(entries):
+        keys[some] = segment.keys[rows]
+    with clock.stage("collide"):
+        from dataclasses import replace
+
+        groups = replace(groups, keys=runtime.put(keys))
+        candidates = proposed(groups, recipe, runtime)
+    in_file = np.sort(entries)
+    sets: Any = StoredSets(snapshot, in_file, folder)
+    rows = np.searchsorted(in_file, entries)
+    measure = recipe.method.measure
+    found = partners_of(groups.keys, groups.pinned, rows, sets, candidates, recipe, measure, None, clock, runtime)
+    return found.listed, found.deciding
+
+
+def _report(facts: Facts, recipe: Recipe, clock: Clock) -> dict[str, Any]:
+    counts, sizes = decided_counts(facts, recipe)
+    representatives = len(facts.groups.ranks)
+    return {
+        "version": __version__,
+        "recipe": recipe.describe(),
+        "measure": recipe.method.measure.name,
+        "counts": {"documents": len(facts.ranked), **counts, "representatives": representatives},
+        **sizes,
+        "candidates": list(recipe.method.in_words(recipe.threshold)),
+        "recall": {"expected": recipe.expected_recall, "sampled": None},
+        "timings": clock.seconds,
+    }

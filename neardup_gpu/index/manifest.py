@@ -1,0 +1,323 @@
+"""The manifest of an index: what there is, in one file that appears whole; and who holds it.
+
+The manifest with the greatest number is the index. It is JSON with a checksum of its own. Readers and the writer meet
+in locks of the system alone, which end with the process that has them:
+
+    manifest.00000042    a reader holds a shared lock on the one that it reads
+    writer.lock          the writer holds an exclusive lock; the file says who it is
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import DamagedError, InputError, OutputError
+from ..store.checksums import changed, checksum
+from ..store.outputs import try_to_lock
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 1
+SEGMENTS, DELETED, LOCK = "segments", "deleted", "writer.lock"
+_NAME = re.compile(r"manifest\.(\d{8,})")
+_KIND = "neardup index"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A segment, as a manifest names it.
+
+    file : int
+        Its file in segments/.
+    first, stop : int
+        Sequence numbers of its documents are from the first on and before the second.
+    documents, entries, pairs, num_bytes : int
+        What the file holds, also of what is dead.
+    dead_documents, dead_entries : int
+    deleted : int or None
+        The file in deleted/ that says which are dead.
+    """
+
+    file: int
+    first: int
+    stop: int
+    documents: int
+    entries: int
+    pairs: int
+    num_bytes: int
+    dead_documents: int = 0
+    dead_entries: int = 0
+    deleted: int | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an input was added.
+
+    name : str
+        The path of its file, or of the first of several.
+    files : list of [path, size, time in nanoseconds]
+    rows : int
+        Rows of it that are in the index.
+    whole : bool
+        Whether these are all.
+    """
+
+    name: str
+    files: list[list[Any]]
+    rows: int
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an index consists of.
+
+    number : int
+        Greater than those of earlier manifests.
+    recipe : str
+        As JSON, with the version of the definitions.
+    id_kind : str or None
+        What ids are: "integer", "string" or "binary"; None as long as there are none.
+    next_sequence, next_file : int
+        Neither was used yet.
+    disturbed : bool
+        Whether an entry died, or lost its first member: then stored pairs may not suffice to decide.
+    segments : list of Place
+        In order of sequence.
+    inputs : list of Progress
+    """
+
+    number: int
+    recipe: str
+    id_kind: str | None = None
+    next_sequence: int = 0
+    next_file: int = 0
+    disturbed: bool = False
+    segments: list[Place] = field(default_factory=list)
+    inputs: list[Progress] = field(default_factory=list)
+
+    @property
+    def documents(self) -> int:
+        """Live documents."""
+        return sum(each.documents - each.dead_documents for each in self.segments)
+
+    @property
+    def entries(self) -> int:
+        """Live entries."""
+        return sum(each.entries - each.dead_entries for each in self.segments)
+
+    def to_bytes(self) -> bytes:
+        """As it is written: the checksum is of all that follows it."""
+        text = json.dumps({"kind": _KIND, "format": FORMAT, **asdict(self)}).encode()
+        return f'{{"checksum": "{checksum(text):016x}", "manifest": '.encode() + text + b"}\n"
+
+    def files(self) -> set[str]:
+        """Paths of its files, below the folder of the index."""
+        found = {f"{SEGMENTS}/{each.file:08}" for each in self.segments}
+        return found | {f"{DELETED}/{each.deleted:08}" for each in self.segments if each.deleted is not None}
+
+
+def _read(path: Path, data: bytes) -> Manifest:
+    """The manifest that is in a file.
+
+    Raises
+    ------
+    DamagedError
+        If it is not as it was written.
+    InputError
+        If a later version wrote it.
+    """
+    found = re.fullmatch(rb'\{"checksum": "([0-9a-f]{16})", "manifest": (.*)\}\n', data, re.DOTALL)
+    if found is None or f"{checksum(found[2]):016x}".encode() != found[1]:
+        raise changed(path)
+    values = json.loads(found[2])
+    if values.pop("kind") != _KIND or (version := values.pop("format")) != FORMAT:
+        age = "a later" if version > FORMAT else "an earlier"
+        raise InputError(
+            f"{path}: was written by {age} version, in format {version}; this version reads format {FORMAT}"
+        )
+    places = [Place(**each) for each in values.pop("segments")]
+    inputs = [Progress(**each) for each in values.pop("inputs")]
+    return Manifest(**values, segments=places, inputs=inputs)
+
+
+def numbers(folder: Path) -> list[int]:
+    """Numbers of the manifests in a folder, ascending.
+
+    Raises
+    ------
+    InputError
+        If the folder is no index, or cannot be read.
+    """
+    try:
+        found = sorted(int(match[1]) for name in os.listdir(folder) if (match := _NAME.fullmatch(name)))
+    except FileNotFoundError:
+        raise InputError(f"{folder}: there is no index; neardup index create makes one") from None
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}; name the folder of an index") from None
+    if not found:
+        raise InputError(f"{folder}: is no index: there is no manifest in it; neardup index create makes one")
+    return found
+
+
+def is_index(folder: Path) -> bool:
+    """Whether there is a manifest in a folder."""
+    return any(_NAME.fullmatch(name) for name in os.listdir(folder))
+
+
+def is_free(folder: Path) -> bool:
+    """Whether there is nothing in a folder but what a killed `create` may have left."""
+    names = set(os.listdir(folder)) - {SEGMENTS, DELETED, path_of(folder, 1).name + ".new"}
+    return not names and not any(os.listdir(folder / each) for each in (SEGMENTS, DELETED) if (folder / each).is_dir())
+
+
+def path_of(folder: Path, number: int) -> Path:
+    """Where a manifest lies."""
+    return folder / f"manifest.{number:08}"
+
+
+class Held:
+    """A manifest that is held: none of its files vanishes until it is let go."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        while True:
+            path = path_of(folder, numbers(folder)[-1])
+            try:
+                self._file = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:  # a newer one has come
+                continue
+            except OSError as error:
+                raise InputError(f"{path}: {error.strerror}") from None
+            try:
+                if fcntl is not None:
+                    with contextlib.suppress(OSError):  # a file system without locks
+                        fcntl.flock(self._file, fcntl.LOCK_SH)
+                if not os.path.exists(path):  # it went before it was locked
+                    os.close(self._file)
+                    continue
+                with open(path, "rb") as file:
+                    self.manifest = _read(path, file.read())
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.close(self._file)
+                raise
+            return
+
+    def close(self) -> None:
+        """Let it go."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def commit(folder: Path, manifest: Manifest) -> None:
+    """Make a manifest the index; all of its files are on disk already, and their names.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written. The index is as before then, unless the manifest has its name already.
+    """
+    path = path_of(folder, manifest.number)
+    new = path.with_name(f"{path.name}.new")
+    with open(new, "wb") as file:
+        file.write(manifest.to_bytes())
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(new, path)
+    synced(folder)
+
+
+def synced(folder: Path) -> None:
+    """Make sure that the names in a folder are on disk.
+
+    Raises
+    ------
+    OSError
+        If that fails; not where the system cannot sync folders.
+    """
+    if os.name == "nt":
+        return
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EROFS):
+            raise
+    finally:
+        os.close(file)
+
+
+def clean(folder: Path, newest: Manifest) -> None:
+    """Remove older manifests that no reader holds, and all files that none names. Only the writer may."""
+    named = newest.files()
+    for number in numbers(folder):
+        if number >= newest.number:
+            continue
+        path = path_of(folder, number)
+        file = os.open(path, os.O_RDONLY)
+        try:
+            if try_to_lock(file):
+                os.unlink(path)
+                continue
+            with open(path, "rb") as held:
+                named |= _read(path, held.read()).files()
+        except DamagedError:  # which nobody can read
+            pass
+        finally:
+            os.close(file)
+    for name in os.listdir(folder):
+        if name.endswith(".new") and _NAME.fullmatch(name.removesuffix(".new")):
+            os.unlink(folder / name)
+    for inner in (SEGMENTS, DELETED):
+        for name in os.listdir(folder / inner):
+            if f"{inner}/{name}" not in named:
+                os.unlink(folder / inner / name)
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Be the one writer of an index in the block.
+
+    Raises
+    ------
+    OutputError
+        If another process is, which the message names, or the folder cannot be written.
+    """
+    path = folder / LOCK
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise OutputError(f"{folder}: {error.strerror}; an index is written by whoever may write its folder") from None
+    try:
+        if try_to_lock(file) is False:
+            who = os.read(file, 1000).decode("utf-8", "replace").strip() or "another process"
+            raise OutputError(f"{folder}: is being written by {who}; wait until it has ended")
+        command = " ".join(os.path.basename(word) if number == 0 else word for number, word in enumerate(sys.argv[:3]))
+        name = f"process {os.getpid()} on {socket.gethostname()} ({command})".encode("utf-8", "replace")[:500]
+        with contextlib.suppress(OSError):  # a full disk: others are refused all the same
+            os.ftruncate(file, 0)
+            os.write(file, name)
+        yield
+    finally:
+        os.close(file)
+
+
+def with_segments(manifest: Manifest, segments: list[Place], **changes: Any) -> Manifest:
+    """The next manifest: with other segments, and what else has changed."""
+    return replace(manifest, number=manifest.number + 1, segments=segments, **changes)

@@ -1,0 +1,234 @@
+"""Merging: neighbouring segments become one; what is dead vanishes.
+
+Segments are of tiers: tier t has 8**t documents and fewer than 8**(t + 1). Where the last segments of an index are
+eight or more of a tier or of lower ones, they are merged. So there are at most seven of a tier, and each document is
+written again once for each tier that it rises.
+
+Only the numbers of entries, which are 8 bytes each, and of what is looked at in a range of keys are in memory: arrays
+are read from mapped files and written to a mapped file, tables range of keys by range.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neardup_gpu.kernels import gather, merge as merge_kernel
+
+from ..errors import OutputError
+from ..store.ids import Ids
+from .manifest import SEGMENTS, Place
+from .segments import SEGMENT, Segment, copies_of
+from .snapshot import Snapshot
+from .writer import Writer, place_of
+
+RATIO = 8
+"""Segments of a tier that are merged, and how much larger those of the next tier are."""
+
+AT_ONCE = 1 << 22
+"""Entries of a table, or bytes of other arrays by eight, that are merged at a time."""
+
+
+def tier(documents: int) -> int:
+    """The tier of a segment of so many documents."""
+    found = 0
+    while documents >= RATIO:
+        documents //= RATIO
+        found += 1
+    return found
+
+
+def due(places: list[Place]) -> int:
+    """How many segments, from the last one back, are to be merged now: 0, or 8 or more."""
+    tiers = [tier(each.documents) for each in places]
+    for level in sorted(set(tiers)):
+        number = 0
+        while number < len(tiers) and tiers[-1 - number] <= level:
+            number += 1
+        if number >= RATIO:
+            return number
+    return 0
+
+
+def merge_due(writer: Writer) -> int:
+    """Merge what is due, and commit; returns how many merges that took."""
+    merges = 0
+    while number := due(writer.manifest.segments):
+        merge_last(writer, number)
+        merges += 1
+    return merges
+
+
+def merge_last(writer: Writer, number: int) -> None:
+    """Merge the last segments of an index into one, without what is dead, and commit.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written; the index is as before then.
+    DamagedError
+        If one of them is not as it was written.
+    """
+    manifest, folder = writer.manifest, writer.folder
+    old, places = writer.segments[-number:], manifest.segments[-number:]
+    for segment in old:
+        if segment.file is not None:
+            segment.file.verify_all()
+    first, file = places[0].first, manifest.next_file
+    path = folder / SEGMENTS / f"{file:08}"
+    try:
+        kept = merged(writer.segments[:-number], old, path)
+        others, other_places = writer.segments[:-number], manifest.segments[:-number]
+        if kept:
+            place = place_of(kept, file, first, places[-1].stop, path)
+            others = [*others, Segment.load(folder, place, old[0].id_kind)]
+            other_places = [*other_places, place]
+        writer.publish(others, other_places, {folder / SEGMENTS}, next_file=file + 1)
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"{path}: {error.strerror}; the index is as it was committed last") from None
+
+
+def merged(before: list[Segment], segments: list[Segment], path: Path) -> dict[str, np.ndarray]:
+    """Write the segment of several neighbours; returns its arrays, or nothing, and no file, if all is dead."""
+    documents = [np.flatnonzero(each.live_documents) for each in segments]
+    entries = [np.flatnonzero(each.live_entries) for each in segments]
+    number, num_documents = sum(map(len, entries)), sum(map(len, documents))
+    if not number and not num_documents:
+        return {}
+    new_rows = []  # of each old entry
+    start = 0
+    for segment, rows in zip(segments, entries, strict=True):
+        new = np.full(segment.num_entries, -1, np.int64)
+        new[rows] = start + np.arange(len(rows))
+        new_rows.append(new)
+        start += len(rows)
+    sequence = np.concatenate([each["sequence"][some] for each, some in zip(segments, documents, strict=True)])
+    entry = np.concatenate([each["entry"][some] for each, some in zip(segments, documents, strict=True)])
+    copies = copies_of(sequence, entry)
+    everything = Snapshot([*before, *segments], "cpu")
+    pairs = [everything.live(each["pair_left"]) & everything.live(each["pair_right"]) for each in segments]
+    gone = [each.live_entries[each["gone"]] != 0 for each in segments]
+    set_sizes = [each.set_sizes(rows) for each, rows in zip(segments, entries, strict=True)]
+    with_words = [_with_words(each, rows) for each, rows in zip(segments, entries, strict=True)]
+    ids = _ids_of(segments, documents)
+    k = len(segments[0]["feature_keys"])
+    words, num_pairs = sum(map(len, with_words)), sum(int(each.sum()) for each in pairs)
+    num_gone = sum(int(each.sum()) for each in gone)
+    shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
+        "sequence": (np.int64, (num_documents,)),
+        "entry": (np.int64, (num_documents,)),
+        "copies": (np.uint32, (len(copies),)),
+        "id_keys": (np.uint64, (num_documents,)),
+        "id_rows": (np.uint32, (num_documents,)),
+        **{name: (array.dtype, array.shape) for name, array in ids.items()},
+        "founders": (np.int64, (number,)),
+        "tokens": (np.uint32, (number,)),
+        "flags": (np.uint8, (number,)),
+        "hash_keys": (np.uint64, (words,)),
+        "hash_rows": (np.uint32, (words,)),
+        "hash_second": (np.uint64, (number,)),
+        "feature_keys": (np.uint64, (k, words)),
+        "feature_rows": (np.uint32, (k, words)),
+        "set_offsets": (np.int64, (number + 1,)),
+        "set_values": (np.uint64, (sum(int(each.sum()) for each in set_sizes),)),
+        "pair_left": (np.int64, (num_pairs,)),
+        "pair_right": (np.int64, (num_pairs,)),
+        "pair_resemblance": (np.uint64, (num_pairs,)),
+        "gone": (np.uint32, (num_gone,)),
+        "keeper": (np.int64, (num_gone,)),
+        "keeper_resemblance": (np.uint64, (num_gone,)),
+    }
+    with SEGMENT.filled(path, {}, shapes) as arrays:
+        arrays["sequence"][:], arrays["entry"][:], arrays["copies"][:] = sequence, entry, copies
+        for name, array in ids.items():
+            arrays[name][:] = array
+        for name in ("founders", "tokens", "flags", "hash_second"):
+            _concatenate(arrays[name], [each[name] for each in segments], entries)
+        for name in ("pair_left", "pair_right", "pair_resemblance"):
+            _concatenate(arrays[name], [each[name] for each in segments], [np.flatnonzero(some) for some in pairs])
+        for name in ("keeper", "keeper_resemblance"):
+            _concatenate(arrays[name], [each[name] for each in segments], [np.flatnonzero(some) for some in gone])
+        renamed = [new[each["gone"][some]] for each, new, some in zip(segments, new_rows, gone, strict=True)]
+        arrays["gone"][:] = np.concatenate(renamed)
+        arrays["set_offsets"][0] = 0
+        np.cumsum(np.concatenate(set_sizes), out=arrays["set_offsets"][1:])
+        _gather_sets(arrays, segments, entries, set_sizes)
+        tables = [(each["hash_keys"], each["hash_rows"]) for each in segments]
+        merge_tables(tables, new_rows, arrays["hash_keys"], arrays["hash_rows"])
+        for column in range(k):
+            tables = [(each["feature_keys"][column], each["feature_rows"][column]) for each in segments]
+            merge_tables(tables, new_rows, arrays["feature_keys"][column], arrays["feature_rows"][column])
+        new_places, start = [], 0
+        for segment, some in zip(segments, documents, strict=True):
+            new = np.full(segment.num_documents, -1, np.int64)
+            new[some] = start + np.arange(len(some))
+            new_places.append(new)
+            start += len(some)
+        tables = [(each["id_keys"], each["id_rows"]) for each in segments]
+        merge_tables(tables, new_places, arrays["id_keys"], arrays["id_rows"])
+        return arrays
+
+
+def merge_tables(
+    tables: list[tuple[np.ndarray, np.ndarray]], new_rows: list[np.ndarray], keys: np.ndarray, rows: np.ndarray
+) -> None:
+    """Merge sorted tables into `keys` and `rows`, range of keys by range; rows whose new number is -1 vanish."""
+    most = max(len(table[0]) for table in tables)
+    longest = next(table[0] for table in tables if len(table[0]) == most)
+    cuts = [np.zeros(len(tables), np.int64)]
+    step = max(1, AT_ONCE // len(tables))
+    for place in range(step, most, step):
+        cuts.append(np.array([np.searchsorted(table[0], longest[place]) for table in tables]))
+    cuts.append(np.array([len(table[0]) for table in tables]))
+    done = 0
+    for starts, stops in zip(cuts[:-1], cuts[1:], strict=True):
+        some_keys, some_rows = [], []
+        for (table_keys, table_rows), new, start, stop in zip(tables, new_rows, starts, stops, strict=True):
+            numbers = new[table_rows[start:stop]]
+            there = numbers >= 0
+            some_keys.append(table_keys[start:stop][there])
+            some_rows.append(numbers[there].astype(np.uint32))
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(each) for each in some_keys])])
+        found = merge_kernel.cpu(np.concatenate(some_keys), np.concatenate(some_rows), offsets)
+        end = done + int(offsets[-1])
+        keys[done:end], rows[done:end] = found
+        done = end
+
+
+def _with_words(segment: Segment, rows: np.ndarray) -> np.ndarray:
+    return rows[segment["tokens"][rows] > 0]
+
+
+def _concatenate(target: np.ndarray, arrays: list[np.ndarray], some: list[np.ndarray]) -> None:
+    start = 0
+    for array, rows in zip(arrays, some, strict=True):
+        target[start : start + len(rows)] = array[rows]
+        start += len(rows)
+
+
+def _gather_sets(
+    arrays: dict[str, np.ndarray], segments: list[Segment], entries: list[np.ndarray], sizes: list[np.ndarray]
+) -> None:
+    """Copy the sets of entries, some at a time."""
+    done = 0
+    for segment, rows, theirs in zip(segments, entries, sizes, strict=True):
+        ends = np.cumsum(theirs)
+        start = 0
+        while start < len(rows):
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
+            values, _ = gather.cpu(segment["set_values"], segment["set_offsets"], rows[start:stop])
+            arrays["set_values"][done : done + len(values)] = values
+            done += len(values)
+            start = stop
+
+
+def _ids_of(segments: list[Segment], documents: list[np.ndarray]) -> dict[str, np.ndarray]:
+    import pyarrow as pa
+
+    parts = [segment.ids.arrow(places) for segment, places in zip(segments, documents, strict=True)]
+    return Ids.of(pa.concat_arrays(parts)).arrays

@@ -1,0 +1,122 @@
+"""Queries: which live documents resemble some texts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from ..data import Ragged, arrow
+from ..engine.choice import to_host
+from ..measures import worth
+from .candidates import first_candidates
+from .sketches import Sketched
+from .snapshot import WITHOUT_END, Snapshot
+
+if TYPE_CHECKING:
+    from ..engine.contract import Runtime
+    from ..recipe import Recipe
+
+TOGETHER = 1 << 16
+"""Pairs that are verified together, about."""
+
+
+_NOTHING = pa.table(
+    {
+        "query_id": pa.array([], pa.int64()),
+        "id": pa.array([], pa.int64()),
+        **{name: pa.array([], pa.float64()) for name in ("resemblance", "low", "high")},
+        **{name: pa.array([], pa.bool_()) for name in ("exact", "kept")},
+    }
+)
+
+
+def answered(
+    snapshot: Snapshot,
+    query_ids: pa.Array,
+    sketches: Sketched,
+    kind: pa.DataType,
+    threshold: float,
+    nearest: int | None,
+    recipe: Recipe,
+    runtime: Runtime,
+) -> pa.Table:
+    """Answer queries: query_id, id, resemblance, low, high, exact, kept; best first, ties by sequence number."""
+    present = np.flatnonzero(sketches.tokens > 0)
+    keys = np.ascontiguousarray(sketches.keys[present])
+    never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
+    found = first_candidates(snapshot, keys, recipe.method.filter.r, never, ever, int(WITHOUT_END))
+    query, entry = present[found.asked], found.entries  # copies too, which share all features
+    value = np.empty(len(query))
+    for start in range(0, len(query), TOGETHER):
+        some = slice(start, start + TOGETHER)
+        value[some] = _resemblance(snapshot, sketches, query[some], entry[some], threshold, recipe, runtime)
+    enough = value >= threshold
+    return _table(snapshot, query_ids, query[enough], entry[enough], value[enough], kind, nearest)
+
+
+def _resemblance(
+    snapshot: Snapshot,
+    sketches: Sketched,
+    query: np.ndarray,
+    entry: np.ndarray,
+    threshold: float,
+    recipe: Recipe,
+    runtime: Runtime,
+) -> np.ndarray:
+    """Exact resemblance of texts and entries; less than 0 where it is below the threshold."""
+    texts, left = np.unique(query, return_inverse=True)
+    entries, right = np.unique(entry, return_inverse=True)
+    mine, theirs = sketches.take(texts).sets, snapshot.sets_of(entries)
+    sizes = np.concatenate([mine.sizes, theirs.sizes])
+    sets = Ragged(
+        np.concatenate([mine.values, theirs.values]), np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    )
+    right = right + len(texts)
+    return to_host(runtime.run(worth, recipe.method.measure, sets, left, right, threshold, runtime.backend))
+
+
+def _table(
+    snapshot: Snapshot,
+    query_ids: pa.Array,
+    query: np.ndarray,
+    entry: np.ndarray,
+    value: np.ndarray,
+    kind: pa.DataType,
+    nearest: int | None,
+) -> pa.Table:
+    """The live documents of entries, in order."""
+    if not len(entry):
+        return _NOTHING.set_column(0, "query_id", query_ids[:0]).set_column(1, "id", pa.array([], kind))
+    kept = snapshot.kept(entry)
+    rows: list[np.ndarray] = [np.empty(0, np.int64)]
+    sequence: list[np.ndarray] = [np.empty(0, np.int64)]
+    ids: list[pa.Array] = [pa.array([], kind)]
+    first: list[np.ndarray] = [np.empty(0, bool)]
+    for at, each in enumerate(entry.tolist()):
+        begins = True
+        for segment, places in snapshot.members(each):
+            rows.append(np.full(len(places), at))
+            sequence.append(segment["sequence"][places])
+            ids.append(segment.ids.arrow(places).cast(kind))
+            first.append(np.arange(len(places)) == (0 if begins else -1))
+            begins = False
+    row, number = np.concatenate(rows), np.concatenate(sequence)
+    order = np.lexsort((number, -value[row], query[row]))
+    if nearest is not None:
+        asked = query[row[order]]
+        order = order[np.arange(len(order)) - np.searchsorted(asked, asked) < nearest]
+    row, stays = row[order], kept[row[order]] & np.concatenate(first)[order]
+    found = value[row]
+    return pa.table(
+        {
+            "query_id": query_ids.take(arrow(query[row])),
+            "id": pa.concat_arrays(ids).take(arrow(order)),
+            "resemblance": arrow(found),
+            "low": arrow(found),
+            "high": arrow(found),
+            "exact": arrow(np.ones(len(found), bool)),
+            "kept": arrow(stays),
+        }
+    )

@@ -1,0 +1,179 @@
+"""A snapshot of an index: its segments in order of sequence, and what is asked of all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from neardup_gpu.kernels import probe as probe_kernel
+
+from ..data import Ragged
+from ..engine.choice import kernel
+from .segments import KEPT, Segment
+
+WITHOUT_END = np.int64(2**62)
+
+
+def hashes_of(ids: pa.Array, kind: str) -> np.ndarray:
+    """What ids are looked up by: uint64, shape (ids,)."""
+    if kind == "integer":
+        values = ids.to_numpy().astype(np.int64).view(np.uint64)
+        with np.errstate(over="ignore"):
+            values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return values ^ (values >> np.uint64(31))
+    return np.array([xxhash.xxh3_64_intdigest(value) for value in ids.cast(pa.large_binary()).to_pylist()], np.uint64)
+
+
+def on_host(backend: str) -> str:
+    """The backend that looks into tables: they are mapped from files, and asked too little of to be sent to a GPU."""
+    return "cpu" if backend == "gpu" else backend
+
+
+class Snapshot:
+    """Some segments as one.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        In order of sequence.
+    backend : str
+        Of the kernels that look into tables.
+    """
+
+    def __init__(self, segments: Sequence[Segment], backend: str) -> None:
+        self.segments, self.backend = list(segments), backend
+
+    # ----------------------------------------------------------------------------------------- where entries are
+
+    def located(self, entries: np.ndarray) -> Iterator[tuple[Segment, np.ndarray, np.ndarray]]:
+        """(segment, which of the entries are stored there, their rows), of each segment that stores some.
+
+        Entries that vanished when segments were merged are in none.
+        """
+        if not len(entries):
+            return
+        starts = np.array([each.first for each in self.segments], np.int64)
+        number = np.searchsorted(starts, entries, side="right") - 1
+        for at, segment in enumerate(self.segments):
+            some = np.flatnonzero(number == at)
+            if len(some):
+                rows = segment.rows_of(entries[some])
+                yield segment, some[rows >= 0], rows[rows >= 0]
+
+    def _of_entries(self, name: str, entries: np.ndarray, absent: int) -> np.ndarray:
+        found = np.full(len(entries), absent, np.int64)
+        for segment, some, rows in self.located(entries):
+            found[some] = segment[name][rows]
+        return found
+
+    def live(self, entries: np.ndarray) -> np.ndarray:
+        """Whether each entry has a live member: bool."""
+        found = np.zeros(len(entries), bool)
+        for segment, some, rows in self.located(entries):
+            found[some] = segment.live_entries[rows] != 0
+        return found
+
+    def kept(self, entries: np.ndarray) -> np.ndarray:
+        """Whether each entry was kept when it was added, and lives: bool."""
+        return (self._of_entries("flags", entries, 0) & int(KEPT) != 0) & self.live(entries)
+
+    def tokens(self, entries: np.ndarray) -> np.ndarray:
+        """Words of each entry: int64."""
+        return self._of_entries("tokens", entries, 0)
+
+    def sets_of(self, entries: np.ndarray) -> Ragged:
+        """The shingles of some entries, which are stored; in the order asked for."""
+        parts, order = [], []
+        for segment, some, rows in self.located(entries):
+            parts.append(segment.sets_of(rows))
+            order.append(some)
+        if not parts:
+            return Ragged(np.empty(0, np.uint64), np.zeros(1, np.int64))
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([part.sizes for part in parts]))])
+        together = Ragged(np.concatenate([part.values for part in parts]), offsets)
+        number = np.concatenate(order)
+        if (np.diff(number) > 0).all():
+            return together
+        back = np.empty_like(number)
+        back[number] = np.arange(len(number))
+        from neardup_gpu.kernels import gather
+
+        return Ragged(*gather.cpu(together.values, together.offsets, back))
+
+    def set_sizes(self, entries: np.ndarray) -> np.ndarray:
+        """How many shingles some entries have, which are stored: int64."""
+        found = np.zeros(len(entries), np.int64)
+        for segment, some, rows in self.located(entries):
+            found[some] = segment.set_sizes(rows)
+        return found
+
+    # -------------------------------------------------------------------------------------------- looking things up
+
+    def same_words(self, hashes: np.ndarray) -> np.ndarray:
+        """The live entry of each word sequence, given by its 128 bits, uint64, shape (n, 2); -1 if none has them."""
+        found = np.full(len(hashes), -1, np.int64)
+        for segment in self.segments:
+            table = segment["hash_keys"], segment["hash_rows"]
+            query, row = _looked_up(*table, hashes[:, 0], segment.live_entries, self.backend)
+            same = segment["hash_second"][row] == hashes[query, 1]
+            found[query[same]] = segment["founders"][row[same]]
+        return found
+
+    def with_ids(self, ids: pa.Array, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(number of the id, number of the segment, place of the document) of live documents that have one of them."""
+        hashes = hashes_of(ids, kind)
+        found = [(np.empty(0, np.int64),) * 3]
+        for number, segment in enumerate(self.segments):
+            table = segment["id_keys"], segment["id_rows"]
+            query, place = _looked_up(*table, hashes, segment.live_documents, self.backend)
+            theirs = segment.ids.arrow(place)
+            asked = ids.take(pa.array(query)).cast(theirs.type)
+            same = np.array(
+                [one == other for one, other in zip(theirs.to_pylist(), asked.to_pylist(), strict=True)], bool
+            )
+            found.append((query[same], np.full(int(same.sum()), number, np.int64), place[same]))
+        queries, numbers, places = (np.concatenate(each) for each in zip(*found, strict=True))
+        return queries, numbers, places
+
+    def names_of(self, entries: np.ndarray, kind: pa.DataType) -> pa.Array:
+        """The id of the first live document of each entry, of which each has one."""
+        wanted, back = np.unique(entries, return_inverse=True)
+        order, parts, missing = [], [], np.ones(len(wanted), bool)
+        for segment in self.segments:
+            sequence = segment["sequence"]
+            if not len(sequence):
+                continue
+            place = np.minimum(np.searchsorted(sequence, wanted), len(sequence) - 1)
+            some = np.flatnonzero((sequence[place] == wanted) & (segment.live_documents[place] != 0))
+            order.append(some)
+            parts.append(segment.ids.arrow(place[some]).cast(kind))
+            missing[some] = False
+        for number in np.flatnonzero(missing).tolist():  # their founders are gone
+            segment, places = self.members(int(wanted[number]))[0]
+            order.append(np.array([number]))
+            parts.append(segment.ids.arrow(places[:1]).cast(kind))
+        if not parts:
+            return pa.array([], kind)
+        found = np.empty(len(wanted), np.int64)
+        found[np.concatenate(order)] = np.arange(len(wanted))
+        return pa.concat_arrays(parts).take(pa.array(found[back]))
+
+    def members(self, entry: int) -> list[tuple[Segment, np.ndarray]]:
+        """The live documents of an entry: segments, and places in them."""
+        found = [(segment, segment.members(entry)) for segment in self.segments]
+        return [(segment, places) for segment, places in found if len(places)]
+
+
+def _looked_up(
+    keys: np.ndarray, rows: np.ndarray, asked: np.ndarray, allowed: np.ndarray, backend: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """(number of the key, row) of all entries of a sorted table that have one of some keys, and an allowed row."""
+    number = len(asked)
+    bounds = np.zeros(number, np.int64), np.full(number, WITHOUT_END), np.full(number, WITHOUT_END)
+    run = kernel(probe_kernel, backend)
+    found, offsets = run(keys[None, :], rows[None, :], np.ascontiguousarray(asked)[:, None], 1, *bounds, allowed)
+    return np.repeat(np.arange(number), np.diff(offsets)), found

@@ -1,0 +1,340 @@
+"""Writing: a batch of documents as a segment, deaths, and merges; each a commit."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..data import arrow
+from ..errors import InputError, OutputError, ParameterError, ResourceError
+from ..store.ids import Ids
+from .candidates import join
+from .manifest import DELETED, SEGMENTS, Manifest, Place, commit, path_of, synced, with_segments
+from .segments import KEPT, SEGMENT, Segment, copies_of, feature_tables, sorted_table, words_of, write
+from .sketches import Sketched
+from .snapshot import Snapshot, hashes_of
+
+if TYPE_CHECKING:
+    from ..engine.contract import Runtime
+    from ..recipe import Recipe
+
+MOST_ENTRIES = 2**32 - 2
+"""Of a segment: rows are 32 bits."""
+
+
+class Decided(NamedTuple):
+    """What was decided of documents that were added, when they were.
+
+    kept : array of bool
+    keeper : array of int64
+        The entry that is kept for each.
+    resemblance : array of float64
+        To the keeper; 1 for copies of it.
+    """
+
+    kept: np.ndarray
+    keeper: np.ndarray
+    resemblance: np.ndarray
+
+
+class Death(NamedTuple):
+    """What is dead after some documents have been taken away.
+
+    segments : list of Segment
+        All, those that differ as copies.
+    touched : list of int
+        Numbers of those that differ.
+    disturbed : bool
+        Whether an entry died, or lost its first member.
+    documents : int
+        How many died.
+    """
+
+    segments: list[Segment]
+    touched: list[int]
+    disturbed: bool
+    documents: int
+
+
+def kind_of(ids: pa.Array) -> str:
+    """What ids are: "integer", "string" or "binary".
+
+    Raises
+    ------
+    InputError
+        If they are something else.
+    """
+    try:
+        return Ids.of(ids[:0]).kind
+    except ParameterError:
+        raise InputError(f"ids: an index takes integers, strings or bytes, got {ids.type}") from None
+
+
+def checked_ids(ids: pa.Array, manifest: Manifest) -> pa.Array:
+    """Ids in the type in which an index keeps them.
+
+    Raises
+    ------
+    InputError
+        If they are of another type than those that are there, or not below 2**63.
+    """
+    kind = kind_of(ids)
+    if manifest.id_kind not in (None, kind):
+        raise InputError(f"ids: the index has ids of type {manifest.id_kind}, these are of type {kind}; convert them")
+    try:
+        return ids.cast({"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}[kind])
+    except pa.ArrowInvalid:
+        raise InputError("ids: an index takes integers below 2**63; give larger ones as strings") from None
+
+
+def segment_of(
+    snapshot: Snapshot, first: int, ids: pa.Array, sketches: Sketched, recipe: Recipe, runtime: Runtime
+) -> tuple[Segment, Decided]:
+    """Make the segment of some new documents, in memory, whose first sequence number is given."""
+    number = len(ids)
+    sequence = first + np.arange(number, dtype=np.int64)
+    entry = _entries(snapshot, sequence, sketches)
+    founding = np.flatnonzero(entry == sequence)
+    mine = sketches.take(founding)
+    present = mine.tokens > 0
+    some = np.flatnonzero(present)
+    kind = kind_of(ids)
+    named = Ids.of(ids)
+    hash_keys, hash_rows = sorted_table(mine.hashes[some, 0], some)
+    id_keys, id_rows = sorted_table(hashes_of(ids, kind), np.arange(number))
+    arrays = {
+        "sequence": sequence,
+        "entry": entry,
+        "copies": copies_of(sequence, entry),
+        "id_keys": id_keys,
+        "id_rows": id_rows,
+        **named.arrays,
+        "founders": sequence[founding],
+        "tokens": mine.tokens.astype(np.uint32),
+        "hash_keys": hash_keys,
+        "hash_rows": hash_rows,
+        "hash_second": np.ascontiguousarray(mine.hashes[:, 1]),
+        **feature_tables(mine.keys, present),
+        "set_offsets": mine.sets.offsets,
+        "set_values": mine.sets.values,
+    }
+    new = Segment.in_memory(arrays, kind)
+    together = Snapshot([*snapshot.segments, new], snapshot.backend)
+    found = join(together, mine.keys, present, recipe, runtime)
+    arrays |= {
+        "flags": found.flags,
+        "pair_left": found.left,
+        "pair_right": found.right,
+        "pair_resemblance": words_of(found.resemblance),
+    }
+    keeper, value = _keepers(together, sequence[founding], found.left, found.right, found.resemblance, recipe)
+    gone = np.flatnonzero(found.flags & KEPT == 0)
+    arrays |= {
+        "gone": gone.astype(np.uint32),
+        "keeper": keeper[gone],
+        "keeper_resemblance": words_of(value[gone]),
+    }
+    return new, decided(together, sequence, entry)
+
+
+def _entries(snapshot: Snapshot, sequence: np.ndarray, sketches: Sketched) -> np.ndarray:
+    """The entry of each new document: that of a live one with the same words, else of the first new one."""
+    from neardup_gpu.kernels import identical
+
+    entry = sequence.copy()
+    some = np.flatnonzero(sketches.tokens > 0)
+    hashes = np.ascontiguousarray(sketches.hashes[some])
+    entry[some] = sequence[some[identical.cpu(hashes)]]
+    representatives = np.flatnonzero((entry == sequence) & (sketches.tokens > 0))
+    there = snapshot.same_words(np.ascontiguousarray(sketches.hashes[representatives]))
+    known = np.flatnonzero(there >= 0)
+    names = sequence.copy()
+    names[representatives[known]] = there[known]
+    return names[entry - sequence[0]] if len(sequence) else entry
+
+
+def _keepers(
+    snapshot: Snapshot,
+    founders: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    values: np.ndarray,
+    recipe: Recipe,
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each new entry, of its first `max_partners` kept partners the one that it resembles most, and how much."""
+    keeper, value = founders.copy(), np.ones(len(founders))
+    some = np.flatnonzero(snapshot.kept(left))
+    order = some[np.lexsort((left[some], right[some]))]
+    row = np.searchsorted(founders, right[order])
+    begins = np.searchsorted(row, row)
+    most = recipe.max_partners
+    if most is not None:
+        order, row = order[np.arange(len(row)) - begins < most], row[np.arange(len(row)) - begins < most]
+    best = order[np.lexsort((left[order], -values[order], row))]
+    rows = np.searchsorted(founders, right[best])
+    first = np.ones(len(rows), bool)
+    first[1:] = rows[1:] != rows[:-1]
+    rows, best = rows[first], best[first]
+    gone = snapshot.segments[-1]["flags"][rows] & KEPT == 0
+    keeper[rows[gone]], value[rows[gone]] = left[best[gone]], values[best[gone]]
+    return keeper, value
+
+
+def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray) -> Decided:
+    """What was decided of documents when they were added."""
+    keeper, value = entry.copy(), np.ones(len(entry))
+    for segment, some, rows in snapshot.located(entry):
+        gone = segment["gone"].astype(np.int64)
+        if not len(gone):
+            continue
+        place = np.minimum(np.searchsorted(gone, rows), len(gone) - 1)
+        there = gone[place] == rows
+        keeper[some[there]] = segment["keeper"][place[there]]
+        value[some[there]] = segment["keeper_resemblance"].view(np.float64)[place[there]]
+    return Decided(snapshot.kept(entry) & (entry == sequence), keeper, value)
+
+
+class Writer:
+    """What the one writer of an index does; each method ends in a commit.
+
+    Parameters
+    ----------
+    folder : path
+    manifest : Manifest
+    segments : list of Segment
+        Of the manifest.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, segments: list[Segment]) -> None:
+        self.folder, self.manifest, self.segments = folder, manifest, segments
+
+    def change(self, new: Segment | None = None, death: Death | None = None, **changes: Any) -> None:
+        """Commit a new segment, and a death that was prepared by `buried`.
+
+        Raises
+        ------
+        OutputError
+            If something cannot be written; the index is as before then.
+        """
+        try:
+            self._change(new, death, changes)
+        except OSError as error:
+            if isinstance(error, OutputError):
+                raise
+            raise OutputError(f"{self.folder}: {error.strerror}; the index is as it was committed last") from None
+
+    def _change(self, new: Segment | None, death: Death | None, changes: dict[str, Any]) -> None:
+        manifest, segments = self.manifest, self.segments
+        places, file = list(manifest.segments), manifest.next_file
+        folders = {self.folder / SEGMENTS}
+        if death is not None and death.touched:
+            segments = death.segments
+            changes["disturbed"] = manifest.disturbed or death.disturbed
+            folders.add(self.folder / DELETED)
+            for number in death.touched:
+                segments[number].write_dead(self.folder / DELETED / f"{file:08}")
+                places[number] = _counted(segments[number], places[number], file)
+                file += 1
+        if new is not None:
+            path = self.folder / SEGMENTS / f"{file:08}"
+            write(SEGMENT, path, {}, new.arrays)
+            stop = changes["next_sequence"]
+            place = place_of(new.arrays, file, manifest.next_sequence, stop, path)
+            segments = [*segments, Segment.load(self.folder, place, new.id_kind)]
+            places.append(place)
+            file += 1
+        self.publish(segments, places, folders, next_file=file, **changes)
+
+    def publish(self, segments: list[Segment], places: list[Place], folders: set[Path], **changes: Any) -> None:
+        """Make these segments the index; their files are written and synced."""
+        for folder in folders:
+            synced(folder)
+        for segment, place in zip(segments, places, strict=True):
+            segment.place = place
+        manifest = with_segments(self.manifest, places, **changes)
+        try:
+            commit(self.folder, manifest)
+        finally:
+            if path_of(self.folder, manifest.number).exists():  # also where the folder could not be synced after it
+                self.manifest, self.segments = manifest, segments
+
+
+def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path) -> Place:
+    """The place of a segment that was written."""
+    documents, entries = len(arrays["sequence"]), len(arrays["founders"])
+    if entries > MOST_ENTRIES:
+        raise ResourceError(f"{entries:,} entries in a segment, and there may be {MOST_ENTRIES:,}; commit more often")
+    return Place(file, first, stop, documents, entries, len(arrays["pair_left"]), os.path.getsize(path))
+
+
+def _counted(segment: Segment, place: Place, deleted: int) -> Place:
+    dead = (int(np.count_nonzero(live == 0)) for live in (segment.live_documents, segment.live_entries))
+    documents, entries = dead
+    return replace(place, deleted=deleted, dead_documents=documents, dead_entries=entries)
+
+
+def buried(segments: list[Segment], dead: np.ndarray) -> Death:
+    """The segments after the documents of some sequence numbers have died.
+
+    An entry dies with its last member. The given segments stay as they are.
+    """
+
+    found = [
+        replace(each, live_documents=each.live_documents.copy(), live_entries=each.live_entries.copy())
+        for each in segments
+    ]
+    touched, entries, disturbed, number_dead = set(), [np.empty(0, np.int64)], False, 0
+    for number, segment in enumerate(found):
+        places = np.flatnonzero(np.isin(segment["sequence"], dead) & (segment.live_documents != 0))
+        if len(places):
+            segment.live_documents[places] = 0
+            number_dead += len(places)
+            touched.add(number)
+            theirs = segment["entry"][places]
+            disturbed |= bool((theirs == segment["sequence"][places]).any())
+            entries.append(theirs)
+    asked = np.unique(np.concatenate(entries))
+    alive = np.zeros(len(asked), bool)
+    for segment in found:
+        live = segment["entry"][segment.live_documents != 0]
+        alive |= np.isin(asked, live)
+    died = asked[~alive]
+    for number, segment in enumerate(found):
+        rows = segment.rows_of(died)
+        rows = rows[rows >= 0]
+        if len(rows):
+            segment.live_entries[rows] = 0
+            touched.add(number)
+    return Death(found, sorted(touched), disturbed or bool(len(died)), number_dead)
+
+
+def ids_there(snapshot: Snapshot, ids: pa.Array, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers of the ids that live documents have, sequence numbers of these documents)."""
+    query, number, place = snapshot.with_ids(ids, kind)
+    sequence = np.empty(len(query), np.int64)
+    for at, segment in enumerate(snapshot.segments):
+        some = number == at
+        sequence[some] = segment["sequence"][place[some]]
+    return query, sequence
+
+
+def table_of(ids: pa.Array, found: Decided, snapshot: Snapshot) -> pa.Table:
+    """What was decided, with the columns of documents.parquet."""
+    names = snapshot.names_of(found.keeper, ids.type)
+    kept = arrow(found.kept)
+    null = pa.nulls(len(ids), ids.type)
+    return pa.table(
+        {
+            "id": ids,
+            "kept": kept,
+            "duplicate_of": pc.if_else(kept, null, names),
+            "resemblance": arrow(found.resemblance, found.kept),
+            "group": names,
+        }
+    )

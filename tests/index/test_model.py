@@ -1,0 +1,99 @@
+"""An index against a dictionary of texts, by random steps; Hypothesis finds the shortest way to a difference."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from growing import recipe_of, same_as_dedup, table
+from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+import neardup_gpu as nd
+
+# Few words, so that many documents resemble one another.
+TEXTS = st.one_of(
+    st.lists(st.sampled_from("abcd"), max_size=7).map(" ".join),
+    st.sampled_from(["a b c d a c b d", "a b c d a c b c", "a b c d a c b a", "b b c d a c b d", ""]),
+)
+
+
+class Growing(RuleBasedStateMachine):
+    """The index, and what it should hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.live: dict[str, str] = {}
+        self.number = 0
+
+    @initialize(most=st.sampled_from([1, 2, None]), r=st.sampled_from([1, 2]))
+    def create(self, most: int | None, r: int) -> None:
+        recipe = recipe_of(most, filter=(4, 1, r))
+        self.index = nd.Index.create(self.folder / "x", recipe=recipe, engine="cpu")
+
+    @rule(texts=st.lists(TEXTS, min_size=1, max_size=12), commit_every=st.sampled_from([1, 3, 100]))
+    def add(self, texts: list[str], commit_every: int) -> None:
+        ids = [f"d{self.number + i}" for i in range(len(texts))]
+        self.number += len(texts)
+        self.index.add(table(ids, texts), id_column="id", commit_every=commit_every)
+        self.live |= dict(zip(ids, texts, strict=True))
+
+    @precondition(lambda self: self.live)
+    @rule(data=st.data())
+    def replace(self, data: st.DataObject) -> None:
+        ids = data.draw(st.lists(st.sampled_from(sorted(self.live)), min_size=1, max_size=4, unique=True))
+        texts = [data.draw(st.one_of(st.just(self.live[id]), TEXTS)) for id in ids]
+        self.index.add(table(ids, texts), id_column="id", replace=True)
+        self.live = {id: text for id, text in self.live.items() if id not in ids} | dict(zip(ids, texts, strict=True))
+
+    @precondition(lambda self: self.live)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        ids = data.draw(st.lists(st.sampled_from(sorted(self.live)), min_size=1, max_size=6, unique=True))
+        assert self.index.remove(ids) == len(ids)
+        for id in ids:
+            del self.live[id]
+
+    @rule()
+    def compact(self) -> None:
+        self.index.compact()
+
+    @rule()
+    def reopen(self) -> None:
+        self.index.close()
+        self.index = nd.Index.open(self.folder / "x", engine="cpu")
+
+    @rule(how=st.sampled_from([{}, {}, {"keep": "longest"}, {"cluster": "components"}]))
+    def decide(self, how: dict[str, str]) -> None:
+        assert len(self.index) == len(self.live)
+        same_as_dedup(self.index, self.live, **how)
+
+    @rule(text=TEXTS)
+    def query(self, text: str) -> None:
+        found = self.index.query(text)
+        one = _shingles(text)
+        for match in found.to_pylist():
+            other = _shingles(self.live[match["id"]])
+            assert match["resemblance"] == len(one & other) / len(one | other) >= 0.5
+        same = [id for id, each in self.live.items() if text.split() and each.split() == text.split()]
+        assert found["id"].to_pylist()[: len(same)] == same or not same or set(same) <= set(found["id"].to_pylist())
+
+    def teardown(self) -> None:
+        if hasattr(self, "index"):
+            self.index.check()
+            self.index.close()
+        shutil.rmtree(self.folder)
+
+
+def _shingles(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    return {tuple(words[i : i + 2]) for i in range(max(1, len(words) - 1))}
+
+
+@pytest.mark.thorough
+def test_an_index_is_a_dictionary_of_texts() -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    checks = settings(max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(Growing, settings=checks)
