@@ -161,6 +161,75 @@ def test_other_code_is_another_version(home, monkeypatch):
     assert len(list(folder.iterdir())) == 3
 
 
+def test_what_was_loaded_can_be_compiled_into_other_functions(home, monkeypatch):
+    """Its bitcode is read then, and not before."""
+    folder, _ = _cache.private_folder("name")
+    monkeypatch.setattr(launch, "CACHE", folder)
+
+    def add(a, b):
+        return a + b
+
+    assert launch.jit()(add)(20, 22) == 42
+    loaded = launch.jit()(add)
+    assert loaded(20, 22) == 42 and loaded.stats.cache_hits
+    (result,) = loaded.overloads.values()
+    assert result.library._shared_module is None
+
+    def twice(a):
+        return loaded(a, a)
+
+    assert launch.jit()(twice)(21) == 42
+    assert result.library._shared_module is not None
+
+
+LOADED = """
+import sys
+import numpy as np
+from numba import prange
+from neardup_gpu.kernels._launch import jit
+
+@jit()
+def checked(a):
+    if a.sum() > 5:
+        raise ValueError("too many", len(a))
+    return np.concatenate((a, a))
+
+@jit(parallel=True)
+def squares(a):
+    found = np.empty_like(a)
+    for i in prange(len(a)):
+        found[i] = a[i] * a[i]
+    return found
+
+print(checked(np.ones(2)), squares(np.arange(3)), bool(checked.stats.cache_hits))
+try:
+    checked(np.ones(7))
+except ValueError as error:
+    print(error.args)
+print("numba.np.arrayobj" in sys.modules)
+
+@jit()
+def later(a):
+    return checked(a[:1])
+
+print(later(np.ones(3)))
+"""
+
+
+def test_a_process_that_only_loads_imports_nothing_of_what_compiles(home, tmp_path):
+    """Errors are raised there all the same, and what is compiled later finds what it needs."""
+    script = tmp_path / "loaded.py"
+    script.write_text(LOADED)
+
+    def said():
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    values, error = "[1. 1. 1. 1.] [0 1 4]", "('too many', 7)"
+    assert said() == [f"{values} False", error, "True", "[1. 1.]"]
+    assert said() == [f"{values} True", error, "False", "[1. 1.]"]
+
+
 def damages(path, data):
     """Each a way in which the file of a compiled function is lost or was never one."""
 
