@@ -23,7 +23,7 @@ import numpy as np
 from numba import prange, types
 
 from ._constants import constant, constants
-from ._gf2 import advance, advance_by_tables, byte_tables, extend, prepare, rabin_words, window_weights, windows
+from ._gf2 import advance, advance_by_tables, byte_tables, extend, kept_weights, prepare, rabin_words, windows
 from ._launch import TABLES, cuda, jit, kernel, load, namespace, on_device, row_of, shares
 
 
@@ -152,7 +152,7 @@ def cpu(tokens, offsets, stops, c, poly):
     _mark(tokens, offsets, bounds, stops, c, is_stop, new_offsets[1:], without)
     np.cumsum(new_offsets, out=new_offsets)
     values, others = np.empty(new_offsets[-1], np.uint64), np.empty(len(tokens), np.uint64)
-    places, weights = np.empty(len(tokens), np.int64), tuple(window_weights(c, q))
+    places, weights = np.empty(len(tokens), np.int64), kept_weights(c, q)
     _fill(tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q)
     return values, new_offsets, int(np.count_nonzero(without))
 

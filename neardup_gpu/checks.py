@@ -12,6 +12,7 @@ import math
 import numbers
 import operator
 import os
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -299,7 +300,7 @@ def as_array(name: str, value: Any) -> tuple[Any, bool]:
     """(the array, whether it was a list): NumPy's, or the backend's where it lies on a GPU."""
     import numpy as np
 
-    if isinstance(value, np.ma.MaskedArray):
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):  # which NumPy imports when it is named
         raise ArgumentTypeError(f"{name}: a masked array; fill it or leave out the masked values")
     if isinstance(value, np.ndarray):
         return np.asarray(value), False

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from . import checks
-from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
     decide,
@@ -25,6 +24,7 @@ from .decisions import (
 from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
 from .documents.writing_options import Writing
+from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
@@ -159,7 +159,7 @@ def dedup(
         Where shingles wait for verification, 8 bytes each; beside `output`, else the system's temporary folder. With a
         GPU they wait in its memory, as far as they fit there.
     batch_bytes : int, default None
-        Bytes of text to read at a time. Changes no result. Unless given, 16 MiB; with a GPU the most that fits its
+        Bytes of text to read at a time. Changes no result. Unless given, 4 MiB; with a GPU the most that fits its
         memory, up to 256 MiB.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents that share a shingle; without end unless given. It
@@ -272,6 +272,7 @@ def run(
     sketched = sketcher.sketch_all(documents, reference, column=column)
     recipe = sketcher.recipe  # which names its statistics by now
     measure = recipe.method.measure.knowing(sketcher.statistics)
+    runtime.release()
     with clock.stage("collide"):
         number = len(sketched.ids)
         clock.report("collide", 0, number)
@@ -282,14 +283,17 @@ def run(
         runtime.release()
         candidates = proposed(groups, recipe, runtime)
         clock.report("collide", number, number)
+    runtime.release()
     found = None
-    rows = ranked.rows[groups.ranks]
+    rows = some_rows(ranked.rows, groups.ranks)
     if spool is not None:
         try:
             found = partners_of(
                 groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, max_comparisons, clock, runtime
             )
         except TooManyComparisonsError as error:
+            from .commonest import too_many_comparisons
+
             raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
         listed, deciding = found.listed, found.deciding
     else:
@@ -298,14 +302,18 @@ def run(
         clock.report("decide", 0, number)
         decisions = decide(ranked, groups, deciding, listed, recipe, runtime)
         clock.report("decide", number, number)
+    runtime.release()
     sampled = None
     if num_checked:
         with clock.stage("check"):
             crowded = runtime.fetch(candidates.crowded) & measure.weighted  # others were joined
             seen = Run(rows, groups, decisions, measure, crowded)
             sampled = runtime.run(check_recall, seen, spool, recipe, num_checked, clock, runtime)
+            del seen
+    groups = replace(groups, keys=None, order=None)
+    runtime.release()
     with clock.stage("decide"):
-        facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)
+        facts = Facts(ranked, groups, decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)
         report = report_of(
             facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled

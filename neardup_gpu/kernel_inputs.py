@@ -366,13 +366,14 @@ def resemblance(draw: Draw, size: int) -> tuple:
 
 
 def overlap(draw: Draw, size: int) -> tuple:
-    """Shingles, and up to 200 of the documents as a sample, with some shingles that no document has."""
+    """Shingles, up to 200 of the documents as a sample, with some shingles that no document has, and bounds."""
     values, offsets = _ragged(draw, size)
     rows = np.flatnonzero(np.diff(offsets) < 1000)[: draw.option([200, 4, 0])]
     some, some_offsets = gather_kernel.cpu(values, offsets, rows)
     other = draw.words(draw.integer(0, 6))
     sampled = sets_kernel.cpu(np.append(some, other), np.append(some_offsets, len(some) + len(other)))
-    return values, offsets, *overlap_kernel.invert(*_within_more(draw, *sampled)), len(rows) + 1
+    least, bounds = (draw.random.integers(0, 40, number) for number in (len(rows) + 1, len(offsets) - 1))
+    return values, offsets, *overlap_kernel.invert(*_within_more(draw, *sampled)), least, bounds
 
 
 def gather(draw: Draw, size: int) -> tuple:

@@ -23,10 +23,6 @@ import html
 import re
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser
-
-from .markup import is_tame
-
 INVISIBLE = ["script", "style", "noscript", "iframe", "noframes", "datalist"]
 # Words end before and after these.
 BLOCKS = (
@@ -90,6 +86,10 @@ def read_page(markup: bytes | str) -> Page:
     Linear time: a page that would take a parser longer (see `markup.is_tame`) is not parsed. Its words are the same
     unless its markup is so broken that a parser would move or drop text.
     """
+    from selectolax.lexbor import LexborHTMLParser
+
+    from .markup import is_tame
+
     if isinstance(markup, str) and _has_surrogates(markup):
         markup = markup.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(markup, bytes) and (b"\x1b" in markup or markup.startswith((b"\xff\xfe", b"\xfe\xff"))):

@@ -88,8 +88,8 @@ class Runtime(Protocol):
         """An array in host memory, wherever it was."""
         ...
 
-    def take(self, array: Any, rows: np.ndarray) -> Any:
-        """Some rows of an array, where it is."""
+    def take(self, array: Any, rows: np.ndarray, *, last: bool = False) -> Any:
+        """Some rows of an array, where it is; the `last` that is wanted of it may be written over it."""
         ...
 
     def keeps(self, num_bytes: int) -> bool:
@@ -104,8 +104,8 @@ class Runtime(Protocol):
         """Each batch of documents, and its text where the backend wants it."""
         ...
 
-    def batch_bytes(self, shingling: str, bytes_a_document: int) -> int | None:
-        """Text to read at a time; None where the reader's own bound is right."""
+    def batch_bytes(self, shingling: str, bytes_a_document: int) -> int:
+        """Text to read at a time."""
         ...
 
     def release(self) -> None:

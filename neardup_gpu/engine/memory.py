@@ -10,6 +10,9 @@ from typing import Any
 from .. import checks
 from ..errors import ArgumentTypeError, ParameterError
 
+HOST_BATCH = 4 << 20
+"""Text in a batch on the host, of which a few are computed at a time: its tokens and shingles fit a cache then."""
+
 HOST_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
 

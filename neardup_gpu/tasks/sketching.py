@@ -233,8 +233,7 @@ def _from_text(files: Files, slice: Slice, rows: np.ndarray, runtime: Runtime) -
         return recipe.method.measure.waiting(shingles, backend)
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
-    options = {} if most is None else {"max_bytes": most}
-    for batch in slice.open().batches((), **options):
+    for batch in slice.open().batches((), max_bytes=most):
         found = _chosen_text(batch.text, batch.first_row, rows)
         if len(found):
             text = Ragged(runtime.put(found.values), runtime.put(found.offsets))
