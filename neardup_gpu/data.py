@@ -54,7 +54,7 @@ class Ragged:
         object.__setattr__(self, "offsets", offsets)
 
     @classmethod
-    def trusted(cls, values: Any, offsets: Any) -> Ragged:
+    def _trusted(cls, values: Any, offsets: Any) -> Ragged:
         """Rows that need no look at their offsets: what a kernel made, or rows of a Ragged.
 
         Checking offsets that lie on a GPU makes the host wait for all that the GPU has been given.

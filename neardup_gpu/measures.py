@@ -243,7 +243,7 @@ def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
     from .data import Ragged
     from .engine.choice import kernel
 
-    return Ragged.trusted(*kernel(sets, backend)(shingles.values, shingles.offsets))
+    return Ragged._trusted(*kernel(sets, backend)(shingles.values, shingles.offsets))
 
 
 def _compare(measure: SetMeasure, sets: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:

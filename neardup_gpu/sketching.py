@@ -337,13 +337,13 @@ def text_of(text: Ragged, first: int, last: int) -> Ragged:
         offsets, on_host = text.offsets[first : last + 1], known(text.offsets)
         if on_host is not None:
             know(offsets, on_host[first : last + 1])
-        return Ragged.trusted(text.values, offsets)
+        return Ragged._trusted(text.values, offsets)
     offsets = text.offsets[first : last + 1]
     if offsets[0] == 0 and offsets[-1] == len(text.values):
-        return Ragged.trusted(text.values, offsets)
+        return Ragged._trusted(text.values, offsets)
     values, offsets = text.values[offsets[0] : offsets[-1]], offsets - offsets[0]
     offsets.flags.writeable = False  # like the offsets of a whole batch: kernels are compiled for one kind of array
-    return Ragged.trusted(values, offsets)
+    return Ragged._trusted(values, offsets)
 
 
 def _more_shingles(shingles: int, documents: int, before: int, total: int | None) -> int | None:

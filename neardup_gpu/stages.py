@@ -76,7 +76,7 @@ def count_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> tuple[Rag
     """Like `tokenize`, for text; also counts the bytes that are not UTF-8."""
     run = kernel(tokens_kernel, backend)
     values, offsets, invalid = run(text.values, text.offsets, recipe.material.tokens)
-    return Ragged.trusted(values, offsets), invalid
+    return Ragged._trusted(values, offsets), invalid
 
 
 def _as_text(documents: Any) -> Ragged:
@@ -146,10 +146,10 @@ def count_shingles(tokens: Ragged, recipe: Recipe, backend: str | None) -> tuple
         run = kernel(spots_kernel, backend)
         stops = stop_words.fingerprints(made_of.stop_words, int(drawn.tokens))
         *found, without = run(tokens.values, tokens.offsets, stops, made_of.size, drawn.shingles)
-        return Ragged.trusted(*found), without
+        return Ragged._trusted(*found), without
     run = kernel(shingles_kernel, backend)
     found = run(tokens.values, tokens.offsets, made_of.size, made_of.kind, drawn.shingles, drawn.bags)
-    return Ragged.trusted(*found), 0
+    return Ragged._trusted(*found), 0
 
 
 class Verified(NamedTuple):

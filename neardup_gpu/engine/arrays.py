@@ -28,7 +28,7 @@ def take_rows(array: Any, rows: np.ndarray) -> Any:
     """Some rows of an array or of a Ragged, where it is."""
     if isinstance(array, Ragged):
         run = gather.cpu if isinstance(array.values, np.ndarray) else gather.gpu
-        return Ragged.trusted(*run(array.values, array.offsets, *same_device(array.values, rows)))
+        return Ragged._trusted(*run(array.values, array.offsets, *same_device(array.values, rows)))
     return array[same_device(array, rows)[0]]
 
 

@@ -107,7 +107,7 @@ def to_host(array: Any) -> Any:
     from ..data import Ragged
 
     if isinstance(array, Ragged):
-        return Ragged.trusted(_launch.to_host(array.values), _launch.to_host(array.offsets))
+        return Ragged._trusted(_launch.to_host(array.values), _launch.to_host(array.offsets))
     return _launch.to_host(array)
 
 

@@ -118,7 +118,7 @@ class GpuRuntime:
         from neardup_gpu.kernels._launch import namespace
 
         if isinstance(array, Ragged):
-            return Ragged.trusted(self.put(array.values), self.put(array.offsets))
+            return Ragged._trusted(self.put(array.values), self.put(array.offsets))
         return namespace().asarray(array)
 
     def fetch(self, array: Any) -> Any:
@@ -140,7 +140,7 @@ class GpuRuntime:
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Ragged]]:
         for batch, text in self._staging.staged(batches, lambda batch: (batch.text.values, batch.text.offsets)):
             self._batches += 1
-            yield batch, batch.text if text is None else Ragged.trusted(*text)
+            yield batch, batch.text if text is None else Ragged._trusted(*text)
 
     def batch_bytes(self, shingling: str, bytes_a_document: int) -> int:
         return batch_bytes(self.memory, shingling, bytes_a_document)

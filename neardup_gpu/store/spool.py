@@ -238,10 +238,10 @@ class DeviceSpool:
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(self.offsets[ascending + 1] - self.offsets[ascending], out=offsets[1:])
         if np.array_equal(order, np.arange(len(order))):
-            return Ragged.trusted(values, xp.asarray(offsets))
+            return Ragged._trusted(values, xp.asarray(offsets))
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        return Ragged.trusted(*gather.gpu(values, offsets, back))
+        return Ragged._trusted(*gather.gpu(values, offsets, back))
 
 
 def host(array: Any) -> np.ndarray:
