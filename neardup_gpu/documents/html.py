@@ -22,32 +22,18 @@ from __future__ import annotations
 
 import html
 import re
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from neardup_gpu.kernels import visible_text as kernel
-from neardup_gpu.kernels._html_names import BLOCKS, BREAKS, HIDDEN
-
 from ..engine.processors import own_threads
-from ..engine.threads import exclusive
 from .charsets import BOM_UTF16, as_utf8, decoded
 from .markup import is_tame
 
 TREE = "tree"
 """The value of `html` by which pages are parsed into trees."""
-
-# What is taken out of a page that is not parsed. Each branch runs to the end of the page where nothing ends it, and no
-# branch gives anything back, so nothing is looked at twice.
-_MARKUP = re.compile(
-    r"<!--(?:-?>|.*?(?:--!?>|\Z))"
-    rf"|<(?P<hidden>{'|'.join([*HIDDEN, 'template', 'noembed'])})(?=[\s/>]).*?(?:</(?P=hidden)(?=[\s/>])[^>]*+>?|\Z)"
-    r"""|</?(?P<name>[a-z][^\s/>]*+)(?:[^>=]++|=\s*+(?:"[^"]*+"?|'[^']*+'?)?+)*+>?"""
-    r"|<[!?/][^>]*+>?",
-    re.DOTALL | re.IGNORECASE,
-)
 
 
 class Page(NamedTuple):
@@ -64,6 +50,12 @@ class Markup(bytes):
 
 def visible_pages(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What a reader sees of many pages, as `kernels.visible_text` has them: on the threads that this code may use."""
+    import numba
+
+    from neardup_gpu.kernels import visible_text as kernel
+
+    from ..engine.threads import exclusive
+
     before = numba.get_num_threads()
     with exclusive():
         numba.set_num_threads(min(before, own_threads()))
@@ -126,6 +118,8 @@ def read_page(markup: bytes | str, tree: bool = False) -> Page:
 def _read_tree(markup: bytes | str) -> Page:
     from selectolax.lexbor import LexborHTMLParser
 
+    from neardup_gpu.kernels._html_names import BLOCKS, BREAKS, HIDDEN
+
     if isinstance(markup, str):
         markup = as_utf8(markup).decode()  # without halves of characters
     elif b"\x1b" in markup or markup.startswith(BOM_UTF16):
@@ -142,10 +136,30 @@ def _read_tree(markup: bytes | str) -> Page:
     return Page("" if page.root is None else page.root.text(), True)
 
 
+@cache
+def _markup() -> re.Pattern[str]:
+    """What is taken out of a page that is not parsed.
+
+    Each branch runs to the end of the page where nothing ends it, and no branch gives anything back, so nothing is
+    looked at twice.
+    """
+    from neardup_gpu.kernels._html_names import HIDDEN
+
+    hidden = "|".join([*HIDDEN, "template", "noembed"])
+    return re.compile(
+        r"<!--(?:-?>|.*?(?:--!?>|\Z))"
+        rf"|<(?P<hidden>{hidden})(?=[\s/>]).*?(?:</(?P=hidden)(?=[\s/>])[^>]*+>?|\Z)"
+        r"""|</?(?P<name>[a-z][^\s/>]*+)(?:[^>=]++|=\s*+(?:"[^"]*+"?|'[^']*+'?)?+)*+>?"""
+        r"|<[!?/][^>]*+>?",
+        re.DOTALL | re.IGNORECASE,
+    )
+
+
 def _stripped(markup: str) -> str:
     """The page without its markup: a newline for block elements, nothing for others, character references decoded."""
+    from neardup_gpu.kernels._html_names import BLOCKS, BREAKS
 
     def divider(match: re.Match[str]) -> str:
         return "\n" if (match["name"] or "").lower() in (*BLOCKS, *BREAKS) else ""
 
-    return html.unescape(_MARKUP.sub(divider, markup))
+    return html.unescape(_markup().sub(divider, markup))
