@@ -339,7 +339,8 @@ def of_pairs(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
     def overlaps() -> Timed:
         few = min(SAMPLED_DOCUMENTS, len(inputs.keys))
         values, offsets = inputs.sets
-        arguments = values, offsets, *overlap.invert(values, offsets[: few + 1]), few
+        sizes = np.diff(offsets)
+        arguments = values, offsets, *overlap.invert(values, offsets[: few + 1]), sizes[:few] // 2, sizes
         return Timed(overlap.gpu, arguments, lambda: overlap.cpu(*arguments), {"shingles": len(values)})
 
     return {

@@ -105,7 +105,8 @@ def check_agreement(batch: Ragged, slow: str = "reference", fast: str = "cpu", s
     left, right = np.triu_indices(len(offsets) - 1, 1)
     agree(resemblance, values, offsets, left, right, np.zeros(len(left), np.int64))
     few = min(10, len(sample))
-    agree(overlap, values, offsets, *overlap.invert(values, offsets[: few + 1]), few)
+    bounds = np.ones(few, np.int64), np.ones(len(offsets) - 1, np.int64)
+    agree(overlap, values, offsets, *overlap.invert(values, offsets[: few + 1]), *bounds)
     return len(sample)
 
 

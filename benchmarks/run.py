@@ -3,9 +3,9 @@
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, containment, giant,
-losses, simhash, hamming, compression, samples, deciding, scale, beside; each is a file. A part whose corpus is missing
-is skipped and says so. What is compared is interleaved, A B A B, in the same run; everything runs once before it is
-timed, so that compilation and cold files are left out; recall stands beside time.
+losses, start_up, one_text, simhash, hamming, html, compression, samples, deciding, scale, beside, short. A part whose
+corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the same run; everything runs
+once before it is timed, so that compilation and cold files are left out; recall stands beside time.
 """
 
 from __future__ import annotations
@@ -35,14 +35,17 @@ from . import (
     exact,
     giant,
     hamming,
+    html,
     kernel_times,
     losses,
     memory,
     methods,
     samples,
     scale,
+    short,
     signatures,
     simhash,
+    small,
     verification,
     whole_job,
 )
@@ -59,13 +62,17 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "containment": containment.part,
     "giant": giant.part,
     "losses": losses.part,
+    "start_up": small.start_up,
+    "one_text": small.one_text,
     "simhash": simhash.part,
     "hamming": hamming.part,
+    "html": html.part,
     "compression": compression.part,
     "samples": samples.part,
     "deciding": deciding.part,
     "scale": scale.part,
     "beside": beside.part,
+    "short": short.part,
 }
 
 

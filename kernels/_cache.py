@@ -16,11 +16,16 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import llvmlite.binding as llvm
 from numba.core.caching import FunctionCache
-from numba.core.compiler import CompileResult
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompileResult, compile_result
+from numba.core.environment import Environment, lookup_environment
+from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 
 log = logging.getLogger("neardup_gpu")
@@ -117,6 +122,119 @@ def _has_others(group: int) -> bool:
     return not named | {user.pw_name for user in pwd.getpwall() if user.pw_gid == group} <= {own}
 
 
+FORMAT = 3
+"""Of the files: raised when `Kept` changes."""
+
+
+class Kept(NamedTuple):
+    """A compiled function as it is kept.
+
+    Numba's own cache, before it loads anything, imports all that Numba can compile, compiles its runtime and looks for
+    extensions among all installed packages (0.3 s), and reads the bitcode of each function (a millisecond or more).
+    Machine code needs none of that: only the addresses of what it calls.
+
+    Parameters
+    ----------
+    name : str
+        Of the library.
+    code : bytes
+        Its machine code.
+    bitcode : bytes
+        The same for LLVM, which is read if another function is compiled that calls this one.
+    defined : frozenset of str
+        Symbols that the machine code defines.
+    needed : tuple of str
+        Symbols that it uses.
+    rest : tuple
+        What else Numba keeps of a compiled function.
+    """
+
+    name: str
+    code: bytes
+    bitcode: bytes
+    defined: frozenset[str]
+    needed: tuple[str, ...]
+    rest: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, compiled: CompileResult) -> Kept:
+        (name, _, (code, bitcode)), *rest = compiled._reduce()
+        rest[-1] = tuple((each.env_name, each.globals["__name__"], each.consts) for each in rest[-1])
+        module = compiled.library._final_module
+        symbols = [*module.functions, *module.global_variables]
+        defined = frozenset(symbol.name for symbol in symbols if not symbol.is_declaration)
+        needed = [symbol.name for symbol in symbols if symbol.is_declaration]
+        outside = tuple(each for each in needed if not each.startswith("llvm."))
+        return cls(name, code, bitcode, defined, outside, tuple(rest))
+
+    def linked(self, context: Any) -> CompileResult:
+        """The function, ready to be called."""
+        descriptor, environment, signature, objectmode, lifted, annotation, reload, others = self.rest
+        _add_runtime()
+        for prepare in reload:  # such as the start of threads, whose functions it uses
+            prepare()
+        if not all(llvm.address_of_symbol(name) for name in self.needed):
+            context.refresh()  # or LLVM would end the process
+        library = _Library(context.codegen(), self.name)
+        library.take(self)
+        entry = context.get_executable(library, descriptor, environment)
+        environments = tuple(_environment(*each) for each in others)
+        for each in environments:
+            library.codegen.set_env(each.env_name, each)
+        return compile_result(
+            target_context=context,
+            typing_context=context.typing_context,
+            library=library,
+            environment=environment,
+            entry_point=entry,
+            fndesc=descriptor,
+            type_annotation=annotation,
+            signature=signature,
+            objectmode=objectmode,
+            lifted=lifted,
+            reload_init=reload,
+            referenced_envs=environments,
+        )
+
+
+def _environment(name: str, module: str, constants: list[Any]) -> Environment:
+    """What a function that was compiled into a kernel needs at run time: its constants, such as errors that it raises.
+
+    Numba would import its module as well, which kernels never look into: their names were resolved as they were
+    compiled.
+    """
+    found = lookup_environment(name)
+    if found is None:
+        found = Environment(vars(sys.modules[module]) if module in sys.modules else {"__name__": module})
+        found.consts[:] = constants
+        found.env_name = name
+        Environment._memo[name] = found
+    return found
+
+
+class _Library(JITCodeLibrary):
+    """A library of kept machine code."""
+
+    def take(self, kept: Kept) -> None:
+        self._bitcode = kept.bitcode
+        self.enable_object_caching()
+        self._set_compiled_object(kept.code)
+        self._finalize_final_module()
+        self._codegen._engine._defined_symbols |= kept.defined
+
+    def _get_module_for_linking(self) -> Any:
+        if self._shared_module is None:
+            self._shared_module = llvm.parse_bitcode(self._bitcode)
+        return self._shared_module
+
+
+@cache
+def _add_runtime() -> None:
+    """Let machine code find the functions that count references to arrays; Numba's own start compiles some as well."""
+    for name, address in _nrt_python.c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
 class KernelCache(FunctionCache):
     """The compiled versions of one function, a file for each signature and CPU.
 
@@ -141,12 +259,11 @@ class KernelCache(FunctionCache):
         return None if self._folder is None else str(self._folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        target_context.refresh()
         found = None
         if self._folder is not None:
             path = self._path(sig, target_context.codegen())
             try:
-                found = CompileResult._rebuild(target_context, *pickle.loads(_read(path)))
+                found = pickle.loads(_read(path)).linked(target_context)
             except FileNotFoundError:
                 pass
             except Exception as error:  # whatever a strange file makes of a pickle
@@ -159,7 +276,7 @@ class KernelCache(FunctionCache):
         if self._folder is None or data.library.has_dynamic_globals:
             return
         try:
-            _write(self._path(sig, data.codegen), dumps(data._reduce()))
+            _write(self._path(sig, data.codegen), dumps(Kept.of(data)))
         except OSError as error:
             log.warning("compiled kernels cannot be kept (%s: %s); %s", self._folder, error.strerror, ELSEWHERE)
             self._folder = None

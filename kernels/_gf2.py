@@ -6,6 +6,8 @@ read as little-endian words is a polynomial as it lies in memory. A modulus p = 
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -155,7 +157,7 @@ def append_byte(f, byte, tables):
 
 
 LANES = max(1, CARRYLESS_WIDTH // 64)
-"""Words that `advance_block` and `window_block` handle at once."""
+"""Words that `advance_block`, `windows` and `columns` handle at once."""
 
 
 class _CarrylessVectors(Vectors):
@@ -220,6 +222,36 @@ def _window_lanes(typingctx, words, index, weights, q, inverse, out, place):
         return context.get_dummy_value()
 
     return types.void(words, types.int64, weights, types.uint64, types.uint64, out, types.int64), codegen
+
+
+@intrinsic
+def _column_lanes(typingctx, words, index, width, count, weights, q, inverse, out):
+    """out[index + i] = fingerprint of words[index + i + width * j], j < count, for LANES values of i; see `columns`."""
+
+    def codegen(context, builder, signature, args):
+        lanes, kind = _CarrylessVectors(context, builder), signature.args[0]
+        factors = context.make_array(signature.args[4])(context, builder, args[4]).data
+        before = builder.block
+        loop, after = builder.append_basic_block("words"), builder.append_basic_block("done")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        j, even, odd = builder.phi(args[3].type), builder.phi(lanes.type), builder.phi(lanes.type)
+        at = builder.add(args[1], builder.mul(args[2], j))
+        weight = lanes.splat(builder.load(builder.gep(factors, [j])))
+        a, b = lanes.products(lanes.load(kind, args[0], at), weight)
+        sums = builder.xor(even, a), builder.xor(odd, b)
+        following = builder.add(j, ir.Constant(j.type, 1))
+        for phi, value in ((j, following), (even, sums[0]), (odd, sums[1])):
+            phi.add_incoming(ir.Constant(phi.type, None), before)  # 0
+            phi.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_signed("<", following, args[3]), loop, after)
+        builder.position_at_end(after)
+        low, high = lanes.words(sums)
+        f = builder.xor(high, lanes.advance(low, lanes.splat(args[5]), lanes.splat(args[6])))
+        lanes.store(f, signature.args[7], args[7], args[1])
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, types.int64, types.int64, weights, types.uint64, types.uint64, out), codegen
 
 
 if CARRYLESS_WIDTH:
@@ -297,6 +329,16 @@ if CARRYLESS_WIDTH:
             out[place + i] = window(words, start + i, weights, modulus)
             i += 1
 
+    @jit()
+    def columns(words, width, weights, modulus, out):
+        """out[i] = fingerprint of words[i + width * j], j < len(weights) - 1, without a leading 1, for i < width.
+
+        `weights` is that of `window_weights`, an array, and the width a multiple of LANES, which are handled at once.
+        """
+        q, inverse = modulus
+        for i in range(0, width, LANES):
+            _column_lanes(words, i, width, len(weights) - 1, weights, q, inverse, out)
+
 else:
     prepare, advance = byte_tables, advance_by_tables
 
@@ -328,6 +370,21 @@ else:
         """out[place + i] = `window` from start + i on, for i < count."""
         for i in range(count):
             out[place + i] = window(words, start + i, weights, modulus)
+
+    @jit()
+    def columns(words, width, weights, modulus, out):
+        """out[i] = fingerprint of words[i + width * j], j < len(weights) - 1, without a leading 1, for i < width."""
+        for i in range(width):
+            f = np.uint64(0)
+            for j in range(len(weights) - 1):
+                f = advance(f ^ words[i + width * j], modulus)
+            out[i] = f
+
+
+@cache
+def kept_weights(w, q):
+    """`window_weights` as the tuple that kernels take, computed once."""
+    return tuple(window_weights(w, q))
 
 
 def rabin(data: bytes, q: int) -> int:

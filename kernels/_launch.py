@@ -39,8 +39,7 @@ from numba.core import sigutils
 from neardup_gpu.checks import MOST_ROWS
 from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
-from . import _compiled
-from ._cache import KernelCache, private_folder
+from ._cache import FORMAT, KernelCache, private_folder
 
 
 def _carryless_width() -> int:
@@ -70,7 +69,8 @@ def _source_key() -> str:
     sources = (f for f in here.iterdir() if f.name.endswith(".py") and f.name != "_cache.py")
     for source in sorted(sources, key=lambda f: f.name):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    digest.update(f"{numba.__version__} {np.__version__} {sys.version_info[:2]} {CARRYLESS_WIDTH}".encode())
+    versions = numba.__version__, np.__version__, sys.version_info[:2]
+    digest.update(f"{versions} {CARRYLESS_WIDTH} {FORMAT}".encode())
     return digest.hexdigest()[:16]
 
 
@@ -79,14 +79,67 @@ CACHE, WHY_NOT_KEPT = private_folder(_source_key())
 
 
 def jit(**options: Any) -> Callable[[Callable], Any]:
-    """``numba.njit`` that releases the GIL and keeps its machine code in `CACHE`, where that can be written."""
+    """``numba.njit`` that releases the GIL and keeps its machine code in `CACHE`, where that can be written.
 
-    def decorate(function: Callable) -> Any:
-        compiled = numba.njit(nogil=True, **options)(function)
-        compiled._cache = KernelCache(function, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
-        return compiled
+    A function compiled with ``parallel=True`` is an `InParallel`.
+    """
+    return InParallel if options.get("parallel") else partial(_compile, options)
 
-    return decorate
+
+def _compile(options: dict[str, Any], function: Callable) -> Any:
+    compiled = numba.njit(nogil=True, **options)(function)
+    compiled._cache = KernelCache(function, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
+    compiled._compilation_chain_init_hook = _no_extensions
+    return compiled
+
+
+def _no_extensions() -> None:
+    """Instead of Numba's search for extensions among all installed packages: kernels use none, and compiling loads them
+    all the same."""
+
+
+class InParallel:
+    """Decorator: a function whose ``prange`` runs on all of Numba's threads; on the calling thread where `alone` says
+    so, which starts no others and can be done by several at once.
+
+    It is compiled for each of the two when it is first needed there.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        self.py_func = function
+
+    @cached_property
+    def _on_all(self) -> Any:
+        return _compile({"parallel": True}, self.py_func)
+
+    @cached_property
+    def _on_one(self) -> Any:
+        return _compile({}, self.py_func)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._on_one if _here.alone else self._on_all)(*arguments)
+
+
+class _Here(threading.local):
+    alone = False
+
+
+_here = _Here()
+
+
+class alone:
+    """The context in which this thread runs kernels by itself."""
+
+    def __enter__(self) -> None:
+        self._before, _here.alone = _here.alone, True
+
+    def __exit__(self, *_: object) -> None:
+        _here.alone = self._before
+
+
+def is_alone() -> bool:
+    """Whether this thread runs kernels by itself."""
+    return _here.alone
 
 
 def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
@@ -97,6 +150,8 @@ def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
     array of int64, shape (runs + 1,)
         Run p is rows ``bounds[p]`` to ``bounds[p + 1]``; some may be empty. A row is never divided.
     """
+    if _here.alone:
+        return np.array([0, len(offsets) - 1])
     runs = per_thread * numba.get_num_threads()
     targets = np.linspace(offsets[0], offsets[-1], runs + 1).astype(np.int64)
     bounds = np.searchsorted(offsets, targets, side="left").astype(np.int64)
@@ -349,12 +404,16 @@ class Kernel:
         """The driver's handle of the compiled kernel, on the device that is current."""
         device = current_device()
         if device not in self._handles:
+            from . import _compiled
+
             self._handles[device] = _compiled.load(self) or self._compiled_here()
         return self._handles[device]
 
     def _compiled_here(self) -> int:
         """As `_handle`, by numba-cuda, which compiles the kernel unless it is kept in `CACHE`."""
         if find_spec("numba_cuda") is None:
+            from . import _compiled
+
             why = _compiled.archive()[1] or "none of those that came with this installation fits"
             raise BackendUnavailableError(
                 f"kernel {self.__name__} has to be compiled ({why}), for which numba-cuda is not installed; "

@@ -59,6 +59,7 @@ def radix_sort(words, num_bits):
 
 _PART = 14  # 2**14 words in a part, about: with companions, and room to sort them, they fit a core's cache
 _MOST_PARTS = 11
+_MOST_MOVES = 16  # of a word, on average, while a part is sorted by insertion
 
 
 def in_parts(words, companions):
@@ -100,12 +101,19 @@ def sort_part(words, companions, shift, room):
         digit = np.int64((words[i] >> shift) & below)
         other_words[starts[digit]], theirs[starts[digit]] = words[i], companions[i]
         starts[digit] += 1
+    moves = 0
     for i in range(size):  # few are out of place
         word, companion, place = other_words[i], theirs[i], i
         while place > 0 and words[place - 1] > word:
             words[place], companions[place] = words[place - 1], companions[place - 1]
             place -= 1
         words[place], companions[place] = word, companion
+        moves += i - place
+        if moves > _MOST_MOVES * size:  # many words agree in the next bits
+            order = np.argsort(other_words[:size], kind="mergesort")
+            for j in range(size):
+                words[j], companions[j] = other_words[order[j]], theirs[order[j]]
+            return
 
 
 def in_order(words):

@@ -46,10 +46,10 @@ def reference(counts):
 
 
 @cache
-def _least_counts():
+def _least_counts(bits=40):
     """Entry k is the least integer whose logarithm is k / 256 or more: the 256th root of 2**k, rounded up."""
     least = [1]
-    for k in range(1, 256 * 40):
+    for k in range(1, 256 * bits):
         root = 2**k - 1
         for _ in range(8):
             root = math.isqrt(root)
@@ -57,11 +57,17 @@ def _least_counts():
     return np.array(least, np.int64)
 
 
+@cache
+def _of_small_counts():
+    """The weights of counts below 1,024."""
+    return np.searchsorted(_least_counts(10), np.arange(1024), side="right") + (ONE - 1)
+
+
 def cpu(counts):
     """As `reference`; small counts looked up, others by bisection among the least of each logarithm."""
-    small = np.searchsorted(_least_counts(), np.arange(1024), side="right") + (ONE - 1)
-    weights, large = small[np.minimum(counts, 1023)], counts > 1023
-    weights[large] = np.searchsorted(_least_counts(), counts[large], side="right") + (ONE - 1)
+    weights, large = _of_small_counts()[np.minimum(counts, 1023)], counts > 1023
+    if large.any():
+        weights[large] = np.searchsorted(_least_counts(), counts[large], side="right") + (ONE - 1)
     return weights
 
 

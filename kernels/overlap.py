@@ -1,12 +1,14 @@
-"""How many shingles a few sampled documents share with every document: the truth that recall is checked with.
+"""Which documents share enough shingles with a few sampled ones: the truth that recall is checked with.
 
     shared[d, i] = |A_i n B_d|    A_i the i-th sampled set, B_d the set of document d's shingles
 
-Whatever resembles A_i by t shares at least t |A_i| shingles with it, so no near-duplicate of a sampled document is
-missed and no filter is involved. Source: exhaustive counting; Broder 1997, section 2, for the sets.
+A pair (d, i) is found where shared[d, i] is at least 1 and at least min(least[i], bounds[d]). Whatever resembles A_i by
+t shares at least t |A_i| shingles with it, so no near-duplicate of a sampled document is missed and no filter is
+involved. Source: exhaustive counting; Broder 1997, section 2, for the sets.
 
 Cost: one look-up a shingle, nearly all of which end at a table of 32 to 64 bits a sampled shingle; then one addition
-for each sampled document that holds the shingle.
+for each sampled document that holds the shingle. On the CPU documents that are found are counted twice; on a GPU each
+document takes 4 bytes for each sampled one.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ def invert(sample_values, sample_offsets):
     return keys, np.append(first_holder, len(order)).astype(np.int64), owners[order]
 
 
-def reference(values, offsets, keys, first_holder, holders, samples):
-    """Sizes of intersections, straight from the definition.
+def reference(values, offsets, keys, first_holder, holders, least, bounds):
+    """Pairs that share enough, straight from the definition.
 
     Parameters
     ----------
@@ -52,20 +54,26 @@ def reference(values, offsets, keys, first_holder, holders, samples):
     offsets : array of int64, shape (documents + 1,)
     keys, first_holder, holders : arrays
         The sampled sets, from `invert`.
-    samples : int
-        How many there are.
+    least : array of int64, shape (samples,)
+    bounds : array of int64, shape (documents,)
 
     Returns
     -------
-    array of int32, shape (documents, samples)
+    documents, samples : arrays of int64, shape (pairs,)
+        In lexicographic order.
+    shared : array of int32, shape (pairs,)
+        Sizes of their intersections.
     """
     place = {int(key): i for i, key in enumerate(keys)}
-    shared = np.zeros((len(offsets) - 1, samples), np.int32)
+    found = []
     for d, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+        shared = [0] * len(least)
         for i in {place[f] for f in values[start:stop].tolist() if f in place}:
             for holder in holders[first_holder[i] : first_holder[i + 1]]:
-                shared[d, holder] += 1
-    return shared
+                shared[holder] += 1
+        found += [(d, i, n) for i, n in enumerate(shared) if n >= max(1, min(least[i], bounds[d]))]
+    documents, samples, shared = np.array(found, np.int64).reshape(-1, 3).T.copy()
+    return documents, samples, shared.astype(np.int32)
 
 
 @jit()
@@ -93,33 +101,64 @@ def _look_up_tables(keys):
     return shift, maybe, begins
 
 
+@jit()
+def _count_holders(row, d, tables, keys, first_holder, holders, seen_in, shared):
+    """Add up in `shared` how many shingles of a document each sample has; returns whether any has one."""
+    (shift, maybe, begins), any_has = tables, False
+    for value in row:
+        at = value >> shift
+        word = at >> np.uint64(6)
+        if not (maybe[word] >> (at & np.uint64(63))) & np.uint64(1):
+            continue
+        place, stop = begins[word], begins[word + np.uint64(1)]
+        while place < stop and keys[place] != value:
+            place += 1
+        if place == stop or seen_in[place] == d:
+            continue
+        seen_in[place] = d
+        any_has = True
+        for holder in range(first_holder[place], first_holder[place + 1]):
+            shared[np.uintp(holders[np.uintp(holder)])] += np.int32(1)
+    return any_has
+
+
 @jit(parallel=True)
-def _shared(values, offsets, bounds, keys, first_holder, holders, samples):
-    shift, maybe, begins = _look_up_tables(keys)
-    shared = np.zeros((len(offsets) - 1, samples), np.int32)
-    for part in prange(len(bounds) - 1):
-        seen_in = np.full(len(keys), -1, np.int64)
-        for d in range(bounds[part], bounds[part + 1]):
-            for i in range(offsets[d], offsets[d + 1]):
-                value = values[i]
-                at = value >> shift
-                word = at >> np.uint64(6)
-                if not (maybe[word] >> (at & np.uint64(63))) & np.uint64(1):
-                    continue
-                place, stop = begins[word], begins[word + np.uint64(1)]
-                while place < stop and keys[place] != value:
-                    place += 1
-                if place == stop or seen_in[place] == d:
-                    continue
-                seen_in[place] = d
-                for holder in range(first_holder[place], first_holder[place + 1]):
-                    shared[d, np.uintp(holders[np.uintp(holder)])] += np.int32(1)
-    return shared
+def _find_pairs(values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out):
+    """Runs of documents in parallel: writes to `ends` how many pairs each has or, once these are summed up, the pairs
+    of those that have any."""
+    tables = _look_up_tables(keys)
+    documents, samples, counts = out
+    for part in prange(len(runs) - 1):
+        seen_in, shared = np.full(len(keys), -1, np.int64), np.zeros(len(least), np.int32)
+        for d in range(runs[part], runs[part + 1]):
+            at = ends[d] if len(documents) else 0
+            if len(documents) and at == ends[d + 1]:
+                continue
+            row = values[offsets[d] : offsets[d + 1]]
+            if not _count_holders(row, d, tables, keys, first_holder, holders, seen_in, shared):
+                continue
+            for i in range(len(least)):
+                if shared[i] > 0 and shared[i] >= min(least[i], bounds[d]):
+                    if len(documents):
+                        documents[at], samples[at], counts[at] = d, i, shared[i]
+                    at += 1
+                shared[i] = 0
+            if len(documents) == 0:
+                ends[d + 1] = at
 
 
-def cpu(values, offsets, keys, first_holder, holders, samples):
-    """As `reference`; documents in parallel."""
-    return _shared(values, offsets, shares(offsets, per_thread=2), keys, first_holder, holders, samples)
+def cpu(values, offsets, keys, first_holder, holders, least, bounds):
+    """As `reference`; documents in parallel, and those that have pairs once more, to write them."""
+    runs, ends = shares(offsets, per_thread=2), np.zeros(len(offsets), np.int64)
+
+    def found(size):
+        out = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32)
+        _find_pairs(values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out)
+        return out
+
+    nothing = found(0)
+    np.cumsum(ends, out=ends)
+    return found(ends[-1]) if ends[-1] else nothing
 
 
 _NOWHERE = np.uint64(2**64 - 1)
@@ -163,19 +202,21 @@ def _count(found, first_holder, holders, shared):
         cuda.atomic.add(shared, (d, holders[i]), np.int32(1))
 
 
-def gpu(values, offsets, keys, first_holder, holders, samples):
+def gpu(values, offsets, keys, first_holder, holders, least, bounds):
     """As `reference`; shingles in parallel, those found sorted to count each once a document.
 
     What is found takes 8 bytes a shingle until it is known how much that is.
     """
     xp = namespace()
     values, offsets, keys = on_device(values), on_device(offsets), on_device(keys)
+    least, bounds = on_device(least), on_device(bounds)
     bits = _table_bits(len(keys))
     shift, maybe = np.uint64(64 - bits), xp.zeros(1 << (bits - 6), np.uint64)
     _note.threads(len(keys), keys, shift, maybe)
     found = xp.empty(int(offsets[-1] - offsets[0]), np.uint64)
     _find.threads(len(found), values, offsets, keys, shift, maybe, found)
     found = xp.unique(found[found != _NOWHERE])
-    shared = xp.zeros((len(offsets) - 1, samples), np.int32)
+    shared = xp.zeros((len(offsets) - 1, len(least)), np.int32)
     _count.threads(len(found), found, on_device(first_holder), on_device(holders), shared)
-    return shared
+    documents, samples = xp.nonzero((shared > 0) & (shared >= xp.minimum(least, bounds[:, None])))
+    return documents, samples, shared[documents, samples]

@@ -10,8 +10,9 @@ first `bucket_probe`. Whether two rows are compared depends on none behind them,
 A bucket of more than `bucket_limit` rows is large; its rows are crowded, and the pairs that it leaves out are counted.
 
 Source: Manasse 2012, sections 3.1 and 6.1, for the tables; Broder 2000, section 3, for filters [k, s, r].
-Cost: C(k, r) sorts of one (key, row) table, one at a time, 24 bytes a row, and 16 to 32 bytes for each candidate pair;
-on a GPU see `gpu`.
+Cost: C(k, r) sorts of one (key, row) table, one at a time, 24 bytes a row: on the CPU rows are scattered once, by the
+highest bits of their keys, into parts that are sorted in a core's cache. 16 to 32 bytes for each candidate pair; on a
+GPU see `gpu`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import numpy as np
 from numba import prange, types
 
 from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin_words
-from ._launch import TABLES, check_rows, cuda, jit, kernel, load, most_rows, namespace, on_device, row_of
+from ._launch import TABLES, check_rows, cuda, jit, kernel, load, most_rows, namespace, on_device, row_of, shares
 from ._matches import Matches
+from ._sort import in_parts, sort_part
 
 
 def _subsets(k, r, tables):
@@ -103,42 +105,31 @@ def keys_of_tables(features, r, poly):
         yield _keys(features, rows, np.array(subset, np.int64), number, np.uint64(poly))
 
 
-@jit()
-def sort_by_key(keys, rows):
-    """Sort (key, row) by key, equal keys in the order given.
+@jit(parallel=True)
+def _sort_shares(keys, rows, ends, bounds, shift, bits):
+    """Sort each part, runs of parts in parallel; see `in_parts`."""
+    for share in prange(len(bounds) - 1):
+        largest = 0
+        for part in range(bounds[share], bounds[share + 1]):
+            largest = max(largest, ends[part + 1] - ends[part])
+        room = np.empty((1 << bits) + 1, np.uint32), np.empty(largest, np.uint64), np.empty(largest, np.uint32)
+        for part in range(bounds[share], bounds[share + 1]):
+            sort_part(keys[ends[part] : ends[part + 1]], rows[ends[part] : ends[part + 1]], shift, room)
 
-    Fingerprints are uniform: their upper bits, about as many as there are rows, put each near its place, and insertion
-    does the rest. Where many fall together (repeated keys), they are merge-sorted first: insertion then moves nothing.
+
+def sort_by_key(keys, rows):
+    """Sort (key, row) by key, equal keys in the order given; in parallel.
+
+    Returns
+    -------
+    keys, rows : arrays like those given
+    bounds : array of int64, shape (runs + 1,)
+        Where runs of about equal length begin, none of which divides a bucket.
     """
-    n, bits = len(keys), 1
-    while n >> (bits + 1):
-        bits += 1
-    shift = np.uint64(64 - bits)
-    ends = np.zeros((1 << bits) + 1, np.uint32)  # after the scatter: where each group of equal upper bits ends
-    for key in keys:
-        ends[(key >> shift) + np.uint64(1)] += np.uint32(1)
-    for group in range(1, len(ends)):
-        ends[group] += ends[group - 1]
-    sorted_keys, sorted_rows = np.empty_like(keys), np.empty_like(rows)
-    for i in range(n):
-        upper = keys[i] >> shift
-        place = ends[upper]
-        ends[upper] = place + np.uint32(1)
-        sorted_keys[place], sorted_rows[place] = keys[i], rows[i]
-    start = np.int64(0)
-    for group in range(1 << bits):
-        stop = np.int64(ends[group])
-        if stop - start > 32:
-            order = start + np.argsort(sorted_keys[start:stop], kind="mergesort")
-            sorted_keys[start:stop], sorted_rows[start:stop] = sorted_keys[order], sorted_rows[order]
-        start = stop
-    for i in range(1, n):
-        key, row, place = sorted_keys[i], sorted_rows[i], i
-        while place > 0 and sorted_keys[place - 1] > key:
-            sorted_keys[place], sorted_rows[place] = sorted_keys[place - 1], sorted_rows[place - 1]
-            place -= 1
-        sorted_keys[place], sorted_rows[place] = key, row
-    return sorted_keys, sorted_rows
+    keys, rows, ends, shift, bits = in_parts(keys, rows)
+    bounds = shares(ends, 64)
+    _sort_shares(keys, rows, ends, bounds, shift, bits)
+    return keys, rows, ends[bounds]
 
 
 @jit()
@@ -153,30 +144,56 @@ def _pack_bucket(rows, whole, probe, bits, packed):
 
 
 @jit()
-def bucket_pairs(keys, rows, bits, bucket_limit, bucket_probe, crowded):
-    """(left << bits | right of each pair, large buckets, pairs left out) of one sorted table; marks rows as crowded."""
-    num_pairs = num_large = num_uncompared = 0
-    for emit in (False, True):
-        packed = np.empty(num_pairs if emit else 0, np.uint64)
-        num_pairs = num_large = num_uncompared = 0
-        start = 0
-        while start < len(keys):
-            stop = start + 1
-            while stop < len(keys) and keys[stop] == keys[start]:
-                stop += 1
-            m = stop - start
-            whole = min(m, max(bucket_limit, bucket_probe))  # rows that are compared all with all
-            compared = whole * (whole - 1) // 2 + (m - whole) * bucket_probe
-            if emit and m > 1:
-                _pack_bucket(rows[start:stop], whole, bucket_probe, bits, packed[num_pairs:])
-            if m > bucket_limit:
-                num_large += 1
-                num_uncompared += m * (m - 1) // 2 - compared
-                for row in rows[start:stop]:
-                    crowded[row] = True
-            num_pairs += compared
-            start = stop
-    return packed, num_large, num_uncompared
+def _run_of_buckets(keys, rows, bits, bucket_limit, bucket_probe, crowded, packed):
+    """(pairs, large buckets, pairs left out) of a run; writes the pairs if there is room, or marks rows as crowded."""
+    num_pairs = num_large = num_uncompared = start = 0
+    while start < len(keys):
+        stop = start + 1
+        while stop < len(keys) and keys[stop] == keys[start]:
+            stop += 1
+        m = stop - start
+        whole = min(m, max(bucket_limit, bucket_probe))  # rows that are compared all with all
+        compared = whole * (whole - 1) // 2 + (m - whole) * bucket_probe
+        if m > 1 and len(packed):
+            _pack_bucket(rows[start:stop], whole, bucket_probe, bits, packed[num_pairs:])
+        elif m > bucket_limit:
+            num_large += 1
+            num_uncompared += m * (m - 1) // 2 - compared
+            for row in rows[start:stop]:
+                crowded[row] = True
+        num_pairs += compared
+        start = stop
+    return num_pairs, num_large, num_uncompared
+
+
+@jit(parallel=True)
+def _count_buckets(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, counts):
+    nothing = np.empty(0, np.uint64)
+    for run in prange(len(bounds) - 1):
+        some = slice(bounds[run], bounds[run + 1])
+        found = _run_of_buckets(keys[some], rows[some], bits, bucket_limit, bucket_probe, crowded, nothing)
+        counts[run, 0], counts[run, 1], counts[run, 2] = found
+
+
+@jit(parallel=True)
+def _write_buckets(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, starts, packed):
+    for run in prange(len(bounds) - 1):
+        some, mine = slice(bounds[run], bounds[run + 1]), packed[starts[run] : starts[run + 1]]
+        if len(mine):
+            _run_of_buckets(keys[some], rows[some], bits, bucket_limit, bucket_probe, crowded, mine)
+
+
+def bucket_pairs(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded):
+    """(left << bits | right of each pair, large buckets, pairs left out) of one sorted table; marks rows as crowded.
+
+    Runs of buckets, as `sort_by_key` gives them, in parallel.
+    """
+    counts, starts = np.empty((len(bounds) - 1, 3), np.int64), np.zeros(len(bounds), np.int64)
+    _count_buckets(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, counts)
+    np.cumsum(counts[:, 0], out=starts[1:])
+    packed = np.empty(starts[-1], np.uint64)
+    _write_buckets(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, starts, packed)
+    return packed, int(counts[:, 1].sum()), int(counts[:, 2].sum())
 
 
 @jit(parallel=True)
@@ -227,8 +244,8 @@ def cpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None):
     from_first = tables is None or tables.start == 0  # or what an earlier table's limit left out may be lost
     for number, subset in _subsets(features.shape[1], r, tables):
         columns = np.array(subset, np.int64)
-        keys, order = sort_by_key(_keys(features, rows, columns, number, np.uint64(poly)), rows)
-        packed, large, uncompared = bucket_pairs(keys, order, bits, bucket_limit, bucket_probe, crowded)
+        keys, order, runs = sort_by_key(_keys(features, rows, columns, number, np.uint64(poly)), rows)
+        packed, large, uncompared = bucket_pairs(keys, order, runs, bits, bucket_limit, bucket_probe, crowded)
         if num_large == 0 and from_first:
             packed = packed[~_collided_before(packed, bits, features, columns)]
         num_large += large

@@ -17,11 +17,11 @@ from ._gf2 import (
     advance_by_tables,
     byte_tables,
     extend,
+    kept_weights,
     multiply,
     power_of_x,
     prepare,
     rabin_words,
-    window_weights,
 )
 from ._launch import TABLES, Device, bounds_of, cuda, jit, kernel, load, namespace, on_device, row_of, shares
 
@@ -68,9 +68,7 @@ def _fingerprints(values, offsets, bounds, q0, q1, weights0, weights1):
 def cpu(values, offsets, polys):
     """As `reference`; rows in parallel."""
     q0, q1 = np.asarray(polys, np.uint64)
-    return _fingerprints(
-        values, offsets, shares(offsets), q0, q1, tuple(window_weights(4, q0)), tuple(window_weights(4, q1))
-    )
+    return _fingerprints(values, offsets, shares(offsets), q0, q1, kept_weights(4, q0), kept_weights(4, q1))
 
 
 RUN = 64  # values that a thread takes

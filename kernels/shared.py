@@ -129,17 +129,13 @@ def cpu(values, offsets, least, bucket_limit, bucket_probe):
     bits, crowded = _row_bits(offsets), np.zeros(len(offsets) - 1, bool)
     values = values[offsets[0] : offsets[-1]]
     shift = np.uint64(64 - max(1, int(values.max(initial=0)).bit_length()))  # small images fill the words then
-    keys, rows = sort_by_key(values << shift, _row_numbers(offsets))
+    keys, rows, runs = sort_by_key(values << shift, _row_numbers(offsets))
     parts = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
     num_large = num_uncompared = first = 0
-    while first < len(keys):
-        last = min(len(keys), first + _CHUNK)
-        if last < len(keys):  # whole buckets
-            last = int(np.searchsorted(keys, keys[last], side="left"))
-            if last <= first:
-                last = int(np.searchsorted(keys, keys[first], side="right"))
+    while first < len(runs) - 1:
+        last = max(first + 1, int(np.searchsorted(runs, runs[first] + _CHUNK, side="right")) - 1)
         packed, large, uncompared = bucket_pairs(
-            keys[first:last], rows[first:last], bits, bucket_limit, bucket_probe, crowded
+            keys, rows, runs[first : last + 1], bits, bucket_limit, bucket_probe, crowded
         )
         num_large += large
         num_uncompared += uncompared

@@ -22,10 +22,10 @@ from ._gf2 import (
     advance,
     advance_by_tables,
     byte_tables,
+    kept_weights,
     prepare,
     rabin_words,
     tables_of_shift,
-    window_weights,
     windows,
 )
 from ._launch import (
@@ -93,6 +93,14 @@ def _new_offsets(xp, offsets, w, mode):
     return new_offsets
 
 
+@jit()
+def _count(offsets, w, circular, new_offsets):
+    """`_new_offsets`, of which the first is 0, in one call."""
+    for d in range(len(offsets) - 1):
+        size = offsets[d + 1] - offsets[d]
+        new_offsets[d + 1] = new_offsets[d] + (size if circular or size == 0 else max(size - (w - 1), 1))
+
+
 @jit(parallel=True)
 def _fill(tokens, offsets, new_offsets, bounds, values, weights, circular, q):
     modulus = prepare(q)
@@ -129,10 +137,10 @@ def _label(values, offsets, bounds, bag_poly):
 def cpu(tokens, offsets, w, mode, poly, bag_poly):
     """As `reference`; documents in parallel, a window's products summed before one reduction."""
     q = np.uint64(poly)
-    new_offsets = _new_offsets(np, offsets, w, mode)
+    new_offsets = np.zeros(len(offsets), np.int64)
+    _count(offsets, w, mode == "circular", new_offsets)
     values = np.empty(new_offsets[-1], np.uint64)
-    weights = tuple(window_weights(w, q))
-    _fill(tokens, offsets, new_offsets, shares(offsets), values, weights, mode == "circular", q)
+    _fill(tokens, offsets, new_offsets, shares(offsets), values, kept_weights(w, q), mode == "circular", q)
     if mode == "bag":
         _label(values, new_offsets, shares(new_offsets), np.uint64(bag_poly))
     return values, new_offsets

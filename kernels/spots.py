@@ -22,8 +22,8 @@ from itertools import islice
 import numpy as np
 from numba import prange, types
 
-from ._constants import constants
-from ._gf2 import advance, advance_by_tables, byte_tables, extend, prepare, rabin_words, window_weights, windows
+from ._constants import constant, constants
+from ._gf2 import advance, advance_by_tables, byte_tables, extend, kept_weights, prepare, rabin_words, windows
 from ._launch import TABLES, cuda, jit, kernel, load, namespace, on_device, row_of, shares
 
 
@@ -152,7 +152,7 @@ def cpu(tokens, offsets, stops, c, poly):
     _mark(tokens, offsets, bounds, stops, c, is_stop, new_offsets[1:], without)
     np.cumsum(new_offsets, out=new_offsets)
     values, others = np.empty(new_offsets[-1], np.uint64), np.empty(len(tokens), np.uint64)
-    places, weights = np.empty(len(tokens), np.int64), tuple(window_weights(c, q))
+    places, weights = np.empty(len(tokens), np.int64), kept_weights(c, q)
     _fill(tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q)
     return values, new_offsets, int(np.count_nonzero(without))
 
@@ -192,7 +192,7 @@ def _fingerprint(tokens, others, places, begins, firsts, without, offsets, new_o
 def gpu(tokens, offsets, stops, c, poly):
     """As `reference`: stop words by bisection, the other tokens gathered, then features in parallel."""
     xp = namespace()
-    tokens, offsets, stops = (on_device(each) for each in (tokens, offsets, stops))
+    tokens, offsets, stops = on_device(tokens), on_device(offsets), constant(stops)
     is_stop = xp.zeros(len(tokens), bool)
     if len(stops):
         is_stop = stops[xp.minimum(xp.searchsorted(stops, tokens), len(stops) - 1)] == tokens

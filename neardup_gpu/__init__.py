@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .methods.minhash import Filter, MinHash
     from .methods.modm import ModM
     from .methods.simhash import SimHash
+    from .one_text import sketch_text
     from .recipe import Recipe, Shingles
     from .result import Result
     from .sketch_jobs import pairs, sketch
@@ -123,6 +124,7 @@ __all__ = [
     "resemblance",
     "shingle",
     "sketch",
+    "sketch_text",
     "suppress",
     "theory",
     "tokenize",
@@ -177,6 +179,7 @@ _HOMES = {
     ),
     "methods.modm": ("ModM",),
     "methods.simhash": ("SimHash",),
+    "one_text": ("sketch_text",),
     "recipe": (
         "Recipe",
         "Shingles",

@@ -12,6 +12,7 @@ import math
 import numbers
 import operator
 import os
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -158,6 +159,15 @@ def flag(name: str, value: Any) -> bool:
     raise ArgumentTypeError(f"{name}: {shown(value)}; give True or False")
 
 
+def flag_or(name: str, value: Any, word: str) -> bool | str:
+    """True or False as `flag` takes them, or a word that says more than True."""
+    if isinstance(value, str):
+        if value == word:
+            return word
+        raise ParameterError(f"{name}: {shown(value)}; give True, False or {word!r}")
+    return flag(name, value)
+
+
 def function(name: str, value: Any, of: str) -> Callable[..., Any]:
     """A function; `of` says what it is called with."""
     if callable(value):
@@ -299,7 +309,7 @@ def as_array(name: str, value: Any) -> tuple[Any, bool]:
     """(the array, whether it was a list): NumPy's, or the backend's where it lies on a GPU."""
     import numpy as np
 
-    if isinstance(value, np.ma.MaskedArray):
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):  # which NumPy imports when it is named
         raise ArgumentTypeError(f"{name}: a masked array; fill it or leave out the masked values")
     if isinstance(value, np.ndarray):
         return np.asarray(value), False

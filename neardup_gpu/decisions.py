@@ -13,8 +13,10 @@ from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._launch import array_module
 
 from .data import NO_PAIRS, Pairs, arrow
+from .engine.arrays import some_rows
 from .engine.choice import kernel
 from .errors import InputError
+from .recall import random_order
 from .stages import Verified, choose_keepers
 
 if TYPE_CHECKING:
@@ -109,7 +111,7 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])
-    return Ranked(known, rows, sketched.num_tokens[rows])
+    return Ranked(known, rows, some_rows(sketched.num_tokens, rows))
 
 
 # ----------------------------------------------------------------------------------------------------- representatives
@@ -127,7 +129,9 @@ class Groups:
         Keys of each rank, in host memory, where tables of results tell something of them; else empty.
     ranks : array of int64, shape (representatives,)
         Representatives with tokens, ascending.
-    keys, document_hashes : arrays, a row for each representative
+    keys : array, a row for each representative
+    order : array of uint64, shape (representatives,)
+        Words that put them in a random order, see `random_order`.
     pinned : array of bool, shape (representatives,)
         Whether each is of the reference set.
     """
@@ -137,7 +141,7 @@ class Groups:
     all_keys: np.ndarray | None
     ranks: np.ndarray
     keys: Any
-    document_hashes: Any
+    order: np.ndarray | None
     pinned: np.ndarray
 
 
@@ -148,7 +152,10 @@ def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
 
 
 def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime: Runtime) -> Groups:
-    """Group exact duplicates; where nothing is verified, group the documents that have the same sketch."""
+    """Group exact duplicates; where nothing is verified, group the documents that have the same sketch.
+
+    The sketches are used up: what is of representatives may be written over what is of all.
+    """
     everyone, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
     hashes, keys = sketched.document_hashes, sketched.keys
     same_tokens = everyone.copy()
@@ -161,13 +168,14 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
     ranks = present[representative[present] == present]
     rows = ranked.rows[ranks]
     told = recipe.method.tells_pairs or not recipe.verifies
+    all_keys = runtime.fetch(keys)[ranked.rows] if told else None
     return Groups(
         same_tokens,
         representative,
-        runtime.fetch(keys)[ranked.rows] if told else None,
+        all_keys,
         ranks,
-        runtime.take(keys, rows) if recipe.method.sketches else None,
-        hashes[rows],
+        runtime.take(keys, rows, last=True) if recipe.method.sketches else None,
+        random_order(some_rows(hashes, rows, last=True)),
         ranks < ranked.num_known,
     )
 
@@ -227,7 +235,9 @@ def decide(
     chosen = runtime.fetch(chosen)
     keeper, resemblance = np.arange(len(ranked)), np.ones(len(ranked))
     keeper[groups.ranks], resemblance[groups.ranks] = groups.ranks[chosen], agreement
-    keeper, resemblance = keeper[groups.representative], resemblance[groups.representative]
+    del chosen, agreement
+    keeper = keeper[groups.representative]
+    resemblance = resemblance[groups.representative]
     keeper[: ranked.num_known] = np.arange(ranked.num_known)
     if not recipe.verifies:
         resemblance = np.where(groups.same_tokens == groups.same_tokens[keeper], 1.0, np.nan)

@@ -117,8 +117,39 @@ def draw(seed: int, purpose: str, index: int) -> int:
 
 
 @cache
+def one_draw(seed: int, purpose: str) -> np.uint64:
+    """The one random integer of a seed and a purpose."""
+    import numpy as np
+
+    return np.uint64(draw(seed, purpose, 0))
+
+
+USUAL_SEED = 1
+"""The seed of a recipe that names none, of which these polynomials were drawn by `draw_polynomial`."""
+
+DRAWN = {
+    "tokens": 0xA21B33B22041349E,
+    "shingles": 0xF49FB87D3CFF2C7E,
+    "bags": 0xA92E21936EDA43CD,
+    "supershingles": 0xA12F39AEBE0289D3,
+    "pair keys": 0x92285DAD1C48E73A,
+    "documents 0": 0xCD0693F3FB435E1E,
+    "documents 1": 0xEB796F2E55134932,
+}
+"""By purpose, for the usual seed: drawing them takes longer than a small job does otherwise."""
+
+
+@cache
 def polynomial(seed: int, purpose: str) -> np.uint64:
-    """Draw q of a primitive polynomial x**64 + q for a purpose; about one draw in 64 is primitive."""
+    """The q of the primitive polynomial x**64 + q of a seed and a purpose."""
+    import numpy as np
+
+    found = DRAWN.get(purpose) if seed == USUAL_SEED else None
+    return np.uint64(draw_polynomial(seed, purpose) if found is None else found)
+
+
+def draw_polynomial(seed: int, purpose: str) -> int:
+    """Draw the q of a primitive polynomial x**64 + q; about one draw in 64 is primitive."""
     import numpy as np
 
     from neardup_gpu.kernels._gf2 import first_primitive
@@ -128,7 +159,7 @@ def polynomial(seed: int, purpose: str) -> np.uint64:
         block = [draw(seed, f"polynomial {purpose}", index + i) | 1 << 63 for i in range(64)]
         found = first_primitive(np.array(block, np.uint64))
         if found >= 0:
-            return np.uint64(block[found])
+            return block[found]
         index += 64
 
 

@@ -9,12 +9,11 @@ import contextlib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from . import bounded, checks
-from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
     decide,
@@ -26,6 +25,7 @@ from .decisions import (
 from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
 from .documents.writing_options import Writing
+from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
@@ -54,7 +54,7 @@ def dedup(
     texts: Any = None,
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
-    html: bool = False,
+    html: bool | Literal["tree"] = False,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -97,8 +97,8 @@ def dedup(
         The columns of text; found by their names unless given.
     id_column : str, default None
         The column of ids; without one, ids are row numbers or relative paths.
-    html : bool, default False
-        The text is HTML, of which the visible text is taken.
+    html : bool or "tree", default False
+        The text is HTML, of which the visible text is taken; by a parser's tree for "tree": `open_documents`.
     glob : str, default None
         Which files of a folder to read, such as "*.py".
     on_error : "stop" or "skip", default "stop"
@@ -161,7 +161,7 @@ def dedup(
         Where shingles wait for verification, 8 bytes each; beside `output`, else the system's temporary folder. With a
         GPU they wait in its memory, as far as they fit there.
     batch_bytes : int, default None
-        Bytes of text to read at a time. Changes no result. Unless given, 16 MiB; with a GPU the most that fits its
+        Bytes of text to read at a time. Changes no result. Unless given, 4 MiB; with a GPU the most that fits its
         memory, up to 256 MiB.
     memory : int or str, default None
         A bound on the resident memory of all processes of the job together, such as "2GB". What cannot be held within
@@ -331,6 +331,7 @@ def run(
     sketched = sketcher.sketch_all(documents, reference, column=column)
     recipe = sketcher.recipe  # which names its statistics by now
     measure = recipe.method.measure.knowing(sketcher.statistics)
+    runtime.release()
     with clock.stage("collide"):
         number = len(sketched.ids)
         clock.report("collide", 0, number)
@@ -341,14 +342,17 @@ def run(
         runtime.release()
         candidates = proposed(groups, recipe, runtime)
         clock.report("collide", number, number)
+    runtime.release()
     found = None
-    rows = ranked.rows[groups.ranks]
+    rows = some_rows(ranked.rows, groups.ranks)
     if spool is not None:
         try:
             found = partners_of(
                 groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, max_comparisons, clock, runtime
             )
         except TooManyComparisonsError as error:
+            from .commonest import too_many_comparisons
+
             raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
         listed, deciding = found.listed, found.deciding
     else:
@@ -357,14 +361,18 @@ def run(
         clock.report("decide", 0, number)
         decisions = decide(ranked, groups, deciding, listed, recipe, runtime)
         clock.report("decide", number, number)
+    runtime.release()
     sampled = None
     if num_checked:
         with clock.stage("check"):
             crowded = runtime.fetch(candidates.crowded) & measure.weighted  # others were joined
             seen = Run(rows, groups, decisions, measure, crowded)
             sampled = runtime.run(check_recall, seen, spool, recipe, num_checked, clock, runtime)
+            del seen
+    groups = replace(groups, keys=None, order=None)
+    runtime.release()
     with clock.stage("decide"):
-        facts = Facts(ranked, replace(groups, keys=None, document_hashes=None), decisions, sketched.ids)
+        facts = Facts(ranked, groups, decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)
         report = report_of(
             facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled

@@ -222,15 +222,15 @@ def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Ru
     """The table of counters of all these shingles: about as many counters as shingles, or fewer in little memory."""
     most = None if runtime.backend == "gpu" else runtime.shares.postings * 17 // 16  # by default the largest table
     bits = table_bits(int(np.diff(spool.offsets)[spool_rows].sum()), most)
-    tables: list[Any] = [None]
+    count = kernel(rarity, runtime.backend)
+    table = count(np.empty(0, np.uint64), bits)
 
-    def count(part: Span) -> None:  # counts that are too large, should this be called again, cost time alone
-        shingles = spool.gather(spool_rows[part.rows])
-        tables[0] = kernel(rarity, runtime.backend)(shingles.values, bits, tables[0])
+    def gathered(part: Span) -> Any:
+        return spool.gather(spool_rows[part.rows]).values
 
-    for _ in runtime.map(count, parts):
-        pass
-    return tables[0] if parts else kernel(rarity, runtime.backend)(np.empty(0, np.uint64), bits)
+    for shingles in runtime.map(gathered, parts):  # counts that are too large, if called again, cost time alone
+        table = runtime.run(count, shingles, bits, table)
+    return table
 
 
 def _taken(

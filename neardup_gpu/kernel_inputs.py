@@ -65,6 +65,38 @@ PIECES = (
 """Words of many scripts."""
 
 
+ELEMENTS = (
+    *("div", "p", "b", "a", "font", "table", "tr", "td", "th", "caption", "li", "ul", "select", "option", "svg"),
+    *("math", "desc", "title", "foreignObject", "mi", "path", "style", "script", "textarea", "xmp", "noembed"),
+    *("noscript", "iframe", "noframes", "template", "datalist", "plaintext", "br", "hr", "form", "x"),
+    *("annotation-xml", "x-long-name-y"),
+)
+"""Elements that a page may do something with, and some that it does not."""
+
+MARKUP = (
+    *(
+        "<!--",
+        "-->",
+        "--!>",
+        "--",
+        "<!-->",
+        "<!--->",
+        "<!doctype html>",
+        "<![CDATA[",
+        "]]>",
+        "<?x",
+        "</",
+        "<",
+        ">",
+        "/>",
+    ),
+    *(" a='>'", ' b="<p>"', " c=d/", " =", "=", " ", "\t", "\n", "\r", "\f", "'", '"', "/", "\0", "</ >", "</>", "<!>"),
+    *("&amp;", "&lt", "&notit;", "&notin;", "&nGt;", "&CounterClockwiseContourIntegral;", "&#65;", "&#x1F600", "&#0;"),
+    *("&#128;", "&#xD800;", "&#99999999999999999999;", "&", "&#", "&#x;", "&a", "&hellip;", "é", "漢字", "😀", "word "),
+)
+"""Pieces of markup, whole and broken."""
+
+
 @cache
 def kernel_modules(backend: str = "reference") -> dict[str, ModuleType]:
     """{kernel: its module}, of every kernel that has the backend; all have "reference" and "cpu"."""
@@ -172,6 +204,20 @@ def tokens(draw: Draw, size: int) -> tuple:
     """A batch of text."""
     text = draw.text(size)
     return text, draw.offsets(len(text), 2000), draw.modulus()
+
+
+def visible_text(draw: Draw, size: int) -> tuple:
+    """Pages of tags, comments, character references and text, in and out of order, cut anywhere."""
+    random = draw.random
+    tags = [f"{begin}{name}{end}" for name in ELEMENTS for begin, end in (("<", ">"), ("</", ">"), ("<", " a=b>"))]
+    tags += [f"<{name.upper()}" for name in ELEMENTS] + [f"</{name}" for name in ELEMENTS]
+    pieces = [piece.encode() for piece in (*tags, *MARKUP, *MARKUP, *MARKUP)] + [*ILL_FORMED]
+    if size > FEW or draw.option([False, True]):  # mostly text, as on a page
+        pieces += [bytes(draw.text(int(length))) for length in random.integers(1, 200, len(pieces))]
+    few = [pieces[i] for i in random.choice(len(pieces), draw.option([len(pieces), 12, 3]))]
+    page = b"".join(few[i] for i in random.integers(0, len(few), min(size, FEW) // 4))
+    text = np.resize(np.frombuffer(page, np.uint8), size) if page else np.empty(0, np.uint8)
+    return text, draw.offsets(size if page else 0, draw.option([300, 40, 5000]))
 
 
 def shingles(draw: Draw, size: int) -> tuple:
@@ -366,13 +412,14 @@ def resemblance(draw: Draw, size: int) -> tuple:
 
 
 def overlap(draw: Draw, size: int) -> tuple:
-    """Shingles, and up to 200 of the documents as a sample, with some shingles that no document has."""
+    """Shingles, up to 200 of the documents as a sample, with some shingles that no document has, and bounds."""
     values, offsets = _ragged(draw, size)
     rows = np.flatnonzero(np.diff(offsets) < 1000)[: draw.option([200, 4, 0])]
     some, some_offsets = gather_kernel.cpu(values, offsets, rows)
     other = draw.words(draw.integer(0, 6))
     sampled = sets_kernel.cpu(np.append(some, other), np.append(some_offsets, len(some) + len(other)))
-    return values, offsets, *overlap_kernel.invert(*_within_more(draw, *sampled)), len(rows) + 1
+    least, bounds = (draw.random.integers(0, 40, number) for number in (len(rows) + 1, len(offsets) - 1))
+    return values, offsets, *overlap_kernel.invert(*_within_more(draw, *sampled)), least, bounds
 
 
 def gather(draw: Draw, size: int) -> tuple:
@@ -790,6 +837,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "suppress": suppress,
     "tokens": tokens,
     "unions": unions,
+    "visible_text": visible_text,
     "weighted": weighted,
     "weighted_resemblance": weighted_resemblance,
 }

@@ -10,7 +10,6 @@ import numpy as np
 
 from neardup_gpu.kernels import overlap
 from neardup_gpu.kernels._gf2 import mix64_all
-from neardup_gpu.kernels._launch import array_module
 
 from . import checks, theory
 from .data import Pairs, Ragged
@@ -37,6 +36,9 @@ ADDITIONS = 20_000
 
 LONGEST = 1 << 15
 """Shingles of the longest document that is sampled, so that a sample fits in 50 MB."""
+
+LOOKED_AT = 1 << 20
+"""Documents that are looked at before progress is told."""
 
 CONFIDENCE = 0.99
 
@@ -105,12 +107,15 @@ def check_recall(
     they share too much (`ADDITIONS`). Returns what `shares_of` does.
     """
     assert recipe.threshold is not None
-    order = random_order(run.groups.document_hashes)
-    sizes = np.diff(spool.offsets)[run.spool_rows]
-    mine = np.flatnonzero(~run.groups.pinned)
-    rows = draw(mine, sizes[mine], order[mine], num_sampled)
+    order = run.groups.order
+    assert order is not None
+    rows = np.empty(0, np.int64)
+    for begin in range(0, len(order), LOOKED_AT):
+        some = begin + np.flatnonzero(~run.groups.pinned[begin : begin + LOOKED_AT])
+        rows = np.concatenate([rows, some])
+        rows = draw(rows, _sizes(spool, run.spool_rows[rows]), order[rows], num_sampled)
     sample = sample_of(rows, spool, run.spool_rows, run.measure, recipe.threshold, runtime)
-    possible = _partners(run, spool, sample, sizes, order, recipe.threshold, clock, runtime)
+    possible = _partners(run, spool, sample, order, recipe.threshold, clock, runtime)
     there = verify_spooled(spool, run.spool_rows, possible, run.measure, recipe.threshold, clock, runtime)
     true = in_host_memory(there, runtime).pairs
     listed = run.decisions.verified.pairs
@@ -124,6 +129,11 @@ def check_recall(
     return shares_of(true, found, removed[true.left] | removed[true.right], sample.rows)
 
 
+def _sizes(spool: Rows, rows: np.ndarray) -> np.ndarray:
+    """How many shingles wait of some rows of a spool."""
+    return spool.offsets[rows + 1] - spool.offsets[rows]
+
+
 # --------------------------------------------------------------------------------------------------------- the sample
 
 
@@ -131,6 +141,9 @@ def draw(rows: np.ndarray, sizes: np.ndarray, order: np.ndarray, number: int) ->
     """The first rows in random order, without those of more than `LONGEST` shingles; equal ones in their own order."""
     some = sizes <= LONGEST
     rows, order = rows[some], order[some]
+    if 0 < number < len(rows):
+        first = order <= np.partition(order, number - 1)[number - 1]
+        rows, order = rows[first], order[first]
     return rows[np.lexsort((rows, order))[:number]]
 
 
@@ -206,7 +219,6 @@ class Search(NamedTuple):
         self,
         sizes: np.ndarray,
         take: Callable[[int, int], tuple[Ragged, np.ndarray, np.ndarray]],
-        done: Callable[[int], object] | None = None,
     ) -> None:
         """Look at some documents, of so many shingles each.
 
@@ -215,42 +227,39 @@ class Search(NamedTuple):
         sizes : array of int64, shape (documents,)
         take : callable
             Gives what waits of those from a first to before a last one, their rows, and their words in random order.
-        done : callable, optional
-            Called with the number of those that were looked at.
         """
-        weights = 8 * (sizes + len(self.sample.rows))  # a document counts its shingles and a row of shared counts
+        weights = 8 * sizes + 4 * len(self.sample.rows)  # its shingles and, on a GPU, a row of shared counts
         ends = Span.of_sizes(weights).ends
-        for first, last in spans(weights, self.runtime.shares.sets):
-            span = Span(ends, first, last, "documents of the check")
-            for found in self.runtime.map(partial(self._among, take), [span]):
-                self.nearest.add(*found)
-            if done is not None:
-                done(last)
+        parts = (Span(ends, *bounds, "documents of the check") for bounds in spans(weights, self.runtime.shares.sets))
+        for found in self.runtime.map(partial(self._among, take), parts):
+            self.nearest.add(*found)
 
     def _among(
         self, take: Callable[[int, int], tuple[Ragged, np.ndarray, np.ndarray]], span: Span
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Sampled documents, rows of a span that share enough shingles with them, and their order."""
         shingles, rows, order = take(span.first, span.last)
-        sample, samples = self.sample, len(self.sample.rows)
-        shared = kernel(overlap, self.runtime.backend)(shingles.values, shingles.offsets, *self.inverted, samples)
-        need, sizes = sample.need, np.asarray(sample.sets.sizes)
-        if self.measure.directed:  # either may be contained; what waits are sets
-            sizes = np.minimum(sizes, self.runtime.fetch(shingles.sizes)[:, None])
-        # What resembles A by t shares t |A| shingles; one fewer makes up for rounding and is sorted out by `verify`.
-        if need is None:
-            need = np.maximum(1, np.ceil(self.threshold * sizes).astype(np.int64) - 1)
-        least, place, most, row, own = same_device(shared, need, order, self.nearest.latest, rows, sample.rows)
-        wanted = (shared >= least) & (place[:, None] <= most) & (row[:, None] != own)
-        near, of = map(self.runtime.fetch, array_module(shared).nonzero(wanted))
+        need, bounds = self._least(self.sample.sets.sizes), np.full(len(rows), LONGEST + 1)
+        if self.sample.need is not None:
+            need = np.array(self.sample.need)
+        elif self.measure.directed:  # either may be contained; what waits are sets
+            bounds = self._least(self.runtime.fetch(shingles.sizes))
+        search = kernel(overlap, self.runtime.backend)
+        found = search(shingles.values, shingles.offsets, *self.inverted, need, bounds)
+        near, of = map(self.runtime.fetch, found[:2])
+        wanted = (order[near] <= self.nearest.latest[of]) & (rows[near] != self.sample.rows[of])
+        near, of = near[wanted], of[wanted]
         return of, rows[near], order[near]
+
+    def _least(self, sizes: Any) -> np.ndarray:
+        """What resembles A by t shares t |A| shingles; one fewer makes up for rounding, which `verify` sorts out."""
+        return np.maximum(1, np.ceil(self.threshold * np.asarray(sizes)).astype(np.int64) - 1)
 
 
 def _partners(
     run: Run,
     spool: Rows,
     sample: Sample,
-    sizes: np.ndarray,
     order: np.ndarray,
     threshold: float,
     clock: Clock,
@@ -258,13 +267,16 @@ def _partners(
 ) -> Pairs:
     """The pairs of sampled rows and their possible partners, of all rows."""
     in_file = np.argsort(run.spool_rows)
-
-    def take(first: int, last: int) -> tuple[Ragged, np.ndarray, np.ndarray]:
-        rows = in_file[first:last]
-        return spool.gather(run.spool_rows[rows]), rows, order[rows]
-
     search = Search.of(sample, run.measure, threshold, runtime)
-    search.look(sizes[in_file], take, lambda done: clock.report("check", done, len(in_file)))
+    for begin in range(0, len(in_file), LOOKED_AT):
+        some = in_file[begin : begin + LOOKED_AT]
+
+        def take(first: int, last: int, some: np.ndarray = some) -> tuple[Ragged, np.ndarray, np.ndarray]:
+            rows = some[first:last]
+            return spool.gather(run.spool_rows[rows]), rows, order[rows]
+
+        search.look(_sizes(spool, run.spool_rows[some]), take)
+        clock.report("check", begin + len(some), len(in_file))
     return Pairs.from_unsorted(sample.rows[search.nearest.sampled], search.nearest.rows)
 
 

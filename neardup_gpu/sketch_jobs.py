@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +57,7 @@ def sketch(
     texts: Any = None,
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
-    html: bool = False,
+    html: bool | Literal["tree"] = False,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -99,8 +99,8 @@ def sketch(
         The columns of text; found by their names unless given.
     id_column : str, default None
         The column of ids; without one, ids are row numbers or relative paths.
-    html : bool, default False
-        The text is HTML, of which the visible text is taken.
+    html : bool or "tree", default False
+        The text is HTML, of which the visible text is taken; by a parser's tree for "tree": `open_documents`.
     glob : str, default None
         Which files of a folder to read, such as "*.py".
     on_error : "stop" or "skip", default "stop"

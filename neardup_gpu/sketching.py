@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from neardup_gpu.kernels._launch import check_rows, know, known
 from .data import Ragged, one_array
 from .documents import Documents
 from .documents.batches import one_integer_type
-from .engine.arrays import concat_and_clear
+from .engine.arrays import Stack
 from .engine.choice import kernel
 from .engine.pieces import Span
 from .errors import InputError
@@ -40,14 +40,15 @@ if TYPE_CHECKING:
 class Sketches:
     """What stays in memory of each document that has been read: its id and a few numbers more.
 
-    Keys and document hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch.
+    Keys and document hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch; keys,
+    document hashes and numbers of tokens are of the reference set, too, if there is one.
     """
 
     ids: list[pa.Array] = field(default_factory=list)
-    keys: list[Any] = field(default_factory=list)
+    keys: Stack = field(default_factory=Stack)
     sketches: list[Any] = field(default_factory=list)
-    document_hashes: list[Any] = field(default_factory=list)
-    num_tokens: list[np.ndarray] = field(default_factory=list)
+    document_hashes: Stack = field(default_factory=Stack)
+    num_tokens: Stack = field(default_factory=Stack)
     num_shingles: list[np.ndarray] = field(default_factory=list)
     column: list[pa.Array] = field(default_factory=list)
     documents: int = 0
@@ -101,9 +102,33 @@ class Sketched(NamedTuple):
     counts: Sketches
 
 
-class _Summary(NamedTuple):
-    """Results of the first stages for some documents; None for results that are not needed yet or at all."""
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Some documents of a batch, whose text lies where the backend wants it; see `engine.contract.Piece`."""
 
+    batch: Batch
+    text: Ragged
+    span: Span
+    kind: ClassVar[str] = "documents"
+
+    @property
+    def num_bytes(self) -> int:
+        return self.span.num_bytes
+
+    def split(self) -> list[_Piece]:
+        return [replace(self, span=span) for span in self.span.split()]
+
+    def describe(self) -> str:
+        return self.span.describe()
+
+
+class _Summary(NamedTuple):
+    """Results of the first stages for some documents; None for results that are not needed yet or at all.
+
+    `ended` is the batch, where these are its last documents.
+    """
+
+    ended: Batch | None
     measured: Any
     num_shingles: int
     waiting: Ragged | None
@@ -166,8 +191,8 @@ class Sketcher:
         total = partial(_num_rows, sources)
         with self.clock.stage("sketch"):
             if reference is not None:
-                known = self._sketch(reference, None, 0, total)
-            sketches = self._sketch(documents, column, known.documents, total)
+                known = self._sketch(reference, None, known, total)
+            sketches = self._sketch(documents, column, known, total)
             if sketches.documents == 0:
                 raise no_documents(documents.skipped)
             ids = _joined_ids(known, sketches, documents, reference)
@@ -178,29 +203,32 @@ class Sketcher:
 
     def sketch_part(self, documents: Documents, *, column: str | None = None) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
-        sketches = self._sketch(documents, column, 0, partial(_num_rows, [documents]))
+        sketches = self._sketch(documents, column, Sketches(), partial(_num_rows, [documents]))
         ids = _ids_of(sketches)
         return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns)
 
-    def _sketch(self, documents: Documents, column: str | None, before: int, total: Any) -> Sketches:
-        """Sketch the documents of a source, after `before` earlier ones; `total()` is the expected number of all."""
-        kept = Sketches()
+    def _sketch(self, documents: Documents, column: str | None, known: Sketches, total: Any) -> Sketches:
+        """Sketch the documents of a source, after those of another one; `total()` is the expected number of all."""
+        before = known.documents
+        kept = Sketches(keys=known.keys, document_hashes=known.document_hashes, num_tokens=known.num_tokens)
         check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
-        for batch, text in self.runtime.staged(self._batches(documents, column)):
-            for part in self.runtime.map(
-                partial(self._summarise, text), [Span.of_documents(batch.text.offsets, batch.ids)]
-            ):
-                try:
-                    self._add(kept, part)
-                except DiskFullError as error:
-                    done = sum(map(len, kept.num_tokens), len(part.num_tokens))
-                    share = kept.shingles + part.num_shingles
-                    more = _more_shingles(share, done, before, total())
-                    if more is None:
-                        raise
-                    folder, needed, why = error.told
-                    raise disk_full(folder, needed + 8 * more, why, about=True) from None
-                del part  # the next one needs the room
+        staged = self.runtime.staged(self._batches(documents, column))
+        pieces = (_Piece(batch, text, Span.of_documents(batch.text.offsets, batch.ids)) for batch, text in staged)
+        for part in self.runtime.map(self._summarise, pieces):
+            try:
+                self._add(kept, part, total())
+            except DiskFullError as error:
+                done = len(kept.num_tokens) - before + len(part.num_tokens)
+                share = kept.shingles + part.num_shingles
+                more = _more_shingles(share, done, before, total())
+                if more is None:
+                    raise
+                folder, needed, why = error.told
+                raise disk_full(folder, needed + 8 * more, why, about=True) from None
+            batch = part.ended
+            del part  # the next one needs the room
+            if batch is None:
+                continue
             if column is not None:
                 kept.column.append(batch.columns[column])
             kept.ids.append(batch.ids)
@@ -251,10 +279,10 @@ class Sketcher:
             most = self.runtime.batch_bytes(kind, method.device_bytes)
         return documents.batches(columns=() if column is None else (column,), max_bytes=most)
 
-    def _summarise(self, text: Ragged, span: Span) -> _Summary:
-        """Run the first stages for a span of documents; has no effect on the sketcher."""
+    def _summarise(self, piece: _Piece) -> _Summary:
+        """Run the first stages for some documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
-        tokens, invalid = count_tokens(text_of(text, span.first, span.last), recipe, backend)
+        tokens, invalid = count_tokens(text_of(piece.text, piece.span.first, piece.span.last), recipe, backend)
         shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
         if self.spool is not None or method.elements == "shingles":
             shingles, without_spots = count_shingles(tokens, recipe, backend)
@@ -276,15 +304,16 @@ class Sketcher:
         if self.stored and method.elements == "shingles":
             set_sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
         found = measured, num_shingles, waiting, sketch, keys, hashes, num_tokens, set_sizes
-        return _Summary(*found, invalid, without_spots)
+        ended = piece.batch if piece.span.last == piece.batch.num_rows else None
+        return _Summary(ended, *found, invalid, without_spots)
 
-    def _add(self, kept: Sketches, part: _Summary) -> None:
-        """Keep the results for a span."""
+    def _add(self, kept: Sketches, part: _Summary, total: int | None) -> None:
+        """Keep the results for some documents, of about `total`."""
         made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
         made = [(array, arrays) for array, arrays in made if array is not None]
         stays = not self.stored and self.runtime.keeps(sum(array.nbytes for array, _ in made))
         for array, arrays in made:
-            arrays.append(array if stays else self.runtime.fetch(array))
+            arrays.append(array if stays else self.runtime.fetch(array), total)
         if self.stored and part.sketch is not None:
             kept.sketches.append(self.runtime.fetch(part.sketch))
         if self.first_pass is not None:
@@ -292,7 +321,7 @@ class Sketcher:
         if self.spool is not None and part.waiting is not None:
             self.spool.append(part.waiting)
         kept.shingles += part.num_shingles
-        kept.num_tokens.append(part.num_tokens)
+        kept.num_tokens.append(part.num_tokens, total)
         if part.set_sizes is not None:
             kept.num_shingles.append(part.set_sizes)
         kept.tokens += int(part.num_tokens.sum())
@@ -332,15 +361,14 @@ def _num_rows(sources: list[Documents]) -> int | None:
 
 
 def _joined(known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int) -> Sketched:
-    """Join the batches of all documents, the reference set before the input; batches are freed as they are joined."""
-    both = known, sketches
+    """What was kept of all documents, the reference set before the input."""
     return Sketched(
         num_known=known.documents,
         ids=ids,
-        num_tokens=np.concatenate([np.empty(0, np.int64), *(array for part in both for array in part.num_tokens)]),
+        num_tokens=sketches.num_tokens.take(np.int64),
         column=pa.chunked_array(sketches.column) if sketches.column else None,
-        keys=concat_and_clear(known.keys, sketches.keys, dtype=np.uint64, width=key_columns),
-        document_hashes=concat_and_clear(known.document_hashes, sketches.document_hashes, dtype=np.uint64, width=2),
+        keys=sketches.keys.take(np.uint64, key_columns),
+        document_hashes=sketches.document_hashes.take(np.uint64, 2),
         sketches=sketches.sketches,
         num_shingles=np.concatenate([np.empty(0, np.int64), *sketches.num_shingles]),
         counts=sketches,
@@ -356,7 +384,8 @@ def _joined_ids(known: Sketches, sketches: Sketches, documents: Documents, refer
         If two documents of either have one id, or the ids are of different types.
     """
     ids = _ids_of(sketches)
-    documents.check_unique(ids, "input")
+    if documents.id_column is not None:  # row numbers and paths are unique
+        documents.check_unique(ids, "input")
     if reference is None:
         return ids
     known_ids = _ids_of(known)
@@ -369,7 +398,9 @@ def _ids_of(sketches: Sketches) -> pa.Array:
     """Join the ids of all batches into one array."""
     if not sketches.ids:
         return pa.nulls(0, pa.int64())
-    return one_array(pa.chunked_array(one_integer_type(sketches.ids)))
+    chunks = pa.chunked_array(one_integer_type(sketches.ids))
+    sketches.ids.clear()
+    return one_array(chunks)
 
 
 def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:

@@ -17,10 +17,11 @@ method `exact` has none; its pairs come from `dedup`.
 
 from __future__ import annotations
 
+import contextlib
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from neardup_gpu.kernels import (
     components,
@@ -33,7 +34,6 @@ from neardup_gpu.kernels._launch import array_module
 
 from . import checks, stop_words
 from .data import Pairs, Ragged, as_ragged, pairs_within
-from .documents import open_documents
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ArgumentTypeError
@@ -84,9 +84,25 @@ def _as_text(documents: Any) -> Ragged:
         return as_ragged("documents", documents, np.uint8, "UTF-8 text, or give a list of str")
     if isinstance(documents, str):
         raise ArgumentTypeError("documents: one string given; put it into a list")
+    if type(documents) is list and all(type(text) is str for text in documents):
+        with contextlib.suppress(UnicodeEncodeError):  # which `checks.texts` explains
+            return utf8(documents)
+    import pyarrow as pa
+
+    from .documents import open_documents
+
     column = checks.texts("documents", documents)
     batches = list(open_documents(pa.table({"text": column})).batches(max_bytes=1 << 62))
     return batches[0].text if batches else Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
+
+
+def utf8(documents: list[str] | list[bytes]) -> Ragged:
+    """Texts in UTF-8 as a Ragged, like one of Arrow's, whose arrays cannot be written to."""
+    texts = [text.encode() if isinstance(text, str) else text for text in documents]
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    offsets[1:] = [*accumulate(map(len, texts))]
+    offsets.flags.writeable = False
+    return Ragged.trusted(np.frombuffer(b"".join(texts), np.uint8), offsets)
 
 
 def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ragged:
@@ -128,7 +144,7 @@ def count_shingles(tokens: Ragged, recipe: Recipe, backend: str | None) -> tuple
     drawn, made_of = recipe.material, recipe.shingles
     if made_of.kind == "spots":
         run = kernel(spots_kernel, backend)
-        stops = array_module(tokens.values).asarray(stop_words.fingerprints(made_of.stop_words, int(drawn.tokens)))
+        stops = stop_words.fingerprints(made_of.stop_words, int(drawn.tokens))
         *found, without = run(tokens.values, tokens.offsets, stops, made_of.size, drawn.shingles)
         return Ragged.trusted(*found), without
     run = kernel(shingles_kernel, backend)

@@ -68,6 +68,7 @@ MAY_FIT = {
     "path": {"text", "lines", "Path"},
     "paths": {"text", "lines", "Path"},
     "name": {"text", "lines", "empty text", "NUL"},
+    "utf8": {"text", "lines", "empty text", "NUL", "bytes"},
     "columns": {"text", "lines", "empty text", "NUL", "no list"},
     "names": {"text", "lines", "empty text", "NUL"},
     "choice": set(),
@@ -173,6 +174,8 @@ class World:
             f"source:source texts:texts? output:path {READ} {RECIPE} frequencies:path? temp_dir:path? "
             f"overwrite:flag {RUN}",
         )
+        one = {"text": "To be, or not to be", "recipe": self.recipe}
+        yield "sketch_text", nd.sketch_text, one, "text:utf8 recipe:own html:flag frequencies:own?"
         yield (
             "pairs",
             nd.pairs,

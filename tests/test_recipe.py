@@ -63,6 +63,8 @@ class TestGolden:
 
     def test_polynomials(self):
         assert {use: hex(definitions.polynomial(1, use)) for use in GOLDEN_POLYNOMIALS} == GOLDEN_POLYNOMIALS
+        assert {use: hex(definitions.draw_polynomial(1, use)) for use in definitions.DRAWN} == GOLDEN_POLYNOMIALS
+        assert Recipe().seed == definitions.USUAL_SEED
 
     @pytest.mark.parametrize("bits", [32, 64])
     def test_permutations(self, bits):

@@ -51,7 +51,9 @@ def run(arguments: list[str] | None) -> int:
 
         say(f"neardup {__version__}")
         return 0
-    command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+    from .options import with_values
+
+    command, bound, _ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
     if getattr(command, "__func__", None) is App.help_print:
         from .help import say_help
 

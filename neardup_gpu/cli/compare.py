@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from ..errors import InputError
 from ..settings import setting
@@ -16,7 +16,11 @@ from .options import DOCUMENTS, OUTPUT, Json, argument, flags, given
 class Compared:
     """How texts are read and cut."""
 
-    html: bool = setting(False, "The texts are HTML: compare what a reader sees of them.")
+    html: bool | str = setting(
+        False,
+        "The texts are HTML: compare what a reader sees of them. As --html tree, by the trees that a parser builds.",
+        metavar="[tree]",
+    )
     shingle_size: int = setting(5, "Words in a shingle.", metavar="W")
     shingling: str = setting("set", "How shingles are counted: set, bag, circular or spots.", metavar="KIND")
     stop_words: str | None = setting(
@@ -59,7 +63,7 @@ def compare(
         say(comparison.render(found, width=place.width, colour=place.colour))
 
 
-def _text_of(path: str, html: bool) -> str:
+def _text_of(path: str, html: bool | Literal["tree"]) -> str:
     """The text of a file.
 
     Raises

@@ -107,7 +107,7 @@ def _kind(hint: Any) -> tuple[Any, Any]:
     """The type of a flag for a field of this type, and what converts its words."""
     kinds = get_args(hint) or (hint,)
     if bool in kinds:
-        return bool, None
+        return (str, _true_or_word) if str in kinds else (bool, None)
     if any(get_args(kind) for kind in kinds):  # a sequence
         return list[str], _texts
     if str in kinds or Any in kinds:
@@ -118,6 +118,34 @@ def _kind(hint: Any) -> tuple[Any, Any]:
 def text(_: type, tokens: list[Token]) -> str:
     """A word as it is; cyclopts would read "none" as no word."""
     return tokens[-1].value
+
+
+_ALONE = "true"
+"""The value of a flag that stands without the word that it may have."""
+
+MAY_HAVE = {"--html": "tree"}
+"""Flags that may have a word behind them, and which."""
+
+
+def with_values(words: list[str]) -> list[str]:
+    """The words of a command, in which each flag of `MAY_HAVE` has a value, so that no other word is taken for one.
+
+    >>> with_values(["--html", "page.html", "--html", "tree"])
+    ['--html=true', 'page.html', '--html=tree']
+    """
+    given, i = list(words), 0
+    while i < len(given) and given[i] != "--":
+        word = MAY_HAVE.get(given[i])
+        if word is not None:
+            follows = given[i + 1 : i + 2] == [word]
+            given[i : i + 1 + follows] = [f"{given[i]}={word if follows else _ALONE}"]
+        i += 1
+    return given
+
+
+def _true_or_word(_: type, tokens: list[Token]) -> bool | str:
+    word = tokens[-1].value
+    return True if word == _ALONE else word
 
 
 def _texts(_: type, tokens: list[Token]) -> list[str]:

@@ -42,7 +42,7 @@ def size_of(item: Found | Problem) -> int:
     return num_bytes(item.batch) if isinstance(item, Found) else 0
 
 
-def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool) -> Iterator[pa.RecordBatch]:
+def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool | str) -> Iterator[pa.RecordBatch]:
     """The batch in parts of 1,024 rows where its text has to be copied, else whole."""
     kinds = [batch.schema.field(name).type for name in text_columns]
     contiguous = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)

@@ -28,13 +28,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from ..engine.processors import own_threads
 from ..errors import InputError
 from .ahead import Step, closing, in_order
 from .batches import Found, size_of
 from .files import POINTER, File
 from .json_blocks import MARK, joined_runs
 from .kept import Rows, writing
-from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
+from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen, State
@@ -368,14 +369,12 @@ class Csv:
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
-        with writing(path, folder), pa.output_stream(str(path), compression=self.compression) as stream:
-            stream.write(self.mark + self.header)
-            with closing(in_order(self._kept_bytes(rows), len)) as pieces:
-                for piece in pieces:
-                    stream.write(piece)
+        with writing(path, folder):
+            write_packed(path, self.compression, in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2)))
 
     def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
-        """The kept rows as the bytes they were."""
+        """The header, and the kept rows as the bytes they were."""
+        yield Step(lambda: [self.mark + self.header])
         for block in self._blocks():
             keep = rows.take(len(block.starts), self.name)
             yield Step(partial(_joined, block.data, block.starts[keep], block.ends[keep]), 2 * len(block.data))

@@ -14,28 +14,12 @@ import io
 import zlib
 from typing import Any
 
-from .html import Page, declared_charset, read_page
+from .charsets import as_utf8, codec_of, declared_charset
+from .html import Markup, read_page
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 CODE_TYPES = ("text/css", "text/javascript", "text/ecmascript", "text/xml", "text/vbscript", "text/x-javascript")
 """Types of text that nobody reads as text; all others of text/* are documents."""
-
-_WIDER = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "big5": "big5hkscs",
-}
-"""What browsers read instead of a charset: one that has all its characters, and more."""
-
-_SAFE = ("big5", "cp", "euc", "gb", "iso", "koi8", "mac", "shift", "utf-8", "utf-16")
-"""How codecs begin that take linear time; others of Python, such as punycode, do not."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -52,7 +36,7 @@ def is_text(kind: str) -> bool:
     return kind in HTML_TYPES or (kind.startswith("text/") and kind not in CODE_TYPES)
 
 
-def text_of(payload: bytes, kind: str, charset: str | None) -> Page:
+def text_of(payload: bytes, kind: str, charset: str | None, tree: bool = False) -> tuple[bytes, bool]:
     """The text of a payload of a media type that `is_text`.
 
     Parameters
@@ -63,15 +47,21 @@ def text_of(payload: bytes, kind: str, charset: str | None) -> Page:
     charset : str or None
         As the header says it. A byte order mark counts more. Where neither is known, that of ``<meta charset>``, else
         UTF-8 if the payload is valid UTF-8, else windows-1252.
+    tree : bool
+        Take the text of HTML from a parser's tree.
 
     Returns
     -------
-    Page
-        What cannot be decoded becomes U+FFFD.
+    text : bytes
+        UTF-8; `html.Markup` where the text of HTML has yet to be taken. What cannot be decoded is U+FFFD.
+    parsed : bool
+        False for a page of which no tree could be made; see `html.Page`.
     """
     text: bytes | str = payload
     if not payload.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        codec = _codec(charset) or (None if kind not in HTML_TYPES else _codec(declared_charset(payload)) and "meta")
+        codec = codec_of(charset) or (
+            None if kind not in HTML_TYPES else codec_of(declared_charset(payload)) and "meta"
+        )
         if codec is None:
             with contextlib.suppress(UnicodeDecodeError):
                 text = payload.decode()
@@ -79,20 +69,13 @@ def text_of(payload: bytes, kind: str, charset: str | None) -> Page:
         if codec != "meta" and isinstance(text, bytes):
             text = payload.decode(codec, "replace")
     if kind in HTML_TYPES:
-        return read_page(text)
+        if not tree:
+            return Markup(as_utf8(text)), True
+        page = read_page(text, tree=True)
+        return page.text.encode("utf-8", "replace"), page.parsed
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig" if text.startswith(codecs.BOM_UTF8) else "utf-16", "replace")
-    return Page(text, True)
-
-
-def _codec(label: str | None) -> str | None:
-    """Python's codec for the label of a charset; None for an unknown one."""
-    with contextlib.suppress(LookupError, ValueError):
-        name = codecs.lookup((label or "").strip(" \"'")).name
-        name = _WIDER.get(name, name)
-        if name.startswith(_SAFE):
-            return name
-    return None
+    return text.encode("utf-8", "replace"), True
 
 
 def undone(body: bytes, encodings: list[str], most: int, cut: bool) -> bytes:

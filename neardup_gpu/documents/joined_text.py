@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data import arrow
+from .batches import ragged
+from .charsets import as_utf8
 from .columns import decoded
-from .html import read_page
+from .html import read_page, visible_pages
 
 
 def joined(columns: list[pa.Array]) -> tuple[pa.Array, int]:
@@ -24,17 +26,46 @@ def joined(columns: list[pa.Array]) -> tuple[pa.Array, int]:
     return text, int(empty.sum())
 
 
-def visible(column: pa.Array) -> tuple[pa.Array, int]:
+def visible(column: pa.Array, tree: bool = False) -> tuple[pa.Array, int]:
     """What a reader sees of each HTML page, as large binary, and how many pages were not parsed; see `html.Page`."""
-    # Text columns are UTF-8 whatever their markup claims; bytes may declare their own charset.
-    declared = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
+    if tree:
+        return _from_trees(column)
+    pages = _as_utf8(column)
+    validity = None if pages.null_count == 0 else pages.is_valid()
+    given = ragged(pages.fill_null(b"") if pages.null_count else pages)
+    text, offsets = visible_pages(given.values, given.offsets)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+    texts = pa.Array.from_buffers(pa.large_binary(), len(pages), buffers)
+    return (texts if validity is None else pc.if_else(validity, texts, pa.scalar(None, pa.large_binary()))), 0
+
+
+def _is_declared(column: pa.Array) -> bool:
+    """Text columns are UTF-8 whatever their markup claims; bytes may declare their own charset."""
+    return pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
+
+
+def _as_utf8(column: pa.Array) -> pa.Array:
+    """Pages as large binary that is UTF-8."""
+    pages = decoded(column, pa.large_binary())
+    if _is_declared(column):
+        return pa.array([page and as_utf8(page) for page in pages.to_pylist()], pa.large_binary())
+    try:
+        pages.cast(pa.large_string())  # which looks at each byte, and copies none
+    except pa.ArrowInvalid:
+        texts = [page and page.decode("utf-8", "replace").encode() for page in pages.to_pylist()]
+        return pa.array(texts, pa.large_binary())
+    return pages
+
+
+def _from_trees(column: pa.Array) -> tuple[pa.Array, int]:
+    declared = _is_declared(column)
     texts: list[bytes | None] = []
     num_stripped = 0
     for page in decoded(column, pa.large_binary()).to_pylist():
         if page is None:
             texts.append(None)
             continue
-        read = read_page(page if declared else page.decode("utf-8", "replace"))
+        read = read_page(page if declared else page.decode("utf-8", "replace"), tree=True)
         num_stripped += not read.parsed
         texts.append(read.text.encode("utf-8"))
     return pa.array(texts, pa.large_binary()), num_stripped

@@ -29,9 +29,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from ..engine.processors import own_threads
 from ..errors import InputError
 from . import nested
-from .ahead import Step, closing, in_order
+from .ahead import Step, in_order
 from .batches import Found
 from .columns import mixed_integers
 from .files import File
@@ -49,7 +50,7 @@ from .json_values import (
     types_of_members,
 )
 from .kept import Rows, united, writing
-from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked
+from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .seen import Seen, State
@@ -420,7 +421,8 @@ class JsonLines:
         if whole is None:
             return None
         parse = pa.json.ParseOptions(explicit_schema=whole, unexpected_field_behavior="ignore")
-        options = pa.json.ReadOptions(block_size=max(1 << 20, int((block.ends - block.starts).max()) + 64))
+        block_size = max(1 << 20, int((block.ends - block.starts).max()) + 64)
+        options = pa.json.ReadOptions(use_threads=False, block_size=block_size)
         try:
             table = pa.json.read_json(pa.BufferReader(block.data), options, parse_options=parse)
         except (pa.ArrowInvalid, UnicodeDecodeError):  # the latter from Arrow's message about the value
@@ -528,13 +530,8 @@ class JsonLines:
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
-        with (
-            writing(path, folder),
-            pa.output_stream(str(path), compression=self.compression) as stream,
-            closing(in_order(self._kept_bytes(rows), len)) as pieces,
-        ):
-            for piece in pieces:
-                stream.write(piece)
+        with writing(path, folder):
+            write_packed(path, self.compression, in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2)))
 
     def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
         for block in self._blocks():
@@ -566,7 +563,7 @@ def _lines(block: Block, keep: np.ndarray, most_bytes: int) -> Iterator[bytes]:
 def _whole(lines: bytes, schema: pa.Schema | None) -> pa.Table:
     """All columns of some lines by pyarrow.json."""
     parse = None if schema is None else pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    options = pa.json.ReadOptions(block_size=max(1 << 20, len(lines) + 64))
+    options = pa.json.ReadOptions(use_threads=False, block_size=max(1 << 20, len(lines) + 64))
     table = pa.json.read_json(pa.BufferReader(lines), options, parse_options=parse)
     return table if schema is None else table.select(schema.names)
 

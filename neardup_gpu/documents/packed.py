@@ -1,13 +1,17 @@
-"""Compressed files: how a file is packed, and its bytes one piece after another, also those before damage."""
+"""Compressed files: how a file is packed, its bytes one piece after another, also those before damage, and new ones."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from pathlib import PurePosixPath
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
+
+from .ahead import Step, closing, in_order
 
 PACKED_BYTES = 64 << 10  # decompressed at once where the bytes before damage are to be read
 PACKING = 4  # about how many times as large as a compressed file its text is
@@ -54,3 +58,43 @@ def chunk_of(stream: Any, size: int, step: int, skips: bool) -> tuple[bytes, OSE
         parts.append(part)
         held += len(part)
     return b"".join(parts), None
+
+
+def write_packed(path: Path, compression: str | None, pieces: Iterable[bytes]) -> None:
+    """Write a file of some bytes, compressed as `compression_of` says; by gzip, several pieces at once."""
+    own = compression == "gzip"
+    with (
+        closing(_gzipped(pieces) if own else pieces) as packed,
+        pa.output_stream(str(path), compression=None if own else compression) as stream,
+    ):
+        for piece in packed:
+            stream.write(piece)
+
+
+GZIP_LEVEL = 9  # as Arrow has it
+_WINDOW = 32 << 10  # bytes back to which gzip refers
+_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"  # no name and no time; compressed best; any system (RFC 1952)
+
+
+def _gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """One member of gzip. Each piece ends at a byte, and refers back to those before it as if there were no pieces."""
+    checksum = size = 0
+
+    def steps() -> Iterator[Step[bytes]]:
+        nonlocal checksum, size
+        before = b""
+        with closing(pieces):
+            for piece in pieces:
+                checksum, size = zlib.crc32(piece, checksum), size + len(piece)
+                yield Step(partial(_deflated, piece, before), len(piece))
+                before = (before + piece)[-_WINDOW:] if len(piece) < _WINDOW else piece[-_WINDOW:]
+
+    yield _HEAD
+    yield from in_order(steps(), len)
+    yield zlib.compressobj(wbits=-15).flush()  # the end
+    yield checksum.to_bytes(4, "little") + (size % 2**32).to_bytes(4, "little")
+
+
+def _deflated(piece: bytes, before: bytes) -> list[bytes]:
+    packer = zlib.compressobj(GZIP_LEVEL, wbits=-15, zdict=before)
+    return [packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)]

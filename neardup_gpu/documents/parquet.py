@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -106,8 +107,9 @@ class Parquet:
 
     def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
         """Runs of row groups."""
-        opened = _Opened()
-        for groups, row, size in self._runs():
+        several = list(self._runs())
+        opened = _Opened(columns_at_once=len(several) == 1)
+        for groups, row, size in several:
             yield Step(partial(self._found, opened, groups, row, schema.names, max_bytes), size)
 
     def _runs(self) -> Iterator[tuple[range, int, int]]:
@@ -133,7 +135,7 @@ class Parquet:
                     yield Problem(error, self.name, row, None, num_rows)
                     row += num_rows
                     continue
-                for batch in _row_group(parquet, group, names, max_bytes):
+                for batch in _row_group(parquet, group, names, max_bytes, opened.columns_at_once):
                     yield Found(batch, np.arange(row, row + batch.num_rows))
                     row += batch.num_rows
 
@@ -158,8 +160,9 @@ class Parquet:
         return self.schema
 
     def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        opened = _Opened()
-        for groups, _, size in self._runs():
+        several = list(self._runs())
+        opened = _Opened(columns_at_once=len(several) == 1)
+        for groups, _, size in several:
             masks = [rows.take(self._group_sizes[group][0], self.name) for group in groups]
             if any(mask.any() for mask in masks):
                 yield Step(partial(self._kept, opened, groups, masks), size)
@@ -171,14 +174,24 @@ class Parquet:
                 if not keep.any():
                     continue
                 start = 0
-                for batch in _row_group(parquet, group, None, ROW_GROUP_BYTES // 2):
+                for batch in _row_group(parquet, group, None, ROW_GROUP_BYTES // 2, opened.columns_at_once):
                     yield filtered(batch, keep[start : start + batch.num_rows])
                     start += batch.num_rows
 
 
+@dataclass
 class _Opened:
-    """The metadata of a file in one reading, once they were read and are known to be those of the first reading."""
+    """A file in one reading.
 
+    Parameters
+    ----------
+    columns_at_once : bool
+        Whether threads of Arrow decode its columns, as there are no other row groups to decode meanwhile.
+    metadata : pyarrow.parquet.FileMetaData, optional
+        Once they were read, and are known to be those of the first reading.
+    """
+
+    columns_at_once: bool
     metadata: pq.FileMetaData | None = None
 
 
@@ -199,7 +212,7 @@ def _footer(handle: Any) -> bytes:
 
 
 def _row_group(
-    parquet: pq.ParquetFile, group: int, names: list[str] | None, max_bytes: int
+    parquet: pq.ParquetFile, group: int, names: list[str] | None, max_bytes: int, columns_at_once: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """A row group in batches of about `max_bytes`, at most `PIECE_BYTES`, by the mean size of its rows; all columns
     without `names`."""
@@ -210,7 +223,7 @@ def _row_group(
     size = metadata.total_byte_size
     rows = max(16, min(BATCH_ROWS, min(max_bytes, PIECE_BYTES) * metadata.num_rows // max(1, size)))
     found = 0
-    for batch in parquet.iter_batches(rows, row_groups=[group], columns=names):
+    for batch in parquet.iter_batches(rows, row_groups=[group], columns=names, use_threads=columns_at_once):
         found += batch.num_rows
         yield batch if names is None else nested.select(batch, names)
     if found != metadata.num_rows:

@@ -25,7 +25,11 @@ class Reading:
     id_column: str | None = setting(
         None, "Column of unique ids.", metavar="NAME", shown="paths of files, ids of WARC records, else row numbers"
     )
-    html: bool = setting(False, "The text is HTML: compare what a reader sees of it.")
+    html: bool | str = setting(
+        False,
+        "The text is HTML: compare what a reader sees of it. As --html tree, by the tree that a parser builds: slower.",
+        metavar="[tree]",
+    )
     glob: str | None = setting(None, "Which files of a folder to read, such as '*.py'.", metavar="PATTERN")
     on_error: str = setting(
         "stop",

@@ -19,16 +19,19 @@ SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int6
 
 @dataclass(frozen=True)
 class Policy:
-    """What to do with rows that cannot be read, and how long a document may be.
+    """What to do with rows that cannot be read, how long a document may be, and how HTML is read.
 
     Parameters
     ----------
     on_error : "stop" or "skip"
     max_document_bytes : int
+    tree : bool
+        Whether the text of HTML is taken from a parser's tree.
     """
 
     on_error: str = "stop"
     max_document_bytes: int = MAX_DOCUMENT_BYTES
+    tree: bool = False
 
     def __post_init__(self) -> None:
         most = checks.integer("max_document_bytes", self.max_document_bytes, 1)

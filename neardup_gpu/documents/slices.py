@@ -26,6 +26,7 @@ from .columns import mixed_integers
 from .contract import Reader
 from .files import File
 from .formats import FORMATS
+from .html import TREE
 from .memory import Memory, StoredTable
 from .parts import Part
 from .passes import Pass
@@ -52,7 +53,7 @@ class Source:
         Column that names the documents; None if row numbers do.
     types : pyarrow.Schema
         Types, in the whole input, of the column of ids and of the other columns that may be asked for.
-    html : bool
+    html : bool or "tree"
     policy : Policy
     root : str
         What messages call all text files together; else nothing.
@@ -62,7 +63,7 @@ class Source:
     text_columns: list[str]
     key: str | None
     types: pa.Schema
-    html: bool
+    html: bool | str
     policy: Policy
     root: str
 
@@ -294,7 +295,7 @@ class Slice:
     def from_json(cls, values: dict[str, Any]) -> Slice:
         """The slice of which `to_json` gave these values; one whose URI held secrets cannot be opened."""
         shared = dict(values["source"])
-        policy = Policy(shared.pop("on_error"), shared.pop("max_document_bytes"))
+        policy = Policy(shared.pop("on_error"), shared.pop("max_document_bytes"), shared["html"] == TREE)
         types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(shared.pop("types"))))
         files = [SlicedFile(**{**each, "state": each["state"] and tuple(each["state"])}) for each in values["files"]]
         return cls(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyarrow import fs
 
@@ -17,6 +17,7 @@ from .contract import Reader
 from .files import POINTER, File, escaped_name
 from .find import LEFT_OUT, Found, find_files, one_kind
 from .formats import FORMATS
+from .html import TREE
 from .memory import Memory, as_tables, as_texts
 from .parts import WHOLE, Part
 from .skipped import MAX_DOCUMENT_BYTES, Policy, Skipped
@@ -33,7 +34,7 @@ def open_documents(
     texts: Any = None,
     text_columns: str | Sequence[str] | None = None,
     id_column: str | None = None,
-    html: bool = False,
+    html: bool | Literal["tree"] = False,
     glob: str | None = None,
     other_columns: Iterable[str] = (),
     on_error: str = "stop",
@@ -59,9 +60,10 @@ def open_documents(
     id_column : str, default None
         Column of integers or strings that names the documents, also ``metadata.id``. Unless given, ids are relative
         paths for text files, WARC-Record-ID for records of WARC files, else row numbers.
-    html : bool, default False
+    html : bool or "tree", default False
         The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so, and
-        of WARC records those that are HTML.
+        of WARC records those that are HTML. "tree" takes it from the tree that a parser builds, at a tenth of the
+        speed; the words are the same unless the markup is broken (docs/how_to/html.md).
     glob : str, default None
         Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down).
         With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.
@@ -103,8 +105,10 @@ def open_documents(
     text_columns = checks.optional(checks.columns, "text_columns", text_columns)
     id_column = checks.optional(checks.text, "id_column", id_column, "give the name of a column")
     other_columns = checks.columns("other_columns", other_columns, none=True)
-    html, glob = checks.flag("html", html), checks.optional(checks.text, "glob", glob, "give a pattern such as *.py")
-    options: dict[str, Any] = {"html": html, "policy": Policy(on_error, max_document_bytes)}
+    read_as = checks.flag_or("html", html, TREE)
+    glob = checks.optional(checks.text, "glob", glob, "give a pattern such as *.py")
+    policy = Policy(on_error, max_document_bytes, read_as == TREE)
+    options: dict[str, Any] = {"html": read_as, "policy": policy}
     options |= {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
     if (source is None) == (texts is None):
         raise ParameterError("source and texts: give one of them, paths or a table, or the texts themselves")
@@ -125,7 +129,7 @@ def open_documents(
     open_file = FORMATS[kind].reader
     readers: list[Reader]
     if open_file is None:
-        readers = [TextFiles(found.files, html, options["policy"])]
+        readers = [TextFiles(found.files, read_as, options["policy"])]
         if text_columns is not None or id_column is not None:
             raise InputError(f"{masked(names[0])}: text files have no columns; leave out the text and id column.")
     else:

@@ -111,7 +111,7 @@ class Documents:
         glob: str | None,
         text_columns: str | Sequence[str] | None,
         id_column: str | None,
-        html: bool,
+        html: bool | str,
         policy: Policy,
         other_columns: Iterable[str] = (),
         left_out: dict[str, list[str]] | None = None,
@@ -363,7 +363,7 @@ class Documents:
         columns, num_stripped = [], 0
         for name in self.text_columns:
             if self.html and not self._readers[0].reads_html:
-                column, number = visible(batch.column(name))
+                column, number = visible(batch.column(name), self._policy.tree)
                 num_stripped += number
             else:
                 column = decoded(batch.column(name), pa.large_binary())

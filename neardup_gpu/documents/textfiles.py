@@ -14,8 +14,9 @@ import pyarrow as pa
 from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
+from .charsets import as_utf8
 from .files import File, relative_names
-from .html import read_page
+from .html import Markup, read_page, without_markup
 from .kept import ROW_GROUP_BYTES, Rows, writing
 from .parts import WHOLE, Part, runs
 from .reading import reading
@@ -45,7 +46,7 @@ class TextFiles:
     def __init__(
         self,
         files: list[File],
-        html: bool,
+        html: bool | str,
         policy: Policy = Policy(),  # noqa: B008 (immutable)
         ids: list[str] | None = None,
         part: Part = WHOLE,
@@ -128,13 +129,16 @@ class TextFiles:
         if len(data) > most:
             raise _too_long(file, most)
         if self.html or self.ids[row].lower().endswith(HTML_EXTENSIONS):
-            page = read_page(data)
+            if not self.policy.tree:
+                return Markup(as_utf8(data))
+            page = read_page(data, tree=True)
             self._stripped[row] = not page.parsed
             return page.text.encode("utf-8", "replace")
         return _as_utf8(data)
 
     def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> Found:
-        arrays = [pa.array([self.ids[row] for row in rows], pa.string()), pa.array(texts, pa.large_binary())]
+        ids = pa.array([self.ids[row] for row in rows], pa.string())
+        arrays = [ids, pa.array(without_markup(texts), pa.large_binary())]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
         return Found(batch, np.array(rows, np.int64))
 

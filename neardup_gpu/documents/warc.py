@@ -31,7 +31,7 @@ from ..errors import InputError
 from .ahead import Step
 from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .files import File
-from .html import Page
+from .html import without_markup
 from .http_payloads import UndecodableError, is_text, text_of, undone
 from .kept import ROW_GROUP_BYTES, Rows, writing
 from .packed import PACKING, compression_of
@@ -210,16 +210,16 @@ class Warc:
             return None
         if isinstance(read, str):
             return read
-        kind, page = read
+        kind, (text, parsed) = read
         url = (headers.get("WARC-Target-URI") or "").strip()
         values = {
             "id": headers.get("WARC-Record-ID"),
             "url": url.removeprefix("<").removesuffix(">") or None,
             "date": _date(headers.get("WARC-Date")),
             "content_type": kind or None,
-            "text": page.text.encode("utf-8", "replace"),
+            "text": text,
         }
-        return _Document(framed, values, page.parsed)
+        return _Document(framed, values, parsed)
 
     def _read_payload(self, record: Any, texts: bool) -> Any:
         """The media type and the text of a record, or why it is no document."""
@@ -248,7 +248,7 @@ class Warc:
             payload = undone(record.reader.read(), encodings, self.policy.max_document_bytes, cut)
         except UndecodableError:
             return "undecodable"
-        return kind, text_of(payload, kind, charset) if texts else Page("", True)
+        return kind, text_of(payload, kind, charset, self.policy.tree) if texts else (b"", True)
 
     # ---------------------------------------------------------------------------------------------------------- kept
 
@@ -297,7 +297,7 @@ def _batch(found: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
         values = [values[field.name] for values in found]
         kind = SCHEMA.field(field.name).type
         if field.name == "text":
-            arrays.append(pa.array(values, pa.large_binary()).view(kind))
+            arrays.append(pa.array(without_markup(values), pa.large_binary()).view(kind))
         else:
             arrays.append(pa.array(values, kind))
     return pa.RecordBatch.from_arrays(arrays, schema.names)

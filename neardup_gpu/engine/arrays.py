@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from neardup_gpu.kernels._launch import array_module, out_of_memory
 
 from ..data import Ragged
 from .choice import to_host
+
+MOVED = 1 << 16
+"""Rows that are moved at a time."""
 
 
 def same_device(array: Any, *others: Any) -> tuple[Any, ...]:
@@ -26,6 +30,20 @@ def take_rows(array: Any, rows: np.ndarray) -> Any:
         run = gather.cpu if isinstance(array.values, np.ndarray) else gather.gpu
         return Ragged.trusted(*run(array.values, array.offsets, *same_device(array.values, rows)))
     return array[same_device(array, rows)[0]]
+
+
+def some_rows(array: np.ndarray, rows: np.ndarray, *, last: bool = False) -> np.ndarray:
+    """Some rows of an array in host memory; itself if these are all, in order.
+
+    What is the `last` that is wanted of it is moved together where it lies, if the rows ascend.
+    """
+    if len(rows) > len(array) or not (rows[1:] > rows[:-1]).all() or not (last or len(rows) == len(array)):
+        return array[rows]
+    if len(rows) < len(array):
+        for first in range(0, len(rows), MOVED):
+            moved = array[rows[first : first + MOVED]]  # which lie there or behind it
+            array[first : first + len(moved)] = moved
+    return array[: len(rows)]
 
 
 def joined(parts: list[Any]) -> Any:
@@ -55,3 +73,48 @@ def concat_and_clear(*lists: list[Any], dtype: Any, width: int = 0) -> Any:
         if not out_of_memory(error):
             raise
     return np.concatenate(list(map(to_host, arrays)))
+
+
+class Stack:
+    """Rows put one behind another as they come; in host memory into one array, which grows where it lies.
+
+    So nothing is copied twice, and rows take memory when they come: what is expected is only reserved. Rows that lie on
+    a GPU stay there, and come before all others.
+    """
+
+    def __init__(self) -> None:
+        self._on_gpu: list[Any] = []
+        self._rows: np.ndarray | None = None
+        self._num_on_gpu = self._num_rows = 0
+
+    def __len__(self) -> int:
+        return self._num_on_gpu + self._num_rows
+
+    def append(self, rows: Any, expected: int | None = None) -> None:
+        """Add rows; there will be about as many in all as are expected, if that is known."""
+        if self._rows is not None:
+            rows = to_host(rows)
+        if not isinstance(rows, np.ndarray):
+            self._on_gpu.append(rows)
+            self._num_on_gpu += len(rows)
+            return
+        end = self._num_rows + len(rows)
+        if self._rows is None:
+            with contextlib.suppress(MemoryError):  # of an estimate that is far too high
+                self._rows = np.empty((max(end, (expected or 0) - self._num_on_gpu), *rows.shape[1:]), rows.dtype)
+        if self._rows is None:
+            self._rows = np.empty_like(rows)
+        elif end > len(self._rows):
+            self._rows.resize((max(end, len(self._rows) * 9 // 8), *rows.shape[1:]), refcheck=False)
+        self._rows[self._num_rows : end] = rows
+        self._num_rows = end
+
+    def take(self, dtype: Any, width: int = 0) -> Any:
+        """All rows, of which the stack has none afterwards; of this dtype and width (0: one dimension) without any."""
+        on_host, self._rows = self._rows, None
+        if on_host is not None:
+            on_host.resize((self._num_rows, *on_host.shape[1:]), refcheck=False)
+        self._num_on_gpu = self._num_rows = 0
+        if on_host is not None and not self._on_gpu:
+            return on_host
+        return concat_and_clear(self._on_gpu, [] if on_host is None else [on_host], dtype=dtype, width=width)

@@ -66,23 +66,38 @@ def resolve(backend: str | None, device: int | None = None, memory: int | str | 
     return asked
 
 
+FEW_BYTES = 1 << 16
+"""Of the arrays that a kernel is given: below, starting other threads takes about as long as the work itself."""
+
+
 def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
     """The function of a kernel file for a backend: its `reference`, `cpu` or `gpu`.
 
-    A function that runs on the host takes arrays that lie on a GPU as well.
+    A function that runs on the host takes arrays that lie on a GPU as well. Where no backend is named, `cpu` does what
+    is little on the calling thread alone.
     """
-    name = resolve(backend)
-    run = getattr(module, name)
-    if name == "gpu":
-        return run
+    name = backend if backend in ("cpu", "reference") else resolve(backend)
+    return getattr(module, name) if name == "gpu" else _on_host(module, name, backend is None)
+
+
+@cache
+def _on_host(module: ModuleType, name: str, unnamed: bool) -> Callable[..., Any]:
+    from neardup_gpu.kernels._launch import alone, is_alone
+
     from .threads import exclusive
 
-    def on_host(*arguments: Any) -> Any:
+    def run(*arguments: Any) -> Any:
+        function = getattr(module, name)
         on_the_host = [to_host(a) if hasattr(a, "__cuda_array_interface__") else a for a in arguments]
+        if is_alone():
+            return function(*on_the_host)
+        if unnamed and sum(getattr(a, "nbytes", 0) for a in on_the_host) < FEW_BYTES:
+            with alone():
+                return function(*on_the_host)
         with exclusive():
-            return run(*on_the_host)
+            return function(*on_the_host)
 
-    return on_host
+    return run
 
 
 def to_host(array: Any) -> Any:

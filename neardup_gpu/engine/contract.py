@@ -88,8 +88,8 @@ class Runtime(Protocol):
         """An array in host memory, wherever it was."""
         ...
 
-    def take(self, array: Any, rows: np.ndarray) -> Any:
-        """Some rows of an array, where it is."""
+    def take(self, array: Any, rows: np.ndarray, *, last: bool = False) -> Any:
+        """Some rows of an array, where it is; the `last` that is wanted of it may be written over it."""
         ...
 
     def keeps(self, num_bytes: int) -> bool:

@@ -124,7 +124,7 @@ class GpuRuntime:
     def fetch(self, array: Any) -> Any:
         return to_host(array)
 
-    def take(self, array: Any, rows: Any) -> Any:
+    def take(self, array: Any, rows: Any, *, last: bool = False) -> Any:
         return self.run(take_rows, array, rows)
 
     def keeps(self, num_bytes: int) -> bool:

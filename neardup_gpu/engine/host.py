@@ -1,14 +1,25 @@
-"""The host as a place to run: a loop, on the backends "cpu" and "reference"."""
+"""The host as a place to run: pieces of work side by side, on the backends "cpu" and "reference"."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from itertools import chain, islice
 from typing import Any
 
+import numba
+import pyarrow as pa
+
 from ..store.spool import Spool
+from .arrays import some_rows
 from .choice import to_host
 from .contract import P, R
 from .memory import Shares
+from .threads import SIDE_BY_SIDE, runs_kernels_side_by_side
 
 
 class HostRuntime:
@@ -23,7 +34,26 @@ class HostRuntime:
         self.backend, self.shares = backend, Shares.of_host()
 
     def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
-        return map(run, pieces)
+        """What a function gives for pieces, in order; some at a time, each by a thread that has its share of all."""
+        pieces = iter(pieces)
+        first = list(islice(pieces, 2))
+        threads = numba.get_num_threads()
+        if len(first) < 2 or threads == 1 or not runs_kernels_side_by_side():
+            yield from map(run, chain(first, pieces))
+            return
+        waiting: deque[Future[R]] = deque()
+        number = min(threads, SIDE_BY_SIDE)
+        shares = deque(threads // number + (i < threads % number) for i in range(number))
+        pool = ThreadPoolExecutor(number, "neardup-map", lambda: numba.set_num_threads(shares.popleft()))
+        try:
+            for piece in chain(first, pieces):
+                waiting.append(pool.submit(copy_context().run, run, piece))
+                if len(waiting) > number:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def run(self, function: Callable[..., R], *arguments: Any) -> R:
         return function(*arguments)
@@ -34,8 +64,8 @@ class HostRuntime:
     def fetch(self, array: Any) -> Any:
         return to_host(array)
 
-    def take(self, array: Any, rows: Any) -> Any:
-        return array[rows]
+    def take(self, array: Any, rows: Any, *, last: bool = False) -> Any:
+        return some_rows(array, rows, last=last)
 
     def keeps(self, num_bytes: int) -> bool:
         return True
@@ -50,7 +80,10 @@ class HostRuntime:
         return self.shares.batch
 
     def release(self) -> None:
-        return None
+        trim = None if os.name == "nt" else getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:  # glibc keeps what was freed between arrays that are still needed
+            trim(0)
+        pa.default_memory_pool().release_unused()
 
     def wait(self) -> None:
         return None

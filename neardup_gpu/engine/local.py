@@ -1,14 +1,20 @@
 """Tasks in processes of this machine.
 
-A worker is a new interpreter, not a fork (`threads.py` says why), and imports nothing of the program that started it,
-so that a script needs no `if __name__ == "__main__"`. It has one pipe, and ends when that is closed: also when the
-process that started it is killed. It is killed without notice, as temporary files have no names and results appear
-whole. This file is quick to import, so that workers start while the process that starts them still imports.
+A worker imports nothing of the program that started it, so that a script needs no `if __name__ == "__main__"`. It has
+one pipe, and ends when that is closed: also when the process that started it is killed. It is killed without notice, as
+temporary files have no names and results appear whole. This file is quick to import, so that workers start while the
+process that starts them still imports.
+
+A worker is not forked from the process that asks for it (`threads.py` says why). Where there are several, on Linux,
+each is forked from one more process, the nursery, which has imported what tasks need and done what each would do first,
+and has not started a thread. Elsewhere, or if something there has started one, a worker is a new interpreter.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import os
 import pickle
 import queue
@@ -19,6 +25,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import recv_handle, send_handle
+from pathlib import Path
 from typing import Any
 
 from .. import checks
@@ -28,15 +36,18 @@ from ..tasks.contract import ATTEMPTS, Task
 from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of
 from .processors import most_threads, thread_limits
 
-_WORKER = """
+_PROGRAM = """
 import sys
 from multiprocessing.connection import Connection
 pipe = Connection(int(sys.argv[1]))
-sys.path[:] = sys.argv[2:]
-from neardup_gpu.engine.local import serve
-serve(pipe)
+sys.path[:] = sys.argv[3:]
+from neardup_gpu.engine import local
+getattr(local, sys.argv[2])(pipe)
 """
 
+
+FORKS = sys.platform == "linux"
+"""Whether workers of one thread each are forked; elsewhere libraries of the system start threads."""
 
 EARLY = 4
 """Workers that are started before there are tasks, of which there may be fewer than workers."""
@@ -86,6 +97,8 @@ class LocalWorkers:
         self._first = first or Task("first", 0, _nothing)
         self._workers: list[_Worker | None] = [None] * num_workers
         self._unstarted = 0  # workers in a row that ended before they were ready
+        self._nursery: _Nursery | None = None
+        self._forks = FORKS and self._threads == 1 < num_workers
 
     def check_folder(self, folder: str) -> None:
         """What this process writes all processes of this machine can read."""
@@ -114,14 +127,19 @@ class LocalWorkers:
                     worker.begin(attempted)
 
     def _start(self, place: int) -> _Worker:
-        self._workers[place] = worker = _Worker(self._environment(place), self._first)
-        return worker
-
-    def _environment(self, place: int) -> dict[str, str]:
-        environment = {**os.environ, **thread_limits(self._threads)}
+        shown = None
         if self._devices:
-            environment["CUDA_VISIBLE_DEVICES"] = self._devices[place] if place < len(self._devices) else ""
-        return environment
+            shown = self._devices[place] if place < len(self._devices) else ""
+        environment = {**os.environ, **thread_limits(self._threads)}
+        if not self._forks:
+            environment |= {} if shown is None else {"CUDA_VISIBLE_DEVICES": shown}
+            worker = _Worker(environment, self._first)
+        else:
+            if self._nursery is None or not self._nursery.lives:
+                self._nursery = _Nursery(environment, self._first)
+            worker = _Worker(environment, self._first, self._nursery, shown)
+        self._workers[place] = worker
+        return worker
 
     def _hear(self, attempts: Attempts) -> list[tuple[Task, Any]]:
         """Wait until a worker is ready, done or dead; the tasks that are done."""
@@ -135,7 +153,8 @@ class LocalWorkers:
                 self._mourn(worker, attempts)
                 continue
             if not worker.ready:
-                worker.ready, self._unstarted = True, 0
+                worker.welcome(message)
+                self._unstarted = 0
             elif worker.attempted is not None:
                 attempted, worker.attempted = worker.attempted, None
                 done += attempts.done(attempted, outcome_of(message))
@@ -174,30 +193,43 @@ class LocalWorkers:
 
     def __exit__(self, *_: object) -> None:
         self._stop([worker for worker in self._workers if worker is not None])
+        if self._nursery is not None:
+            self._nursery.end()
 
 
 class _Worker:
-    """A process, its pipe, and the task that it has."""
+    """A process, its pipe, and the task that it has.
 
-    def __init__(self, environment: dict[str, str], first: Task) -> None:
+    Parameters
+    ----------
+    environment : dict
+        Of a new interpreter.
+    first : Task
+        What it does before its first task.
+    nursery : _Nursery, optional
+        Where to fork it from instead.
+    shown : str, optional
+        Where it is forked, the devices that it sees, as CUDA_VISIBLE_DEVICES.
+    """
+
+    def __init__(
+        self, environment: dict[str, str], first: Task, nursery: _Nursery | None = None, shown: str | None = None
+    ) -> None:
         self.ready = False
         self.attempted: Attempted | None = None
         self.pipe, other = Pipe()
-        with contextlib.closing(other), _without_interrupts():
-            try:
-                self.process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _WORKER, str(other.fileno()), *sys.path],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    env=environment,
-                    pass_fds=[other.fileno()],
-                )
-            except OSError as error:
-                raise ResourceError(
-                    f"no more worker processes can be started ({error.strerror}); ask for fewer, or raise the limit of "
-                    "processes (ulimit -u)"
-                ) from error
-        self._send(first)
+        with contextlib.closing(other):
+            if nursery is None:
+                self.process: subprocess.Popen[bytes] | _Forked = _interpreter("serve", other, environment)
+                self._send(first)
+            else:
+                self.process = nursery.fork(other, shown)
+
+    def welcome(self, message: bytes) -> None:
+        """Take note that it is ready: it tells its process number."""
+        self.ready = True
+        if isinstance(self.process, _Forked):
+            self.process.pid = int(message)
 
     def begin(self, attempted: Attempted) -> None:
         self.attempted = attempted
@@ -211,10 +243,36 @@ class _Worker:
         """Close the pipe and wait for the process, which ends by that if it lives; how it ended."""
         self.pipe.close()
         status = self.process.wait()
+        if status is None:
+            return "ended with the process that it was forked from"
         if status >= 0:
             return f"ended with status {status}"
         name = signal.Signals(-status).name
         return f"was killed by {name}" + (", as systems do when memory runs out" if name == "SIGKILL" else "")
+
+
+def _interpreter(function: str, pipe: Connection, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    """A new process that calls a function of this file with its end of a pipe.
+
+    Raises
+    ------
+    ResourceError
+        If it cannot be started.
+    """
+    with _without_interrupts():
+        try:
+            return subprocess.Popen(
+                _command(function, pipe.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=environment,
+                pass_fds=[pipe.fileno()],
+            )
+        except OSError as error:
+            raise ResourceError(
+                f"no more worker processes can be started ({error.strerror}); ask for fewer, or raise the limit of "
+                "processes (ulimit -u)"
+            ) from error
 
 
 @contextlib.contextmanager
@@ -231,14 +289,19 @@ def _nothing() -> None:
     """What a worker does first unless it is told."""
 
 
-def serve(pipe: Connection) -> None:
-    """Be a worker: run the tasks that come through a pipe until it is closed."""
+def _command(function: str, descriptor: int) -> list[str]:
+    return [sys.executable, "-P", "-c", _PROGRAM, str(descriptor), function, *sys.path]
+
+
+def serve(pipe: Connection, *, warm: bool = False) -> None:
+    """Be a worker: run the tasks that come through a pipe until it is closed, the first one for nobody unless warm."""
     os.set_inheritable(pipe.fileno(), False)
     tasks: queue.SimpleQueue[tuple[bytes, int]] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, tasks), daemon=True).start()
     with contextlib.suppress(OSError):
-        pipe.send_bytes(b"ready")
-        attempt_apart(*tasks.get())  # the first one, whose result nobody reads
+        pipe.send_bytes(str(os.getpid()).encode())
+        if not warm:
+            attempt_apart(*tasks.get())
         while True:
             pipe.send_bytes(attempt_apart(*tasks.get()))
     os._exit(0)
@@ -250,3 +313,101 @@ def _listen(pipe: Connection, tasks: queue.SimpleQueue[tuple[bytes, int]]) -> No
         while True:
             tasks.put(pipe.recv())
     os._exit(0)
+
+
+# ------------------------------------------------------------------------------------------------------ forked workers
+
+
+class _Nursery:
+    """The process that workers are forked from."""
+
+    def __init__(self, environment: dict[str, str], first: Task) -> None:
+        self._pipe, other = Pipe()
+        with contextlib.closing(other):
+            self._process = _interpreter("breed", other, environment)
+        self._send((pickle.dumps(first), log.getEffectiveLevel()))
+
+    @property
+    def lives(self) -> bool:
+        return self._process.poll() is None
+
+    def fork(self, pipe: Connection, shown: str | None) -> _Forked:
+        """A worker at that end of a pipe; it tells its number there when it is ready."""
+        self._send(shown)
+        with contextlib.suppress(OSError):
+            send_handle(self._pipe, pipe.fileno(), self._process.pid)
+        return _Forked(self)
+
+    def wait(self, pid: int) -> int | None:
+        """How a worker ended; None if it cannot be told any more."""
+        self._send(pid)
+        try:
+            return os.waitstatus_to_exitcode(self._pipe.recv())
+        except (OSError, EOFError):
+            return None
+
+    def end(self) -> None:
+        self._pipe.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _send(self, message: Any) -> None:
+        with contextlib.suppress(OSError):  # it is dead, and so will be its workers
+            self._pipe.send(message)
+
+
+class _Forked:
+    """A forked worker's process: what is used of `Popen`."""
+
+    def __init__(self, nursery: _Nursery) -> None:
+        self._nursery, self.pid = nursery, 0  # until it is ready
+
+    def kill(self) -> None:
+        if self.pid and self._nursery.lives:  # which keeps the number from being another's
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int | None:
+        pid, self.pid = self.pid, 0
+        return self._nursery.wait(pid) if pid else None
+
+
+def breed(pipe: Connection) -> None:
+    """Be a nursery: do first what each worker would do first, then fork one whenever a pipe for it comes."""
+    _die_with_parent()
+    os.set_inheritable(pipe.fileno(), False)
+    with contextlib.suppress(OSError, EOFError):
+        attempt_apart(*pipe.recv())
+        gc.freeze()
+        while True:
+            message = pipe.recv()
+            if isinstance(message, int):
+                pipe.send(os.waitpid(message, 0)[1])
+                continue
+            end = recv_handle(pipe)
+            if not _is_single():  # a fork has one thread, and what the others held for ever
+                os.set_inheritable(end, True)
+                os.posix_spawn(sys.executable, _command("serve_at_once", end), os.environ)
+            elif os.fork() == 0:
+                pipe.close()
+                if message is not None:
+                    os.environ["CUDA_VISIBLE_DEVICES"] = message
+                serve(Connection(end), warm=True)
+            os.close(end)
+    os._exit(0)
+
+
+def _die_with_parent() -> None:
+    """Have the system kill this process when the one that started it ends, also while it is busy."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def serve_at_once(pipe: Connection) -> None:
+    """Be a worker that does nothing before its first task."""
+    serve(pipe, warm=True)
+
+
+def _is_single() -> bool:
+    """Whether this process has one thread, beside Arrow's allocator, which mends itself in a fork."""
+    threads = [Path(f"/proc/self/task/{each}/comm").read_text() for each in os.listdir("/proc/self/task")]
+    return sum(not name.startswith("jemalloc") for name in threads) == 1

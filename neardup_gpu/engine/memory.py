@@ -10,14 +10,14 @@ from typing import Any
 from .. import checks
 from ..errors import ArgumentTypeError, ParameterError
 
+HOST_BATCH = 4 << 20
+"""Text in a batch on the host, of which a few are computed at a time: its tokens and shingles fit a cache then."""
+
 HOST_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
 
 HOST_SORTED = 8 << 20
 """Shingles made into sets at a time on the host: with room to work in they fit a processor's last cache, about."""
-
-HOST_BATCH = 16 << 20
-"""Text in a batch on the host, where larger ones gain nothing."""
 
 BATCH_TIMES = 10
 """What the first stages hold of a batch, about, in times its text, the next batch with it."""
@@ -37,7 +37,8 @@ TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36, "spots": 44}
 
 Beside the slots of `Staging` (three of at most twice the batch and its offsets), for up to one token in two bytes:
 
-    tokens      1 for a copy, 1/2 for where documents and groups of bytes begin, 4 for fingerprints
+    tokens      1 for a copy (of a batch that was halved), 1/2 for where documents and groups of bytes begin, 4 for
+                fingerprints
     shingles    4 for tokens and 4 for shingles; bags up to 24 more while all are sorted by document and value: 4 a
                 shingle for its row, 12 for its place, copies and the other buffer of the sort 32; spots up to 36 more:
                 8 to count the tokens that are no stop words, 4 for these and for places of the others, 24 for

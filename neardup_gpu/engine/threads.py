@@ -15,12 +15,16 @@ from contextvars import ContextVar
 from typing import Any
 
 import numba
+import pyarrow as pa
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np.ufunc import parallel
 
 from ..errors import NeardupError, ParameterError, ResourceError, too_few_threads, want
 from ..log import log
 from .processors import most_threads, with_threads
+
+SIDE_BY_SIDE = 4
+"""Pieces of work that are computed at a time, at most: what is serial in one is done while others compute."""
 
 _job = threading.RLock()
 _kernel = threading.RLock()
@@ -44,14 +48,19 @@ def on_threads(threads: int | None) -> Iterator[None]:
     most = most_threads()
     if threads is not None and not 1 <= threads <= most:
         raise ParameterError(f"threads must be between 1 and {most} (what this machine has), got {threads}")
-    with _shortage_in_one_line(), _one_at_a_time(), with_threads(threads or most):
-        _try_to_start(threads or most)
-        before = numba.get_num_threads()
+    number = threads or most
+    with _shortage_in_one_line(), _one_at_a_time(), with_threads(number):
+        _try_to_start(number if number <= SIDE_BY_SIDE else 2 * number)  # pieces side by side have threads of their own
+        before, of_arrow = numba.get_num_threads(), pa.cpu_count()
         try:
+            if threads is not None:
+                pa.set_cpu_count(threads)
             numba.set_num_threads(1 if _alone == threading.get_ident() else threads or before)
             yield
         finally:
             numba.set_num_threads(before)
+            if threads is not None:
+                pa.set_cpu_count(of_arrow)
 
 
 @contextlib.contextmanager
@@ -116,6 +125,11 @@ def _try_to_start(wanted: int) -> None:
 def exclusive() -> contextlib.AbstractContextManager[Any]:
     """The context in which kernels are called: Numba's own layer aborts when two threads call kernels at once."""
     return _kernel if _layer() == "workqueue" else contextlib.nullcontext()
+
+
+def runs_kernels_side_by_side() -> bool:
+    """Whether several threads may call kernels at once, after a first kernel has run or threads were asked for."""
+    return _layer() not in (None, "workqueue")
 
 
 def _layer() -> str | None:

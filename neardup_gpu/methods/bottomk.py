@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks
-from ..definitions import draw
+from ..definitions import one_draw
 from ..errors import DamagedError, ParameterError
 from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
@@ -229,7 +229,7 @@ class BottomK:
         from ..engine.choice import kernel
 
         elements = as_ragged("elements", elements, np.uint64)
-        salt = np.uint64(draw(checks.seed(seed), "bottom-k", 0))
+        salt = one_draw(checks.seed(seed), "bottom-k")
         return kernel(bottomk, backend)(elements.values, elements.offsets, salt, self.s)
 
     def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
@@ -272,7 +272,7 @@ class BottomK:
         from ..engine.choice import kernel
 
         sketches = checks.array("sketches", sketches, np.uint64, (None, self.s), hint="as BottomK.sketch gives")
-        salt = np.uint64(draw(checks.seed(seed), "groups", 0))
+        salt = one_draw(checks.seed(seed), "groups")
         if self.candidates == "leading":
             return sketches[:, : self._leading()].copy()
         found = kernel(groups, backend)(sketches, salt, self.key_columns)

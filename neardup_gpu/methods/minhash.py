@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from .. import checks, theory
-from ..definitions import draw, polynomial
+from ..definitions import draw, one_draw, polynomial
 from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure, Weighted
 from ..settings import setting
@@ -390,7 +390,7 @@ class MinHash:
         _, found = self.with_statistics(statistics, seed)
         samples = self._settled().samples
         if self.sampler == "fast":
-            return kernel(fast, backend)(elements.values, elements.offsets, np.uint64(draw(seed, "fast", 0)), samples)
+            return kernel(fast, backend)(elements.values, elements.offsets, one_draw(seed, "fast"), samples)
         if self.weighting == "none":
             drawn = permutations(seed, samples, self._bits())
             return kernel(minhash, backend)(elements.values, elements.offsets, *drawn)
@@ -493,7 +493,7 @@ class MinHash:
 
         from ..engine.choice import kernel
 
-        salt = np.uint64(draw(seed, "darts", 0))
+        salt = one_draw(seed, "darts")
         found = kernel(dart, backend)(features.values, features.offsets, weights, salt, self._settled().samples)
         return found if self.bits == 64 else (found >> np.uint64(32)).astype(np.uint32)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks
-from ..definitions import draw
+from ..definitions import one_draw
 from ..errors import DamagedError, ParameterError
 from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
@@ -237,7 +237,7 @@ class ModM:
         from ..engine.choice import kernel, to_host
 
         elements = as_ragged("elements", elements, np.uint64)
-        salt = np.uint64(draw(checks.seed(seed), "mod-m", 0))
+        salt = one_draw(checks.seed(seed), "mod-m")
         if self.adaptive:
             moduli = _moduli(to_host(kernel(distinct, backend)(elements.values, elements.offsets)))
         else:
@@ -245,7 +245,7 @@ class ModM:
         values, offsets = kernel(below, backend)(
             elements.values, elements.offsets, salt, np.uint64(2**64 - 1) // moduli
         )
-        found = Ragged(values, offsets)
+        found = Ragged.trusted(values, offsets)
         if self.s is not None:
             found = of_elements.unpadded(of_elements.padded(found, self.s))
         if self.adaptive:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ class Spool:
             if wanting := want(error):
                 raise ResourceError(wanting) from error
             raise OutputError(f"{self.folder}: {error.strerror}; name another folder with temp_dir=...") from None
+        self._place = threading.Lock()  # of the file's only position
         self._starts = [np.zeros(1, np.int64)]
         self.num_values = 0
 
@@ -93,8 +95,9 @@ class Spool:
         if left is not None and left < len(view):
             raise disk_full(self.folder, len(view))
         try:
-            while view:
-                view = view[self._file.write(view) :]
+            with self._place:
+                while view:
+                    view = view[self._file.write(view) :]
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise disk_full(self.folder, len(view), os.strerror(error.errno)) from None
@@ -113,7 +116,10 @@ class Spool:
         """Everything is in the file already; see `DeviceSpool`."""
 
     def gather(self, rows: np.ndarray) -> Ragged:
-        """Read some rows, in the order asked for (ascending is fastest); neighbours in the file are read at once."""
+        """Read some rows, in the order asked for (ascending is fastest); neighbours in the file are read at once.
+
+        Several threads may call it.
+        """
         starts, stops = self.offsets[rows], self.offsets[np.asarray(rows) + 1]
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(stops - starts, out=offsets[1:])
@@ -127,13 +133,14 @@ class Spool:
 
     def _read(self, view: memoryview, position: int) -> None:
         try:
-            self._file.seek(position)
-            while view:
-                count = self._file.readinto(view)  # type: ignore[attr-defined]
-                if not count:
-                    raise OutputError(f"{self.folder}: the temporary file ended early: it was truncated; run again")
-                view = view[count:]
-            self._file.seek(0, os.SEEK_END)
+            with self._place:
+                self._file.seek(position)
+                while view:
+                    count = self._file.readinto(view)  # type: ignore[attr-defined]
+                    if not count:
+                        raise OutputError(f"{self.folder}: the temporary file ended early: it was truncated; run again")
+                    view = view[count:]
+                self._file.seek(0, os.SEEK_END)
         except OutputError:
             raise
         except OSError as error:

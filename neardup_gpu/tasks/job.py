@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import checks
 from ..documents.reading_options import MAX_DOCUMENT_BYTES
@@ -26,7 +26,7 @@ def dedup_in_tasks(
     texts: Any = None,
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
-    html: bool = False,
+    html: bool | Literal["tree"] = False,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,

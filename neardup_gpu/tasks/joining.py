@@ -138,11 +138,9 @@ class Counter:
 
         To count documents that are not joined in the end costs time, never a pair.
         """
-        for _ in self._runtime.map(lambda part: self._add(shingles, part), _parts(shingles, self._runtime)):
-            pass
-
-    def _add(self, shingles: Ragged, part: Span) -> None:  # counts that are too large, if called again, cost time alone
-        self._table = self._rarity(_values(_rows(shingles, part)), self._bits, self._table)
+        for part in _parts(shingles, self._runtime):  # counts that are too large, if called again, cost time alone
+            values = _values(_rows(shingles, part))
+            self._table = self._runtime.run(self._rarity, values, self._bits, self._table)
 
     @property
     def table(self) -> Table:

@@ -12,7 +12,10 @@ from selectolax.lexbor import LexborHTMLParser
 from neardup_gpu.documents.html import read_page, visible_text
 from neardup_gpu.documents.markup import MAX_OPEN, is_tame
 
+BOTH = pytest.mark.parametrize("tree", [False, True], ids=["text", "tree"])
 
+
+@BOTH
 @pytest.mark.parametrize(
     ("markup", "words"),
     [
@@ -43,11 +46,12 @@ from neardup_gpu.documents.markup import MAX_OPEN, is_tame
         ("</div></p>a</table>", ["a"]),
     ],
 )
-def test_words(markup, words):
-    assert visible_text(markup).split() == words
-    assert visible_text(markup.encode()).split() == words
+def test_words(markup, words, tree):
+    assert read_page(markup, tree).text.split() == words
+    assert read_page(markup.encode(), tree).text.split() == words
 
 
+@BOTH
 @pytest.mark.parametrize(
     ("markup", "words"),
     [
@@ -61,8 +65,8 @@ def test_words(markup, words):
         ("a\ud800b", ["a\ufffdb"]),
     ],
 )
-def test_encodings(markup, words):
-    assert visible_text(markup).split() == words
+def test_encodings(markup, words, tree):
+    assert read_page(markup, tree).text.split() == words
 
 
 def repeated(pattern, num):
@@ -96,19 +100,21 @@ HOSTILE = {
 BEFORE = {"formatting outside of its table": "<table>", "options": "<select>", "attributes of body": "<body>"}
 
 
+@BOTH
 @pytest.mark.parametrize("name", HOSTILE)
-def test_time_grows_with_the_length(name):
+def test_time_grows_with_the_length(name, tree):
     """A megabyte takes at most 60 s: by the parser alone, each of these takes minutes to hours."""
     start = time.process_time()
     page = BEFORE.get(name, "") + repeated(HOSTILE[name], (1 << 20) // len(HOSTILE[name])) + "end"
-    read = read_page(page)
+    read = read_page(page, tree)
     assert time.process_time() - start < 60
     assert not read.parsed or len(read.text) < len(page)
 
 
-def test_a_tag_of_a_million_attributes():
+@BOTH
+def test_a_tag_of_a_million_attributes(tree):
     start = time.process_time()
-    assert read_page("<a " + repeated("a#=1 ", 1_000_000) + ">end") == ("end", False)
+    assert read_page("<a " + repeated("a#=1 ", 1_000_000) + ">end", tree) == ("end", not tree)
     assert time.process_time() - start < 60
 
 
@@ -180,15 +186,16 @@ def test_attributes_and_comments_end_where_the_standard_says():
 def test_an_encoding_cannot_hide_tags(encoding):
     page = "<meta charset=iso-2022-jp>" + "<div>" * 100_000 + "文"
     start = time.process_time()
-    assert not read_page(page.encode(encoding)).parsed
-    assert read_page(page.encode(encoding)).text.strip() == "文"
+    assert not read_page(page.encode(encoding), tree=True).parsed
+    assert read_page(page.encode(encoding), tree=True).text.strip() == "文"
     assert time.process_time() - start < 60
 
 
 def test_no_codec_of_python_s_own_is_used():
     """The time of punycode grows with the square of the length."""
     page = b"<meta charset=punycode>" + b"<div>" * 5000 + b"words-abc9"
-    assert read_page(page) == ("\n" * 5000 + "words-abc9", False)
+    assert read_page(page, tree=True) == ("\n" * 5000 + "words-abc9", False)
+    assert read_page(page) == ("\n" * 5000 + "words-abc9", True)
 
 
 def test_what_is_not_parsed_has_the_same_words():
@@ -197,31 +204,36 @@ def test_what_is_not_parsed_has_the_same_words():
     <noscript>no</noscript><template>no</template>
     <img alt=no src=x>five<p>six<1 < seven"""
     tangled = page + "<div>" * 5000
-    assert (read_page(page).parsed, read_page(tangled).parsed) == (True, False)
-    assert read_page(tangled).text.split() == read_page(page).text.split()
+    read, of_tangled = read_page(page, tree=True), read_page(tangled, tree=True)
+    assert (read.parsed, of_tangled.parsed) == (True, False)
+    assert of_tangled.text.split() == read.text.split() == visible_text(page).split() == visible_text(tangled).split()
 
 
+@BOTH
 @pytest.mark.parametrize("part", ["<a", "<a ", "<a<", "<!", "</a", "<a b='", "<a x=<"])
-def test_tags_that_nothing_closes_stay_quick(part):
+def test_tags_that_nothing_closes_stay_quick(part, tree):
     # Looking for the end anew from each "<" takes hours for a megabyte.
-    assert visible_text("one" + part * ((1 << 20) // len(part))).split() == ["one"]
+    assert read_page("one" + part * ((1 << 20) // len(part)), tree).text.split() == ["one"]
 
 
-def test_words_and_charset_stay_where_nothing_is_parsed():
+@BOTH
+def test_words_and_charset_stay_where_nothing_is_parsed(tree):
     page = "<meta charset=windows-1251>" + "<div>слово" * 6000 + "</div>" * 6000 + "конец<script>нет</script>"
-    words = visible_text(page.encode("cp1251")).split()
+    words = read_page(page.encode("cp1251"), tree).text.split()
     assert words == ["слово"] * 6000 + ["конец"]
 
 
-def test_a_page_with_many_tags_is_left_as_it_is():
+@BOTH
+def test_a_page_with_many_tags_is_left_as_it_is(tree):
     rows = "<tr><td>a<b>b</b><td>c</tr>" * 5000
-    assert visible_text(f"<table>{rows}</table>").split() == ["ab", "c"] * 5000
+    assert read_page(f"<table>{rows}</table>", tree).text.split() == ["ab", "c"] * 5000
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.one_of(st.binary(max_size=300), st.text("<>/!-&;pbdiv \n\"'=script", max_size=300)))
 def test_any_input_gives_text(markup):
     visible_text(markup).encode()
+    read_page(markup, tree=True).text.encode()
 
 
 @pytest.mark.thorough

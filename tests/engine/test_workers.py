@@ -12,8 +12,10 @@ import chores
 import pytest
 from chores import wait_for
 
+from neardup_gpu.engine import local as local_workers
 from neardup_gpu.engine.inline import InlineWorkers
 from neardup_gpu.engine.local import LocalWorkers
+from neardup_gpu.engine.processors import most_threads
 from neardup_gpu.engine.settings import Engine
 from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, ParameterError
 from neardup_gpu.kernels import _launch
@@ -212,16 +214,44 @@ class TestLocalWorkers:
         with pytest.raises(ParameterError, match="device 1: a Ray cluster gives a GPU to each process; leave it out"):
             of_ray.resolved(Engine(device=1))
 
-    def test_what_each_does_first(self, tmp_path):
-        """Before there is a task, and again where a process died; it has no result, and its failure does no harm."""
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_what_each_does_first(self, tmp_path, threads):
+        """Before there is a task, and again where a process died; it has no result, and its failure does no harm.
+
+        Workers of one thread are forked from a process that has done it.
+        """
+        if threads > most_threads():
+            pytest.skip("this machine has one processor")
         log = tmp_path / "log"
-        with LocalWorkers(2, first=Task("first", 0, chores.fail, (log,))) as workers:
-            wait_for(lambda: log.exists() and log.read_text() == "begun\n" * 2)
+        times = 1 if local_workers.FORKS and threads == 1 else 2
+        with LocalWorkers(2, threads=threads, first=Task("first", 0, chores.fail, (log,))) as workers:
+            wait_for(lambda: log.exists() and log.read_text() == "begun\n" * times)
             pids = results(workers, tasks_of(os.getpid, (), ()))
             for pid in set(pids.values()):
                 os.kill(pid, signal.SIGKILL)
             assert results(workers, tasks_of(chores.square, (2,), (3,))) == {0: 4, 1: 9}
-            assert len(log.read_text().splitlines()) > 2
+            assert (len(log.read_text().splitlines()) == 1) == (times == 1)
+
+    @pytest.mark.skipif(not local_workers.FORKS, reason="workers are not forked here")
+    def test_the_process_that_workers_are_forked_from_may_die(self, tmp_path):
+        with LocalWorkers(2, threads=1) as workers:
+            before = set(results(workers, tasks_of(os.getpid, (), (), (), ())).values())
+            workers._nursery._process.kill()
+            workers._nursery._process.wait()
+            assert set(results(workers, tasks_of(os.getpid, (), ())).values()) <= before  # they live on
+            marks = [(tmp_path / str(number), number) for number in range(3)]
+            assert results(workers, tasks_of(chores.die_once, *marks)) == {0: 0, 1: 1, 2: 2}
+            after = set(results(workers, tasks_of(os.getpid, (), (), (), ())).values())
+        wait_for(lambda: not any(map(lives, before | after)))
+
+    @pytest.mark.skipif(not local_workers.FORKS, reason="workers are not forked here")
+    def test_where_something_has_started_a_thread_nothing_is_forked(self):
+        with LocalWorkers(2, threads=1, first=Task("first", 0, chores.leave_a_thread)) as workers:
+            assert results(workers, tasks_of(chores.num_threads_left, (), ())) == {0: 0, 1: 0}
+            pids = set(results(workers, tasks_of(os.getpid, (), (), ())).values())
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+            assert results(workers, tasks_of(chores.square, (2,))) == {0: 4}
 
     def test_no_process_is_left(self):
         with LocalWorkers(2) as workers:

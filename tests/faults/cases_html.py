@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 from .judge import case
 
 DEDUP = ["dedup", "pages", "-o", "out"]
+BY_TREES = [*DEDUP, "--html", "tree"]
 
 
 def pages(box, tangled):
@@ -34,62 +35,68 @@ def numbered(pattern, num):
 @case(status=0, writes="out", then=counted(1))
 def div_closed_by_another_name(box):
     pages(box, "<div></x>" * 40_000)
-    return DEDUP
+    return BY_TREES
 
 
 @case(status=0, writes="out", then=counted(1))
 def bold_in_a_table_that_ends(box):
     pages(box, "<table>" + "<b>x</table>" * 300_000)
-    return DEDUP
+    return BY_TREES
 
 
 @case(status=0, writes="out", then=counted(1))
 def a_tag_of_a_million_attributes(box):
     pages(box, f"<a {numbered('a#=1 ', 1_000_000)}>x")
-    return DEDUP
+    return BY_TREES
 
 
 @case(status=0, writes="out", then=counted(1))
 def fonts_that_every_paragraph_opens_again(box):
     pages(box, numbered("<p><font size=#>x", 20_000))
-    return DEDUP
+    return BY_TREES
 
 
 @case(status=0, writes="out", then=counted(1))
 def a_hundred_thousand_options(box):
     pages(box, "<select>" + "<option>x" * 100_000)
-    return DEDUP
+    return BY_TREES
 
 
 @case(status=0, writes="out", then=counted(1))
 def a_hundred_thousand_html_tags(box):
     pages(box, numbered("<html a#=1>", 100_000))
-    return DEDUP
+    return BY_TREES
 
 
 @case(status=0, writes="out", then=counted(1))
 def tags_hidden_by_utf_16(box):
     pages(box, ("<div>" * 200_000).encode("utf-16"))
-    return DEDUP
+    return BY_TREES
 
 
 @case(status=0, writes="out", then=counted(1))
 def tags_hidden_by_shifts_of_iso_2022_jp(box):
     pages(box, b"<meta charset=iso-2022-jp>" + b"<div>\x1b$B</div>\x1b(B" * 50_000)
-    return DEDUP
+    return BY_TREES
 
 
 @case(status=0, writes="out", then=counted(1))
 def tags_in_a_parquet_column(box):
     texts = ["<p>one two three", "<div>" * 200_000, "<b>one two</b> three"]
     pq.write_table(pa.table({"text": texts}), box / "d.parquet")
-    return ["dedup", "d.parquet", "--html", "-o", "out"]
+    return ["dedup", "d.parquet", "--html", "tree", "-o", "out"]
+
+
+@case(status=0, writes="out", then=counted(0))
+def tangled_pages_without_trees(box):
+    pages(box, "<div></x>" * 40_000 + "<table>" + "<b>x</table>" * 100_000 + f"<a {numbered('a#=1 ', 100_000)}>")
+    return DEDUP
 
 
 @case(status=0, writes="out", then=counted(0))
 def a_megabyte_of_opening_brackets(box):
     pages(box, "<" * (1 << 20))
-    return DEDUP
+    return BY_TREES
 
 
 @case(status=0, writes="out", then=counted(0))

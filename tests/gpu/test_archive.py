@@ -1,6 +1,5 @@
 """Kernels compiled for the wheel: all of them, by the route that a device takes, and used only beside their sources."""
 
-import io
 import json
 import os
 import re
@@ -19,6 +18,7 @@ pytest.importorskip("cupy", reason="needs the environment of tests/gpu/requireme
 import archive
 import compiled
 import kernel_list
+import stub_device
 from agreement import assert_same, on_host
 from fixed_cases import CASES, expected, fixed
 from numba import types
@@ -33,7 +33,7 @@ KERNELS = kernel_list.all_kernels()
 
 @pytest.fixture(scope="module")
 def content():
-    return archive.packed(KERNELS, ["sm_90"])
+    return archive.packed(KERNELS, archive.CHIPS)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def found(content):
 
 def test_every_kernel_is_there_under_a_key_of_its_own(found):
     assert len(found.kernels) == len(KERNELS)
-    assert found.chips == [(9, 0)]
+    assert found.chips == sorted(archive.CHIPS.values())
     assert {name for name in found.made_by if "nvjitlink" in name}
     for kernel in KERNELS.values():
         assert [folder for folder, _, _ in found.images(kernel, (9, 0))] == ["sm_90", "compute_80"]
@@ -67,14 +67,9 @@ def test_a_kernel_that_is_not_in_the_list_is_not_there(found):
         ((13, 0), ["compute_80"]),
     ],
 )
-def test_code_is_for_the_same_generation_and_no_later_chip(content, capability, folders):
+def test_code_is_for_the_same_generation_and_no_later_chip(found, capability, folders):
     """Of machine code: what was compiled for x.y runs on x.z from z = y on, and nowhere else."""
-    target = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as whole, zipfile.ZipFile(target, "w") as other:
-        for name in whole.namelist():
-            for chip in archive.CHIPS if name.startswith("sm_90") else [name.partition("/")[0]]:
-                other.writestr(name.replace("sm_90", chip), whole.read(name))
-    images = _compiled.Archive(target.getvalue()).images(next(iter(KERNELS.values())), capability)
+    images = found.images(KERNELS["gather._copy_values"], capability)
     assert [folder for folder, _, _ in images] == folders
 
 
@@ -87,15 +82,23 @@ def told(tool, options, code):
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.parametrize("chip", archive.CHIPS)
 @pytest.mark.parametrize("name", KERNELS)
-def test_machine_code_takes_no_stack_and_the_parameters_of_a_launch(found, name):
-    """Spilled registers would lie on the stack. Parameters: what `Kernel.slots` gives, 8 bytes for all but scalars."""
-    kernel = KERNELS[name]
-    (_, code, entry), (_, ptx, _) = found.images(kernel, (9, 0))
-    used = re.search(rf"Function {re.escape(entry)}:\s+REG:(\d+) STACK:(\d+)", told("cuobjdump", ["-res-usage"], code))
-    assert used, "its entry point is not in the machine code"
-    assert int(used[2]) == 0
+def test_machine_code_takes_no_stack(found, name, chip):
+    """Spilled registers would lie there."""
+    (_, code, entry), (_, ptx, _) = found.images(KERNELS[name], archive.CHIPS[chip])
+    said = told("cuobjdump", ["-res-usage"], code)
+    used = re.search(rf"Function {re.escape(entry)}:\s+REG:\d+ STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", said)
+    assert used, f"its entry point is not in the machine code: {said}"
+    assert (int(used[1]), int(used[2])) == (0, 0)
     assert f".visible .entry {entry}(".encode() in ptx
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_machine_code_takes_the_parameters_of_a_launch(found, name):
+    """What `Kernel.slots` gives: 8 bytes for each part of an array, and scalars by their types."""
+    kernel = KERNELS[name]
+    _, code, _ = next(found.images(kernel, (9, 0)))
     sizes = []
     for kind in sigutils.normalize_signature(kernel.signature)[0]:
         is_array = isinstance(kind, types.Array)
@@ -219,6 +222,7 @@ print("done")
 """
 
 
+@pytest.mark.skipif(not stub_device.POSSIBLE, reason="the stub of a device is for x86-64")
 def test_a_launch_takes_it_from_there(content, tmp_path):
     """By CuPy's own calls of the driver, whose place a stub takes; in a process of its own."""
     (tmp_path / "archive.zip").write_bytes(content)

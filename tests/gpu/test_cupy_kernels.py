@@ -15,11 +15,14 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 
 import cupy_kernels
 import hostir
+import stub_device
 
 import neardup_gpu
 from neardup_gpu import kernels
 
 HERE = Path(__file__).parent
+
+pytestmark = pytest.mark.skipif(not stub_device.POSSIBLE, reason="the stub of a device is for x86-64")
 
 
 @pytest.fixture(scope="module")

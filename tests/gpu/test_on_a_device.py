@@ -268,6 +268,37 @@ def test_the_bound_is_kept_and_lifted(small):
     assert (pool.get_limit(), pool.used_bytes()) == (before, held)
 
 
+def test_the_bound_is_kept_where_cupy_has_another_allocator(small):
+    """CUDA's own asynchronous one; RMM's is another function of the same kind."""
+    import cupy
+
+    before = cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(cupy.cuda.MemoryAsyncPool().malloc)
+    try:
+        theirs = cupy.cuda.get_allocator()
+        with Engine(backend="gpu", memory="300MB").start() as runtime:
+            assert runtime.memory == 300_000_000
+            with pytest.raises(MemoryError):
+                cupy.empty(400_000_000, np.uint8)
+        same(dedup(small, engine=Engine(backend="gpu", memory="100MB")), dedup(small, engine="cpu"))
+        assert cupy.cuda.get_allocator() == theirs
+    finally:
+        cupy.cuda.set_allocator(before)
+
+
+def test_constants_are_read_on_other_streams_and_after_their_job(small):
+    """Those that a job copied to the device, by a later one on a stream of its own, whose memory is bound anew."""
+    from neardup_gpu.kernels import _constants
+
+    _constants._HELD.clear()
+    expected = dedup(small, engine="cpu")
+    same(dedup(small, engine=Engine(backend="gpu", memory="100MB")), expected)
+    held = dict(_constants._HELD)
+    assert held
+    same(dedup(small, engine=Engine(backend="gpu", memory="300MB")), expected)
+    assert dict(_constants._HELD) == held
+
+
 def test_the_same_every_time(small):
     first = dedup(small, engine="gpu")
     for _ in range(9):

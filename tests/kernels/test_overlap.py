@@ -14,11 +14,13 @@ ROWS = st.lists(st.lists(st.integers(0, 20).map(lambda i: i << 58 | i), max_size
 @pytest.mark.parametrize("count", BACKENDS, ids=["reference", "cpu", "gpu"])
 @settings(deadline=None, max_examples=40)
 @given(documents=ROWS, sampled=ROWS)
-def test_counts_are_sizes_of_intersections(count, documents: list[list[int]], sampled: list[list[int]]) -> None:
+def test_pairs_share_enough(count, documents: list[list[int]], sampled: list[list[int]]) -> None:
     rows = Ragged.from_rows(documents, np.uint64)
     sets = Ragged.from_rows([sorted(set(row)) for row in sampled], np.uint64)
     index = overlap.invert(sets.values, sets.offsets)
-    expected = [[len(set(row) & set(sample)) for sample in sampled] for row in documents]
-    found = count(rows.values, rows.offsets, *index, len(sampled))
-    assert found.dtype == np.int32
-    assert found.tolist() == expected
+    least, bounds = np.arange(len(sampled)), np.full(len(documents), 3)
+    common = [[len(set(row) & set(sample)) for sample in sampled] for row in documents]
+    expected = [(d, i, n) for d, row in enumerate(common) for i, n in enumerate(row) if n and n >= min(i, 3)]
+    found = count(rows.values, rows.offsets, *index, least, bounds)
+    assert [array.dtype for array in found] == [np.int64, np.int64, np.int32]
+    assert list(zip(*(array.tolist() for array in found), strict=True)) == expected

@@ -150,9 +150,11 @@ def test_a_table_is_sorted_by_key_then_row(distinct, shift):
     """Crowded upper bits too, which fingerprints do not have unless they repeat."""
     keys = np.random.default_rng(0).integers(0, distinct, 20_000, np.uint64) >> np.uint64(shift)
     rows = np.arange(len(keys), dtype=np.uint32)
-    sorted_keys, sorted_rows = pairtables.sort_by_key(keys, rows)
+    sorted_keys, sorted_rows, bounds = pairtables.sort_by_key(keys, rows)
     np.testing.assert_array_equal(sorted_rows, np.argsort(keys, kind="stable"))
     np.testing.assert_array_equal(sorted_keys, np.sort(keys))
+    inner = bounds[(bounds > 0) & (bounds < len(keys))]
+    assert bounds[0] == 0 and bounds[-1] == len(keys) and (sorted_keys[inner - 1] != sorted_keys[inner]).all()
 
 
 @pytest.mark.parametrize("find", BACKENDS, ids=IDS)

@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -21,6 +22,14 @@ def no_mark(path):
     except FileExistsError:
         return False
     return True
+
+
+def leave_a_thread():
+    threading.Thread(target=time.sleep, args=(1000,), name="left", daemon=True).start()
+
+
+def num_threads_left():
+    return sum(thread.name == "left" for thread in threading.enumerate())
 
 
 def die_once(path, value):

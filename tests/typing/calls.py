@@ -36,8 +36,11 @@ report: dict[str, Any] = result.report
 assert_type(result.report["counts"], Any)
 assert_type(result.report("report.html", text=False), Page)
 assert_type(nd.sketch("a.parquet", "s.parquet", method=nd.MinHash(recall=0.95)), dict[str, Any])
+assert_type(nd.sketch_text("one", nd.Recipe(method="minhash"), html=True), dict[str, Any])
+nd.sketch_text(["one"], nd.Recipe())  # wrong
 nd.pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
 assert_type(nd.open_documents("a.parquet"), nd.Documents)
+assert_type(nd.open_documents("a.parquet", html="tree"), nd.Documents)
 nd.clusters(["a.parquet", Path("b.parquet")], threshold=0.9, representative="commonest")
 
 nd.dedup("a", threshold="0.8")  # wrong

@@ -73,9 +73,9 @@ def entry(name: str) -> str:
 
 
 def packed(names: Iterable[str], chips: Iterable[str]) -> bytes:
-    """The archive of these kernels for these chips, and of their PTX: the same bytes whenever it is made.
+    """The archive of these kernels for these chips, and of their PTX.
 
-    Compiled code is kept in the folder of compiled test code, by the sources and packages that made it.
+    It is kept in the folder of compiled test code, by the sources and packages that it is made of.
     """
     names, chips = list(names), list(chips)
     listed = kernel_list.all_kernels()

@@ -2,7 +2,7 @@
 
 CuPy's extension modules hold CUDA's runtime within them, whose start needs NVIDIA's driver. So a jump to the function
 of the same name in the stub is written over each function of it, in memory; a function that the stub lacks succeeds and
-does nothing. This cannot be undone: it is for processes of their own. Linux, x86-64 and 64-bit ARM.
+does nothing. This cannot be undone: it is for processes of their own, on Linux and x86-64 (`POSSIBLE`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from typing import Any
 STUB = Path(__file__).with_name("stub_cuda.c")
 MODULES = ("cupy_backends.cuda.api.runtime", "cupy.cuda.thrust", "cupy.cuda.cub")
 """CuPy's extension modules that hold CUDA's runtime, of those that are used."""
+
+POSSIBLE = sys.platform == "linux" and platform.machine() == "x86_64"
+"""Whether the jumps are of this processor's instructions."""
 
 
 @cache
@@ -78,6 +81,7 @@ def start(capability: int = 90, fill: int = 0) -> ctypes.CDLL:
 
 def _redirect(path: str, stub: ctypes.CDLL) -> None:
     """Write the jumps over CUDA's runtime in an extension module that is loaded."""
+    path = os.path.realpath(path)
     base = min(
         int(line.split("-")[0], 16) for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(path)
     )
@@ -94,10 +98,7 @@ def _redirect(path: str, stub: ctypes.CDLL) -> None:
 
 
 def _jump(target: int) -> bytes:
-    if platform.machine() == "x86_64":
-        return b"\x48\xb8" + struct.pack("<Q", target) + b"\xff\xe0"  # mov rax, target; jmp rax
-    assert platform.machine() == "aarch64", platform.machine()
-    return struct.pack("<IIQ", 0x58000050, 0xD61F0200, target)  # ldr x16, 8 bytes on; br x16
+    return b"\x48\xb8" + struct.pack("<Q", target) + b"\xff\xe0"  # mov rax, target; jmp rax
 
 
 def _write(address: int, code: bytes) -> None:

@@ -1,0 +1,903 @@
+"""Visible text: pages of HTML to what a reader sees of them, in one pass and without a tree.
+
+    A page is read as the HTML Standard's tokenizer reads it. Text stays, with its character references replaced; tags,
+    comments and declarations go. A newline stands where a tag of a block element or of a cell was, or <br>, <hr> or
+    <option>; tags of other elements leave nothing. What <script>, <style>, <noscript>, <iframe>, <noframes>,
+    <datalist> and <template> hold is left out.
+
+The tokenizer has to know from the tree that a parser builds whether it is in <svg> or <math>, where <style> holds tags
+and <![CDATA[ begins text. Of the tree is kept so much: a stack of at most `DEEPEST` open <svg>, <math> and elements
+within them that hold HTML; how many elements of the name are open that hides text; how many tables are open.
+
+The words are those of a parser's tree (`--html tree`) on each of the 24,025 pages of two corpora, of manuals and of API
+documentation. Of 1,194 of their pages from which a byte, a tag, an end tag or the rest of the page was taken, 1,189 had
+the same words; in the other five a table had text outside of its cells. Nearly all differences are errors of the page:
+
+- Text in a table, but in none of its cells, stays where it is; a parser moves it before the table.
+- A block's tag divides words even where a parser ignores it: an end tag such as </div> where no such element is open,
+  <form> in <form>, <frameset> behind text.
+- An end tag that ends other elements with it, such as </object> in <object><p>, divides as that tag does, not as those.
+- <datalist> and <template> end at the first end tag of their name that is not of another one within, whatever is open.
+- Foreign content does not end at a <font> with a colour, nor does <annotation-xml> hold HTML, and elements nested in
+  it deeper than `DEEPEST` count as the one around them.
+- Text in <frameset>, also that between <frame> tags, stays.
+- Bytes that are not UTF-8 stay, for `tokens` to count; they are replaced before in all that `documents` reads.
+
+Source: HTML Standard, 13.2.5 (tokenization) and 13.2.6.5 (foreign content). Cost: linear in the bytes, whatever they
+are: none is read more than a bounded number of times. On the CPU text and attributes are passed over 64 bytes at a
+time, documents are in parallel. On a GPU a thread reads a document, byte after byte, first to count and then to write:
+pages of a few kilobytes by the thousand keep it busy, one of megabytes keeps all others waiting.
+"""
+
+from __future__ import annotations
+
+import html.entities
+import re
+from types import FunctionType
+
+import numpy as np
+from numba import prange
+
+from ._html_names import (
+    BREAKS_OUT,
+    CLASS_OF,
+    ENDS,
+    ENDS_FOREIGN,
+    FOREIGN,
+    HIDES,
+    IN_SVG,
+    IN_TABLE,
+    INTEGRATES,
+    LONGEST,
+    LONGEST_OPEN,
+    MATH,
+    NUMBER,
+    OWN,
+    PLAINTEXT,
+    RAW,
+    RCDATA,
+    REFERENCE_SLOTS,
+    SCRIPT,
+    SLOTS,
+    STARTS,
+    SVG,
+    TABLE,
+    element_slot,
+    hash_on,
+    tables,
+)
+from ._html_vectors import attribute_mask, byte_mask, name_mask, text_mask, value_mask
+from ._launch import Device, cuda, jit, kernel, namespace, on_device, shares
+from ._utf8 import copy_block, load_word
+from ._vectors import trailing_zeros
+
+DEEPEST = 12
+"""Elements of foreign content that are kept apart when they nest."""
+
+MOST_GROWN = 3
+"""Bytes of text at most for a byte of a page: U+0000 may become U+FFFD."""
+
+# ------------------------------------------------------------------------------------------------------ the definition
+
+_TAG = re.compile(
+    rb"<(?P<slash>/?)(?P<name>[A-Za-z][^\t\n\f\r />]*+)"
+    rb"(?:[\t\n\f\r ]++|/(?!>)|[^\t\n\f\r />][^\t\n\f\r />=]*+"  # between attributes, or the name of one
+    rb"(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+"
+    rb"""(?:"[^"]*+"|'[^']*+'|(?=>)|[^\t\n\f\r >"'][^\t\n\f\r >]*+)|(?![\t\n\f\r ]*+=)))*+"""
+    rb"(?P<closed>/?)>"
+)
+_NO_TAG = re.compile(rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:[!?]|/(?=[^A-Za-z]))[^>]*+>?|</?[A-Za-z].*", re.DOTALL)
+_REFERENCE = re.compile(rb"&(?:#(?:[xX](?P<hex>[0-9a-fA-F]+)|(?P<decimal>[0-9]+));?|(?P<name>[0-9A-Za-z]+;?))")
+_IN_SCRIPT = re.compile(rb"(?=(<!--|-->|</?script[\t\n\f\r />]))", re.IGNORECASE)
+
+
+def _referred(found):
+    """What a character reference stands for; itself if it is none."""
+    if found["name"] is None:
+        digits, base = (found["hex"], 16) if found["hex"] else (found["decimal"], 10)
+        digits = digits.lstrip(b"0")
+        number = int(digits or b"0", base) if len(digits) < 9 else 0x110000
+        if 128 <= number < 160:
+            text = bytes([number]).decode("cp1252", "replace")
+            return (chr(number) if text == "\ufffd" else text).encode()
+        if number == 0 or number > 0x10FFFF or 0xD800 <= number < 0xE000:
+            number = 0xFFFD
+        return chr(number).encode()
+    name = found["name"].decode()
+    for length in range(len(name), 0, -1):
+        text = html.entities.html5.get(name[:length])
+        if text is not None:
+            return text.encode() + name[length:].encode()
+    return found[0]
+
+
+def tokens(page, i=0, mode="data", name=b"", foreign=False):
+    """The tokens of a page from i on, until one after which the reader may have to go on in another mode.
+
+    Parameters
+    ----------
+    page : bytes
+    i : int
+    mode : str
+        "data", "rcdata", "raw", "script" or "plaintext".
+    name : bytes
+        In "rcdata", "raw" and "script": of the element that its end tag ends.
+    foreign : bool
+        Whether <![CDATA[ begins text.
+
+    Yields
+    ------
+    (kind, value, closes itself), i
+        ("text", bytes, False), ("start", name, bool) or ("end", name, bool), and where the token ends.
+    """
+    end = len(page)
+    if mode == "script":
+        escaped = doubly = False
+        for found in _IN_SCRIPT.finditer(page, i):
+            what = found[1].lower()
+            if what == b"<!--":
+                escaped = True
+            elif what == b"-->":
+                escaped = doubly = False
+            elif what.startswith(b"</"):
+                if not doubly:
+                    end = found.start()
+                    break
+                doubly = False
+            else:
+                doubly = doubly or escaped
+    elif mode in ("rcdata", "raw"):
+        found = re.compile(rb"</" + re.escape(name) + rb"(?=[\t\n\f\r />])", re.IGNORECASE).search(page, i)
+        end = found.start() if found else end
+    if mode != "data":
+        held = _REFERENCE.sub(_referred, page[i:end]) if mode == "rcdata" else page[i:end]
+        yield ("text", held.replace(b"\0", "\ufffd".encode()), False), end
+        i = end
+    while i < len(page):
+        if page[i] != ord("<"):
+            end = page.find(b"<", i)
+            end = len(page) if end < 0 else end
+            held = _REFERENCE.sub(_referred, page[i:end])
+            yield ("text", held.replace(b"\0", "\ufffd".encode() if foreign else b""), False), end
+        elif foreign and page.startswith(b"<![CDATA[", i):
+            end = page.find(b"]]>", i + 9)
+            held = page[i + 9 :] if end < 0 else page[i + 9 : end]
+            end = len(page) if end < 0 else end + 3
+            yield ("text", held.replace(b"\0", "\ufffd".encode()), False), end
+        elif found := _TAG.match(page, i):
+            end = found.end()
+            yield ("end" if found["slash"] else "start", found["name"].lower(), bool(found["closed"])), end
+        elif found := _NO_TAG.match(page, i):
+            end = found.end()
+        else:
+            end = i + 1
+            yield ("text", b"<", False), end
+        i = end
+
+
+def reference(text, offsets):
+    """What a reader sees of each page, straight from the definition.
+
+    Parameters
+    ----------
+    text : array of uint8, shape (n,)
+        UTF-8, one page after another. Bytes that are not UTF-8 stay as they are.
+    offsets : array of int64, shape (documents + 1,)
+
+    Returns
+    -------
+    values : array of uint8
+        UTF-8.
+    offsets : array of int64, shape (documents + 1,)
+        Empty pages have no text.
+    """
+    values, new_offsets = bytearray(), [0]
+    for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+        values += _read_page(text[start:stop].tobytes())
+        new_offsets.append(len(values))
+    return np.frombuffer(bytes(values), np.uint8), np.array(new_offsets, np.int64)
+
+
+def _read_page(page):
+    seen = bytearray()
+    hidden, shown = [], 0  # open elements of the name that hides text, and how much was seen before them
+    stack = []  # numbers of <svg>, <math> and what holds HTML in them
+    num_tables = i = 0
+    going = True
+    mode, name = "data", b""
+    while going:
+        going = False
+        foreign = bool(stack) and stack[-1] in (SVG, MATH)
+        for (what, value, closes_itself), end in tokens(page, i, mode, name, foreign):
+            i = end
+            if what == "text":
+                seen += value
+                continue
+            going, mode, name = True, "data", value
+            kind = CLASS_OF.get(value.decode("latin-1"), 0)
+            number, divides = kind >> NUMBER, bool(kind & (STARTS if what == "start" else ENDS))
+            if foreign and kind & (BREAKS_OUT if what == "start" else ENDS_FOREIGN):
+                while stack and stack[-1] in (SVG, MATH):
+                    stack.pop()
+                foreign = False
+            if kind & (IN_TABLE | TABLE) and not num_tables and not foreign and (kind & IN_TABLE or what == "end"):
+                divides = False
+            if divides:
+                seen += b"\n"
+            if kind & TABLE:
+                num_tables = max(0, num_tables + (1 if what == "start" else -1))
+            if what == "end":
+                if number in (stack if foreign else stack[-1:]):
+                    while stack.pop() != number:
+                        pass
+                if hidden and number == hidden[-1]:
+                    hidden.pop()
+                    if not hidden:
+                        del seen[shown:]
+                break
+            holds_html = kind & INTEGRATES and foreign and (number <= IN_SVG) == (stack[-1] == SVG)
+            if (kind & FOREIGN or holds_html) and not closes_itself and len(stack) < DEEPEST:
+                stack.append(number)
+            if kind & HIDES and not (foreign and closes_itself) and (foreign or not kind & (RAW | SCRIPT)):
+                if not hidden:
+                    shown = len(seen)
+                if not hidden or hidden[-1] == number:
+                    hidden.append(number)
+            elif not foreign:
+                modes = {RAW: "raw", RCDATA: "rcdata", SCRIPT: "script", PLAINTEXT: "plaintext"}
+                mode = next((mode for flag, mode in modes.items() if kind & flag), "data")
+                if kind & HIDES:
+                    _, i = next(tokens(page, i, mode, name))
+                    mode = "data"
+            break
+    return seen[:shown] if hidden else seen
+
+
+# ------------------------------------------------------------------------ what the CPU does 64 bytes at a time, or not
+
+
+@jit()
+def _put(out, at, byte):
+    out[at] = byte
+
+
+@jit()
+def _copy_text(text, i, stop, out, at):
+    """Copy text up to <, & or U+0000: (where that is, or `stop`, and where the copy ends)."""
+    while i + 64 <= len(text) and i < stop:
+        mask = text_mask(text, i)
+        copy_block(text, i, out, at)
+        length = min(trailing_zeros(mask), stop - i)
+        i += length
+        at += length
+        if length < 64:
+            return i, at
+    while i < stop and text[i] != ord("<") and text[i] != ord("&") and text[i] != 0:
+        out[at] = text[i]
+        i += 1
+        at += 1
+    return i, at
+
+
+@jit()
+def _find(text, i, stop, byte):
+    """Where the byte is next, or `stop`."""
+    while i + 64 <= len(text) and i < stop:
+        mask = byte_mask(text, i, byte)
+        if mask != np.uint64(0):
+            return min(i + trailing_zeros(mask), stop)
+        i += 64
+    while i < stop and text[i] != byte:
+        i += 1
+    return min(i, stop)
+
+
+@jit()
+def _name_end(text, i, stop):
+    """Where the name of a tag ends that has begun before i."""
+    while i + 64 <= len(text) and i < stop:
+        mask = name_mask(text, i)
+        if mask != np.uint64(0):
+            return min(i + trailing_zeros(mask), stop)
+        i += 64
+    while i < stop and not _is_space(text[i]) and text[i] != ord("/") and text[i] != ord(">"):
+        i += 1
+    return min(i, stop)
+
+
+@jit()
+def _attribute_end(text, i, stop):
+    """Where the name of an attribute ends that has begun before i."""
+    while i + 64 <= len(text) and i < stop:
+        mask = attribute_mask(text, i)
+        if mask != np.uint64(0):
+            return min(i + trailing_zeros(mask), stop)
+        i += 64
+    while i < stop and not _is_space(text[i]) and text[i] != ord("/") and text[i] != ord(">") and text[i] != ord("="):
+        i += 1
+    return min(i, stop)
+
+
+@jit()
+def _value_end(text, i, stop):
+    """Where the value of an attribute without quotes ends."""
+    while i + 64 <= len(text) and i < stop:
+        mask = value_mask(text, i)
+        if mask != np.uint64(0):
+            return min(i + trailing_zeros(mask), stop)
+        i += 64
+    while i < stop and not _is_space(text[i]) and text[i] != ord(">"):
+        i += 1
+    return min(i, stop)
+
+
+@jit()
+def _lower_eight(word):
+    """ASCII capitals among eight bytes to lower case, as in `tokens`."""
+    low = word & np.uint64(0x7F7F7F7F7F7F7F7F)
+    capitals = (low + np.uint64(0x3F3F3F3F3F3F3F3F)) ^ (low + np.uint64(0x2525252525252525))
+    return word | ((capitals & ~word & np.uint64(0x8080808080808080)) >> np.uint64(2))
+
+
+@jit()
+def _first_bytes(length):
+    """The bits of the first bytes of a word, 1 to 8 of them."""
+    return np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * length)
+
+
+@jit()
+def _name(text, i, stop):
+    """The name text[i:stop] in lower case as two words; zeros where it has more than 16 bytes, none, or U+0000 last."""
+    length = stop - i
+    if length < 1 or length > 16 or text[stop - 1] == 0:
+        return np.uint64(0), np.uint64(0)
+    if i + 16 <= len(text):
+        low = _lower_eight(load_word(text, i)) & _first_bytes(min(length, 8))
+        if length <= 8:
+            return low, np.uint64(0)
+        return low, _lower_eight(load_word(text, i + 8)) & _first_bytes(length - 8)
+    return _name_by_bytes(text, i, stop)
+
+
+@jit()
+def _name_by_bytes(text, i, stop):
+    """As `_name`."""
+    low, high = np.uint64(0), np.uint64(0)
+    if i < stop <= i + 16 and text[stop - 1] != 0:
+        for j in range(stop - i):
+            byte = np.uint64(_lower(text[i + j]))
+            if j < 8:
+                low |= byte << np.uint64(8 * j)
+            else:
+                high |= byte << np.uint64(8 * j - 64)
+    return low, high
+
+
+# -------------------------------------------------------------------------------------------------------- the automaton
+
+
+@jit()
+def _lower(byte):
+    return byte | 0x20 if ord("A") <= byte <= ord("Z") else byte
+
+
+@jit()
+def _is_letter(byte):
+    return ord("a") <= (byte | 0x20) <= ord("z")
+
+
+@jit()
+def _is_digit(byte):
+    return ord("0") <= byte <= ord("9")
+
+
+@jit()
+def _is_space(byte):
+    return byte == 32 or (9 <= byte <= 13 and byte != 11)
+
+
+@jit()
+def _digit(byte):
+    """Value of a hexadecimal digit; 16 for any other byte."""
+    if _is_digit(byte):
+        return np.int64(byte) - 48
+    small = np.int64(byte) | 0x20
+    return small - 87 if 97 <= small <= 102 else 16
+
+
+@jit()
+def _after(text, i, stop, byte):
+    """Behind the next such byte, or `stop`."""
+    return min(_find(text, i, stop, byte) + 1, stop)
+
+
+@jit()
+def _after_spaces(text, i, stop):
+    while i < stop and _is_space(text[i]):
+        i += 1
+    return i
+
+
+@jit()
+def _put_code(out, at, code):
+    """Write a code point as UTF-8: where it ends."""
+    if code < 0x80:
+        _put(out, at, code)
+        return at + 1
+    if code < 0x800:
+        _put(out, at, 0xC0 | (code >> 6))
+        _put(out, at + 1, 0x80 | (code & 63))
+        return at + 2
+    if code < 0x10000:
+        _put(out, at, 0xE0 | (code >> 12))
+        _put(out, at + 1, 0x80 | ((code >> 6) & 63))
+        _put(out, at + 2, 0x80 | (code & 63))
+        return at + 3
+    _put(out, at, 0xF0 | (code >> 18))
+    _put(out, at + 1, 0x80 | ((code >> 12) & 63))
+    _put(out, at + 2, 0x80 | ((code >> 6) & 63))
+    _put(out, at + 3, 0x80 | (code & 63))
+    return at + 4
+
+
+@jit()
+def _refer(text, i, stop, out, at, references, spelled, windows):
+    """Write what the ampersand at i begins: (where the text goes on, where what was written ends)."""
+    j = i + 1
+    if j < stop and text[j] == ord("#"):
+        base = 10
+        j += 1
+        if j < stop and (text[j] == ord("x") or text[j] == ord("X")):
+            base = 16
+            j += 1
+        first, code = j, 0
+        while j < stop and _digit(text[j]) < base:
+            code = min(code * base + _digit(text[j]), 0x110000)
+            j += 1
+        if j > first:
+            if j < stop and text[j] == ord(";"):
+                j += 1
+            if 128 <= code < 160:
+                code = windows[code - 128]
+            elif code == 0 or code > 0x10FFFF or 0xD800 <= code < 0xE000:
+                code = 0xFFFD
+            return j, _put_code(out, at, code)
+    else:
+        value = 0
+        while j < stop and j <= i + LONGEST and (_is_letter(text[j]) or _is_digit(text[j])):
+            value = hash_on(value, text[j])
+            j += 1
+        found, length = 0, j - i - 1
+        if length > 0 and j < stop and text[j] == ord(";"):
+            found = _look_up(text, i + 1, length + 1, hash_on(value, ord(";")), references, spelled)
+            j += 1
+        if found == 0:
+            length = min(length, LONGEST_OPEN)
+            while length > 1 and found == 0:
+                value = 0
+                for k in range(length):
+                    value = hash_on(value, text[i + 1 + k])
+                found = _look_up(text, i + 1, length, value, references, spelled)
+                j = i + 1 + length
+                length -= 1
+        if found != 0:
+            place = (found & 0xFFFFF) + ((found >> 20) & 0xFF)
+            for k in range(found >> 28):
+                _put(out, at + k, spelled[place + k])
+            return j, at + (found >> 28)
+    _put(out, at, ord("&"))
+    return i + 1, at + 1
+
+
+@jit()
+def _look_up(text, i, length, value, references, spelled):
+    """The entry of a name of that hash; 0 if there is none."""
+    slot = value & (REFERENCE_SLOTS - 1)
+    while references[slot] != 0:
+        found = references[slot]
+        if (found >> 20) & 0xFF == length:
+            place, same = found & 0xFFFFF, 0
+            while same < length and spelled[place + same] == text[i + same]:
+                same += 1
+            if same == length:
+                return found
+        slot = (slot + 1) & (REFERENCE_SLOTS - 1)
+    return np.int64(0)
+
+
+@jit()
+def _class_of(low, high, names, classes):
+    """The class of the element of that name; 0 if it has none."""
+    slot = element_slot(low, high)
+    while classes[slot] != 0:
+        if names[2 * slot] == low and names[2 * slot + 1] == high:
+            return classes[slot]
+        slot = (slot + 1) & (SLOTS - 1)
+    return np.int64(0)
+
+
+@jit()
+def _after_attributes(text, i, stop):
+    """Behind the tag whose name ends at i, and whether it closes itself; beyond `stop` if nothing ends it."""
+    closes_itself = False
+    while i < stop:
+        byte = text[i]
+        if byte == ord(">"):
+            return i + 1, closes_itself
+        if byte == ord("/") or _is_space(byte):
+            closes_itself = byte == ord("/")
+            i += 1
+            continue
+        closes_itself = False
+        i = _attribute_end(text, i + 1, stop)  # an equals sign may begin a name
+        value = _after_spaces(text, i, stop)
+        if value >= stop or text[value] != ord("="):
+            i = value
+            continue
+        i = _after_spaces(text, value + 1, stop)
+        if i < stop and (text[i] == ord('"') or text[i] == ord("'")):
+            i = _find(text, i + 1, stop, np.int64(text[i])) + 1
+        else:
+            i = _value_end(text, i, stop)
+    return stop + 1, False
+
+
+@jit()
+def _ends_with(text, i, stop, low, high, length):
+    """Whether the name of that length at i is this one, and ends there."""
+    j = i + length
+    if j >= stop or not (_is_space(text[j]) or text[j] == ord("/") or text[j] == ord(">")):
+        return False
+    other_low, other_high = _name(text, i, j)
+    return other_low == low and other_high == high
+
+
+@jit()
+def _begins_comment(text, i, stop):
+    return i + 3 < stop and text[i + 1] == ord("!") and text[i + 2] == ord("-") and text[i + 3] == ord("-")
+
+
+@jit()
+def _after_declaration(text, i, stop):
+    """Behind a comment, a doctype or the like that begins at i."""
+    if not _begins_comment(text, i, stop):
+        return _after(text, i + 2, stop, ord(">"))
+    j = i + 4
+    while j < stop:
+        j = _find(text, j, stop, ord(">"))
+        if j >= stop:
+            break
+        if text[j - 1] == ord("-") and text[j - 2] == ord("-"):  # <!--> is whole, and so is <!--->
+            return j + 1
+        if j >= i + 7 and text[j - 1] == ord("!") and text[j - 2] == ord("-") and text[j - 3] == ord("-"):
+            return j + 1
+        j += 1
+    return stop
+
+
+@jit()
+def _begins_section(text, i, stop):
+    """Whether <![CDATA[ is at i."""
+    if i + 9 > stop or text[i + 1] != ord("!") or text[i + 2] != ord("[") or text[i + 8] != ord("["):
+        return False
+    if text[i + 3] != ord("C") or text[i + 4] != ord("D") or text[i + 5] != ord("A"):
+        return False
+    return text[i + 6] == ord("T") and text[i + 7] == ord("A")
+
+
+@jit()
+def _copy_section(text, i, stop, out, at):
+    """Copy what <![CDATA[ holds that ends at i: (where the page goes on, where the copy ends)."""
+    while i < stop:
+        if text[i] == ord("]") and i + 2 < stop and text[i + 1] == ord("]") and text[i + 2] == ord(">"):
+            return i + 3, at
+        if text[i] == 0:
+            at = _put_code(out, at, 0xFFFD)
+        else:
+            _put(out, at, text[i])
+            at += 1
+        i += 1
+    return i, at
+
+
+@jit()
+def _copy_held(text, i, stop, out, at, low, high, length, refers, references, spelled, windows):
+    """Copy what an element without markup holds, up to the end tag of its name; the length 0 if nothing ends it."""
+    while True:
+        i, at = _copy_text(text, i, stop, out, at)
+        if i >= stop:
+            return i, at
+        if text[i] == 0:
+            at = _put_code(out, at, 0xFFFD)
+            i += 1
+        elif text[i] == ord("&") and refers:
+            i, at = _refer(text, i, stop, out, at, references, spelled, windows)
+        else:
+            closing = length > 0 and text[i] == ord("<") and i + 1 < stop and text[i + 1] == ord("/")
+            if closing and _ends_with(text, i + 2, stop, low, high, length):
+                return i, at
+            _put(out, at, text[i])
+            i += 1
+            at += 1
+
+
+@jit()
+def _after_held(text, i, stop, low, high, length):
+    """Where the end tag of an element without markup begins, or `stop`."""
+    while True:
+        i = _find(text, i, stop, ord("<"))
+        if i >= stop:
+            return stop
+        if i + 1 < stop and text[i + 1] == ord("/") and _ends_with(text, i + 2, stop, low, high, length):
+            return i
+        i += 1
+
+
+@jit()
+def _after_script(text, i, stop, low, high):
+    """Where the end tag of a script begins, or `stop`; in a comment, <script> may hide one."""
+    escaped = doubly = False
+    while True:
+        if not escaped:
+            i = _find(text, i, stop, ord("<"))
+        if i >= stop:
+            return stop
+        if text[i] == ord(">") and escaped and text[i - 1] == ord("-") and text[i - 2] == ord("-"):
+            escaped = doubly = False
+        elif text[i] == ord("<"):
+            if not escaped and _begins_comment(text, i, stop):
+                escaped = True
+                i += 4
+                continue
+            if i + 1 < stop and text[i + 1] == ord("/"):
+                if _ends_with(text, i + 2, stop, low, high, 6):
+                    if not doubly:
+                        return i
+                    doubly = False
+            elif escaped and _ends_with(text, i + 1, stop, low, high, 6):
+                doubly = True
+        i += 1
+
+
+@jit()
+def _holds_html(kind, top):
+    """Whether an element of this class holds HTML in an element with the number `top`."""
+    number = kind >> NUMBER
+    return kind & INTEGRATES != 0 and 0 < top <= MATH and (number <= IN_SVG) == (top == SVG)
+
+
+@jit()
+def _broken_out(stack):
+    """The stack without the <svg> and <math> on top of it. A number takes five bits, the one on top the lowest."""
+    while stack & 31 == SVG or stack & 31 == MATH:
+        stack >>= 5
+    return stack
+
+
+@jit()
+def _ended(stack, number, foreign):
+    """The stack without the element of that number and what is open in it."""
+    rest = stack
+    while foreign and rest != 0 and rest & 31 != number:
+        rest >>= 5
+    return rest >> 5 if rest & 31 == number else stack
+
+
+@jit()
+def _visible(text, i, stop, out, at, names, classes, references, spelled, windows):
+    """Write what a reader sees of the page text[i:stop] to out[at:]: where it ends."""
+    hidden = shown = nested = 0  # which element hides text, where it ended before, and how many are open
+    stack = tables = 0
+    while True:
+        i, at = _copy_text(text, i, stop, out, at)
+        if i >= stop:
+            break
+        foreign = stack & 31 == SVG or stack & 31 == MATH
+        if text[i] != ord("<"):
+            if text[i] == ord("&"):
+                i, at = _refer(text, i, stop, out, at, references, spelled, windows)
+            else:
+                if foreign:
+                    at = _put_code(out, at, 0xFFFD)
+                i += 1
+            continue
+        following = np.int64(text[i + 1]) if i + 1 < stop else 0
+        start, closing = i + 1, False
+        if following == ord("/") and i + 2 < stop:
+            start, closing = i + 2, True
+            following = np.int64(text[i + 2])
+            if not _is_letter(following):
+                i = _after(text, start, stop, ord(">"))
+                continue
+        if not _is_letter(following):
+            if following == ord("!") and foreign and _begins_section(text, i, stop):
+                i, at = _copy_section(text, i + 9, stop, out, at)
+            elif following == ord("!") or following == ord("?"):
+                i = _after_declaration(text, i, stop)
+            else:
+                _put(out, at, ord("<"))
+                i += 1
+                at += 1
+            continue
+        end = _name_end(text, start, stop)
+        low, high = _name(text, start, end)
+        kind = _class_of(low, high, names, classes)
+        i, closes_itself = _after_attributes(text, end, stop)
+        if i > stop:
+            break
+        if kind == 0:
+            continue
+        number, divides = kind >> NUMBER, kind & (ENDS if closing else STARTS) != 0
+        if foreign and kind & (ENDS_FOREIGN if closing else BREAKS_OUT) != 0:
+            stack, foreign = _broken_out(stack), False
+        if kind & (IN_TABLE | TABLE) != 0 and tables == 0 and not foreign and (kind & IN_TABLE != 0 or closing):
+            divides = False
+        if divides:
+            _put(out, at, ord("\n"))
+            at += 1
+        if kind & OWN == 0:
+            continue
+        if kind & TABLE != 0:
+            tables = max(0, tables - 1) if closing else tables + 1
+        if closing:
+            stack = _ended(stack, number, foreign) if number != 0 else stack
+            if nested > 0 and number == hidden:
+                nested -= 1
+                at = shown if nested == 0 else at
+            continue
+        if (
+            (kind & FOREIGN != 0 or _holds_html(kind, stack & 31))
+            and not closes_itself
+            and stack >> 5 * (DEEPEST - 1) == 0
+        ):
+            stack = stack << 5 | number
+        if kind & HIDES != 0 and (foreign or kind & (RAW | SCRIPT) == 0):
+            if not (foreign and closes_itself):
+                if nested == 0:
+                    hidden, shown = number, at
+                nested += hidden == number
+        elif not foreign and kind & HIDES != 0:
+            if kind & SCRIPT != 0:
+                i = _after_script(text, i, stop, low, high)
+            else:
+                i = _after_held(text, i, stop, low, high, end - start)
+        elif not foreign and kind & (RAW | RCDATA | PLAINTEXT) != 0:
+            length = 0 if kind & PLAINTEXT != 0 else end - start
+            refers = kind & RCDATA != 0
+            i, at = _copy_held(text, i, stop, out, at, low, high, length, refers, references, spelled, windows)
+    return shown if nested > 0 else at
+
+
+@jit(parallel=True)
+def _fill(text, offsets, bounds, room, lengths, names, classes, references, spelled, windows):
+    """Write the text of each run of documents to `room`, from a place of its own on, and note its lengths."""
+    for part in prange(len(bounds) - 1):
+        at = _place(offsets, bounds, part)
+        for d in range(bounds[part], bounds[part + 1]):
+            begin = at
+            at = _visible(
+                text, offsets[d], offsets[d + 1], room, at, names, classes, references, spelled, windows
+            )  # fmt: skip
+            lengths[d] = at - begin
+
+
+@jit()
+def _place(offsets, bounds, part):
+    """Where the text of a run of documents goes to that may grow, with 64 bytes that are written over behind it."""
+    return MOST_GROWN * (offsets[bounds[part]] - offsets[0]) + 64 * part
+
+
+@jit(parallel=True)
+def _gather(offsets, bounds, room, new_offsets, values):
+    for part in prange(len(bounds) - 1):
+        start, stop = new_offsets[bounds[part]], new_offsets[bounds[part + 1]]
+        place = _place(offsets, bounds, part)
+        values[start:stop] = room[place : place + stop - start]
+
+
+def cpu(text, offsets):
+    """As `reference`; documents in parallel, what is no tag's name 64 bytes at a time."""
+    bounds = shares(offsets)
+    room = np.empty(MOST_GROWN * int(offsets[-1] - offsets[0]) + 64 * len(bounds), np.uint8)  # touched as it is filled
+    new_offsets = np.zeros(len(offsets), np.int64)
+    lengths = np.empty(len(offsets) - 1, np.int64)
+    _fill(text, offsets, bounds, room, lengths, *tables())
+    np.cumsum(lengths, out=new_offsets[1:])
+    values = np.empty(new_offsets[-1], np.uint8)
+    _gather(offsets, bounds, room, new_offsets, values)
+    return values, new_offsets
+
+
+# ------------------------------------------------------------------------------------------------------------ on a GPU
+
+
+def _put_if_wanted(out, at, byte):
+    if at < len(out):
+        out[at] = byte
+
+
+def _copy_text_by_bytes(text, i, stop, out, at):
+    while i < stop and text[i] != ord("<") and text[i] != ord("&") and text[i] != 0:
+        _put(out, at, text[i])
+        i += 1
+        at += 1
+    return i, at
+
+
+def _find_by_bytes(text, i, stop, byte):
+    while i < stop and text[i] != byte:
+        i += 1
+    return min(i, stop)
+
+
+def _name_end_by_bytes(text, i, stop):
+    while i < stop and not _is_space(text[i]) and text[i] != ord("/") and text[i] != ord(">"):
+        i += 1
+    return min(i, stop)
+
+
+def _attribute_end_by_bytes(text, i, stop):
+    while i < stop and not _is_space(text[i]) and text[i] != ord("/") and text[i] != ord(">") and text[i] != ord("="):
+        i += 1
+    return min(i, stop)
+
+
+def _value_end_by_bytes(text, i, stop):
+    while i < stop and not _is_space(text[i]) and text[i] != ord(">"):
+        i += 1
+    return min(i, stop)
+
+
+def _for_device():
+    """The automaton as device code: the same functions, around others that read and write byte after byte."""
+    scope = dict(globals())
+    instead = {
+        "_put": _put_if_wanted,
+        "_copy_text": _copy_text_by_bytes,
+        "_find": _find_by_bytes,
+        "_name_end": _name_end_by_bytes,
+        "_attribute_end": _attribute_end_by_bytes,
+        "_value_end": _value_end_by_bytes,
+        "_name": _name_by_bytes.py_func,
+    }
+    same = (_after, _after_spaces, _put_code, _refer, _look_up, _class_of, _after_attributes, _ends_with)
+    same += (_begins_comment, _after_declaration, _begins_section, _copy_section, _copy_held, _after_held)
+    same += (_after_script, _visible)
+    for name, function in {**instead, **{each.py_func.__name__: each.py_func for each in same}}.items():
+        scope[name] = Device(FunctionType(function.__code__, scope, name))
+    return scope["_visible"]
+
+
+_visible_on_device = _for_device()
+
+
+@kernel(
+    "void(uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], uint64[::1], int64[::1], int64[::1], uint8[::1], "
+    "int64[::1])",
+    block=64,
+)
+def _read_pages(text, offsets, begins, out, lengths, names, classes, references, spelled, windows):
+    """One thread a page: write its text, as far as there is room for it, and note how long it is.
+
+    What is hidden is written before it is known to be, and may need more room than the page has in the end.
+    """
+    d = cuda.grid(1)
+    if d < len(lengths):
+        own = out[begins[d] : begins[d + 1]]
+        lengths[d] = _visible_on_device(
+            text, offsets[d], offsets[d + 1], own, 0, names, classes, references, spelled, windows
+        )  # fmt: skip
+
+
+def gpu(text, offsets):
+    """As `reference`; documents in parallel, each read by one thread, once to count and once to write."""
+    xp = namespace()
+    text, offsets = on_device(text), on_device(offsets)
+    num_rows = len(offsets) - 1
+    look_ups = [on_device(table) for table in tables()]
+    new_offsets, lengths = xp.zeros(num_rows + 1, np.int64), xp.zeros(num_rows, np.int64)
+    _read_pages.threads(num_rows, text, offsets, new_offsets, xp.empty(0, np.uint8), lengths, *look_ups)
+    new_offsets[1:] = xp.cumsum(lengths)
+    values = xp.empty(int(new_offsets[-1]), np.uint8)
+    _read_pages.threads(num_rows, text, offsets, new_offsets, values, lengths, *look_ups)
+    return values, new_offsets

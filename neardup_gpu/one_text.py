@@ -1,0 +1,166 @@
+"""One text at a time, as a service meets them: sketched by the thread that calls, without files, tables or readers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neardup_gpu.kernels import distinct, sequences
+from neardup_gpu.kernels._launch import alone
+
+from . import checks
+from .data import Ragged
+from .engine.choice import kernel
+from .errors import ArgumentTypeError, ParameterError
+from .methods import check_sketches
+from .methods.frequencies import Frequencies
+from .recipe import Recipe
+from .sketch_files import NUM_SHINGLES
+from .stages import count_shingles, count_tokens, utf8
+
+
+def sketch_text(
+    text: str | bytes, recipe: Recipe, *, html: bool | str = False, frequencies: Frequencies | None = None
+) -> dict[str, Any]:
+    """Sketch one text: what `sketch` writes for this document by the same recipe, without its id.
+
+    It runs on the calling thread alone and starts no others; any number of threads may call it at once.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The document; bytes are UTF-8. Lone surrogates, and bytes that are not UTF-8, read as U+FFFD.
+    recipe : Recipe
+        Its method has to keep sketches: all but "exact" and "containment" do.
+    html : bool, default False
+        The text is HTML, of which the visible text is taken.
+    frequencies : Frequencies, default None
+        Document frequencies, which the weighting "tfidf" needs.
+
+    Returns
+    -------
+    dict
+        By the name of the column: num_tokens, an int; num_shingles, an int, the distinct ones, by methods that sketch
+        shingles; document_hash, uint64 of shape (2,), by all methods but simhash; and the method's own.
+
+        - Min-hash: signature, shape (samples,), uint32 or uint64 by `bits`; supershingles, shape (k,), uint64 or
+          uint16. With `sample_bits`, packed, uint64 of shape (words,), in place of signature; with segments no
+          supershingles.
+        - Bottom-k: smallest, uint64 of shape (s,). Mod-m: elements, uint64 of shape (n,) for any n.
+        - Simhash: simhash, one uint64, or uint64 of shape (2,) for 128 bits.
+
+        The method's own are None for a text without tokens. Cost: 100 microseconds for 1,000 words by most methods.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError, RecipeMismatchError
+        If an argument is not as described above, the method keeps no sketches, or the frequencies are not the recipe's.
+
+    Examples
+    --------
+    >>> recipe = Recipe(method="simhash")
+    >>> one, other = (sketch_text(text, recipe) for text in ("to be or not to be", "To be, or not to be!"))
+    >>> one["num_tokens"], bool(one["simhash"] == other["simhash"])
+    (6, True)
+    """
+    checks.instance("recipe", recipe, Recipe)
+    checks.optional(checks.instance, "frequencies", frequencies, Frequencies, "Frequencies.load reads a file")
+    return _prepared(recipe, frequencies, checks.flag_or("html", html, "tree")).row(text)
+
+
+class Features(NamedTuple):
+    """What is known of one text; see `sketch_text` for the shapes.
+
+    Parameters
+    ----------
+    num_tokens : int
+    num_shingles : int or None
+        Distinct ones, by methods that sketch shingles.
+    document_hash : array of uint64, shape (2,), or None
+        By methods whose files have it.
+    sketch : array, shape (1, ...), or Ragged of one row
+        What the method stores.
+    keys : array of uint64, shape (1, ...)
+        By which candidates are found.
+    """
+
+    num_tokens: int
+    num_shingles: int | None
+    document_hash: np.ndarray | None
+    sketch: Any
+    keys: Any
+
+
+class TextSketcher:
+    """A recipe that is ready for single texts; any number of threads may use it at once.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    frequencies : Frequencies, default None
+    html : bool, default False
+
+    Raises
+    ------
+    ParameterError, RecipeMismatchError
+        If the method keeps no sketches, or the frequencies are not the recipe's.
+    """
+
+    def __init__(self, recipe: Recipe, frequencies: Frequencies | None = None, html: bool | str = False) -> None:
+        check_sketches(recipe.method)
+        self.recipe, self._statistics = recipe.with_statistics(frequencies)
+        if self.recipe.method.needs_statistics and frequencies is None:
+            raise ParameterError("frequencies: the weighting 'tfidf' needs them; see Frequencies")
+        self._html = html
+        self._hashed = "document_hash" in self.recipe.method.schema()
+        self._of_shingles = self.recipe.method.elements == "shingles"
+
+    def features(self, text: str | bytes) -> Features:
+        """The sketch of a text, and its keys."""
+        recipe, method, seed = self.recipe, self.recipe.method, self.recipe.seed
+        with alone():
+            tokens, _ = count_tokens(utf8([self._read(text)]), recipe, "cpu")
+            elements = count_shingles(tokens, recipe, "cpu")[0] if self._of_shingles else tokens
+            made = method.sketch(elements, seed=seed, statistics=self._statistics, backend="cpu")
+            keys = method.keys(made, seed=seed, backend="cpu")
+            stored = method.stored(made, seed=seed, backend="cpu")
+            hashed = num_shingles = None
+            if self._hashed:
+                hashed = kernel(sequences, "cpu")(tokens.values, tokens.offsets, recipe.material.documents)[0]
+            if self._of_shingles:
+                num_shingles = int(kernel(distinct, "cpu")(elements.values, elements.offsets)[0])
+        return Features(len(tokens.values), num_shingles, hashed, stored, keys)
+
+    def row(self, text: str | bytes) -> dict[str, Any]:
+        """The row of a file of sketches, without its id."""
+        found = self.features(text)
+        row: dict[str, Any] = {"num_tokens": found.num_tokens}
+        if found.document_hash is not None:
+            row["document_hash"] = found.document_hash
+        if found.num_shingles is not None:
+            row[NUM_SHINGLES] = found.num_shingles
+        for name, column in self.recipe.method.to_columns(found.sketch, found.keys).items():
+            one = column.values if isinstance(column, Ragged) else column[0]
+            row[name] = one if found.num_tokens else None
+        return row
+
+    def _read(self, text: str | bytes) -> bytes:
+        if not isinstance(text, (str, bytes)):
+            raise ArgumentTypeError(f"text: {checks.shown(text)}; give a str, or UTF-8 as bytes")
+        if self._html:
+            from .documents.html import TREE, read_page
+
+            return read_page(text, tree=self._html == TREE).text.encode()
+        return text if isinstance(text, bytes) else _encoded(text)
+
+
+_prepared = lru_cache(maxsize=64)(TextSketcher)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # lone surrogates, which UTF-8 has no bytes for
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
