@@ -30,7 +30,7 @@ PROCESS = 285 << 20
 MARGIN = 1.1
 """What an allocator keeps of memory that was freed, beside what is held."""
 
-ROW = {"exact": 110, "containment": 140, "minhash": 450, "bottomk": 170, "modm": 170, "simhash": 170}
+ROW = {"exact": 110, "containment": 140, "minhash": 330, "bottomk": 170, "modm": 170, "simhash": 170}
 """Bytes that a job in memory holds of a document at most, without its id."""
 
 READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
