@@ -34,8 +34,8 @@ def sketch_text(
         The document; bytes are UTF-8. Lone surrogates, and bytes that are not UTF-8, read as U+FFFD.
     recipe : Recipe
         Its method has to keep sketches: all but "exact" and "containment" do.
-    html : bool, default False
-        The text is HTML, of which the visible text is taken.
+    html : bool or "tree", default False
+        The text is HTML, of which the visible text is taken; "tree" takes it from a parser's tree, as by `sketch`.
     frequencies : Frequencies, default None
         Document frequencies, which the weighting "tfidf" needs.
 
@@ -100,7 +100,7 @@ class TextSketcher:
     ----------
     recipe : Recipe
     frequencies : Frequencies, default None
-    html : bool, default False
+    html : bool or "tree", default False
 
     Raises
     ------

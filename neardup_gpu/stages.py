@@ -102,7 +102,7 @@ def utf8(documents: list[str] | list[bytes]) -> Ragged:
     offsets = np.zeros(len(texts) + 1, np.int64)
     offsets[1:] = [*accumulate(map(len, texts))]
     offsets.flags.writeable = False
-    return Ragged.trusted(np.frombuffer(b"".join(texts), np.uint8), offsets)
+    return Ragged._trusted(np.frombuffer(b"".join(texts), np.uint8), offsets)
 
 
 def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ragged:

@@ -22,7 +22,7 @@ from neardup_gpu.store.artefacts import read_report
 
 METHODS = {"exact": Recipe(), "minhash": Recipe(method="minhash"), "simhash": Recipe(method="simhash")}
 MB = 10**6
-TIGHT = 390 * MB
+TIGHT = 360 * MB
 """More than the interpreter, libraries and kernels take, and less than these documents do in memory."""
 
 BOUND = 430 * MB
@@ -50,7 +50,7 @@ def few(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("many") / "many.parquet", 100_000)
+    return write(tmp_path_factory.mktemp("many") / "many.parquet", 60_000)
 
 
 def plain(table):

@@ -101,8 +101,9 @@ def test_so_has_one_weighted_by_documents(name, tmp_path):
 def test_html(tmp_path):
     recipe = Recipe(method="minhash")
     pages = [TEXTS[-1], "<title>a</title>plain & <i>sim</i>ple", ""]
-    wanted = written(tmp_path, pages, recipe, html=True)
-    assert [plain(sketch_text(page, recipe, html=True)) for page in pages] == wanted
+    for html in (True, "tree"):
+        wanted = written(tmp_path, pages, recipe, html=html)
+        assert [plain(sketch_text(page, recipe, html=html)) for page in pages] == wanted
     latin = '<meta charset="latin-1"><p>caf\xe9 au lait'.encode("latin-1")
     assert written(tmp_path, [latin], recipe, html=True) == [plain(sketch_text(latin, recipe, html=True))]
 
@@ -133,7 +134,7 @@ def test_what_is_refused():
     with pytest.raises(ArgumentTypeError, match=r"^recipe"):
         sketch_text("a", "minhash")
     with pytest.raises(ArgumentTypeError, match=r"^html"):
-        sketch_text("a", recipe, html="no")
+        sketch_text("a", recipe, html=3)
     with pytest.raises(ArgumentTypeError, match=r"^frequencies"):
         sketch_text("a", recipe, frequencies="f.parquet")
     with pytest.raises(ParameterError, match=r"^frequencies: only the weighting 'tfidf'"):

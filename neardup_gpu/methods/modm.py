@@ -245,7 +245,7 @@ class ModM:
         values, offsets = kernel(below, backend)(
             elements.values, elements.offsets, salt, np.uint64(2**64 - 1) // moduli
         )
-        found = Ragged.trusted(values, offsets)
+        found = Ragged._trusted(values, offsets)
         if self.s is not None:
             found = of_elements.unpadded(of_elements.padded(found, self.s))
         if self.adaptive:

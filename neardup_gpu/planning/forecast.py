@@ -30,7 +30,7 @@ PROCESS = 285 << 20
 MARGIN = 1.1
 """What an allocator keeps of memory that was freed, beside what is held."""
 
-ROW = {"exact": 110, "containment": 140, "minhash": 450, "bottomk": 170, "modm": 170, "simhash": 170}
+ROW = {"exact": 110, "containment": 140, "minhash": 330, "bottomk": 170, "modm": 170, "simhash": 170}
 """Bytes that a job in memory holds of a document at most, without its id."""
 
 READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
@@ -127,7 +127,7 @@ def in_memory(load: Load, recipe: Recipe, threads: int, room: int | None = None)
     work, method = load.work, recipe.method
     shares = Shares.of_host() if room is None else Shares.of_host().within(room)
     counts = expected(work, _shape(load, recipe, 1, 1, 1 << 40), _least(recipe))
-    first = BATCH_TIMES * min(shares.batch, work.all_bytes)
+    first = BATCH_TIMES * min((1 + threads) * shares.batch, work.all_bytes)  # batches are made side by side
     joined = compared = spool = again = 0
     if recipe.verifies:
         compared = 2 * shares.sets + 8 * shares.sorted
@@ -243,7 +243,7 @@ def _division(
 def _of_task(stage: str, counts: Counts, shape: Shape) -> float:
     """What a task holds: what it keeps, and a batch where it reads text."""
     reads = stage in ("sketch", "postings", "containers", "sets", "near", "drawn-sets", "near-sets", "write")
-    batch = min(BATCH_TIMES * HOST_BATCH, shape.task_memory // 2) if reads else 0
+    batch = min(3 * BATCH_TIMES * HOST_BATCH, shape.task_memory // 2) if reads else 0
     return memory_of(stage, counts, shape) + batch
 
 

@@ -44,8 +44,8 @@ def batches(**options):
     add, copy, run = Sketcher._add, launch.Staging.copy, launch.Kernel._launch
     launches = []
 
-    def noted(self, kept, part):
-        add(self, kept, part)
+    def noted(self, kept, part, *rest):
+        add(self, kept, part, *rest)
         found.append((dict(Namespace.waits), list(Namespace.uploads), len(launches)))
 
     def copied(self, *arguments):
