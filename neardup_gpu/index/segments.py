@@ -67,7 +67,7 @@ def sorted_table(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nda
     """(key, row) by key, equal keys in the order given."""
     if len(keys) == 0:
         return np.empty(0, np.uint64), np.empty(0, np.uint32)
-    return sort_by_key(np.ascontiguousarray(keys), np.ascontiguousarray(rows, np.uint32))
+    return sort_by_key(np.ascontiguousarray(keys), np.ascontiguousarray(rows, np.uint32))[:2]
 
 
 @dataclass
