@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import os
 import tempfile
-import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from .tasks.scale_out import ScaleOut
 
 if TYPE_CHECKING:
     from .documents import Documents
+    from .engine.clock import Clock
     from .engine.settings import Engine
     from .planning.forecast import Division, Need
     from .recipe import Recipe
@@ -34,7 +35,7 @@ WATCHED = 0.9
 
 
 EVERY = 0.02
-"""Seconds between two looks at what a process holds."""
+"""Least seconds between two looks at what a process holds."""
 
 
 class ExceededError(BaseException):
@@ -53,31 +54,29 @@ class GoingOn:
 
 
 @contextlib.contextmanager
-def watched(memory: int) -> Iterator[None]:
+def watched(memory: int, clock: Clock) -> Iterator[None]:
     """Raise ExceededError in the block once this process holds nearly as much as it may: more is alike than planned.
 
-    What the process held before, beyond what any does, is not the job's.
+    It looks whenever a stage says how far it is. What the process held before, beyond what any does, is not the job's.
     """
     from .planning.forecast import PROCESS
 
     most = int(WATCHED * memory) + max(0, resident() - PROCESS)
-    here, ended = ctypes.c_ulong(threading.get_ident()), threading.Event()
-    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    looked = 0.0
 
     def look() -> None:
-        while not ended.wait(EVERY):
+        nonlocal looked
+        now = time.monotonic()
+        if now >= looked + EVERY:
+            looked = now
             if resident() > most:
-                raise_in(here, ctypes.py_object(ExceededError))
-                return
+                raise ExceededError
 
-    watcher = threading.Thread(target=look, name="neardup-memory", daemon=True)
-    watcher.start()
+    clock.at_reports = look
     try:
         yield
     finally:
-        ended.set()
-        watcher.join()
-        raise_in(here, None)  # what came too late to matter
+        clock.at_reports = None
 
 
 def resident() -> int:

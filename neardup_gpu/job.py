@@ -307,7 +307,7 @@ def dedup(
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
-        with contextlib.nullcontext() if bound is None else bounded.watched(bound):
+        with contextlib.nullcontext() if bound is None else bounded.watched(bound, clock):
             result = run(documents, reference, sketcher, num_checked, max_comparisons)
         if folder is None:
             result.report["seconds"] = clock.elapsed
