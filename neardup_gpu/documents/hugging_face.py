@@ -127,7 +127,7 @@ def kept_dataset(documents: Documents, keep: np.ndarray) -> Any:
     from .rewritten import new_names, write_rewritten
     from .writing_options import Writing
 
-    _, parts = documents.rows_to_keep(keep)
+    _, parts = documents._rows_to_keep(keep)
     names = documents.splits or [""]
     if documents.format == "memory":
         found = {

@@ -83,7 +83,7 @@ def write_rewritten(
     """
     kind, readers = how.format_for(documents), documents._readers
     schema = schema_of(documents, how) if schema is None else schema
-    rows, parts = documents.rows_to_keep(keep, progress)
+    rows, parts = documents._rows_to_keep(keep, progress)
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = _Files(folder, kind, how.most_bytes)

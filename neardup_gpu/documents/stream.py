@@ -496,7 +496,7 @@ class Documents:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
         folder, keep = Path(checks.path("folder", folder)), checks.array("keep", keep, bool)
         checks.optional(checks.function, "progress", progress, "how many rows were read again, and of how many")
-        rows, parts = self.rows_to_keep(keep, progress)
+        rows, parts = self._rows_to_keep(keep, progress)
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -506,7 +506,7 @@ class Documents:
         each_in_order(write, self._readers, self._kept_names, parts)
         rows.finish()
 
-    def rows_to_keep(
+    def _rows_to_keep(
         self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None
     ) -> tuple[Rows, list[Rows]]:
         """A mask of documents as one of all rows, in which skipped rows are not kept, and its part for each reader."""

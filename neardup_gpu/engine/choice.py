@@ -76,7 +76,7 @@ def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
     A function that runs on the host takes arrays that lie on a GPU as well. Where no backend is named, `cpu` does what
     is little on the calling thread alone.
     """
-    name = backend if backend in ("cpu", "reference") else resolve(backend)
+    name = backend if isinstance(backend, str) and backend in ("cpu", "reference") else resolve(backend)
     return getattr(module, name) if name == "gpu" else _on_host(module, name, backend is None)
 
 

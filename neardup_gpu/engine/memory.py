@@ -19,8 +19,8 @@ HOST_BYTES = 16 << 20
 HOST_SORTED = 8 << 20
 """Shingles made into sets at a time on the host: with room to work in they fit a processor's last cache, about."""
 
-BATCH_TIMES = 40
-"""What the first stages hold of batches, about, in times the text of one: ten times each of those at work at once."""
+BATCH_TIMES = 10
+"""What the first stages hold of a batch, about, in times its text; a few batches are at work at once."""
 
 HOST_POSTINGS = 1 << 30
 """Memory that the index of rare shingles takes on the host while it is made, 48 bytes a posting."""
