@@ -222,15 +222,15 @@ def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Ru
     """The table of counters of all these shingles: about as many counters as shingles, or fewer in little memory."""
     most = None if runtime.backend == "gpu" else runtime.shares.postings * 17 // 16  # by default the largest table
     bits = table_bits(int(np.diff(spool.offsets)[spool_rows].sum()), most)
-    count = kernel(rarity, runtime.backend)
-    table = count(np.empty(0, np.uint64), bits)
+    run = kernel(rarity, runtime.backend)
 
     def gathered(part: Span) -> Any:
         return spool.gather(spool_rows[part.rows]).values
 
-    for shingles in runtime.map(gathered, parts):  # counts that are too large, if called again, cost time alone
-        table = runtime.run(count, shingles, bits, table)
-    return table
+    def count(shingles: Any, table: Any) -> Any:  # counts that are too large, if called again, cost time alone
+        return run(shingles, bits, table)
+
+    return runtime.fold(gathered, count, runtime.run(run, np.empty(0, np.uint64), bits), parts)
 
 
 def _taken(

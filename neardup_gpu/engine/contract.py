@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BACKENDS = ("reference", "cpu", "gpu")
 """The same kernels three times: by their definition, on all cores, on a GPU. None changes a result."""
 
+Q = TypeVar("Q")
 R = TypeVar("R")
 P = TypeVar("P", bound="Piece")
 
@@ -73,6 +74,13 @@ class Runtime(Protocol):
         ------
         ResourceError
             If a piece that cannot be divided does not fit.
+        """
+        ...
+
+    def fold(self, prepare: Callable[[P], Q], add: Callable[[Q, R], R], value: R, pieces: Iterable[P]) -> R:
+        """`value = add(prepare(piece), value)` for pieces in order, as `map`: pieces are prepared side by side.
+
+        Where memory runs out a piece is prepared and added again, in parts, to what may have it in part.
         """
         ...
 

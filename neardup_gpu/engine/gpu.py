@@ -15,7 +15,7 @@ from ..report import size
 from ..store.spool import DeviceSpool
 from .arrays import take_rows
 from .choice import to_host
-from .contract import P, R
+from .contract import P, Q, R
 from .memory import Shares, batch_bytes
 
 DEFAULT_SHARE = 0.8
@@ -72,6 +72,15 @@ class GpuRuntime:
                 else:
                     yield result
                     result = _NOTHING  # the next one needs the room
+
+    def fold(self, prepare: Callable[[P], Q], add: Callable[[Q, R], R], value: R, pieces: Iterable[P]) -> R:
+        def added(piece: P) -> None:
+            nonlocal value
+            value = add(prepare(piece), value)
+
+        for _ in self.map(added, pieces):
+            pass
+        return value
 
     def run(self, function: Callable[..., R], *arguments: Any) -> R:
         return self._whole(partial(function, *arguments), None)

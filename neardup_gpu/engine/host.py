@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..store.spool import Spool
 from .arrays import some_rows
 from .choice import to_host
-from .contract import P, R
+from .contract import P, Q, R
 from .memory import Shares
 from .threads import SIDE_BY_SIDE, runs_kernels_side_by_side
 
@@ -54,6 +54,11 @@ class HostRuntime:
                 yield waiting.popleft().result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def fold(self, prepare: Callable[[P], Q], add: Callable[[Q, R], R], value: R, pieces: Iterable[P]) -> R:
+        for prepared in self.map(prepare, pieces):
+            value = add(prepared, value)
+        return value
 
     def run(self, function: Callable[..., R], *arguments: Any) -> R:
         return function(*arguments)
