@@ -185,11 +185,12 @@ def _rounded(num_bytes: int) -> str:
 
 def foretold(documents: Documents, reference: Documents | None, recipe: Recipe, check: int) -> Need | None:
     """What a job in memory will need, where footers say how large it is; None for small ones, which have no time."""
-    rows = [each.num_rows for each in (documents, reference) if each is not None]
-    if None in rows or documents.format not in ("parquet", "memory"):
+    both = [each for each in (documents, reference) if each is not None]
+    rows = [each.num_rows for each in both]
+    if None in rows or any(each.format not in ("parquet", "memory") for each in both):
         return None
     small = sum(each or 0 for each in rows) < FORECAST_DOCUMENTS
-    if small and sum(_file_bytes(each) for each in (documents, reference) if each is not None) < FORECAST_BYTES:
+    if small and sum(map(_file_bytes, both)) < FORECAST_BYTES:
         return None
     from .engine.processors import own_threads
     from .planning import forecast

@@ -117,15 +117,16 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     """The statements of a report, as (label, sentence), without those that say nothing unusual (no nulls, say)."""
     counts, recipe, limits = report["counts"], report["recipe"], report["limits"]
     documents = counts["documents"]
-    rows = [("documents", f"{documents:,}, {size(counts['text_bytes'])} of text, {count(counts['tokens'], 'token')}")]
+    text = "" if counts["text_bytes"] is None else f"{size(counts['text_bytes'])} of text, "
+    rows = [("documents", f"{documents:,}, {text}{count(counts['tokens'], 'token')}")]
     left_out = report.get("left_out_records") or {}
     if left_out:
         listed = (count(number, RECORDS[kind]) for kind, number in left_out.items())
         rows.append(("left out", ", ".join(listed)))
     if report.get("against"):
         rows.append(("reference", f"{count(counts['reference_documents'], 'document')}, left untouched"))
-    rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / documents)})"))
-    removed = f"{counts['removed']:,} ({percent(counts['removed'] / documents)})"
+    rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / max(1, documents))})"))
+    removed = f"{counts['removed']:,} ({percent(counts['removed'] / max(1, documents))})"
     if counts["removed"]:
         removed += f": {counts['removed_exact']:,} exact, {counts['removed_near']:,} near"
     rows.append(("removed", removed))
@@ -263,7 +264,11 @@ def summary(
         parts += [beside(f"  {stage:10} {seconds:8.3f} s") for stage, seconds in report["timings"].items()]
         parts += ["", heading("pairs")]
         names = ("shingles", "representatives", "comparisons", "candidate_pairs", "verified_pairs")
-        parts += [beside(f"  {name.replace('_', ' '):16} {report['counts'][name]:>13,}") for name in names]
+        parts += [
+            beside(f"  {name.replace('_', ' '):16} {report['counts'][name]:>13,}")
+            for name in names
+            if name in report["counts"]
+        ]
         parts += ["", heading("recipe"), *recipe_lines(report["recipe"])]
     parts.append("")
     if output is None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from .. import __version__
 from ..data import Ragged
 from ..decisions import Groups, Ranked, decide as decide_ranked, proposed, rows_by_priority
+from ..engine.processors import own_threads
 from ..partners import partners_of, selected
 from ..result import Report, Result
 from ..stages import Verified
@@ -177,16 +178,36 @@ def _found_anew(
     return found.listed, found.deciding
 
 
+_TEXTS = {"format": "memory", "text_columns": None, "id_column": None, "html": False}
+"""Where documents of an index are to be read from: only who added them knows."""
+
+
 def _report(facts: Facts, recipe: Recipe, clock: Clock) -> dict[str, Any]:
     counts, sizes = decided_counts(facts, recipe)
-    representatives = len(facts.groups.ranks)
+    tokens = facts.ranked.num_tokens
+    counts = {
+        "documents": len(facts.ranked),
+        **counts,
+        "reference_documents": 0,
+        "empty": int(np.count_nonzero(tokens == 0)),
+        "null_text": 0,
+        "invalid_utf8": 0,
+        "text_bytes": None,
+        "tokens": int(tokens.sum()),
+        "representatives": len(facts.groups.ranks),
+    }
     return {
         "version": __version__,
         "recipe": recipe.describe(),
         "measure": recipe.method.measure.name,
-        "counts": {"documents": len(facts.ranked), **counts, "representatives": representatives},
+        "input": _TEXTS,
+        "against": None,
+        "backend": "cpu",
+        "threads": own_threads(),
+        "counts": counts,
         **sizes,
         "candidates": list(recipe.method.in_words(recipe.threshold)),
         "recall": {"expected": recipe.expected_recall, "sampled": None},
+        "limits": {"max_partners": recipe.max_partners, "unlisted_pairs": 0, "all_counted": False},
         "timings": clock.seconds,
     }

@@ -34,7 +34,10 @@ _STYLES = {"removed": " style='background:#f8b4a866'", "added": " style='backgro
 def shown(run: Run) -> str:
     """HTML for a notebook; everything from documents is escaped."""
     parts = [html(run.report), _histogram(run)]
-    if run.report["counts"]["text_bytes"] > READ or len(run.documents) > GROUPED:
+    text_bytes = run.report["counts"]["text_bytes"]
+    if text_bytes is None:  # of an index, which keeps no texts
+        return "".join(parts)
+    if text_bytes > READ or len(run.documents) > GROUPED:
         parts.append("<p>result.report() shows texts; it reads the input once more.</p>")
     else:
         groups = groups_of(run)

@@ -210,9 +210,10 @@ def sentences(run: Run, num_groups: int) -> list[str]:
     """The run in whole sentences."""
     counts, recipe = run.report["counts"], run.recipe
     documents, removed = counts["documents"], counts["removed"]
+    text = "" if counts["text_bytes"] is None else f" ({size(counts['text_bytes'])} of text)"
     said = [
-        f"Of {count(documents, 'document')} ({size(counts['text_bytes'])} of text), {counts['kept']:,} are kept and "
-        f"{removed:,} are removed ({percent(removed / documents)})."
+        f"Of {count(documents, 'document')}{text}, {counts['kept']:,} are kept and {removed:,} are removed "
+        f"({percent(removed / max(1, documents))})."
     ]
     if removed:
         exact, near = counts["removed_exact"], counts["removed_near"]

@@ -60,8 +60,10 @@ def _read(path: str, kind: str | None) -> Any:
     lines = [line for line in lines if line]
     if kind != "integer":
         return pa.array(lines, pa.large_binary() if kind == "binary" else pa.large_string())
-    try:
-        return pa.array([int(line) for line in lines], pa.int64())
-    except (ValueError, OverflowError):
-        wrong = next(line for line in lines if not line.lstrip("-").isdecimal() or len(line) > 18)
-        raise InputError(f"{path}: {wrong!r} is no id of this index, whose ids are integers") from None
+    numbers = []
+    for line in lines:
+        try:
+            numbers.append(pa.scalar(int(line), pa.int64()).as_py())
+        except (ValueError, OverflowError, pa.ArrowException):
+            raise InputError(f"{path}: {line!r} is no id of this index, whose ids are integers") from None
+    return pa.array(numbers, pa.int64())
