@@ -79,6 +79,7 @@ def merge_last(writer: Writer, number: int) -> None:
     first, file = places[0].first, manifest.next_file
     path = folder / SEGMENTS / f"{file:08}"
     try:
+        path.unlink(missing_ok=True)  # of a commit that failed
         kept = merged(writer.segments[:-number], old, path)
         others, other_places = writer.segments[:-number], manifest.segments[:-number]
         if kept:

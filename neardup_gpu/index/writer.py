@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 2**32 - 2
 """Of a segment: rows are 32 bits."""
 
+TOO_LARGE = "ids: an index takes integers below 2**63; give larger ones as strings"
+
 
 class Decided(NamedTuple):
     """What was decided of documents that were added, when they were.
@@ -90,7 +92,7 @@ def checked_ids(ids: pa.Array, manifest: Manifest) -> pa.Array:
     try:
         return ids.cast({"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}[kind])
     except pa.ArrowInvalid:
-        raise InputError("ids: an index takes integers below 2**63; give larger ones as strings") from None
+        raise InputError(TOO_LARGE) from None
 
 
 def segment_of(
@@ -197,6 +199,8 @@ def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray) -> Deci
         there = gone[place] == rows
         keeper[some[there]] = segment["keeper"][place[there]]
         value[some[there]] = segment["keeper_resemblance"].view(np.float64)[place[there]]
+    dead = ~snapshot.live(keeper)  # removed since: what is left of the same words stands for it
+    keeper[dead], value[dead] = entry[dead], 1.0
     return Decided(snapshot.kept(entry) & (entry == sequence), keeper, value)
 
 
