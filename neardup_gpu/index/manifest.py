@@ -34,6 +34,7 @@ FORMAT = 1
 SEGMENTS, DELETED, LOCK = "segments", "deleted", "writer.lock"
 _NAME = re.compile(r"manifest\.(\d{8,})")
 _KIND = "neardup index"
+_NO_LINKS = errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,8 @@ def commit(folder: Path, manifest: Manifest) -> None:
     ------
     OSError
         If it cannot be written. The index is as before then, unless the manifest has its name already.
+    OutputError
+        If there is a manifest of this number, which another process wrote; it stays as it is.
     """
     path = path_of(folder, manifest.number)
     new = path.with_name(f"{path.name}.new")
@@ -235,8 +238,30 @@ def commit(folder: Path, manifest: Manifest) -> None:
         file.write(manifest.to_bytes())
         file.flush()
         os.fsync(file.fileno())
-    os.rename(new, path)
+    try:
+        os.link(new, path)  # unlike a rename it replaces nothing
+    except FileExistsError:
+        raise _overtaken(folder) from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.rename(new, path)
+    else:
+        with contextlib.suppress(OSError):  # `clean` removes it too
+            os.unlink(new)
     synced(folder)
+
+
+def check_newest(folder: Path, manifest: Manifest) -> None:
+    """Raise OutputError if there is a later manifest: where locks are of no use, another process may have written."""
+    if numbers(folder)[-1] > manifest.number:
+        raise _overtaken(folder)
+
+
+def _overtaken(folder: Path) -> OutputError:
+    return OutputError(
+        f"{folder}: another process has written to the index; open it again, and let one write at a time"
+    )
 
 
 def synced(folder: Path) -> None:

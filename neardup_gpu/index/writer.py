@@ -15,7 +15,7 @@ from ..data import arrow
 from ..errors import InputError, OutputError, ParameterError, ResourceError
 from ..store.ids import Ids
 from .candidates import join
-from .manifest import DELETED, SEGMENTS, Manifest, Place, commit, path_of, synced, with_segments
+from .manifest import DELETED, SEGMENTS, Manifest, Place, check_newest, commit, path_of, synced, with_segments
 from .segments import KEPT, SEGMENT, Segment, copies_of, feature_tables, sorted_table, words_of, write
 from .sketches import Sketched
 from .snapshot import Snapshot, hashes_of
@@ -235,6 +235,7 @@ class Writer:
 
     def _change(self, new: Segment | None, death: Death | None, changes: dict[str, Any]) -> None:
         manifest, segments = self.manifest, self.segments
+        check_newest(self.folder, manifest)
         places, file = list(manifest.segments), manifest.next_file
         folders = {self.folder / SEGMENTS}
         if death is not None and death.touched:
@@ -264,9 +265,13 @@ class Writer:
         manifest = with_segments(self.manifest, places, **changes)
         try:
             commit(self.folder, manifest)
-        finally:
+        except OutputError:  # the manifest of this number is another process's
+            raise
+        except BaseException:
             if path_of(self.folder, manifest.number).exists():  # also where the folder could not be synced after it
                 self.manifest, self.segments = manifest, segments
+            raise
+        self.manifest, self.segments = manifest, segments
 
 
 def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path) -> Place:

@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -110,6 +111,40 @@ def test_an_opening_that_failed_does_not_keep_the_lock(make, tmp_path) -> None:
         with nd.Index.open(tmp_path / "x", engine="cpu") as other:
             other.add(table(["b"], ["or not"]), id_column="id")
         assert index.remove(["a", "b"]) == 2
+
+
+def test_two_writers_where_locks_are_of_no_use(make, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(manifests, "try_to_lock", lambda _: None)
+    live = {f"d{i}": f"text number {i}" for i in range(4)}
+    index = make(live, commit_every=2)
+    with nd.Index.open(tmp_path / "x", engine="cpu") as late:
+        late.remove(["d0"])
+        for _ in range(2):
+            for act in (
+                lambda: index.add(table(["more"], ["one more"]), id_column="id"),
+                lambda: index.remove(["d1"]),
+                lambda: index.compact(),
+            ):
+                with pytest.raises(nd.OutputError, match="another process has written to the index"):
+                    act()
+        late.check()
+        same_as_dedup(late, {id: text for id, text in live.items() if id != "d0"})
+
+
+def test_a_commit_replaces_no_manifest(make, tmp_path, monkeypatch) -> None:
+    index = make({"a": "to be"})
+    folder, theirs = tmp_path / "x", (tmp_path / "x" / "manifest.00000002").read_bytes()
+    other = replace(index.manifest, id_kind="integer")
+    with pytest.raises(nd.OutputError, match="another process has written to the index"):
+        manifests.commit(folder, other)
+    assert (folder / "manifest.00000002").read_bytes() == theirs
+
+    def no_links(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", no_links)
+    index.add(table(["b"], ["or not"]), id_column="id")
+    assert sorted(path.name for path in folder.glob("manifest.*")) == ["manifest.00000003"]
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
