@@ -122,7 +122,7 @@ def _has_others(group: int) -> bool:
     return not named | {user.pw_name for user in pwd.getpwall() if user.pw_gid == group} <= {own}
 
 
-FORMAT = 3
+FORMAT = 4
 """Of the files: raised when `Kept` changes."""
 
 
@@ -167,14 +167,19 @@ class Kept(NamedTuple):
         outside = tuple(each for each in needed if not each.startswith("llvm."))
         return cls(name, code, bitcode, defined, outside, tuple(rest))
 
+    def _is_linkable(self) -> bool:
+        return all(llvm.address_of_symbol(name) for name in self.needed)
+
     def linked(self, context: Any) -> CompileResult:
         """The function, ready to be called."""
         descriptor, environment, signature, objectmode, lifted, annotation, reload, others = self.rest
         _add_runtime()
         for prepare in reload:  # such as the start of threads, whose functions it uses
             prepare()
-        if not all(llvm.address_of_symbol(name) for name in self.needed):
-            context.refresh()  # or LLVM would end the process
+        if not self._is_linkable():
+            context.refresh()
+            if not self._is_linkable():  # or LLVM would end the process
+                raise ValueError("it calls what is not here")
         library = _Library(context.codegen(), self.name)
         library.take(self)
         entry = context.get_executable(library, descriptor, environment)
@@ -248,10 +253,13 @@ class KernelCache(FunctionCache):
         None to keep nothing.
     reason : str
         Why nothing is kept.
+    parallel : bool
+        Whether it is compiled for all threads, which Numba does not tell apart.
     """
 
-    def __init__(self, function: Callable, folder: Path | None, reason: str) -> None:
+    def __init__(self, function: Callable, folder: Path | None, reason: str, parallel: bool = False) -> None:
         self._py_func = function  # what `_index_key` reads
+        self._parallel = parallel
         self._folder, self._reason = folder, reason
 
     @property
@@ -294,7 +302,7 @@ class KernelCache(FunctionCache):
 
     def _path(self, sig: Any, codegen: Any) -> Path:
         assert self._folder is not None
-        key = hashlib.sha256(repr(self._index_key(sig, codegen)).encode()).hexdigest()[:20]
+        key = hashlib.sha256(repr((self._parallel, self._index_key(sig, codegen))).encode()).hexdigest()[:20]
         return self._folder / f"{self._name}-{key}"
 
 

@@ -5,6 +5,7 @@ Tables of Unicode and of polynomials are 424 kB, which were copied for each batc
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +18,7 @@ from ._launch import current_device, namespace, on_device, simulated
 MOST = 64  # that are kept; the largest, the table of Unicode, is 0.3 MB
 
 _HELD: OrderedDict[Any, tuple[Any, ...]] = OrderedDict()
+_LOCK = threading.Lock()
 
 
 def constants(make: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
@@ -33,14 +35,15 @@ def constants(make: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
         Not to be written to. The `MOST` that were asked for last are kept, of all devices together.
     """
     key = namespace().ndarray, current_device(), make, arguments
-    if key in _HELD:
-        _HELD.move_to_end(key)
-        return _HELD[key]
-    made = make(*arguments)
-    _HELD[key] = resident(made if isinstance(made, tuple) else (made,))
-    if len(_HELD) > MOST:
-        _HELD.popitem(last=False)
-    return _HELD[key]
+    with _LOCK:
+        if key in _HELD:
+            _HELD.move_to_end(key)
+            return _HELD[key]
+        made = make(*arguments)
+        held = _HELD[key] = resident(made if isinstance(made, tuple) else (made,))
+        if len(_HELD) > MOST:
+            _HELD.popitem(last=False)
+        return held
 
 
 def constant(array: Any) -> Any:

@@ -88,7 +88,8 @@ def jit(**options: Any) -> Callable[[Callable], Any]:
 
 def _compile(options: dict[str, Any], function: Callable) -> Any:
     compiled = numba.njit(nogil=True, **options)(function)
-    compiled._cache = KernelCache(function, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
+    parallel = bool(options.get("parallel"))
+    compiled._cache = KernelCache(function, CACHE, WHY_NOT_KEPT, parallel)  # where ``cache=True`` puts Numba's own
     compiled._compilation_chain_init_hook = _no_extensions
     return compiled
 

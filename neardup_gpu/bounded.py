@@ -220,6 +220,15 @@ MAPPED = 1 << 17
 """Bytes from which on an allocation goes back to the system at once, in a process within a bound."""
 
 
+def _set_mapped(num_bytes: int, trimmed: int | None = None) -> None:
+    """Tell glibc which allocations are mapped by themselves, and how much may be free at the top of its heap."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, which has no such setting
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(-3, num_bytes)  # M_MMAP_THRESHOLD, which else grows with what is freed
+        if trimmed is not None:
+            set_option(-1, trimmed)  # M_TRIM_THRESHOLD
+
+
 @contextlib.contextmanager
 def freed_at_once() -> Iterator[None]:
     """Let memory that is freed in the block go back to the system, here and in processes that are started.
@@ -228,8 +237,7 @@ def freed_at_once() -> Iterator[None]:
     """
     import pyarrow as pa
 
-    with contextlib.suppress(OSError, AttributeError):  # another C library, which has no such setting
-        ctypes.CDLL(None).mallopt(-3, MAPPED)  # M_MMAP_THRESHOLD, which else grows with what is freed
+    _set_mapped(MAPPED)
     given = {"MALLOC_MMAP_THRESHOLD_": str(MAPPED), "ARROW_DEFAULT_MEMORY_POOL": "system"}
     before, pool = {name: os.environ.get(name) for name in given}, pa.default_memory_pool()
     os.environ.update(given)
@@ -237,6 +245,7 @@ def freed_at_once() -> Iterator[None]:
     try:
         yield
     finally:
+        _set_mapped(32 << 20, trimmed=64 << 20)  # the most that glibc comes to by itself
         pa.set_memory_pool(pool)
         for name, value in before.items():
             if value is None:
@@ -259,6 +268,8 @@ def working(
     """
     place = temp_dir or (None if output is None else Path(output).resolve().parent)
     try:
+        if temp_dir is None and place is not None:
+            Path(place).mkdir(parents=True, exist_ok=True)
         made = tempfile.TemporaryDirectory(prefix=".neardup-", dir=place, ignore_cleanup_errors=True)
     except OSError as error:
         raise OutputError(f"{place}: {error.strerror}; name another folder with temp_dir=...") from None

@@ -1,5 +1,8 @@
 """One text by itself: what it gives is the row that `sketch` writes, whoever calls."""
 
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -142,11 +145,11 @@ def test_what_is_refused():
 
 
 def test_threads_that_sketch_at_once():
-    """As those of a service do; no other thread is started for it."""
+    """As those of a service do."""
     recipe = Recipe(method="minhash")
     texts = [f"{text} {i}" for i in range(20) for text in TEXTS[:4]]
     alone = [plain(sketch_text(text, recipe)) for text in texts]
-    found, number = {}, threading.active_count()
+    found = {}
 
     def work(part):
         found[part] = [plain(sketch_text(text, recipe)) for text in texts]
@@ -156,9 +159,33 @@ def test_threads_that_sketch_at_once():
         thread.start()
     for thread in threads:
         thread.join()
-    assert threading.active_count() == number
     assert all(found[part] == alone for part in range(8))
     assert not _launch.is_alone()
+
+
+SERVICE = """
+import threading
+import neardup_gpu as nd
+from numba.np.ufunc import parallel
+
+recipe = nd.Recipe(method="minhash")
+page = "<p>" + "to be or not to be that is the question " * 50
+work = [threading.Thread(target=lambda: [nd.sketch_text(page, recipe, html=True) for _ in range(20)]) for _ in range(8)]
+for thread in work: thread.start()
+for thread in work: thread.join()
+print(parallel._is_initialized)
+"""
+
+
+@pytest.mark.parametrize("first", ["in parallel", "alone"])
+def test_numbas_threads_are_not_started(first, tmp_path):
+    """By kernels that were kept in either form: two that used these threads at once would end the process."""
+    environment = {**os.environ, "NEARDUP_CACHE_DIR": str(tmp_path), "NUMBA_THREADING_LAYER": "workqueue"}
+    parallel = "import neardup_gpu as nd; nd.tokenize(['to be or not to be'], nd.Recipe(method='minhash'), backend='cpu')"
+    for program in ([parallel] if first == "in parallel" else []) + [SERVICE]:
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == "False\n"
 
 
 def test_what_is_known_of_a_text():

@@ -106,7 +106,8 @@ def _in_background(
     finally:
         work.stop()
         for thread in started:
-            thread.join()
+            if thread is not threading.current_thread():
+                thread.join()
         work.close()
 
 
@@ -129,7 +130,7 @@ class _Work(Generic[T]):
     def __init__(self, steps: Iterator[Step[T]], most_bytes: int, num_bytes: Callable[[T], int]) -> None:
         self._steps, self._most, self._num_bytes = steps, most_bytes, num_bytes
         self._asking = threading.Lock()  # for the next step
-        lock = threading.Lock()
+        lock = threading.RLock()  # a forgotten iterator may end in a thread that has it
         self._room, self._ready = threading.Condition(lock), threading.Condition(lock)  # for threads; for the caller
         self._lanes: deque[_Lane] = deque()  # in order; the first one is being taken from
         self._held = 0  # bytes that wait, and those of steps that are being made

@@ -79,7 +79,7 @@ def as_utf8(markup: bytes | str) -> bytes:
             return markup.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
     if b"\x1b" in markup or markup.startswith(BOM_UTF16):  # bytes below 128 need not be ASCII
         return decoded(markup).encode()
-    codec = None if markup.startswith(codecs.BOM_UTF8) else codec_of(_label(markup[:1024]))
+    codec = None if markup.startswith(codecs.BOM_UTF8) else codec_of(meta_charset(markup[:1024]))
     if codec is not None and not codec.startswith("utf"):
         return markup.decode(codec, "replace").encode()
     markup = markup.removeprefix(codecs.BOM_UTF8)
@@ -94,7 +94,7 @@ def _is_utf8(markup: bytes) -> bool:
     return True
 
 
-def _label(head: bytes) -> str | None:
+def meta_charset(head: bytes) -> str | None:
     """The charset that the first <meta> with one declares, as browsers find it."""
     if b"charset" not in head.lower():
         return None

@@ -53,9 +53,12 @@ def visible_pages(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, n
     import numba
 
     from neardup_gpu.kernels import visible_text as kernel
+    from neardup_gpu.kernels._launch import is_alone
 
     from ..engine.threads import exclusive
 
+    if is_alone():
+        return kernel.cpu(pages, offsets)
     before = numba.get_num_threads()
     with exclusive():
         numba.set_num_threads(min(before, own_threads()))

@@ -14,7 +14,7 @@ import io
 import zlib
 from typing import Any
 
-from .charsets import as_utf8, codec_of, declared_charset
+from .charsets import as_utf8, codec_of, meta_charset
 from .html import Markup, read_page
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
@@ -59,9 +59,9 @@ def text_of(payload: bytes, kind: str, charset: str | None, tree: bool = False) 
     """
     text: bytes | str = payload
     if not payload.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        codec = codec_of(charset) or (
-            None if kind not in HTML_TYPES else codec_of(declared_charset(payload)) and "meta"
-        )
+        codec = codec_of(charset)
+        if codec is None and kind in HTML_TYPES and codec_of(meta_charset(payload[:1024])):
+            codec = "meta"
         if codec is None:
             with contextlib.suppress(UnicodeDecodeError):
                 text = payload.decode()

@@ -386,7 +386,8 @@ def breed(pipe: Connection) -> None:
             end = recv_handle(pipe)
             if not _is_single():  # a fork has one thread, and what the others held for ever
                 os.set_inheritable(end, True)
-                os.posix_spawn(sys.executable, _command("serve_at_once", end), os.environ)
+                shown = {} if message is None else {"CUDA_VISIBLE_DEVICES": message}
+                os.posix_spawn(sys.executable, _command("serve_at_once", end), {**os.environ, **shown})
             elif os.fork() == 0:
                 pipe.close()
                 if message is not None:
@@ -409,5 +410,8 @@ def serve_at_once(pipe: Connection) -> None:
 
 def _is_single() -> bool:
     """Whether this process has one thread, beside Arrow's allocator, which mends itself in a fork."""
-    threads = [Path(f"/proc/self/task/{each}/comm").read_text() for each in os.listdir("/proc/self/task")]
+    threads = []
+    for each in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            threads.append(Path(f"/proc/self/task/{each}/comm").read_text())
     return sum(not name.startswith("jemalloc") for name in threads) == 1
