@@ -31,7 +31,7 @@ from .queries import answered
 from .segments import DEAD, SEGMENT, Segment
 from .sketches import Sketched, joined, sketched
 from .snapshot import Snapshot, on_host
-from .writer import Death, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
+from .writer import TOO_LARGE, Death, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
@@ -103,7 +103,7 @@ class Index:
         self._refreshing = threading.Lock()
         self._writer: Writer | None = None
         self._held: Held | None = None
-        self._segments: list[Segment] = []
+        self._state: tuple[Manifest, list[Segment]] = Manifest(0, ""), []
         self._closed = False
         self._load()
 
@@ -259,7 +259,16 @@ class Index:
             raise
         if self._held is not None:
             self._held.close()
-        self._held, self.manifest, self.recipe, self._segments = held, manifest, recipe, segments
+        self._held, self.recipe, self._state = held, recipe, (manifest, segments)
+
+    @property
+    def manifest(self) -> Manifest:
+        """Of the snapshot."""
+        return self._state[0]
+
+    @property
+    def _segments(self) -> list[Segment]:
+        return self._state[1]
 
     def refresh(self) -> Self:
         """Take the newest snapshot.
@@ -299,7 +308,7 @@ class Index:
         >>> index.close()
         """
         self._closed = True
-        self._segments, self._writer = [], None
+        self._state, self._writer = (self.manifest, []), None
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -322,8 +331,10 @@ class Index:
         if self._closed:
             raise ParameterError(f"{self.folder}: the index is closed; open it again")
 
-    def _snapshot(self, runtime: Runtime) -> Snapshot:
-        return Snapshot(self._segments, on_host(runtime.backend))
+    def _snapshot(self, runtime: Runtime) -> tuple[Manifest, Snapshot]:
+        """The manifest and its segments, which belong together whatever another thread refreshes meanwhile."""
+        manifest, segments = self._state
+        return manifest, Snapshot(segments, on_host(runtime.backend))
 
     @contextlib.contextmanager
     def _running(self, threads: int | None = None) -> Iterator[Runtime]:
@@ -335,18 +346,20 @@ class Index:
         """The writer; this process becomes the one that writes."""
         self._check_open()
         if self._writer is None:
-            self._stack.enter_context(manifests.writing(self.folder))
-            self._load()
-            try:
-                manifests.clean(self.folder, self.manifest)
-            except OSError as error:
-                raise OutputError(f"{self.folder}: {error.strerror}") from None
-            self._writer = Writer(self.folder, self.manifest, self._segments)
+            with contextlib.ExitStack() as stack:  # lets go of the lock if the rest fails
+                stack.enter_context(manifests.writing(self.folder))
+                self._load()
+                try:
+                    manifests.clean(self.folder, self.manifest)
+                except OSError as error:
+                    raise OutputError(f"{self.folder}: {error.strerror}") from None
+                self._writer = Writer(self.folder, self.manifest, self._segments)
+                self._stack.push(stack.pop_all())
         return self._writer
 
     def _committed(self, writer: Writer) -> None:
         """Go on with what the writer has committed, and remove what it has made superfluous."""
-        self.manifest, self._segments = writer.manifest, writer.segments
+        self._state = writer.manifest, writer.segments
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -473,8 +486,10 @@ class Index:
 
         Raises
         ------
+        ParameterError
+            If the ids are not an array or a list of them.
         InputError
-            If an id is not there; nothing was taken away then.
+            If an id is not there, or is null; nothing was taken away then.
         OutputError
             If the index is being written by another process, or cannot be written.
 
@@ -487,18 +502,26 @@ class Index:
         (1, 1)
         """
         self._check_open()
+        if isinstance(ids, str | bytes):
+            raise ParameterError(f"ids: one {type(ids).__name__} given; put it into a list")
         try:
-            given = ids if isinstance(ids, pa.Array) else pa.array(ids)
-        except (pa.ArrowException, TypeError):
+            given = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids)
+            given = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
+        except OverflowError:
+            raise InputError(TOO_LARGE) from None
+        except (pa.ArrowException, TypeError, ValueError):
             raise ParameterError(
                 f"ids: expected integers, strings or bytes, all of one type, got {checks.shown(ids)}"
             ) from None
         if len(given) == 0:
             return 0
+        if given.null_count:
+            raise InputError("ids: null is no id; nothing was removed")
         with self._running() as runtime:
             writer = self._write()
-            asked = checked_ids(given, self.manifest).unique()
-            found, sequence = ids_there(self._snapshot(runtime), asked, kind_of(asked))
+            manifest, snapshot = self._snapshot(runtime)
+            asked = checked_ids(given, manifest).unique()
+            found, sequence = ids_there(snapshot, asked, kind_of(asked))
             missing = np.setdiff1d(np.arange(len(asked)), found)
             if len(missing):
                 more = f", nor are {len(missing) - 1:,} others" if len(missing) > 1 else ""
@@ -570,27 +593,27 @@ class Index:
         assert self.recipe.threshold is not None
         least = self.recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
         nearest = checks.optional(checks.integer, "nearest", nearest, 1)
-        kind = TYPES[self.manifest.id_kind or "integer"]
         one = isinstance(source, str)
         with self._running(1 if one else None) as runtime:
+            manifest, snapshot = self._snapshot(runtime)
+            how = TYPES[manifest.id_kind or "integer"], least, nearest, self.recipe, runtime
             if one:
                 from ..data import Ragged
 
                 text = np.frombuffer(source.encode("utf-8", "replace"), np.uint8)
                 offsets = np.array([0, len(text)], np.int64)
                 offsets.flags.writeable = False
-                parts = [(pa.array([0]), sketched(Ragged(text, offsets), self.recipe, runtime))]
+                sketches = sketched(Ragged(text, offsets), self.recipe, runtime)
+                tables = [answered(snapshot, pa.array([0]), sketches, *how)]
             else:
                 from ..documents import open_documents
 
                 reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column}
                 documents = open_documents(source, html=html, glob=glob, **reading)
-                parts = [
-                    (batch.ids, sketched(batch.text, self.recipe, runtime))
+                tables = [
+                    answered(snapshot, batch.ids, sketched(batch.text, self.recipe, runtime), *how)
                     for batch in documents.batches(max_bytes=1 << 22)
                 ]
-            snapshot, how = self._snapshot(runtime), (kind, least, nearest, self.recipe, runtime)
-            tables = [answered(snapshot, ids, sketches, *how) for ids, sketches in parts]
         if not tables:
             raise InputError("the input holds no documents; there is nothing to ask")
         return pa.concat_tables(tables, promote_options="permissive")
@@ -658,10 +681,10 @@ class Index:
         with contextlib.ExitStack() as stack:
             folder = None if output is None else stack.enter_context(new_folder(output, overwrite))
             runtime = stack.enter_context(self._running())
-            kind = TYPES[self.manifest.id_kind or "integer"]
+            manifest, snapshot = self._snapshot(runtime)
+            kind = TYPES[manifest.id_kind or "integer"]
             place = folder or Path(tempfile.gettempdir())
-            disturbed = self.manifest.disturbed
-            result = decide(self._snapshot(runtime), kind, disturbed, recipe, clock, runtime, place)
+            result = decide(snapshot, kind, manifest.disturbed, recipe, clock, runtime, place)
             if folder is not None:
                 from ..store.artefacts import DOCUMENTS, PAIRS, write_report
                 from ..store.parquet import write_table
@@ -792,6 +815,10 @@ def _check_recipe(recipe: Recipe) -> None:
         raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")
 
 
+def _repeated(id: pa.Scalar) -> InputError:
+    return InputError(f"id {id.as_py()!r} stands for several documents; ids name one each")
+
+
 class _Adding:
     """One call of `Index.add`."""
 
@@ -808,6 +835,7 @@ class _Adding:
         self._index, self._writer, self._runtime, self._clock = index, writer, runtime, clock
         self._commit_every, self._replace, self._with_decisions = commit_every, replace, with_decisions
         self._tables: list[pa.Table] = []
+        self._input_begins = 0  # the sequence number of the first document of the input that is being added
         self.counts = Added(0, 0, 0, 0, 0)
 
     def add(self, source: Any, reading: dict[str, Any]) -> None:
@@ -830,6 +858,7 @@ class _Adding:
     def _add(self, documents: Any, files: list[list[Any]] | None, done: int) -> bool:
         """Add an input of which the first `done` rows are there already; returns whether it has any."""
         self.counts = self.counts._replace(already=self.counts.already + done)
+        self._input_begins = self._writer.manifest.next_sequence
         numbered = documents.id_column is None and documents.format != "text"
         ids: list[pa.Array] = []
         sketches: list[Sketched] = []
@@ -897,9 +926,9 @@ class _Adding:
             removed=self.counts.removed + int((~found.kept).sum()),
             replaced=self.counts.replaced + replaced,
         )
+        self._index._committed(writer)
         if self._with_decisions:
             self._tables.append(table_of(names, found, Snapshot(writer.segments, on_host(runtime.backend))))
-        self._index._committed(writer)
         if due(writer.manifest.segments):
             with self._clock.stage("merge"):
                 merge_due(writer)
@@ -918,11 +947,14 @@ class _Adding:
             import pyarrow.compute as pc
 
             counts = names.value_counts()
-            again = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"].as_py()
-            raise InputError(f"id {again!r} stands for several documents; ids name one each")
+            again = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
+            raise _repeated(again)
         there, sequence = ids_there(Snapshot(self._writer.segments, on_host(self._runtime.backend)), names, kind)
         if not len(there):
             return None
+        mine = there[sequence >= self._input_begins]  # of this input, committed a moment ago
+        if len(mine):
+            raise _repeated(names[int(mine.min())])
         if not self._replace:
             first = names[int(there.min())].as_py()
             raise InputError(

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import DamagedError, InputError, OutputError
+from ..errors import InputError, OutputError
 from ..store.checksums import changed, checksum
 from ..store.outputs import try_to_lock
 
@@ -34,6 +34,7 @@ FORMAT = 1
 SEGMENTS, DELETED, LOCK = "segments", "deleted", "writer.lock"
 _NAME = re.compile(r"manifest\.(\d{8,})")
 _KIND = "neardup index"
+_NO_LINKS = errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ class Held:
         while True:
             path = path_of(folder, numbers(folder)[-1])
             try:
-                self._file = os.open(path, os.O_RDONLY)
+                self._file = open(path, "rb")  # noqa: SIM115  # closed at the latest with this object
             except FileNotFoundError:  # a newer one has come
                 continue
             except OSError as error:
@@ -206,23 +207,19 @@ class Held:
             try:
                 if fcntl is not None:
                     with contextlib.suppress(OSError):  # a file system without locks
-                        fcntl.flock(self._file, fcntl.LOCK_SH)
+                        fcntl.flock(self._file.fileno(), fcntl.LOCK_SH)
                 if not os.path.exists(path):  # it went before it was locked
-                    os.close(self._file)
+                    self._file.close()
                     continue
-                with open(path, "rb") as file:
-                    self.manifest = _read(path, file.read())
+                self.manifest = _read(path, self._file.read())
             except BaseException:
-                with contextlib.suppress(OSError):
-                    os.close(self._file)
+                self._file.close()
                 raise
             return
 
     def close(self) -> None:
         """Let it go."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._file.close()
 
 
 def commit(folder: Path, manifest: Manifest) -> None:
@@ -232,6 +229,8 @@ def commit(folder: Path, manifest: Manifest) -> None:
     ------
     OSError
         If it cannot be written. The index is as before then, unless the manifest has its name already.
+    OutputError
+        If there is a manifest of this number, which another process wrote; it stays as it is.
     """
     path = path_of(folder, manifest.number)
     new = path.with_name(f"{path.name}.new")
@@ -239,8 +238,30 @@ def commit(folder: Path, manifest: Manifest) -> None:
         file.write(manifest.to_bytes())
         file.flush()
         os.fsync(file.fileno())
-    os.rename(new, path)
+    try:
+        os.link(new, path)  # unlike a rename it replaces nothing
+    except FileExistsError:
+        raise _overtaken(folder) from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.rename(new, path)
+    else:
+        with contextlib.suppress(OSError):  # `clean` removes it too
+            os.unlink(new)
     synced(folder)
+
+
+def check_newest(folder: Path, manifest: Manifest) -> None:
+    """Raise OutputError if there is a later manifest: where locks are of no use, another process may have written."""
+    if numbers(folder)[-1] > manifest.number:
+        raise _overtaken(folder)
+
+
+def _overtaken(folder: Path) -> OutputError:
+    return OutputError(
+        f"{folder}: another process has written to the index; open it again, and let one write at a time"
+    )
 
 
 def synced(folder: Path) -> None:
@@ -264,8 +285,11 @@ def synced(folder: Path) -> None:
 
 
 def clean(folder: Path, newest: Manifest) -> None:
-    """Remove older manifests that no reader holds, and all files that none names. Only the writer may."""
-    named = newest.files()
+    """Remove older manifests that no reader holds, and all files that none names. Only the writer may.
+
+    As long as a reader holds a manifest that cannot be read here, nobody knows which files it needs: all stay then.
+    """
+    named, known = newest.files(), True
     for number in numbers(folder):
         if number >= newest.number:
             continue
@@ -277,14 +301,14 @@ def clean(folder: Path, newest: Manifest) -> None:
                 continue
             with open(path, "rb") as held:
                 named |= _read(path, held.read()).files()
-        except DamagedError:  # which nobody can read
-            pass
+        except InputError:  # damaged, or of another version
+            known = False
         finally:
             os.close(file)
     for name in os.listdir(folder):
         if name.endswith(".new") and _NAME.fullmatch(name.removesuffix(".new")):
             os.unlink(folder / name)
-    for inner in (SEGMENTS, DELETED):
+    for inner in (SEGMENTS, DELETED) if known else ():
         for name in os.listdir(folder / inner):
             if f"{inner}/{name}" not in named:
                 os.unlink(folder / inner / name)

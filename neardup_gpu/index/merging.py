@@ -19,7 +19,7 @@ from neardup_gpu.kernels import gather, merge as merge_kernel
 
 from ..errors import OutputError
 from ..store.ids import Ids
-from .manifest import SEGMENTS, Place
+from .manifest import SEGMENTS, Place, check_newest
 from .segments import SEGMENT, Segment, copies_of
 from .snapshot import Snapshot
 from .writer import Writer, place_of
@@ -72,6 +72,7 @@ def merge_last(writer: Writer, number: int) -> None:
         If one of them is not as it was written.
     """
     manifest, folder = writer.manifest, writer.folder
+    check_newest(folder, manifest)
     old, places = writer.segments[-number:], manifest.segments[-number:]
     for segment in old:
         if segment.file is not None:
@@ -79,6 +80,7 @@ def merge_last(writer: Writer, number: int) -> None:
     first, file = places[0].first, manifest.next_file
     path = folder / SEGMENTS / f"{file:08}"
     try:
+        path.unlink(missing_ok=True)  # of a commit that failed
         kept = merged(writer.segments[:-number], old, path)
         others, other_places = writer.segments[:-number], manifest.segments[:-number]
         if kept:

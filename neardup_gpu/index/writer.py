@@ -15,7 +15,7 @@ from ..data import arrow
 from ..errors import InputError, OutputError, ParameterError, ResourceError
 from ..store.ids import Ids
 from .candidates import join
-from .manifest import DELETED, SEGMENTS, Manifest, Place, commit, path_of, synced, with_segments
+from .manifest import DELETED, SEGMENTS, Manifest, Place, check_newest, commit, path_of, synced, with_segments
 from .segments import KEPT, SEGMENT, Segment, copies_of, feature_tables, sorted_table, words_of, write
 from .sketches import Sketched
 from .snapshot import Snapshot, hashes_of
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MOST_ENTRIES = 2**32 - 2
 """Of a segment: rows are 32 bits."""
+
+TOO_LARGE = "ids: an index takes integers below 2**63; give larger ones as strings"
 
 
 class Decided(NamedTuple):
@@ -90,7 +92,7 @@ def checked_ids(ids: pa.Array, manifest: Manifest) -> pa.Array:
     try:
         return ids.cast({"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}[kind])
     except pa.ArrowInvalid:
-        raise InputError("ids: an index takes integers below 2**63; give larger ones as strings") from None
+        raise InputError(TOO_LARGE) from None
 
 
 def segment_of(
@@ -197,6 +199,8 @@ def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray) -> Deci
         there = gone[place] == rows
         keeper[some[there]] = segment["keeper"][place[there]]
         value[some[there]] = segment["keeper_resemblance"].view(np.float64)[place[there]]
+    dead = ~snapshot.live(keeper)  # removed since: what is left of the same words stands for it
+    keeper[dead], value[dead] = entry[dead], 1.0
     return Decided(snapshot.kept(entry) & (entry == sequence), keeper, value)
 
 
@@ -231,6 +235,7 @@ class Writer:
 
     def _change(self, new: Segment | None, death: Death | None, changes: dict[str, Any]) -> None:
         manifest, segments = self.manifest, self.segments
+        check_newest(self.folder, manifest)
         places, file = list(manifest.segments), manifest.next_file
         folders = {self.folder / SEGMENTS}
         if death is not None and death.touched:
@@ -260,9 +265,13 @@ class Writer:
         manifest = with_segments(self.manifest, places, **changes)
         try:
             commit(self.folder, manifest)
-        finally:
+        except OutputError:  # the manifest of this number is another process's
+            raise
+        except BaseException:
             if path_of(self.folder, manifest.number).exists():  # also where the folder could not be synced after it
                 self.manifest, self.segments = manifest, segments
+            raise
+        self.manifest, self.segments = manifest, segments
 
 
 def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path) -> Place:

@@ -40,7 +40,7 @@ def watched(name, module):
                 raise OSError(getattr(errno, how), os.strerror(getattr(errno, how)))
         return call(*arguments, **options)
     setattr(module, name, instead)
-for name in ("open", "fsync", "rename", "unlink", "posix_fallocate"):
+for name in ("open", "fsync", "link", "unlink", "posix_fallocate"):
     watched(name, os)
 import builtins
 watched("open", builtins)
@@ -137,11 +137,11 @@ def straced(tmp_path: Path, *options: str) -> subprocess.CompletedProcess:
 @pytest.mark.thorough
 def test_all_is_synced_before_the_manifest_has_its_name(tmp_path) -> None:
     log = tmp_path / "log"
-    done = straced(tmp_path, "-y", "-o", str(log), "-e", "trace=openat,write,fsync,rename,unlink")
+    done = straced(tmp_path, "-y", "-o", str(log), "-e", "trace=openat,write,fsync,link,linkat,unlink")
     assert done.returncode == 0, done.stderr
     synced: set[str] = set()
     written: set[str] = set()
-    renames = 0
+    commits = 0
     for line in log.read_text().splitlines():
         if (found := re.search(r'openat\(.*"([^"]*/x/[^"]*)", O_\w+\|O_CREAT', line)) and "lock" not in found[1]:
             written.add(str(Path(found[1]).resolve()))
@@ -149,13 +149,13 @@ def test_all_is_synced_before_the_manifest_has_its_name(tmp_path) -> None:
             synced.add(found[1])
             if found[1] == str((tmp_path / "x").resolve()):
                 written.clear()
-        elif found := re.search(r'rename\("([^"]*)", "([^"]*manifest[^"]*)"\) += 0', line):
-            renames += 1
+        elif found := re.search(r'link(?:at)?\(.*"([^"]*)", .*"([^"]*manifest[^"]*)".*\) += 0', line):
+            commits += 1
             assert written <= synced, written - synced
             folders = {str(Path(name).parent) for name in written} - {str((tmp_path / "x").resolve())}
             assert folders <= synced
             synced.clear()
-    assert renames >= 12 and not written  # the folder was synced after the last one
+    assert commits >= 12 and not written  # the folder was synced after the last one
     survives(tmp_path / "x", done)
 
 
@@ -164,7 +164,7 @@ def test_all_is_synced_before_the_manifest_has_its_name(tmp_path) -> None:
     "inject",
     [
         "fsync:signal=KILL:when=7",
-        "rename:signal=KILL:when=4",
+        "link,linkat:signal=KILL:when=4",
         "unlink:signal=KILL:when=3",
         "fallocate:error=ENOSPC:when=1",
     ],

@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from growing import recipe_of, same_as_dedup, table
 from hypothesis import HealthCheck, settings, strategies as st
@@ -32,12 +33,19 @@ class Growing(RuleBasedStateMachine):
         recipe = recipe_of(most, filter=(4, 1, r))
         self.index = nd.Index.create(self.folder / "x", recipe=recipe, engine="cpu")
 
-    @rule(texts=st.lists(TEXTS, min_size=1, max_size=12), commit_every=st.sampled_from([1, 3, 100]))
-    def add(self, texts: list[str], commit_every: int) -> None:
+    @rule(
+        texts=st.lists(TEXTS, min_size=1, max_size=12), commit_every=st.sampled_from([1, 3, 100]), output=st.booleans()
+    )
+    def add(self, texts: list[str], commit_every: int, output: bool) -> None:
         ids = [f"d{self.number + i}" for i in range(len(texts))]
         self.number += len(texts)
-        self.index.add(table(ids, texts), id_column="id", commit_every=commit_every)
+        file = self.folder / f"{self.number}.parquet" if output else None
+        self.index.add(table(ids, texts), id_column="id", commit_every=commit_every, output=file)
         self.live |= dict(zip(ids, texts, strict=True))
+        if file is not None:
+            for each in pq.read_table(file).to_pylist():
+                assert each["kept"] == (each["duplicate_of"] is None) and each["group"] in self.live
+                assert each["duplicate_of"] in (None, each["group"])
 
     @precondition(lambda self: self.live)
     @rule(data=st.data())

@@ -1,0 +1,242 @@
+"""Mishaps of an index: wrong ids, failed commits and openings, forgotten readers, another version's, other threads."""
+
+import errno
+import gc
+import json
+import os
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from growing import recipe_of, same_as_dedup, table
+
+import neardup_gpu as nd
+from neardup_gpu.index import index as index_module, manifest as manifests
+from neardup_gpu.store.checksums import checksum
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Makes an index of texts, by id, at `tmp_path / "x"`; it is closed at the end."""
+    made = []
+
+    def of(live: dict, **how: object) -> nd.Index:
+        index = nd.Index.create(tmp_path / "x", recipe=recipe_of(), engine="cpu")
+        made.append(index)
+        if live:
+            index.add(table(list(live), list(live.values())), id_column="id", **how)
+        return index
+
+    yield of
+    for index in made:
+        index.close()
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "words"),
+    [
+        ("12", nd.ParameterError, "ids: one str given; put it into a list"),
+        (b"12", nd.ParameterError, "ids: one bytes given; put it into a list"),
+        (["1", None], nd.InputError, "ids: null is no id; nothing was removed"),
+        ([None], nd.InputError, "ids: null is no id; nothing was removed"),
+        (["1", 2], nd.ParameterError, "ids: expected integers, strings or bytes"),
+        (["1", "\udc80"], nd.ParameterError, "ids: expected integers, strings or bytes"),
+        ([2**64], nd.InputError, "below 2..63"),
+        (12, nd.ParameterError, "ids: expected integers, strings or bytes"),
+        ([1], nd.InputError, "ids of type string, these are of type integer"),
+    ],
+)
+def test_ids_that_cannot_be_removed(ids, error, words, make) -> None:
+    index = make({"1": "to be", "2": "or not", "3": "to be or not"})
+    with pytest.raises(error, match=words):
+        index.remove(ids)
+    assert len(index) == 3
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"), [([0, None], "null is no id"), ([2**63], "below 2..63"), ([0.5], "integers, strings or bytes")]
+)
+def test_integers_that_cannot_be_removed(ids, words, make) -> None:
+    index = make({0: "to be", 1: "or not"})
+    with pytest.raises(nd.InputError, match=words):
+        index.remove(ids)
+    assert len(index) == 2
+
+
+def test_ids_of_every_container_are_removed(make) -> None:
+    index = make({f"d{i}": f"text {i}" for i in range(8)})
+    ids = pa.chunked_array([["d0"], ["d1"]]), pa.array(["d2"]), np.array(["d3"]), ("d4",), pa.chunked_array([["d5"]])
+    assert [index.remove(each) for each in ids] == [2, 1, 1, 1, 1]
+    assert index.remove([]) == 0 and index.decide().documents["id"].to_pylist() == ["d6", "d7"]
+
+
+def test_a_copy_of_what_lost_its_keeper(make, tmp_path) -> None:
+    near = "to be or not to be that is the question"
+    index = make({"a": near, "b": f"{near} indeed"})
+    index.remove(["a"])
+    added = index.add(table(["c"], [f"{near} indeed"]), id_column="id", output=tmp_path / "c.parquet")
+    assert added == (1, 0, 1, 0, 0) and len(index) == 2
+    expected = {"id": "c", "kept": False, "duplicate_of": "b", "resemblance": 1.0, "group": "b"}
+    assert pq.read_table(tmp_path / "c.parquet").to_pylist() == [expected]
+
+
+def test_after_a_failed_commit_segments_can_be_merged(make, monkeypatch) -> None:
+    live = {f"d{i}": f"text number {i}" for i in range(6)}
+    index = make(live, commit_every=2)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("neardup_gpu.index.writer.commit", full)
+        with pytest.raises(nd.OutputError, match="the index is as it was committed last"):
+            index.compact()
+    index.compact()
+    assert index.info()["segments"] == 1
+    index.check()
+    same_as_dedup(index, live)
+
+
+def test_an_opening_that_failed_does_not_keep_the_lock(make, tmp_path) -> None:
+    make({"a": "to be"}).close()
+    with nd.Index.open(tmp_path / "x", engine="cpu") as index:
+        stray = tmp_path / "x" / "segments" / "folder"
+        stray.mkdir()  # cannot be unlinked
+        with pytest.raises(nd.OutputError, match=r"directory|permitted"):
+            index.remove(["a"])
+        stray.rmdir()
+        with nd.Index.open(tmp_path / "x", engine="cpu") as other:
+            other.add(table(["b"], ["or not"]), id_column="id")
+        assert index.remove(["a", "b"]) == 2
+
+
+def test_two_writers_where_locks_are_of_no_use(make, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(manifests, "try_to_lock", lambda _: None)
+    live = {f"d{i}": f"text number {i}" for i in range(4)}
+    index = make(live, commit_every=2)
+    with nd.Index.open(tmp_path / "x", engine="cpu") as late:
+        late.remove(["d0"])
+        for _ in range(2):
+            for act in (
+                lambda: index.add(table(["more"], ["one more"]), id_column="id"),
+                lambda: index.remove(["d1"]),
+                lambda: index.compact(),
+            ):
+                with pytest.raises(nd.OutputError, match="another process has written to the index"):
+                    act()
+        late.check()
+        same_as_dedup(late, {id: text for id, text in live.items() if id != "d0"})
+
+
+def test_a_commit_replaces_no_manifest(make, tmp_path, monkeypatch) -> None:
+    index = make({"a": "to be"})
+    folder, theirs = tmp_path / "x", (tmp_path / "x" / "manifest.00000002").read_bytes()
+    other = replace(index.manifest, id_kind="integer")
+    with pytest.raises(nd.OutputError, match="another process has written to the index"):
+        manifests.commit(folder, other)
+    assert (folder / "manifest.00000002").read_bytes() == theirs
+
+    def no_links(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", no_links)
+    index.add(table(["b"], ["or not"]), id_column="id")
+    assert sorted(path.name for path in folder.glob("manifest.*")) == ["manifest.00000003"]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_readers_that_nobody_closed(make, tmp_path) -> None:
+    index = make({"a": "to be"})
+    for _ in range(5):
+        nd.Index.open(tmp_path / "x", engine="cpu")
+    gc.collect()
+    index.add(table(["b"], ["or not"]), id_column="id")
+    assert [path.name for path in (tmp_path / "x").glob("manifest.*")] == ["manifest.00000003"]
+
+
+@pytest.mark.parametrize("commit_every", [1, 2, 100])
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_repeated_id_is_refused_in_one_commit_or_several(commit_every, replace, make, tmp_path) -> None:
+    rows = [{"id": id, "text": f"text of {id}"} for id in ("x", "y", "x")]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    index = make({"x": "an older one"})
+    if not replace:
+        index.remove(["x"])
+    with pytest.raises(nd.InputError, match="id 'x' stands for several documents; ids name one each"):
+        index.add(tmp_path / "a.jsonl", id_column="id", commit_every=commit_every, replace=replace)
+
+
+def test_of_two_inputs_the_later_one_replaces(make, tmp_path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": "x", "text": f"text of {name}"}) + "\n")
+    index = make({})
+    for name in "ab":
+        index.add(tmp_path / f"{name}.jsonl", id_column="id", replace=True)
+    assert index.query("text of b")["id"].to_pylist() == ["x"] and len(index) == 1
+
+
+def test_a_refresh_while_others_wait(make, tmp_path, monkeypatch) -> None:
+    """An empty index, which has no type of ids yet, gets strings between the start of a question and its turn."""
+    writer = make({})
+    running = nd.Index._running
+    with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
+        for ask in (lambda: reader.query("to be"), lambda: reader.decide().documents):
+
+            def late(self, *arguments: object, ask=ask):
+                if self is reader and threading.current_thread() is threading.main_thread():
+                    if not len(writer):
+                        writer.add(table(["a"], ["to be"]), id_column="id")
+                    thread = threading.Thread(target=reader.refresh)
+                    thread.start()
+                    thread.join()
+                return running(self, *arguments)
+
+            monkeypatch.setattr(nd.Index, "_running", late)
+            assert ask()["id"].to_pylist() == ["a"]
+
+
+def test_a_snapshot_is_of_one_commit(make, tmp_path) -> None:
+    writer = make({"a": "to be"})
+    with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
+        manifest, segments = reader._state
+        writer.add(table(["b"], ["or not"]), id_column="id")
+        reader.refresh()
+        assert reader.manifest is not manifest and reader._segments is not segments
+        assert (len(manifest.segments), len(segments)) == (1, 1)
+        assert len(reader.manifest.segments) == len(reader._segments) == 2
+
+
+def test_queries_are_answered_batch_by_batch(make, monkeypatch) -> None:
+    """The shingles of a batch are let go before those of the next but one are made."""
+    index = make({"a": "to be or not to be"})
+    order = []
+    for name in ("sketched", "answered"):
+        call = getattr(index_module, name)
+        monkeypatch.setattr(
+            index_module, name, lambda *given, name=name, call=call: (order.append(name), call(*given))[1]
+        )
+    long = "to be or not to be " + "question " * 400_000  # 3.6 MB: a batch of its own
+    found = index.query(table(list(range(4)), [long, "to be or not to be"] * 2), id_column="id")
+    assert found["query_id"].to_pylist() == [0, 1, 2, 3]
+    assert len(order) >= 4 and order == ["sketched", "answered"] * (len(order) // 2)
+
+
+def test_a_manifest_of_another_format_that_is_held(make, tmp_path) -> None:
+    if manifests.fcntl is None:
+        pytest.skip("needs locks")
+    index = make({"a": "to be"})
+    path = tmp_path / "x" / "manifest.00000001"
+    text = json.dumps({"kind": "neardup index", "format": 0}).encode()
+    path.write_bytes(f'{{"checksum": "{checksum(text):016x}", "manifest": '.encode() + text + b"}\n")
+    theirs = tmp_path / "x" / "segments" / "of another version"
+    theirs.write_text("theirs")
+    with open(path, "rb") as held:
+        manifests.fcntl.flock(held.fileno(), manifests.fcntl.LOCK_SH)
+        index.add(table(["b"], ["or not"]), id_column="id")
+        assert path.exists() and theirs.exists() and len(index) == 2
+    index.add(table(["c"], ["else"]), id_column="id")
+    assert not path.exists() and not theirs.exists()
+    same_as_dedup(index, {"a": "to be", "b": "or not", "c": "else"})
