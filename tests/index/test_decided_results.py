@@ -1,0 +1,27 @@
+"""What `decide` writes can be read by all that reads results."""
+
+import pyarrow as pa
+import pytest
+
+import neardup_gpu as nd
+from neardup_gpu.cli import main
+
+
+@pytest.mark.parametrize("documents", [0, 3])
+def test_everything_that_reads_results(tmp_path, documents, capsys):
+    text = "to be or not to be that is the question whether it is nobler in the mind to suffer"
+    rows = [{"id": "a", "text": text}, {"id": "b", "text": f"{text} more"}, {"id": "c", "text": "another"}][:documents]
+    with nd.Index.create(tmp_path / "index") as index:
+        if rows:
+            index.add(pa.Table.from_pylist(rows), id_column="id")
+        result = index.decide()
+        assert result._repr_html_() and len(result.documents) == documents
+    assert main(["index", "decide", str(tmp_path / "index"), "-o", str(tmp_path / "out"), "-q"]) == 0
+    capsys.readouterr()
+    assert main(["info", str(tmp_path / "out")]) == 0 and main(["info", "--check", str(tmp_path / "out")]) == 0
+    assert f"documents  {documents}, " in capsys.readouterr().out
+    if documents:
+        assert main(["explain", str(tmp_path / "out"), "b"]) == 2
+        assert "were given in memory; pass them again" in capsys.readouterr().err
+        with pytest.raises(nd.errors.ParameterError, match="did not list all pairs"):
+            result.at(0.95)
