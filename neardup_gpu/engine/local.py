@@ -127,19 +127,22 @@ class LocalWorkers:
                     worker.begin(attempted)
 
     def _start(self, place: int) -> _Worker:
-        shown = None
-        if self._devices:
-            shown = self._devices[place] if place < len(self._devices) else ""
         environment = {**os.environ, **thread_limits(self._threads)}
         if not self._forks:
-            environment |= {} if shown is None else {"CUDA_VISIBLE_DEVICES": shown}
-            worker = _Worker(environment, self._first)
+            worker = _Worker(environment | self._of_its_own(place), self._first)
         else:
             if self._nursery is None or not self._nursery.lives:
                 self._nursery = _Nursery(environment, self._first)
+            shown = self._of_its_own(place).get("CUDA_VISIBLE_DEVICES")
             worker = _Worker(environment, self._first, self._nursery, shown)
         self._workers[place] = worker
         return worker
+
+    def _of_its_own(self, place: int) -> dict[str, str]:
+        """What a worker's environment has that those of others may not have."""
+        if not self._devices:
+            return {}
+        return {"CUDA_VISIBLE_DEVICES": self._devices[place] if place < len(self._devices) else ""}
 
     def _hear(self, attempts: Attempts) -> list[tuple[Task, Any]]:
         """Wait until a worker is ready, done or dead; the tasks that are done."""

@@ -183,11 +183,11 @@ _TEXTS = {"format": "memory", "text_columns": None, "id_column": None, "html": F
 
 
 def _report(facts: Facts, recipe: Recipe, clock: Clock) -> dict[str, Any]:
-    counts, sizes = decided_counts(facts, recipe)
+    decided, sizes = decided_counts(facts, recipe)
     tokens = facts.ranked.num_tokens
-    counts = {
+    counts: dict[str, Any] = {
         "documents": len(facts.ranked),
-        **counts,
+        **decided,
         "reference_documents": 0,
         "empty": int(np.count_nonzero(tokens == 0)),
         "null_text": 0,
