@@ -451,7 +451,7 @@ def test_a_temporary_disk_that_is_too_small(monkeypatch: pytest.MonkeyPatch, run
         "disk_usage",
         lambda _: type("Usage", (), {"total": 10**7, "free": 10**5 + 300_000 - sum(taken)}),
     )
-    monkeypatch.setattr(Documents, "batches", lambda self, **options: batches(self, **options, max_bytes=10**5))
+    monkeypatch.setattr(Documents, "batches", lambda self, **options: batches(self, **{**options, "max_bytes": 10**5}))
     texts = [" ".join(f"w{i:03}x{j:03}" for j in range(100)) for i in range(1000)]
     path, out = parquet(tmp_path / "d.parquet", text=texts), tmp_path / "out"
     status, said, err = run("dedup", path, "-o", out, "--temp-dir", tmp_path)

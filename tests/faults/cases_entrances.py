@@ -261,7 +261,7 @@ def a_no_that_python_takes_for_yes(box):
     return "nd.dedup('d.jsonl', output='out', overwrite='no')"
 
 
-@refuses("nd.open_documents('d.jsonl', html='no')", "html: 'no'; give True or False", documents=True)
+@refuses("nd.open_documents('d.jsonl', html='no')", "html: 'no'; give True, False or 'tree'", documents=True)
 def another_no_that_python_takes_for_yes(): ...
 
 
