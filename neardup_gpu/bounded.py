@@ -105,8 +105,13 @@ class Fit(NamedTuple):
     division: Division | None = None
 
 
-def size_of(memory: Any) -> int:
-    """A bound of memory in bytes."""
+def size_of(memory: Any, max_comparisons: Any = None) -> int:
+    """A bound of memory in bytes. It excludes one of comparisons, as tasks count others than a job in memory."""
+    if max_comparisons is not None:
+        raise ParameterError(
+            "max_comparisons and memory: a job within a bound of memory may run as tasks, which count "
+            "otherwise; leave one of them out"
+        )
     return parse_size(memory, "the bound of memory")
 
 

@@ -170,7 +170,7 @@ def dedup(
         "cpu", and documents that can be read more than once; those in memory are beside it.
     max_comparisons : int, default None
         End with an error after so many comparisons of two documents that share a shingle; without end unless given. It
-        has no effect where nothing is verified, nor on weighted shingles, which are not joined.
+        has no effect where nothing is verified, nor on weighted shingles, which are not joined. It excludes `memory`.
     check : int, default None
         Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method and by
         containment, which miss no pair. It has no effect where nothing is verified.
@@ -213,7 +213,7 @@ def dedup(
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     batch_bytes = checks.optional(checks.integer, "batch_bytes", batch_bytes, 1)
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
-    bound = None if memory is None else bounded.size_of(memory)
+    bound = None if memory is None else bounded.size_of(memory, max_comparisons)
     with_page = checks.flag("report", report)
     if with_page:
         check_page(output)

@@ -267,3 +267,7 @@ def test_a_job_whose_ids_are_long(few, short_offsets):
     assert found.documents.schema.field("id").type == pa.large_string() and len(found.removed) == 60
     page = pytest.importorskip("jinja2") and found.report(text=True)
     assert "document-" in page.html
+
+
+def test_comparisons_are_not_bounded_as_well(few):
+    assert refused(few, memory="2GB", max_comparisons=10).startswith("max_comparisons and memory: ")

@@ -213,7 +213,7 @@ def _bounded(
 
     recipe, others = _recipe(options)
     reading = {name: value for name, value in others.items() if name in signature(job.open_documents).parameters}
-    most = bounded.size_of(memory)
+    most = bounded.size_of(memory, others.get("max_comparisons"))
     with shown_progress(shown) as progress:
         documents, reference = job.opened(inputs, None, others.get("against"), reading, recipe)
         number = choose_check(others.get("check"), recipe)

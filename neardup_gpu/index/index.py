@@ -20,7 +20,10 @@ from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..engine.threads import on_threads
 from ..errors import DamagedError, InputError, OutputError, ParameterError
+from ..log import log
 from ..recipe import Recipe, choose_recipe
+from ..report import count
+from ..sketching import num_skipped
 from ..store.outputs import new_file, new_folder
 from . import manifest as manifests
 from .deciding import decide
@@ -58,10 +61,12 @@ class Added(NamedTuple):
         Documents that they took the place of.
     already : int
         Documents of the same files that were there already, and were not added again.
+    skipped : int
+        Rows that cannot be read and were left out; the log says the first of each input.
 
     Examples
     --------
-    >>> Added(documents=3, kept=2, removed=1, replaced=0, already=0).kept
+    >>> Added(documents=3, kept=2, removed=1, replaced=0, already=0, skipped=0).kept
     2
     """
 
@@ -70,6 +75,7 @@ class Added(NamedTuple):
     removed: int
     replaced: int
     already: int
+    skipped: int
 
 
 class Index:
@@ -441,7 +447,7 @@ class Index:
         >>> import tempfile
         >>> with Index.create(tempfile.mkdtemp() + "/news", shingle_size=2) as index:
         ...     index.add(texts=["to be or not to be", "to be or not to be"])
-        Added(documents=2, kept=1, removed=1, replaced=0, already=0)
+        Added(documents=2, kept=1, removed=1, replaced=0, already=0, skipped=0)
         """
         self._check_open()
         commit_every = checks.integer("commit_every", commit_every, 1)
@@ -594,6 +600,15 @@ class Index:
         least = self.recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
         nearest = checks.optional(checks.integer, "nearest", nearest, 1)
         one = isinstance(source, str)
+        read_as = checks.flag_or("html", html, "tree")
+        if one:
+            for name, value in (("text_columns", text_columns), ("id_column", id_column), ("glob", glob)):
+                if value is not None:
+                    raise ParameterError(f"{name}: one text is given, which has none; leave it out")
+            if read_as:
+                from ..documents.html import read_page
+
+                source = read_page(source, tree=read_as == "tree").text
         with self._running(1 if one else None) as runtime:
             manifest, snapshot = self._snapshot(runtime)
             how = TYPES[manifest.id_kind or "integer"], least, nearest, self.recipe, runtime
@@ -836,7 +851,7 @@ class _Adding:
         self._commit_every, self._replace, self._with_decisions = commit_every, replace, with_decisions
         self._tables: list[pa.Table] = []
         self._input_begins = 0  # the sequence number of the first document of the input that is being added
-        self.counts = Added(0, 0, 0, 0, 0)
+        self.counts = Added(0, 0, 0, 0, 0, 0)
 
     def add(self, source: Any, reading: dict[str, Any]) -> None:
         """Add all inputs, one after another."""
@@ -884,7 +899,16 @@ class _Adding:
         rows += waiting
         if waiting or files is not None:
             self._commit(ids, sketches, numbered, files, rows, True)
+        self._say_skipped(documents.skipped)
         return rows > 0
+
+    def _say_skipped(self, skipped: pa.Table | None) -> None:
+        if skipped is None or not len(skipped):
+            return
+        number, first = num_skipped(skipped), skipped.slice(0, 1).to_pylist()[0]
+        self.counts = self.counts._replace(skipped=self.counts.skipped + number)
+        where = first["file"] if first["row"] is None else f"{first['file']}, row {first['row']}"
+        log.warning("%s left out, the first in %s: %s", count(number, "row"), where, first["reason"])
 
     def _commit(
         self,

@@ -25,3 +25,22 @@ def test_everything_that_reads_results(tmp_path, documents, capsys):
         assert "were given in memory; pass them again" in capsys.readouterr().err
         with pytest.raises(nd.errors.ParameterError, match="did not list all pairs"):
             result.at(0.95)
+
+
+def test_what_one_text_is_read_as(tmp_path):
+    with nd.Index.create(tmp_path / "index") as index:
+        index.add(texts=["to be or not to be that is the question"])
+        assert (
+            index.query("<p>to be or not to be <b>that</b> is the question", html=True)["resemblance"][0].as_py() == 1
+        )
+        for name in ("text_columns", "id_column", "glob"):
+            with pytest.raises(nd.errors.ParameterError, match=f"^{name}: one text is given"):
+                index.query("to be", **{name: "x"})
+
+
+def test_rows_that_are_skipped_are_counted(tmp_path, caplog):
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"id": "a", "text": "to be or not to be"}\n{"id"\n')
+    with nd.Index.create(tmp_path / "index") as index:
+        assert index.add(path, id_column="id", on_error="skip").skipped == 1
+    assert "1 row left out, the first in" in caplog.text

@@ -161,7 +161,7 @@ def test_files_are_added_once(tmp_path) -> None:
     with nd.Index.create(tmp_path / "x", recipe=recipe_of(), engine="cpu") as index:
         how = {"id_column": "id", "commit_every": 8}
         assert index.add(file, **how)[:1] == (30,)
-        assert index.add([file], **how) == (0, 0, 0, 0, 30)
+        assert index.add([file], **how) == (0, 0, 0, 0, 30, 0)
         pq.write_table(pa.table(table([f"b{i}" for i in range(20)], texts[30:])), tmp_path / "b.parquet")
         assert index.add(str(tmp_path / "*.parquet"), **how)[-1] == 30
         same_as_dedup(

@@ -78,7 +78,7 @@ def test_a_copy_of_what_lost_its_keeper(make, tmp_path) -> None:
     index = make({"a": near, "b": f"{near} indeed"})
     index.remove(["a"])
     added = index.add(table(["c"], [f"{near} indeed"]), id_column="id", output=tmp_path / "c.parquet")
-    assert added == (1, 0, 1, 0, 0) and len(index) == 2
+    assert added == (1, 0, 1, 0, 0, 0) and len(index) == 2
     expected = {"id": "c", "kept": False, "duplicate_of": "b", "resemblance": 1.0, "group": "b"}
     assert pq.read_table(tmp_path / "c.parquet").to_pylist() == [expected]
 

@@ -52,13 +52,16 @@ def add(
 
     shown = Decisions(**given(written))
     with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:
-        found = opened.add(
-            one_or_all(inputs),
-            **given(reading, adding),
-            output=shown.output,
-            overwrite=shown.overwrite,
-            progress=progress,
-        )._asdict()
+        try:
+            found = opened.add(
+                one_or_all(inputs),
+                **given(reading, adding),
+                output=shown.output,
+                overwrite=shown.overwrite,
+                progress=progress,
+            )._asdict()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted; the same command goes on behind the last commit") from None
         found["total"] = len(opened)
     shown = shown if shown.output is not None else replace(shown, output=index)
     say_written(found, None, shown, f"neardup index query {shell_path(index)} --text TEXT")
