@@ -163,7 +163,7 @@ def test_files_are_added_once(tmp_path) -> None:
         assert index.add(file, **how)[:1] == (30,)
         assert index.add([file], **how) == (0, 0, 0, 0, 30, 0)
         pq.write_table(pa.table(table([f"b{i}" for i in range(20)], texts[30:])), tmp_path / "b.parquet")
-        assert index.add(str(tmp_path / "*.parquet"), **how)[-1] == 30
+        assert index.add(str(tmp_path / "*.parquet"), **how).already == 30
         same_as_dedup(
             index, dict(zip([*(f"a{i}" for i in range(30)), *(f"b{i}" for i in range(20))], texts, strict=True))
         )
