@@ -109,7 +109,7 @@ def test_who_is_slow_is_not_run_ahead_of(threads):
             yield bytearray(MIB)
 
     taken = 0
-    most = AHEAD_BYTES // MIB * threads + threads  # what waits, and what each thread holds
+    most = AHEAD_BYTES // MIB * threads + 1 + threads  # what waits, one of the first step, and what each thread holds
     for _ in in_order(steps(40, 5, make=large), len, threads):
         taken += 1
         if taken % 50 == 1:
