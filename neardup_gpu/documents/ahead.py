@@ -66,8 +66,8 @@ def in_order(steps: Iterable[Step[T]], num_bytes: Callable[[T], int], threads: i
     Notes
     -----
     Memory: up to `AHEAD_BYTES` for each thread, of which there are at most `MOST_THREADS`; a result and the `num_bytes`
-    of a step for each thread; and one more result. When the caller stops early, no thread goes on, and generators that were
-    begun are closed.
+    of a step for each thread; and one more result. When the caller stops early, no thread goes on, and generators that
+    were begun are closed.
     """
     threads = min(own_threads() if threads is None else threads, MOST_THREADS)
     if threads <= 1:
