@@ -220,6 +220,8 @@ def _environment(name: str, module: str, constants: list[Any]) -> Environment:
 class _Library(JITCodeLibrary):
     """A library of kept machine code."""
 
+    _shared_module: Any
+
     def take(self, kept: Kept) -> None:
         self._bitcode = kept.bitcode
         self.enable_object_caching()

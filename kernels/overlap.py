@@ -67,11 +67,11 @@ def reference(values, offsets, keys, first_holder, holders, least, bounds):
     place = {int(key): i for i, key in enumerate(keys)}
     found = []
     for d, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
-        shared = [0] * len(least)
+        sharing = [0] * len(least)
         for i in {place[f] for f in values[start:stop].tolist() if f in place}:
             for holder in holders[first_holder[i] : first_holder[i + 1]]:
-                shared[holder] += 1
-        found += [(d, i, n) for i, n in enumerate(shared) if n >= max(1, min(least[i], bounds[d]))]
+                sharing[holder] += 1
+        found += [(d, i, n) for i, n in enumerate(sharing) if n >= max(1, min(least[i], bounds[d]))]
     documents, samples, shared = np.array(found, np.int64).reshape(-1, 3).T.copy()
     return documents, samples, shared.astype(np.int32)
 

@@ -168,10 +168,10 @@ def _fingerprint(tokens, offsets, new_offsets, w, circular, q, tables, leaving, 
     load(leaving, shift)
     at = np.int64(cuda.grid(1)) * EACH
     end = min(at + EACH, len(values))
-    if at >= end:
+    if at >= end:  # type: ignore[operator]
         return
     d, f, begins = row_of(new_offsets, at), np.uint64(0), True
-    while at < end:
+    while at < end:  # type: ignore[operator]
         while new_offsets[d + 1] <= at:
             d += 1
             begins = True
