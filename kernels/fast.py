@@ -36,9 +36,6 @@ from numba import prange, types
 from ._gf2 import mix64
 from ._launch import cuda, jit, kernel, namespace, on_device, shares
 
-MOST_SLOTS = 1 << 16
-"""Slots whose rounds have room in a value."""
-
 EMPTY = np.uint64(2**64 - 1)
 """What slots hold of a set without elements."""
 

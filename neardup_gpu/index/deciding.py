@@ -75,10 +75,6 @@ class StoredSets:
         """The sets of some rows, in the order asked for."""
         return self._snapshot.sets_of(self._entries[np.asarray(rows)])
 
-    def append(self, rows: Ragged) -> None:
-        """Nothing is added."""
-        raise NotImplementedError
-
     def __enter__(self) -> StoredSets:
         return self
 
