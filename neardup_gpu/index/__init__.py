@@ -43,6 +43,7 @@ vanish then.
 
 from __future__ import annotations
 
-from .index import Added, Index
+from .adding import Added
+from .index import Index
 
 __all__ = ["Added", "Index"]

@@ -17,20 +17,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import probe as probe_kernel, resemblance as resemblance_kernel, standing
+from neardup_gpu.kernels import resemblance as resemblance_kernel, standing
 from neardup_gpu.kernels.standing import KEPT as IS_KEPT, REMOVED, UNDECIDED
 
 from ..data import Pairs
-from ..engine.choice import kernel, to_host
+from ..engine.choice import to_host
 from ..measures import worth
 from ..partners import ASKED, MOST_ASKED, TOGETHER
 from ..stages import Verified
+from .finding import finder_of
 from .segments import KEPT, OPEN, Segment
 from .snapshot import WITHOUT_END, Snapshot
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
+    from .sketches import Sketched
 
 
 class Joined(NamedTuple):
@@ -49,48 +51,6 @@ class Joined(NamedTuple):
     flags: np.ndarray
 
 
-class Found(NamedTuple):
-    """Candidates: numbers of the asked rows, ascending, and entries, ascending for each."""
-
-    asked: np.ndarray
-    entries: np.ndarray
-
-
-def first_candidates(
-    snapshot: Snapshot,
-    keys: np.ndarray,
-    r: int,
-    first: np.ndarray,
-    stop: np.ndarray,
-    most: int,
-    allowed: list[np.ndarray] | None = None,
-) -> Found:
-    """The first `most` entries from `first` on and before `stop` that share r of the features of each row of `keys`.
-
-    Of each segment those rows count that `allowed` has; the live ones, unless given.
-    """
-    run = kernel(probe_kernel, snapshot.backend)
-    remaining = np.full(len(keys), most, np.int64)
-    parts: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-    for number, segment in enumerate(snapshot.segments):
-        founders = segment["founders"]
-        if not len(founders):
-            continue
-        some = np.flatnonzero((remaining > 0) & (first <= founders[-1]) & (stop > founders[0]))
-        if not len(some):
-            continue
-        bounds = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
-        live = segment.live_entries if allowed is None else allowed[number]
-        tables = segment["feature_keys"], segment["feature_rows"]
-        rows, offsets = map(to_host, run(*tables, np.ascontiguousarray(keys[some]), r, *bounds, remaining[some], live))
-        sizes = np.diff(offsets)
-        remaining[some] -= sizes
-        parts.append((np.repeat(some, sizes), founders[rows]))
-    asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
-    order = np.argsort(asked, kind="stable")
-    return Found(asked[order], entries[order])
-
-
 class Joining:
     """The search for the partners of some new entries.
 
@@ -98,13 +58,15 @@ class Joining:
     ----------
     snapshot : Snapshot
         What there is, and last the segment of the new entries, in memory.
-    keys : array of uint64, shape (new entries, k)
+    sketches : Sketched
+        The new entries.
     recipe : Recipe
     runtime : Runtime
     """
 
-    def __init__(self, snapshot: Snapshot, keys: np.ndarray, recipe: Recipe, runtime: Runtime) -> None:
-        self.snapshot, self.keys, self.recipe, self.runtime = snapshot, keys, recipe, runtime
+    def __init__(self, snapshot: Snapshot, sketches: Sketched, recipe: Recipe, runtime: Runtime) -> None:
+        self.snapshot, self.sketches, self.recipe, self.runtime = snapshot, sketches, recipe, runtime
+        self.finder = finder_of(recipe)
         self.new: Segment = snapshot.segments[-1]
         self.founders = self.new["founders"]
         self.most: int | None = recipe.max_partners
@@ -120,15 +82,8 @@ class Joining:
         for begin in range(0, len(rows), step):
             some = slice(begin, begin + step)
             asking = rows[some]
-            candidates = first_candidates(
-                self.snapshot,
-                self.keys[asking],
-                self.recipe.method.filter.r,
-                first[asking],
-                self.founders[asking],
-                most,
-                allowed,
-            )
+            mine = self.sketches.take(asking)
+            candidates = self.finder.first(self.snapshot, mine, first[asking], self.founders[asking], most, allowed)
             counts = np.bincount(candidates.asked, minlength=len(asking))
             full[some] = counts == most
             last = np.cumsum(counts)[full[some]] - 1
@@ -173,18 +128,15 @@ class Joining:
         return [*allowed, np.isin(state, wanted).view(np.uint8)]
 
 
-def join(snapshot: Snapshot, keys: np.ndarray, present: np.ndarray, recipe: Recipe, runtime: Runtime) -> Joined:
-    """Find the pairs of new entries, which are the last segment of a snapshot, and decide of them.
-
-    `present` are those that have words.
-    """
-    if not len(keys):
+def join(snapshot: Snapshot, sketches: Sketched, recipe: Recipe, runtime: Runtime) -> Joined:
+    """Find the pairs of new entries, which are the last segment of a snapshot, and decide of them."""
+    if not len(sketches.tokens):
         nothing = np.empty(0, np.int64)
         return Joined(nothing, nothing, np.empty(0), np.empty(0, np.uint8))
-    search = Joining(snapshot, keys, recipe, runtime)
-    number, most = len(keys), search.most
+    search = Joining(snapshot, sketches, recipe, runtime)
+    number, most = len(sketches.tokens), search.most
     first, is_open, found = np.zeros(number, np.int64), np.zeros(number, bool), np.zeros(number, np.int64)
-    rows = np.flatnonzero(present)
+    rows = np.flatnonzero(sketches.tokens > 0)
     asked = ASKED if most is None else max(ASKED, min(most + 1, MOST_ASKED))
     while len(rows):
         full, true = search.ask(rows, first, asked)

@@ -7,6 +7,8 @@ verified from stored sets, by the stages of `dedup`: the answer is that of `dedu
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +22,13 @@ from ..engine.processors import own_threads
 from ..partners import partners_of, selected
 from ..result import Report, Result
 from ..stages import Verified
+from ..store.artefacts import DOCUMENTS, PAIRS, write_report
+from ..store.outputs import new_folder
+from ..store.parquet import write_table
 from ..tables import Facts, decided_counts, tables_of
 from .candidates import as_verified
+from .finding import finder_of
+from .opened import Opened
 from .segments import OPEN
 from .snapshot import Snapshot
 
@@ -104,7 +111,30 @@ def suffice(snapshot: Snapshot, disturbed: bool, recipe: Recipe) -> bool:
     return not any(((each["flags"] & OPEN != 0) & (each.live_entries != 0)).any() for each in snapshot.segments)
 
 
-def decide(
+def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, clock: Clock) -> Result:
+    """Decide of all live documents, and write what was decided to a folder, if one is given.
+
+    Raises
+    ------
+    OutputError
+        If the output cannot be written.
+    DamagedError
+        If the index is not as it was written.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = None if output is None else stack.enter_context(new_folder(output, overwrite))
+        runtime = stack.enter_context(opened.running())
+        manifest, snapshot = opened.snapshot(runtime)
+        place = folder or Path(tempfile.gettempdir())
+        result = decided(snapshot, manifest.id_type, manifest.disturbed, recipe, clock, runtime, place)
+        if folder is not None:
+            write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
+            write_table(result.pairs, folder / f"{PAIRS}.parquet")
+            write_report(folder, {**result.report, "seconds": clock.elapsed})
+    return result
+
+
+def decided(
     snapshot: Snapshot, kind: pa.DataType, disturbed: bool, recipe: Recipe, clock: Clock, runtime: Runtime, folder: Path
 ) -> Result:
     """Decide of all live documents.
@@ -158,9 +188,7 @@ def _found_anew(
     folder: Path,
 ) -> tuple[Verified, Verified]:
     """(listed, deciding) by the stages of the job, from stored features and sets."""
-    keys = np.zeros((len(entries), recipe.method.key_columns), np.uint64)
-    for segment, some, rows in snapshot.located(entries):
-        keys[some] = segment.keys[rows]
+    keys = finder_of(recipe).keys(snapshot, entries)
     with clock.stage("collide"):
         from dataclasses import replace
 

@@ -3,79 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
-import threading
-from collections.abc import Iterator
 from dataclasses import replace as changed_settings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import pyarrow as pa
 
 from .. import checks
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
-from ..engine.threads import on_threads
-from ..errors import DamagedError, InputError, OutputError, ParameterError
-from ..log import log
+from ..errors import OutputError, ParameterError
 from ..recipe import Recipe, choose_recipe
-from ..report import count
-from ..sketching import num_skipped
-from ..store.outputs import new_file, new_folder
-from . import manifest as manifests
+from ..store.outputs import new_file
+from . import manifest as manifests, upkeep
+from .adding import Added, Adding
 from .deciding import decide
-from .inputs import inputs_of, rows_done, with_progress
-from .manifest import DELETED, SEGMENTS, Held, Manifest
-from .merging import due, merge_due, merge_last
-from .queries import answered
-from .segments import DEAD, SEGMENT, Segment
-from .sketches import Sketched, joined, sketched
-from .snapshot import Snapshot, on_host
-from .writer import TOO_LARGE, Death, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
+from .finding import finder_of
+from .manifest import DELETED, SEGMENTS, Manifest
+from .opened import Opened
+from .queries import ask, ask_text
+from .removing import remove
 
 if TYPE_CHECKING:
-    from ..engine.contract import Runtime
     from ..result import Result
-
-COMMIT_SHINGLES = 1 << 25
-"""Shingles of documents that wait for a commit, at most about: 256 MB."""
-
-TYPES = {"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}
-
-
-class Added(NamedTuple):
-    """What `Index.add` did.
-
-    Parameters
-    ----------
-    documents : int
-        Documents that were added.
-    kept : int
-        Those of them that are kept.
-    removed : int
-        The others: copies, and near-duplicates of what is kept.
-    replaced : int
-        Documents that they took the place of.
-    already : int
-        Documents of the same files that were there already, and were not added again.
-    skipped : int
-        Rows that cannot be read and were left out; the log says the first of each input.
-
-    Examples
-    --------
-    >>> Added(documents=3, kept=2, removed=1, replaced=0, already=0, skipped=0).kept
-    2
-    """
-
-    documents: int
-    kept: int
-    removed: int
-    replaced: int
-    already: int
-    skipped: int
 
 
 class Index:
@@ -104,14 +55,7 @@ class Index:
     """
 
     def __init__(self, folder: Path, engine: Engine) -> None:
-        self.folder, self._engine = folder, engine
-        self._stack = contextlib.ExitStack()
-        self._refreshing = threading.Lock()
-        self._writer: Writer | None = None
-        self._held: Held | None = None
-        self._state: tuple[Manifest, list[Segment]] = Manifest(0, ""), []
-        self._closed = False
-        self._load()
+        self._opened = Opened(folder, engine)
 
     # ---------------------------------------------------------------------------------------- making and opening
 
@@ -251,30 +195,15 @@ class Index:
             raise RecipeMismatchError(f"{folder}: made with {name} = {theirs.get(name)}, asked for {mine.get(name)}")
         return found
 
-    def _load(self) -> None:
-        """Take the newest snapshot; segments that are as they were stay mapped."""
-        held = Held(self.folder)
-        try:
-            manifest = held.manifest
-            recipe = Recipe.from_json(manifest.recipe, f"{self.folder}")
-            known = {each.place: each for each in self._segments}
-            kind = manifest.id_kind or "integer"
-            segments = [known.get(each) or Segment.load(self.folder, each, kind) for each in manifest.segments]
-        except BaseException:
-            held.close()
-            raise
-        if self._held is not None:
-            self._held.close()
-        self._held, self.recipe, self._state = held, recipe, (manifest, segments)
+    @property
+    def folder(self) -> Path:
+        """Where the index lies."""
+        return self._opened.folder
 
     @property
-    def manifest(self) -> Manifest:
-        """Of the snapshot."""
-        return self._state[0]
-
-    @property
-    def _segments(self) -> list[Segment]:
-        return self._state[1]
+    def recipe(self) -> Recipe:
+        """How documents are compared."""
+        return self._opened.recipe
 
     def refresh(self) -> Self:
         """Take the newest snapshot.
@@ -298,10 +227,7 @@ class Index:
         ...     len(reader), len(reader.refresh())
         (0, 1)
         """
-        self._check_open()
-        with self._refreshing:  # of several threads, one after another
-            if self._writer is None and manifests.numbers(self.folder)[-1] != self.manifest.number:
-                self._load()
+        self._opened.refresh()
         return self
 
     def close(self) -> None:
@@ -313,12 +239,7 @@ class Index:
         >>> index = Index.create(tempfile.mkdtemp() + "/news")
         >>> index.close()
         """
-        self._closed = True
-        self._state, self._writer = (self.manifest, []), None
-        if self._held is not None:
-            self._held.close()
-            self._held = None
-        self._stack.close()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self
@@ -328,51 +249,10 @@ class Index:
 
     def __len__(self) -> int:
         """Number of live documents."""
-        return self.manifest.documents
+        return self._opened.manifest.documents
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r}, {len(self):,} documents)"
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ParameterError(f"{self.folder}: the index is closed; open it again")
-
-    def _snapshot(self, runtime: Runtime) -> tuple[Manifest, Snapshot]:
-        """The manifest and its segments, which belong together whatever another thread refreshes meanwhile."""
-        manifest, segments = self._state
-        return manifest, Snapshot(segments, on_host(runtime.backend))
-
-    @contextlib.contextmanager
-    def _running(self, threads: int | None = None) -> Iterator[Runtime]:
-        self._check_open()
-        with on_threads(self._engine.threads if threads is None else threads), self._engine.start() as runtime:
-            yield runtime
-
-    def _write(self) -> Writer:
-        """The writer; this process becomes the one that writes."""
-        self._check_open()
-        if self._writer is None:
-            with contextlib.ExitStack() as stack:  # lets go of the lock if the rest fails
-                stack.enter_context(manifests.writing(self.folder))
-                self._load()
-                try:
-                    manifests.clean(self.folder, self.manifest)
-                except OSError as error:
-                    raise OutputError(f"{self.folder}: {error.strerror}") from None
-                self._writer = Writer(self.folder, self.manifest, self._segments)
-                self._stack.push(stack.pop_all())
-        return self._writer
-
-    def _committed(self, writer: Writer) -> None:
-        """Go on with what the writer has committed, and remove what it has made superfluous."""
-        self._state = writer.manifest, writer.segments
-        if self._held is not None:
-            self._held.close()
-            self._held = None
-        try:
-            manifests.clean(self.folder, self.manifest)
-        except OSError as error:
-            raise OutputError(f"{self.folder}: {error.strerror}; what was committed is safe") from None
 
     # ------------------------------------------------------------------------------------------------------ adding
 
@@ -449,7 +329,7 @@ class Index:
         ...     index.add(texts=["to be or not to be", "to be or not to be"])
         Added(documents=2, kept=1, removed=1, replaced=0, already=0, skipped=0)
         """
-        self._check_open()
+        self._opened.check_open()
         commit_every = checks.integer("commit_every", commit_every, 1)
         replace, overwrite = checks.flag("replace", replace), checks.flag("overwrite", overwrite)
         output = checks.optional(checks.path, "output", output)
@@ -465,9 +345,9 @@ class Index:
             raise ParameterError("source and texts: give one of them, paths or a table, or the texts themselves")
         with contextlib.ExitStack() as stack:
             file = None if output is None else stack.enter_context(new_file(output, overwrite))
-            runtime = stack.enter_context(self._running())
-            writer = self._write()
-            adding = _Adding(self, writer, runtime, Clock(progress), commit_every, replace, file is not None)
+            runtime = stack.enter_context(self._opened.running())
+            writer = self._opened.write()
+            adding = Adding(self._opened, writer, runtime, Clock(progress), commit_every, replace, file is not None)
             adding.add(source, reading)
             if file is not None:
                 from ..store.parquet import write_table
@@ -507,36 +387,8 @@ class Index:
         ...     index.remove(["a"]), len(index)
         (1, 1)
         """
-        self._check_open()
-        if isinstance(ids, str | bytes):
-            raise ParameterError(f"ids: one {type(ids).__name__} given; put it into a list")
-        try:
-            given = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids)
-            given = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
-        except OverflowError:
-            raise InputError(TOO_LARGE) from None
-        except (pa.ArrowException, TypeError, ValueError):
-            raise ParameterError(
-                f"ids: expected integers, strings or bytes, all of one type, got {checks.shown(ids)}"
-            ) from None
-        if len(given) == 0:
-            return 0
-        if given.null_count:
-            raise InputError("ids: null is no id; nothing was removed")
-        with self._running() as runtime:
-            writer = self._write()
-            manifest, snapshot = self._snapshot(runtime)
-            asked = checked_ids(given, manifest).unique()
-            found, sequence = ids_there(snapshot, asked, kind_of(asked))
-            missing = np.setdiff1d(np.arange(len(asked)), found)
-            if len(missing):
-                more = f", nor are {len(missing) - 1:,} others" if len(missing) > 1 else ""
-                raise InputError(
-                    f"id {asked[int(missing[0])].as_py()!r} is not in the index{more}; nothing was removed"
-                )
-            writer.change(death=buried(writer.segments, sequence))
-            self._committed(writer)
-        return len(sequence)
+        self._opened.check_open()
+        return remove(self._opened, ids)
 
     # ------------------------------------------------------------------------------------------------------- asking
 
@@ -595,43 +447,16 @@ class Index:
         ...     index.query("to be or not to go")["resemblance"].to_pylist()
         [0.8]
         """
-        self._check_open()
-        assert self.recipe.threshold is not None
-        least = self.recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
+        self._opened.check_open()
+        least: Any = self.recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
         nearest = checks.optional(checks.integer, "nearest", nearest, 1)
-        one = isinstance(source, str)
-        read_as = checks.flag_or("html", html, "tree")
-        if one:
-            for name, value in (("text_columns", text_columns), ("id_column", id_column), ("glob", glob)):
+        reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
+        if isinstance(source, str):
+            for name, value in reading.items():
                 if value is not None:
                     raise ParameterError(f"{name}: one text is given, which has none; leave it out")
-            if read_as:
-                from ..documents.html import read_page
-
-                source = read_page(source, tree=read_as == "tree").text
-        with self._running(1 if one else None) as runtime:
-            manifest, snapshot = self._snapshot(runtime)
-            how = TYPES[manifest.id_kind or "integer"], least, nearest, self.recipe, runtime
-            if one:
-                from ..data import Ragged
-
-                text = np.frombuffer(source.encode("utf-8", "replace"), np.uint8)
-                offsets = np.array([0, len(text)], np.int64)
-                offsets.flags.writeable = False
-                sketches = sketched(Ragged(text, offsets), self.recipe, runtime)
-                tables = [answered(snapshot, pa.array([0]), sketches, *how)]
-            else:
-                from ..documents import open_documents
-
-                reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column}
-                documents = open_documents(source, html=html, glob=glob, **reading)
-                tables = [
-                    answered(snapshot, batch.ids, sketched(batch.text, self.recipe, runtime), *how)
-                    for batch in documents.batches(max_bytes=1 << 22)
-                ]
-        if not tables:
-            raise InputError("the input holds no documents; there is nothing to ask")
-        return pa.concat_tables(tables, promote_options="permissive")
+            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), least, nearest)
+        return ask(self._opened, source, {**reading, "html": html}, least, nearest)
 
     # ----------------------------------------------------------------------------------------------------- deciding
 
@@ -686,28 +511,12 @@ class Index:
         ...     index.decide().documents["kept"].to_pylist()
         [True, False, True]
         """
-        self._check_open()
+        self._opened.check_open()
         if checks.text("keep", keep) not in ("first", "longest"):
             raise ParameterError(f"keep {keep!r}: an index stores no columns; 'first' and 'longest' can be decided by")
         recipe = changed_settings(self.recipe, keep=keep, cluster=cluster)
         output = checks.optional(checks.path, "output", output)
-        overwrite = checks.flag("overwrite", overwrite)
-        clock = Clock(progress)
-        with contextlib.ExitStack() as stack:
-            folder = None if output is None else stack.enter_context(new_folder(output, overwrite))
-            runtime = stack.enter_context(self._running())
-            manifest, snapshot = self._snapshot(runtime)
-            kind = TYPES[manifest.id_kind or "integer"]
-            place = folder or Path(tempfile.gettempdir())
-            result = decide(snapshot, kind, manifest.disturbed, recipe, clock, runtime, place)
-            if folder is not None:
-                from ..store.artefacts import DOCUMENTS, PAIRS, write_report
-                from ..store.parquet import write_table
-
-                write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
-                write_table(result.pairs, folder / f"{PAIRS}.parquet")
-                write_report(folder, {**result.report, "seconds": clock.elapsed})
-        return result
+        return decide(self._opened, recipe, output, checks.flag("overwrite", overwrite), Clock(progress))
 
     # ------------------------------------------------------------------------------------------ looking after it
 
@@ -735,13 +544,7 @@ class Index:
         ...     index.info()["segments"]
         1
         """
-        with self._running():
-            writer = self._write()
-            some = self.manifest.segments
-            if len(some) > 1 or any(each.deleted is not None for each in some):
-                merge_last(writer, len(some))
-                self._committed(writer)
-        return sum(each.num_bytes for each in self.manifest.segments)
+        return upkeep.compact(self._opened)
 
     def check(self) -> dict[str, Any]:
         """Compare every file of the index with its checksums.
@@ -763,26 +566,7 @@ class Index:
         ...     index.check()["files"]
         1
         """
-        from ..store.arrays import ArraysFile
-
-        self._check_open()
-        num_bytes = os.path.getsize(manifests.path_of(self.folder, self.manifest.number))
-        for place in self.manifest.segments:
-            files = [(self.folder / SEGMENTS / f"{place.file:08}", SEGMENT)]
-            if place.deleted is not None:
-                files.append((self.folder / DELETED / f"{place.deleted:08}", DEAD))
-            for path, kind in files:
-                found = ArraysFile(path, kind)
-                found.verify_all()
-                num_bytes += os.path.getsize(path)
-                if kind is SEGMENT and len(found.arrays["sequence"]) != place.documents:
-                    raise DamagedError(f"{path}: is not the file that the manifest names; {SEGMENT.again}")
-        info = self.info()
-        return {
-            "files": 1 + len(self.manifest.files()),
-            "bytes": num_bytes,
-            **{name: info[name] for name in ("documents", "entries", "pairs")},
-        }
+        return upkeep.check(self._opened)
 
     def info(self) -> dict[str, Any]:
         """What the index holds.
@@ -801,198 +585,11 @@ class Index:
         ...     info["documents"], info["entries"]
         (2, 1)
         """
-        self._check_open()
-        manifest = self.manifest
-        return {
-            "documents": manifest.documents,
-            "entries": manifest.entries,
-            "pairs": sum(each.pairs for each in manifest.segments),
-            "dead_documents": sum(each.dead_documents for each in manifest.segments),
-            "segments": len(manifest.segments),
-            "bytes": sum(each.num_bytes for each in manifest.segments),
-            "next_sequence": manifest.next_sequence,
-            "ids": manifest.id_kind,
-            "commit": manifest.number,
-            "inputs": [{"path": each.name, "rows": each.rows, "whole": each.whole} for each in manifest.inputs],
-            "recipe": self.recipe.describe(),
-        }
+        return upkeep.info(self._opened)
 
 
 def _check_recipe(recipe: Recipe) -> None:
     """Refuse what an index does not keep."""
-    if recipe.method.name != "minhash":
-        raise ParameterError(f"method {recipe.method.name}: an index keeps the features of minhash; leave method out")
-    if recipe.method.measure.weighted:
-        raise ParameterError(
-            f"weighting {recipe.method.weighting!r}: an index compares sets without weights; leave it out"
-        )
+    finder_of(recipe)
     if recipe.keep != "first" or recipe.cluster != "greedy":
         raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")
-
-
-def _repeated(id: pa.Scalar) -> InputError:
-    return InputError(f"id {id.as_py()!r} stands for several documents; ids name one each")
-
-
-class _Adding:
-    """One call of `Index.add`."""
-
-    def __init__(
-        self,
-        index: Index,
-        writer: Writer,
-        runtime: Runtime,
-        clock: Clock,
-        commit_every: int,
-        replace: bool,
-        with_decisions: bool,
-    ) -> None:
-        self._index, self._writer, self._runtime, self._clock = index, writer, runtime, clock
-        self._commit_every, self._replace, self._with_decisions = commit_every, replace, with_decisions
-        self._tables: list[pa.Table] = []
-        self._input_begins = 0  # the sequence number of the first document of the input that is being added
-        self.counts = Added(0, 0, 0, 0, 0, 0)
-
-    def add(self, source: Any, reading: dict[str, Any]) -> None:
-        """Add all inputs, one after another."""
-        anything = False
-        for documents, files in inputs_of(source, reading):
-            done, whole = rows_done(self._writer.manifest, files)
-            if whole:
-                self.counts = self.counts._replace(already=self.counts.already + done)
-                anything = True
-                continue
-            documents.check_ids_early("input")
-            anything |= self._add(documents, files, done)
-        if not anything:
-            raise InputError("the input holds no documents; nothing was added")
-        with self._clock.stage("merge"):
-            if merge_due(self._writer):
-                self._index._committed(self._writer)
-
-    def _add(self, documents: Any, files: list[list[Any]] | None, done: int) -> bool:
-        """Add an input of which the first `done` rows are there already; returns whether it has any."""
-        self.counts = self.counts._replace(already=self.counts.already + done)
-        self._input_begins = self._writer.manifest.next_sequence
-        numbered = documents.id_column is None and documents.format != "text"
-        ids: list[pa.Array] = []
-        sketches: list[Sketched] = []
-        waiting, skip, rows = 0, done, done
-        for batch in documents.batches():
-            start = min(skip, batch.num_rows)
-            skip -= start
-            while start < batch.num_rows:
-                stop = min(batch.num_rows, start + self._commit_every - waiting)
-                with self._clock.stage("sketch"):
-                    from ..sketching import text_of
-
-                    part = sketched(text_of(batch.text, start, stop), self._index.recipe, self._runtime)
-                ids.append(batch.ids[start:stop])
-                sketches.append(part)
-                waiting += stop - start
-                start = stop
-                if waiting == self._commit_every or sum(len(p.sets.values) for p in sketches) > COMMIT_SHINGLES:
-                    rows += waiting
-                    self._commit(ids, sketches, numbered, files, rows, False)
-                    ids, sketches, waiting = [], [], 0
-                    self._clock.report("sketch", rows, documents.num_rows)
-        rows += waiting
-        if waiting or files is not None:
-            self._commit(ids, sketches, numbered, files, rows, True)
-        self._say_skipped(documents.skipped)
-        return rows > 0
-
-    def _say_skipped(self, skipped: pa.Table | None) -> None:
-        if skipped is None or not len(skipped):
-            return
-        number, first = num_skipped(skipped), skipped.slice(0, 1).to_pylist()[0]
-        self.counts = self.counts._replace(skipped=self.counts.skipped + number)
-        where = first["file"] if first["row"] is None else f"{first['file']}, row {first['row']}"
-        log.warning("%s left out, the first in %s: %s", count(number, "row"), where, first["reason"])
-
-    def _commit(
-        self,
-        ids: list[pa.Array],
-        sketches: list[Sketched],
-        numbered: bool,
-        files: list[list[Any]] | None,
-        rows: int,
-        whole: bool,
-    ) -> None:
-        """Commit some documents, and how far their input has got."""
-        writer, recipe, runtime = self._writer, self._index.recipe, self._runtime
-        manifest = writer.manifest
-        inputs = with_progress(manifest, files, rows, whole)
-        if not ids:
-            writer.change(inputs=inputs)
-            self._index._committed(writer)
-            return
-        with self._clock.stage("collide"):
-            part = joined(sketches, recipe)
-            first = manifest.next_sequence
-            if numbered:
-                names = pa.array(np.arange(first, first + len(part.tokens)))
-            else:
-                names = pa.concat_arrays([checked_ids(each, manifest) for each in ids])
-            names = checked_ids(names, manifest)
-            kind = kind_of(names)
-            death = self._in_the_way(names, kind)
-            segments = writer.segments if death is None else death.segments
-            snapshot = Snapshot(segments, on_host(runtime.backend))
-            new, found = segment_of(snapshot, first, names, part, recipe, runtime)
-        with self._clock.stage("write"):
-            stop = first + len(names)
-            writer.change(new, death, next_sequence=stop, id_kind=kind, inputs=inputs)
-        replaced = 0 if death is None else death.documents
-        self.counts = self.counts._replace(
-            documents=self.counts.documents + len(names),
-            kept=self.counts.kept + int(found.kept.sum()),
-            removed=self.counts.removed + int((~found.kept).sum()),
-            replaced=self.counts.replaced + replaced,
-        )
-        self._index._committed(writer)
-        if self._with_decisions:
-            self._tables.append(table_of(names, found, Snapshot(writer.segments, on_host(runtime.backend))))
-        if due(writer.manifest.segments):
-            with self._clock.stage("merge"):
-                merge_due(writer)
-                self._index._committed(writer)
-
-    def _in_the_way(self, names: pa.Array, kind: str) -> Death | None:
-        """What dies because documents of these ids are there already.
-
-        Raises
-        ------
-        InputError
-            If there are some, and they are not to be replaced; or if an id is repeated.
-        """
-        unique = names.unique()
-        if len(unique) < len(names):
-            import pyarrow.compute as pc
-
-            counts = names.value_counts()
-            again = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
-            raise _repeated(again)
-        there, sequence = ids_there(Snapshot(self._writer.segments, on_host(self._runtime.backend)), names, kind)
-        if not len(there):
-            return None
-        mine = there[sequence >= self._input_begins]  # of this input, committed a moment ago
-        if len(mine):
-            raise _repeated(names[int(mine.min())])
-        if not self._replace:
-            first = names[int(there.min())].as_py()
-            raise InputError(
-                f"id {first!r} is in the index already; pass replace=True to let new documents take the place of old "
-                "ones, or give others ids"
-            )
-        return buried(self._writer.segments, sequence)
-
-    def decisions(self) -> pa.Table:
-        """What was decided of all documents that were added."""
-        from ..definitions import METADATA_KEY
-
-        kind = TYPES[self._index.manifest.id_kind or "integer"]
-        names = {"id": kind, "kept": pa.bool_(), "duplicate_of": kind, "resemblance": pa.float64(), "group": kind}
-        empty = pa.schema(list(names.items())).empty_table()
-        table = pa.concat_tables([empty, *self._tables])
-        return table.replace_schema_metadata({METADATA_KEY: self._index.recipe.to_json().encode()})

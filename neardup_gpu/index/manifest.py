@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from ..errors import InputError, OutputError
 from ..store.checksums import changed, checksum
 from ..store.outputs import try_to_lock
@@ -31,6 +33,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
+ID_TYPES = {"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}
 SEGMENTS, DELETED, LOCK = "segments", "deleted", "writer.lock"
 _NAME = re.compile(r"manifest\.(\d{8,})")
 _KIND = "neardup index"
@@ -110,6 +113,11 @@ class Manifest:
     disturbed: bool = False
     segments: list[Place] = field(default_factory=list)
     inputs: list[Progress] = field(default_factory=list)
+
+    @property
+    def id_type(self) -> pa.DataType:
+        """The type in which ids are stored; of integers as long as there are none."""
+        return ID_TYPES[self.id_kind or "integer"]
 
     @property
     def documents(self) -> int:

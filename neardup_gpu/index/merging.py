@@ -20,7 +20,7 @@ from neardup_gpu.kernels import gather, merge as merge_kernel
 from ..errors import OutputError
 from ..store.ids import Ids
 from .manifest import SEGMENTS, Place, check_newest
-from .segments import SEGMENT, Segment, copies_of
+from .segments import COLUMNS, SEGMENT, Segment, copies_of
 from .snapshot import Snapshot
 from .writer import Writer, place_of
 
@@ -101,13 +101,8 @@ def merged(before: list[Segment], segments: list[Segment], path: Path) -> dict[s
     number, num_documents = sum(map(len, entries)), sum(map(len, documents))
     if not number and not num_documents:
         return {}
-    new_rows = []  # of each old entry
-    start = 0
-    for segment, rows in zip(segments, entries, strict=True):
-        new = np.full(segment.num_entries, -1, np.int64)
-        new[rows] = start + np.arange(len(rows))
-        new_rows.append(new)
-        start += len(rows)
+    new_rows = _renumbered([each.num_entries for each in segments], entries)
+    new_places = _renumbered([each.num_documents for each in segments], documents)
     sequence = np.concatenate([each["sequence"][some] for each, some in zip(segments, documents, strict=True)])
     entry = np.concatenate([each["entry"][some] for each, some in zip(segments, documents, strict=True)])
     copies = copies_of(sequence, entry)
@@ -115,26 +110,21 @@ def merged(before: list[Segment], segments: list[Segment], path: Path) -> dict[s
     pairs = [everything.live(each["pair_left"]) & everything.live(each["pair_right"]) for each in segments]
     gone = [each.live_entries[each["gone"]] != 0 for each in segments]
     set_sizes = [each.set_sizes(rows) for each, rows in zip(segments, entries, strict=True)]
-    with_words = [_with_words(each, rows) for each, rows in zip(segments, entries, strict=True)]
     ids = _ids_of(segments, documents)
-    k = len(segments[0]["feature_keys"])
-    words, num_pairs = sum(map(len, with_words)), sum(int(each.sum()) for each in pairs)
+    tables = [name.removesuffix("_keys") for name in segments[0].arrays if name.endswith("_keys")]
+    columns = [name for name in COLUMNS if name in segments[0].arrays]
+    num_pairs = sum(int(each.sum()) for each in pairs)
     num_gone = sum(int(each.sum()) for each in gone)
+    renumbered = {name: new_places if name == "id" else new_rows for name in tables}
+    table_shapes = {name: _merged_shape(segments, name, renumbered[name]) for name in tables}
     shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
         "sequence": (np.int64, (num_documents,)),
         "entry": (np.int64, (num_documents,)),
         "copies": (np.uint32, (len(copies),)),
-        "id_keys": (np.uint64, (num_documents,)),
-        "id_rows": (np.uint32, (num_documents,)),
         **{name: (array.dtype, array.shape) for name, array in ids.items()},
-        "founders": (np.int64, (number,)),
-        "tokens": (np.uint32, (number,)),
-        "flags": (np.uint8, (number,)),
-        "hash_keys": (np.uint64, (words,)),
-        "hash_rows": (np.uint32, (words,)),
-        "hash_second": (np.uint64, (number,)),
-        "feature_keys": (np.uint64, (k, words)),
-        "feature_rows": (np.uint32, (k, words)),
+        **{name: (segments[0][name].dtype, (number, *segments[0][name].shape[1:])) for name in columns},
+        **{f"{name}_keys": (np.uint64, shape) for name, shape in table_shapes.items()},
+        **{f"{name}_rows": (np.uint32, shape) for name, shape in table_shapes.items()},
         "set_offsets": (np.int64, (number + 1,)),
         "set_values": (np.uint64, (sum(int(each.sum()) for each in set_sizes),)),
         "pair_left": (np.int64, (num_pairs,)),
@@ -148,7 +138,7 @@ def merged(before: list[Segment], segments: list[Segment], path: Path) -> dict[s
         arrays["sequence"][:], arrays["entry"][:], arrays["copies"][:] = sequence, entry, copies
         for name, array in ids.items():
             arrays[name][:] = array
-        for name in ("founders", "tokens", "flags", "hash_second"):
+        for name in columns:
             _concatenate(arrays[name], [each[name] for each in segments], entries)
         for name in ("pair_left", "pair_right", "pair_resemblance"):
             _concatenate(arrays[name], [each[name] for each in segments], [np.flatnonzero(some) for some in pairs])
@@ -159,20 +149,17 @@ def merged(before: list[Segment], segments: list[Segment], path: Path) -> dict[s
         arrays["set_offsets"][0] = 0
         np.cumsum(np.concatenate(set_sizes), out=arrays["set_offsets"][1:])
         _gather_sets(arrays, segments, entries, set_sizes)
-        tables = [(each["hash_keys"], each["hash_rows"]) for each in segments]
-        merge_tables(tables, new_rows, arrays["hash_keys"], arrays["hash_rows"])
-        for column in range(k):
-            tables = [(each["feature_keys"][column], each["feature_rows"][column]) for each in segments]
-            merge_tables(tables, new_rows, arrays["feature_keys"][column], arrays["feature_rows"][column])
-        new_places, start = [], 0
-        for segment, some in zip(segments, documents, strict=True):
-            new = np.full(segment.num_documents, -1, np.int64)
-            new[some] = start + np.arange(len(some))
-            new_places.append(new)
-            start += len(some)
-        tables = [(each["id_keys"], each["id_rows"]) for each in segments]
-        merge_tables(tables, new_places, arrays["id_keys"], arrays["id_rows"])
+        for name in tables:
+            parts = [_table(each, name) for each in segments]
+            into = np.atleast_2d(arrays[f"{name}_keys"]), np.atleast_2d(arrays[f"{name}_rows"])
+            for number, (keys, rows) in enumerate(zip(*into, strict=True)):
+                merge_tables([(part[0][number], part[1][number]) for part in parts], renumbered[name], keys, rows)
         return arrays
+
+
+def _table(segment: Segment, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """(keys, rows) of tables, each of shape (tables, rows)."""
+    return np.atleast_2d(segment[f"{name}_keys"]), np.atleast_2d(segment[f"{name}_rows"])
 
 
 def merge_tables(
@@ -201,8 +188,22 @@ def merge_tables(
         done = end
 
 
-def _with_words(segment: Segment, rows: np.ndarray) -> np.ndarray:
-    return rows[segment["tokens"][rows] > 0]
+def _renumbered(sizes: list[int], stay: list[np.ndarray]) -> list[np.ndarray]:
+    """Of each row of several segments the new number, in order; -1 of those that do not stay."""
+    found, start = [], 0
+    for size, rows in zip(sizes, stay, strict=True):
+        new = np.full(size, -1, np.int64)
+        new[rows] = start + np.arange(len(rows))
+        found.append(new)
+        start += len(rows)
+    return found
+
+
+def _merged_shape(segments: list[Segment], name: str, renumbered: list[np.ndarray]) -> tuple[int, ...]:
+    """The shape of a merged table, from which rows without a new number have vanished."""
+    rows = [_table(each, name)[1][:1] for each in segments]
+    number = sum(int(np.count_nonzero(new[each] >= 0)) for new, each in zip(renumbered, rows, strict=True))
+    return (*segments[0][f"{name}_rows"].shape[:-1], number)
 
 
 def _concatenate(target: np.ndarray, arrays: list[np.ndarray], some: list[np.ndarray]) -> None:

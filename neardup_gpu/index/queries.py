@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..data import Ragged, arrow
 from ..engine.choice import to_host
+from ..errors import InputError
 from ..measures import worth
-from .candidates import first_candidates
-from .sketches import Sketched
+from .finding import finder_of
+from .manifest import Manifest
+from .opened import Opened
+from .sketches import Sketched, sketched
 from .snapshot import WITHOUT_END, Snapshot
 
 if TYPE_CHECKING:
@@ -32,28 +35,62 @@ _NOTHING = pa.table(
 )
 
 
+def ask_text(opened: Opened, text: str, html: bool | str, least: float, nearest: int | None) -> pa.Table:
+    """What resembles one text, on one thread; `html` says how its markup is read, if it has any."""
+    if html:
+        from ..documents.html import read_page
+
+        text = read_page(text, tree=html == "tree").text
+    with opened.running(1) as runtime:
+        data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
+        offsets = np.array([0, len(data)], np.int64)
+        offsets.flags.writeable = False
+        sketches = sketched(Ragged(data, offsets), opened.recipe, runtime)
+        return answered(*opened.snapshot(runtime), pa.array([0]), sketches, least, nearest, opened.recipe, runtime)
+
+
+def ask(opened: Opened, source: Any, reading: dict[str, Any], least: float, nearest: int | None) -> pa.Table:
+    """What resembles each of many documents.
+
+    Raises
+    ------
+    InputError
+        If they cannot be read, or there are none.
+    """
+    from ..documents import open_documents
+
+    with opened.running() as runtime:
+        recipe, snapshot = opened.recipe, opened.snapshot(runtime)
+        tables = [
+            answered(*snapshot, batch.ids, sketched(batch.text, recipe, runtime), least, nearest, recipe, runtime)
+            for batch in open_documents(source, **reading).batches(max_bytes=1 << 22)
+        ]
+    if not tables:
+        raise InputError("the input holds no documents; there is nothing to ask")
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
 def answered(
+    manifest: Manifest,
     snapshot: Snapshot,
     query_ids: pa.Array,
     sketches: Sketched,
-    kind: pa.DataType,
-    threshold: float,
+    least: float,
     nearest: int | None,
     recipe: Recipe,
     runtime: Runtime,
 ) -> pa.Table:
     """Answer queries: query_id, id, resemblance, low, high, exact, kept; best first, ties by sequence number."""
     present = np.flatnonzero(sketches.tokens > 0)
-    keys = np.ascontiguousarray(sketches.keys[present])
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
-    found = first_candidates(snapshot, keys, recipe.method.filter.r, never, ever, int(WITHOUT_END))
+    found = finder_of(recipe).first(snapshot, sketches.take(present), never, ever, int(WITHOUT_END))
     query, entry = present[found.asked], found.entries  # copies too, which share all features
     value = np.empty(len(query))
     for start in range(0, len(query), TOGETHER):
         some = slice(start, start + TOGETHER)
-        value[some] = _resemblance(snapshot, sketches, query[some], entry[some], threshold, recipe, runtime)
-    enough = value >= threshold
-    return _table(snapshot, query_ids, query[enough], entry[enough], value[enough], kind, nearest)
+        value[some] = _resemblance(snapshot, sketches, query[some], entry[some], least, recipe, runtime)
+    enough = value >= least
+    return _table(snapshot, query_ids, query[enough], entry[enough], value[enough], manifest.id_type, nearest)
 
 
 def _resemblance(

@@ -11,7 +11,7 @@
     flags          uint8    entries     KEPT, OPEN
     hash_keys      uint64   entries     first halves of the 128 bits of entries with words, ascending; hash_rows, uint32
     hash_second    uint64   entries     second half of each entry
-    feature_keys   uint64   (k, some)   of entries with words: each feature's values, ascending; feature_rows, uint32
+    what candidates are found by        see `finding/`
     set_offsets    int64    entries + 1 where each entry's shingles begin in set_values, uint64
     pair_left, pair_right    int64      entries of each stored pair, which was found when the right one was added
     pair_resemblance  uint64            the bits of a float64
@@ -56,6 +56,9 @@ DEAD = ArraysFormat(
 )
 
 KEPT, OPEN = np.uint8(1), np.uint8(2)
+
+COLUMNS = ("founders", "tokens", "flags", "hash_second")
+"""Arrays that have a row for each entry; a segment has those that its method keeps."""
 
 
 def words_of(values: np.ndarray) -> np.ndarray:
@@ -175,14 +178,6 @@ class Segment:
         offsets = self["set_offsets"]
         return offsets[rows + 1] - offsets[rows]
 
-    @cached_property
-    def keys(self) -> np.ndarray:
-        """The features of all entries, restored from their tables: uint64, shape (entries, k)."""
-        found = np.zeros((self.num_entries, len(self["feature_keys"])), np.uint64)
-        for number, (keys, rows) in enumerate(zip(self["feature_keys"], self["feature_rows"], strict=True)):
-            found[rows, number] = keys
-        return found
-
     def members(self, entry: int) -> np.ndarray:
         """Places of the live documents of an entry that lie here, ascending."""
         of, copies = self["entry"], self["copies"]
@@ -211,16 +206,6 @@ def copies_of(sequence: np.ndarray, entry: np.ndarray) -> np.ndarray:
     """The array `copies`."""
     some = np.flatnonzero(sequence != entry)
     return some[np.argsort(entry[some], kind="stable")].astype(np.uint32)
-
-
-def feature_tables(keys: np.ndarray, present: np.ndarray) -> dict[str, np.ndarray]:
-    """The tables of the features of some rows, of which those that are not present enter none."""
-    rows = np.flatnonzero(present).astype(np.uint32)
-    found_keys = np.empty((keys.shape[1], len(rows)), np.uint64)
-    found_rows = np.empty(found_keys.shape, np.uint32)
-    for column in range(keys.shape[1]):
-        found_keys[column], found_rows[column] = sorted_table(keys[rows, column], rows)
-    return {"feature_keys": found_keys, "feature_rows": found_rows}
 
 
 def write(kind: ArraysFormat, path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:

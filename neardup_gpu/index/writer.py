@@ -15,8 +15,9 @@ from ..data import arrow
 from ..errors import InputError, OutputError, ParameterError, ResourceError
 from ..store.ids import Ids
 from .candidates import join
-from .manifest import DELETED, SEGMENTS, Manifest, Place, check_newest, commit, path_of, synced, with_segments
-from .segments import KEPT, SEGMENT, Segment, copies_of, feature_tables, sorted_table, words_of, write
+from .finding import finder_of
+from .manifest import DELETED, ID_TYPES, SEGMENTS, Manifest, Place, check_newest, commit, path_of, synced, with_segments
+from .segments import KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
 from .sketches import Sketched
 from .snapshot import Snapshot, hashes_of
 
@@ -90,7 +91,7 @@ def checked_ids(ids: pa.Array, manifest: Manifest) -> pa.Array:
     if manifest.id_kind not in (None, kind):
         raise InputError(f"ids: the index has ids of type {manifest.id_kind}, these are of type {kind}; convert them")
     try:
-        return ids.cast({"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}[kind])
+        return ids.cast(ID_TYPES[kind])
     except pa.ArrowInvalid:
         raise InputError(TOO_LARGE) from None
 
@@ -104,8 +105,7 @@ def segment_of(
     entry = _entries(snapshot, sequence, sketches)
     founding = np.flatnonzero(entry == sequence)
     mine = sketches.take(founding)
-    present = mine.tokens > 0
-    some = np.flatnonzero(present)
+    some = np.flatnonzero(mine.tokens > 0)
     kind = kind_of(ids)
     named = Ids.of(ids)
     hash_keys, hash_rows = sorted_table(mine.hashes[some, 0], some)
@@ -122,13 +122,13 @@ def segment_of(
         "hash_keys": hash_keys,
         "hash_rows": hash_rows,
         "hash_second": np.ascontiguousarray(mine.hashes[:, 1]),
-        **feature_tables(mine.keys, present),
+        **finder_of(recipe).arrays(mine),
         "set_offsets": mine.sets.offsets,
         "set_values": mine.sets.values,
     }
     new = Segment.in_memory(arrays, kind)
     together = Snapshot([*snapshot.segments, new], snapshot.backend)
-    found = join(together, mine.keys, present, recipe, runtime)
+    found = join(together, mine, recipe, runtime)
     arrays |= {
         "flags": found.flags,
         "pair_left": found.left,

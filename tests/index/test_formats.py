@@ -48,7 +48,7 @@ def test_a_later_format_is_refused_by_its_number(plays: Path) -> None:
 
 def test_other_definitions_are_refused(plays: Path) -> None:
     with nd.Index.open(plays) as index:
-        values = asdict(index.manifest)
+        values = asdict(index._opened.manifest)
     recipe = values["recipe"].replace('"definitions": ', '"definitions": 9')
     values |= {"recipe": recipe, "segments": [], "inputs": [], "number": values["number"] + 1}
     changed = manifests.Manifest(**values)

@@ -14,7 +14,8 @@ import pytest
 from growing import recipe_of, same_as_dedup, table
 
 import neardup_gpu as nd
-from neardup_gpu.index import index as index_module, manifest as manifests
+from neardup_gpu.index import manifest as manifests, queries
+from neardup_gpu.index.opened import Opened
 from neardup_gpu.store.checksums import checksum
 
 
@@ -134,7 +135,7 @@ def test_two_writers_where_locks_are_of_no_use(make, tmp_path, monkeypatch) -> N
 def test_a_commit_replaces_no_manifest(make, tmp_path, monkeypatch) -> None:
     index = make({"a": "to be"})
     folder, theirs = tmp_path / "x", (tmp_path / "x" / "manifest.00000002").read_bytes()
-    other = replace(index.manifest, id_kind="integer")
+    other = replace(index._opened.manifest, id_kind="integer")
     with pytest.raises(nd.OutputError, match="another process has written to the index"):
         manifests.commit(folder, other)
     assert (folder / "manifest.00000002").read_bytes() == theirs
@@ -181,12 +182,12 @@ def test_of_two_inputs_the_later_one_replaces(make, tmp_path) -> None:
 def test_a_refresh_while_others_wait(make, tmp_path, monkeypatch) -> None:
     """An empty index, which has no type of ids yet, gets strings between the start of a question and its turn."""
     writer = make({})
-    running = nd.Index._running
+    running = Opened.running
     with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
         for ask in (lambda: reader.query("to be"), lambda: reader.decide().documents):
 
             def late(self, *arguments: object, ask=ask):
-                if self is reader and threading.current_thread() is threading.main_thread():
+                if self is reader._opened and threading.current_thread() is threading.main_thread():
                     if not len(writer):
                         writer.add(table(["a"], ["to be"]), id_column="id")
                     thread = threading.Thread(target=reader.refresh)
@@ -194,19 +195,19 @@ def test_a_refresh_while_others_wait(make, tmp_path, monkeypatch) -> None:
                     thread.join()
                 return running(self, *arguments)
 
-            monkeypatch.setattr(nd.Index, "_running", late)
+            monkeypatch.setattr(Opened, "running", late)
             assert ask()["id"].to_pylist() == ["a"]
 
 
 def test_a_snapshot_is_of_one_commit(make, tmp_path) -> None:
     writer = make({"a": "to be"})
     with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
-        manifest, segments = reader._state
+        manifest, segments = reader._opened.state
         writer.add(table(["b"], ["or not"]), id_column="id")
         reader.refresh()
-        assert reader.manifest is not manifest and reader._segments is not segments
+        assert reader._opened.manifest is not manifest and reader._opened.state[1] is not segments
         assert (len(manifest.segments), len(segments)) == (1, 1)
-        assert len(reader.manifest.segments) == len(reader._segments) == 2
+        assert len(reader._opened.manifest.segments) == len(reader._opened.state[1]) == 2
 
 
 def test_queries_are_answered_batch_by_batch(make, monkeypatch) -> None:
@@ -214,10 +215,8 @@ def test_queries_are_answered_batch_by_batch(make, monkeypatch) -> None:
     index = make({"a": "to be or not to be"})
     order = []
     for name in ("sketched", "answered"):
-        call = getattr(index_module, name)
-        monkeypatch.setattr(
-            index_module, name, lambda *given, name=name, call=call: (order.append(name), call(*given))[1]
-        )
+        call = getattr(queries, name)
+        monkeypatch.setattr(queries, name, lambda *given, name=name, call=call: (order.append(name), call(*given))[1])
     long = "to be or not to be " + "question " * 400_000  # 3.6 MB: a batch of its own
     found = index.query(table(list(range(4)), [long, "to be or not to be"] * 2), id_column="id")
     assert found["query_id"].to_pylist() == [0, 1, 2, 3]

@@ -1,0 +1,61 @@
+"""The contract of finders: what a file in this folder says of how an index finds candidates by a method.
+
+A finder knows what is kept of entries beside what all methods keep (`segments.py`), and asks for those entries that may
+resemble some others. What becomes of candidates, see `candidates.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..sketches import Sketched
+    from ..snapshot import Snapshot
+
+
+class Found(NamedTuple):
+    """Candidates of some documents that were asked for.
+
+    asked : array of int64, shape (candidates,)
+        Number of the document, ascending.
+    entries : array of int64, shape (candidates,)
+        Its candidates, ascending for each.
+    """
+
+    asked: np.ndarray
+    entries: np.ndarray
+
+
+class Finder(Protocol):
+    """How candidates are found by a method, of which each recipe makes a finder."""
+
+    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
+        """What a segment keeps of its entries: columns named in `segments.COLUMNS`, and sorted tables.
+
+        A table is two arrays, `X_keys` and `X_rows`, of which the rows are 32-bit numbers of entries. Both may have
+        several tables as their rows. Merging keeps whatever tables there are.
+        """
+        ...
+
+    def first(
+        self,
+        snapshot: Snapshot,
+        sketches: Sketched,
+        first: np.ndarray,
+        stop: np.ndarray,
+        most: int,
+        allowed: list[np.ndarray] | None = None,
+    ) -> Found:
+        """The first `most` candidates of each document among entries from `first` on and before `stop`.
+
+        first, stop : arrays of int64, shape (documents,)
+        allowed : list of arrays of uint8
+            Of each segment, which rows count; the live ones, unless given.
+        """
+        ...
+
+    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
+        """What `Method.collide` compares, of some stored entries."""
+        ...

@@ -1,0 +1,128 @@
+"""An index that is open: its folder, the snapshot that is held of it, and the writer, once something is written."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..engine.settings import Engine
+from ..engine.threads import on_threads
+from ..errors import OutputError, ParameterError
+from ..recipe import Recipe
+from . import manifest as manifests
+from .manifest import Held, Manifest
+from .segments import Segment
+from .snapshot import Snapshot, on_host
+from .writer import Writer
+
+if TYPE_CHECKING:
+    from ..engine.contract import Runtime
+
+
+class Opened:
+    """What all calls of an open index share.
+
+    Parameters
+    ----------
+    folder : Path
+    engine : Engine
+    """
+
+    def __init__(self, folder: Path, engine: Engine) -> None:
+        self.folder, self.engine = folder, engine
+        self._stack = contextlib.ExitStack()
+        self._refreshing = threading.Lock()
+        self._writer: Writer | None = None
+        self._held: Held | None = None
+        self.state: tuple[Manifest, list[Segment]] = Manifest(0, ""), []
+        self._closed = False
+        self._load()
+
+    @property
+    def manifest(self) -> Manifest:
+        """Of the snapshot."""
+        return self.state[0]
+
+    def _load(self) -> None:
+        """Take the newest snapshot; segments that are as they were stay mapped."""
+        held = Held(self.folder)
+        try:
+            manifest = held.manifest
+            recipe = Recipe.from_json(manifest.recipe, f"{self.folder}")
+            known = {each.place: each for each in self.state[1]}
+            kind = manifest.id_kind or "integer"
+            segments = [known.get(each) or Segment.load(self.folder, each, kind) for each in manifest.segments]
+        except BaseException:
+            held.close()
+            raise
+        if self._held is not None:
+            self._held.close()
+        self._held, self.recipe, self.state = held, recipe, (manifest, segments)
+
+    def refresh(self) -> None:
+        """Take the newest snapshot, unless this process writes and has it."""
+        self.check_open()
+        with self._refreshing:  # of several threads, one after another
+            if self._writer is None and manifests.numbers(self.folder)[-1] != self.manifest.number:
+                self._load()
+
+    def close(self) -> None:
+        """Let go of the index; a writer lets others write."""
+        self._closed = True
+        self.state, self._writer = (self.manifest, []), None
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+        self._stack.close()
+
+    def check_open(self) -> None:
+        """Raise ParameterError if the index was closed."""
+        if self._closed:
+            raise ParameterError(f"{self.folder}: the index is closed; open it again")
+
+    def snapshot(self, runtime: Runtime) -> tuple[Manifest, Snapshot]:
+        """The manifest and its segments, which belong together whatever another thread refreshes meanwhile."""
+        manifest, segments = self.state
+        return manifest, Snapshot(segments, on_host(runtime.backend))
+
+    @contextlib.contextmanager
+    def running(self, threads: int | None = None) -> Iterator[Runtime]:
+        """Compute in the block, with so many threads instead of the engine's."""
+        self.check_open()
+        with on_threads(self.engine.threads if threads is None else threads), self.engine.start() as runtime:
+            yield runtime
+
+    def write(self) -> Writer:
+        """The writer; this process becomes the one that writes.
+
+        Raises
+        ------
+        OutputError
+            If another process is, or the folder cannot be written.
+        """
+        self.check_open()
+        if self._writer is None:
+            with contextlib.ExitStack() as stack:  # lets go of the lock if the rest fails
+                stack.enter_context(manifests.writing(self.folder))
+                self._load()
+                try:
+                    manifests.clean(self.folder, self.manifest)
+                except OSError as error:
+                    raise OutputError(f"{self.folder}: {error.strerror}") from None
+                self._writer = Writer(self.folder, self.manifest, self.state[1])
+                self._stack.push(stack.pop_all())
+        return self._writer
+
+    def committed(self, writer: Writer) -> None:
+        """Go on with what the writer has committed, and remove what it has made superfluous."""
+        self.state = writer.manifest, writer.segments
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+        try:
+            manifests.clean(self.folder, self.manifest)
+        except OSError as error:
+            raise OutputError(f"{self.folder}: {error.strerror}; what was committed is safe") from None

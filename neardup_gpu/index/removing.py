@@ -1,0 +1,58 @@
+"""Removing documents by their ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .. import checks
+from ..errors import InputError, ParameterError
+from .opened import Opened
+from .writer import TOO_LARGE, buried, checked_ids, ids_there, kind_of
+
+
+def remove(opened: Opened, ids: Any) -> int:
+    """Take the documents of some ids away, all or none; returns how many.
+
+    Raises
+    ------
+    ParameterError
+        If the ids are not an array or a list of them.
+    InputError
+        If an id is not there, or is null.
+    OutputError
+        If the index cannot be written.
+    """
+    given = _as_array(ids)
+    if len(given) == 0:
+        return 0
+    if given.null_count:
+        raise InputError("ids: null is no id; nothing was removed")
+    with opened.running() as runtime:
+        writer = opened.write()
+        manifest, snapshot = opened.snapshot(runtime)
+        asked = checked_ids(given, manifest).unique()
+        found, sequence = ids_there(snapshot, asked, kind_of(asked))
+        missing = np.setdiff1d(np.arange(len(asked)), found)
+        if len(missing):
+            more = f", nor are {len(missing) - 1:,} others" if len(missing) > 1 else ""
+            raise InputError(f"id {asked[int(missing[0])].as_py()!r} is not in the index{more}; nothing was removed")
+        writer.change(death=buried(writer.segments, sequence))
+        opened.committed(writer)
+    return len(sequence)
+
+
+def _as_array(ids: Any) -> pa.Array:
+    if isinstance(ids, str | bytes):
+        raise ParameterError(f"ids: one {type(ids).__name__} given; put it into a list")
+    try:
+        given = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else pa.array(ids)
+        return given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
+    except OverflowError:
+        raise InputError(TOO_LARGE) from None
+    except (pa.ArrowException, TypeError, ValueError):
+        raise ParameterError(
+            f"ids: expected integers, strings or bytes, all of one type, got {checks.shown(ids)}"
+        ) from None

@@ -1,0 +1,73 @@
+"""Looking after an index: one segment of all, checksums, and what it holds."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..errors import DamagedError
+from ..store.arrays import ArraysFile
+from . import manifest as manifests
+from .manifest import DELETED, SEGMENTS
+from .merging import merge_last
+from .opened import Opened
+from .segments import DEAD, SEGMENT
+
+
+def compact(opened: Opened) -> int:
+    """Merge all segments into one, in which nothing is dead; returns its bytes."""
+    with opened.running():
+        writer = opened.write()
+        some = opened.manifest.segments
+        if len(some) > 1 or any(each.deleted is not None for each in some):
+            merge_last(writer, len(some))
+            opened.committed(writer)
+    return sum(each.num_bytes for each in opened.manifest.segments)
+
+
+def check(opened: Opened) -> dict[str, Any]:
+    """Compare every file with its checksums; returns what was looked at.
+
+    Raises
+    ------
+    DamagedError
+        If a file is not as it was written.
+    """
+    opened.check_open()
+    folder, manifest = opened.folder, opened.manifest
+    num_bytes = os.path.getsize(manifests.path_of(folder, manifest.number))
+    for place in manifest.segments:
+        files = [(folder / SEGMENTS / f"{place.file:08}", SEGMENT)]
+        if place.deleted is not None:
+            files.append((folder / DELETED / f"{place.deleted:08}", DEAD))
+        for path, kind in files:
+            found = ArraysFile(path, kind)
+            found.verify_all()
+            num_bytes += os.path.getsize(path)
+            if kind is SEGMENT and len(found.arrays["sequence"]) != place.documents:
+                raise DamagedError(f"{path}: is not the file that the manifest names; {SEGMENT.again}")
+    held = info(opened)
+    return {
+        "files": 1 + len(manifest.files()),
+        "bytes": num_bytes,
+        **{name: held[name] for name in ("documents", "entries", "pairs")},
+    }
+
+
+def info(opened: Opened) -> dict[str, Any]:
+    """Counts, bytes, the recipe and the inputs, ready for JSON."""
+    opened.check_open()
+    manifest = opened.manifest
+    return {
+        "documents": manifest.documents,
+        "entries": manifest.entries,
+        "pairs": sum(each.pairs for each in manifest.segments),
+        "dead_documents": sum(each.dead_documents for each in manifest.segments),
+        "segments": len(manifest.segments),
+        "bytes": sum(each.num_bytes for each in manifest.segments),
+        "next_sequence": manifest.next_sequence,
+        "ids": manifest.id_kind,
+        "commit": manifest.number,
+        "inputs": [{"path": each.name, "rows": each.rows, "whole": each.whole} for each in manifest.inputs],
+        "recipe": opened.recipe.describe(),
+    }
