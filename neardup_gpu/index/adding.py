@@ -16,7 +16,7 @@ from .merging import due, merge_due
 from .opened import Opened
 from .sketches import Sketched, joined, sketched
 from .snapshot import Snapshot, on_host
-from .writer import Death, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
+from .writer import Death, Decided, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
@@ -114,7 +114,8 @@ class Adding:
                 with self._clock.stage("sketch"):
                     from ..sketching import text_of
 
-                    part = sketched(text_of(batch.text, start, stop), self._opened.recipe, self._runtime)
+                    text, keeps = text_of(batch.text, start, stop), self._writer.manifest.keeps
+                    part = sketched(text, self._opened.recipe, keeps, self._runtime)
                 ids.append(batch.ids[start:stop])
                 sketches.append(part)
                 waiting += stop - start
@@ -156,7 +157,7 @@ class Adding:
             self._opened.committed(writer)
             return
         with self._clock.stage("collide"):
-            part = joined(sketches, recipe)
+            part = joined(sketches)
             first = manifest.next_sequence
             if numbered:
                 names = pa.array(np.arange(first, first + len(part.tokens)))
@@ -167,7 +168,7 @@ class Adding:
             death = self._in_the_way(names, kind)
             segments = writer.segments if death is None else death.segments
             snapshot = Snapshot(segments, on_host(runtime.backend))
-            new, found = segment_of(snapshot, first, names, part, recipe, runtime)
+            new, found = segment_of(snapshot, first, names, part, recipe, manifest.keeps, runtime)
         with self._clock.stage("write"):
             stop = first + len(names)
             writer.change(new, death, next_sequence=stop, id_kind=kind, inputs=inputs)
@@ -180,11 +181,15 @@ class Adding:
         )
         self._opened.committed(writer)
         if self._with_decisions:
-            self._tables.append(table_of(names, found, Snapshot(writer.segments, on_host(runtime.backend))))
+            self._tables.append(self._table_of(names, found))
         if due(writer.manifest.segments):
             with self._clock.stage("merge"):
                 merge_due(writer)
                 self._opened.committed(writer)
+
+    def _table_of(self, names: pa.Array, found: Decided) -> pa.Table:
+        snapshot = Snapshot(self._writer.segments, on_host(self._runtime.backend))
+        return table_of(names, found, snapshot, self._opened.recipe)
 
     def _in_the_way(self, names: pa.Array, kind: str) -> Death | None:
         """What dies because documents of these ids are there already.
@@ -220,7 +225,7 @@ class Adding:
         from ..definitions import METADATA_KEY
 
         kind = self._opened.manifest.id_type
-        names = {"id": kind, "kept": pa.bool_(), "duplicate_of": kind, "resemblance": pa.float64(), "group": kind}
-        empty = pa.schema(list(names.items())).empty_table()
-        table = pa.concat_tables([empty, *self._tables])
+        nothing = np.empty(0, np.int64)
+        empty = Decided(nothing.astype(bool), nothing, nothing.astype(float), nothing)
+        table = pa.concat_tables([self._table_of(pa.array([], kind), empty), *self._tables])
         return table.replace_schema_metadata({METADATA_KEY: self._opened.recipe.to_json().encode()})

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 from ...errors import ParameterError
 from .contract import Finder, Found
 from .minhash import ByFeatures
+from .simhash import ByBits
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
+    from ..keeps import Keeps
 
-FINDERS: dict[str, type] = {"minhash": ByFeatures}
+FINDERS: dict[str, type] = {"minhash": ByFeatures, "simhash": ByBits}
 
 
-def finder_of(recipe: Recipe) -> Finder:
-    """The finder of a recipe.
+def finder_of(recipe: Recipe, keeps: Keeps) -> Finder:
+    """The finder of a recipe, in an index that keeps this.
 
     Raises
     ------
@@ -28,7 +30,11 @@ def finder_of(recipe: Recipe) -> Finder:
         raise ParameterError(f"method {method.name}: an index keeps what {names} needs; leave method out")
     if method.measure.weighted:
         raise ParameterError(f"weighting {method.weighting!r}: an index compares sets without weights; leave it out")
-    return FINDERS[method.name](method)
+    if method.needs_statistics:
+        raise ParameterError(
+            f"weighting {method.weighting!r}: an index cannot count all documents first; take 'tf' or 'log'"
+        )
+    return FINDERS[method.name](method, keeps)
 
 
 __all__ = ["FINDERS", "Finder", "Found", "finder_of"]

@@ -14,6 +14,7 @@ from ..segments import sorted_table
 from .contract import Found
 
 if TYPE_CHECKING:
+    from ..keeps import Keeps
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -24,9 +25,10 @@ class ByFeatures:
     Parameters
     ----------
     method : MinHash
+    keeps : Keeps
     """
 
-    def __init__(self, method: MinHash) -> None:
+    def __init__(self, method: MinHash, keeps: Keeps) -> None:
         self.method = method
 
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
