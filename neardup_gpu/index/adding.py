@@ -97,6 +97,16 @@ class Adding:
         with self._clock.stage("merge"):
             if merge_due(self._writer):
                 self._opened.committed(self._writer)
+        self._say_outgrown()
+
+    def _say_outgrown(self) -> None:
+        expected, entries = self._writer.manifest.keeps.expected, self._writer.manifest.entries
+        if expected is not None and entries > expected:
+            log.warning(
+                "%s in tables for %s: they miss nothing, and answer more slowly; expect more when an index is made",
+                count(entries, "entry"),
+                f"{expected:,}",
+            )
 
     def _add(self, documents: Any, files: list[list[Any]] | None, done: int) -> bool:
         """Add an input of which the first `done` rows are there already; returns whether it has any."""

@@ -26,15 +26,15 @@ def finder_of(recipe: Recipe, keeps: Keeps) -> Finder:
     """
     method = recipe.method
     if method.name not in FINDERS:
-        names = " and ".join(FINDERS)
-        raise ParameterError(f"method {method.name}: an index keeps what {names} needs; leave method out")
+        names = " or ".join(FINDERS)
+        raise ParameterError(f"method {method.name}: an index finds candidates by {names}; name one of these")
     if method.measure.weighted:
         raise ParameterError(f"weighting {method.weighting!r}: an index compares sets without weights; leave it out")
     if method.needs_statistics:
         raise ParameterError(
             f"weighting {method.weighting!r}: an index cannot count all documents first; take 'tf' or 'log'"
         )
-    return FINDERS[method.name](method, keeps)
+    return FINDERS[method.name](recipe, keeps)
 
 
 __all__ = ["FINDERS", "Finder", "Found", "finder_of"]

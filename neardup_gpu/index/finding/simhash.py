@@ -25,6 +25,7 @@ from ..segments import sorted_table
 from .contract import Found
 
 if TYPE_CHECKING:
+    from ...recipe import Recipe
     from ..keeps import Keeps
     from ..segments import Segment
     from ..sketches import Sketched
@@ -56,15 +57,15 @@ class ByBits:
 
     Parameters
     ----------
-    method : SimHash
+    recipe : Recipe
     keeps : Keeps
-        The fewest bits that lead in a table are its.
+        Says how many bits lead in a table at least.
     """
 
-    def __init__(self, method: SimHash, keeps: Keeps) -> None:
+    def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         assert keeps.leading is not None
-        self.method = method
-        self.design = TableDesign(method.bits, method.radius, keeps.leading)
+        self.method: SimHash = recipe.method
+        self.design = TableDesign(self.method.bits, self.method.radius, keeps.leading)
 
     def _buckets(self, simhashes: np.ndarray) -> np.ndarray:
         """The leading bits of simhashes in each table: uint64, shape (tables, simhashes)."""
