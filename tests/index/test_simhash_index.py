@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -131,14 +132,12 @@ def test_verified_queries_tell_resemblance_and_distance(tmp_path: Path) -> None:
 
 def test_one_crowd_in_an_index_that_is_outgrown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Texts of the same words have one simhash: each is met by the next in every table, of which there is one."""
-    words = [f"w{i}" for i in range(30)]
-    texts = [" ".join(words[i:] + words[:i]) for i in range(30)]
-    texts += [" ".join(words[i:] + words[:i][::-1]) for i in range(2, 30)] * 20
-    texts = [f"{text} {'w0 ' * (i % 25)}" for i, text in enumerate(texts)]
+    random, words = Random(22), [f"w{i}" for i in range(30)]
+    texts = [" ".join(random.sample(words, 30)) + " w0" * (i % 4 == 3 and i % 29) for i in range(500)]
     live = {f"d{i}": text for i, text in enumerate(texts)}
     recipe = nd.Recipe(method=nd.SimHash(radius=2, weighting="tf", bucket_limit=3, bucket_probe=1), max_partners=2)
     with nd.Index.create(tmp_path / "x", recipe=recipe, expected=1, engine="cpu") as index:
-        index.add(table(list(live), list(live.values())), id_column="id", commit_every=130)
+        index.add(table(list(live), list(live.values())), id_column="id", commit_every=300)
         assert index.info()["segments"] > 1
         assert index.info()["expected"] == 1 < index.info()["entries"]
         assert "entries in tables for 1: they miss nothing" in caplog.text
