@@ -24,6 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InputError, OutputError
+from ..store.artefacts import OF_AN_INDEX
 from ..store.checksums import changed, checksum
 from ..store.outputs import try_to_lock
 
@@ -35,7 +36,6 @@ except ImportError:  # Windows
 FORMAT = 1
 ID_TYPES = {"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}
 SEGMENTS, DELETED, LOCK = "segments", "deleted", "writer.lock"
-_NAME = re.compile(r"manifest\.(\d{8,})")
 _KIND = "neardup index"
 _NO_LINKS = errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
 
@@ -173,7 +173,7 @@ def numbers(folder: Path) -> list[int]:
         If the folder is no index, or cannot be read.
     """
     try:
-        found = sorted(int(match[1]) for name in os.listdir(folder) if (match := _NAME.fullmatch(name)))
+        found = sorted(int(name.rpartition(".")[2]) for name in os.listdir(folder) if OF_AN_INDEX.fullmatch(name))
     except FileNotFoundError:
         raise InputError(f"{folder}: there is no index; neardup index create makes one") from None
     except OSError as error:
@@ -181,11 +181,6 @@ def numbers(folder: Path) -> list[int]:
     if not found:
         raise InputError(f"{folder}: is no index: there is no manifest in it; neardup index create makes one")
     return found
-
-
-def is_index(folder: Path) -> bool:
-    """Whether there is a manifest in a folder."""
-    return any(_NAME.fullmatch(name) for name in os.listdir(folder))
 
 
 def is_free(folder: Path) -> bool:
@@ -292,12 +287,14 @@ def synced(folder: Path) -> None:
         os.close(file)
 
 
-def clean(folder: Path, newest: Manifest) -> None:
+def clean(folder: Path, newest: Manifest, unpublished: set[str]) -> None:
     """Remove older manifests that no reader holds, and all files that none names. Only the writer may.
+
+    Files that it is still writing, given by their paths below the folder, stay.
 
     As long as a reader holds a manifest that cannot be read here, nobody knows which files it needs: all stay then.
     """
-    named, known = newest.files(), True
+    named, known = newest.files() | unpublished, True
     for number in numbers(folder):
         if number >= newest.number:
             continue
@@ -314,7 +311,7 @@ def clean(folder: Path, newest: Manifest) -> None:
         finally:
             os.close(file)
     for name in os.listdir(folder):
-        if name.endswith(".new") and _NAME.fullmatch(name.removesuffix(".new")):
+        if name.endswith(".new") and OF_AN_INDEX.fullmatch(name.removesuffix(".new")):
             os.unlink(folder / name)
     for inner in (SEGMENTS, DELETED) if known else ():
         for name in os.listdir(folder / inner):
@@ -345,9 +342,25 @@ def writing(folder: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):  # a full disk: others are refused all the same
             os.ftruncate(file, 0)
             os.write(file, name)
+        make_folders(folder)
         yield
     finally:
         os.close(file)
+
+
+def make_folders(folder: Path) -> None:
+    """Make the folders of an index that are not there: who copies one may leave out what is empty.
+
+    Raises
+    ------
+    OutputError
+        If they cannot be made.
+    """
+    try:
+        for inner in (SEGMENTS, DELETED):
+            (folder / inner).mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: {error.strerror}; name another folder") from None
 
 
 def with_segments(manifest: Manifest, segments: list[Place], **changes: Any) -> Manifest:
