@@ -7,11 +7,13 @@ NEARDUP_EVERY_CALL set, each of them is, which takes minutes.
 import builtins
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -166,3 +168,77 @@ def test_who_may_not_write_can_read(attempt: Try, place: Path) -> None:
     assert {line["message"] for line in refused} == {
         f"{place / 'read'}: Permission denied; an index is written by whoever may write its folder"
     }
+
+
+CHANGING = (
+    "trace=open,openat,creat,write,pwrite64,writev,pwritev,sendfile,copy_file_range,ftruncate,truncate,fallocate,"
+    "fsync,fdatasync,msync,sync_file_range,mkdir,mkdirat,link,linkat,rename,renameat,renameat2,unlink,unlinkat,rmdir,"
+    "symlink"
+)
+OURS = {"openat": "open", "fallocate": "posix_fallocate", "linkat": "link", "unlinkat": "unlink", "mkdirat": "mkdir"}
+
+
+@pytest.fixture(scope="module")
+def log(place: Path) -> tuple[list[tuple[str, str]], list[list[Any]]]:
+    """The calls that the system saw of a writer, whole and in order of their ends; and those that are watched."""
+    if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], check=False).returncode:
+        pytest.skip("needs strace, and leave to trace")
+    file, base = place / "log", place / "traced"
+    strace = ["strace", "-f", "-y", "-s", "100000", "-o", file, "-e", CHANGING]
+    done = subprocess.run([*strace, *COMMAND, base, "alone"], capture_output=True, text=True, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
+    begun: dict[str, str] = {}
+    seen = []
+    for line in file.read_text().partition('"begins')[2].splitlines()[1:]:
+        thread, _, text = line.partition(" ")
+        text = text.lstrip()
+        if text.endswith("<unfinished ...>"):
+            begun[thread] = text.removesuffix("<unfinished ...>")
+            continue
+        if resumed := re.match(r"<\.\.\. \w+ resumed>", text):
+            text = begun.pop(thread) + text[resumed.end() :]
+        name, _, arguments = text.partition("(")
+        if f"{base}" in arguments and not (name == "openat" and "O_CREAT" not in arguments):
+            seen.append((OURS.get(name, name), arguments.replace(f"{base}/", "").replace(f"<{base}>", "<.>")))
+    return seen, json.loads(done.stdout.splitlines()[-1])["calls"]
+
+
+@pytest.mark.thorough
+def test_no_call_that_changes_a_file_is_unwatched(log) -> None:
+    seen, watched = log
+    assert Counter(name for name, _ in seen) == Counter(call[2] for call in watched)
+
+
+@pytest.mark.thorough
+def test_all_is_synced_before_a_manifest_has_its_name(log) -> None:
+    seen, _ = log
+    made: set[str] = set()  # files of this writer
+    safe: set[str] = set()  # those that are on disk, and those whose names are
+    text, owed, commits = "", False, 0
+    for name, arguments in seen:
+        assert arguments.rpartition(" = ")[2][:1] != "-" or "EEXIST" in arguments, (name, arguments)
+        path = (re.search(r"<([^>]*)>", arguments) or re.search(r'"([^"]*)"', arguments) or [""])[1]  # type: ignore[index]
+        if name == "open":
+            path = re.search(r'"([^"]*)"', arguments)[1]  # type: ignore[index]
+            made.add(path)
+            text = "" if path.endswith(".new") else text
+        elif name in ("write", "ftruncate", "posix_fallocate"):
+            safe -= {path, f"{path} is named"}
+            text += arguments if path.endswith(".new") else ""
+        elif name == "fsync":
+            assert arguments.endswith(" = 0")
+            safe |= {path} | {f"{each} is named" for each in made if str(Path(each).parent) == path}
+            owed &= path != "."
+        elif name == "link":
+            assert not owed  # the folder was synced after the manifest before this one
+            source, target = re.findall(r'"([^"]*)"', arguments)
+            assert source in safe and target.startswith("manifest."), arguments
+            segments = re.findall(r'\\"file\\": (\d+)', text)
+            deleted = re.findall(r'\\"deleted\\": (\d+)', text)
+            assert segments
+            files = {f"segments/{int(each):08}" for each in segments} | {f"deleted/{int(each):08}" for each in deleted}
+            assert {*(files & made), *(f"{each} is named" for each in files & made)} <= safe, target
+            owed, commits = True, commits + 1
+        elif name == "unlink" and re.fullmatch(r"(segments|deleted)/.*|manifest.\d+", path):
+            assert not owed  # nothing goes before what takes its place is safe
+    assert commits >= 10 and not owed
