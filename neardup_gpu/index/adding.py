@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS
 from ..errors import InputError
 from ..log import log
 from ..report import count
+from ..sketch_jobs import skipped_path
 from ..sketching import num_skipped
 from ..store.artefacts import BY_ITSELF
 from .inputs import inputs_of, rows_done, with_progress
@@ -77,10 +79,10 @@ class Adding:
         clock: Clock,
         commit_every: int,
         replace: bool,
-        with_decisions: bool,
+        output: Path | None,
     ) -> None:
         self._opened, self._writer, self._runtime, self._clock = opened, writer, runtime, clock
-        self._commit_every, self._replace, self._with_decisions = commit_every, replace, with_decisions
+        self._commit_every, self._replace, self._output = commit_every, replace, output
         self._tables: list[pa.Table] = []
         self._skipped: list[pa.Table] = []
         self._input_begins = 0  # the sequence number of the first document of the input that is being added
@@ -147,7 +149,8 @@ class Adding:
         number, first = num_skipped(skipped), skipped.slice(0, 1).to_pylist()[0]
         self.counts = self.counts._replace(skipped=self.counts.skipped + number)
         where = first["file"] if first["row"] is None else f"{first['file']}, row {first['row']}"
-        log.warning("%s left out, the first in %s: %s", count(number, "row"), where, first["reason"])
+        listed = "" if self._output is None else f"; {skipped_path(self._output)} lists them"
+        log.warning("%s left out, the first in %s: %s%s", count(number, "row"), where, first["reason"], listed)
 
     def _commit(
         self,
@@ -190,7 +193,7 @@ class Adding:
             replaced=self.counts.replaced + replaced,
         )
         self._opened.committed(writer)
-        if self._with_decisions:
+        if self._output is not None:
             self._tables.append(table_of(names, found, Snapshot(writer.segments, on_host(runtime.backend))))
         with self._clock.stage("merge"):
             self._merges.turn()

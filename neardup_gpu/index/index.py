@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import replace as changed_settings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -135,7 +136,7 @@ class Index:
         )
         _check_recipe(chosen)
         place = as_engine(engine)
-        if (around := index_around(folder.absolute().parent)) is not None:
+        if (around := index_around(Path(os.path.realpath(folder)).parent)) is not None:
             raise OutputError(f"{folder}: lies in the index {around.name}; name another folder")
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -349,13 +350,13 @@ class Index:
         elif source is None:
             raise ParameterError("source and texts: give one of them, paths or a table, or the texts themselves")
         with contextlib.ExitStack() as stack:
-            files: list[Path] = []
-            if output is not None:
-                beside = [] if on_error == "stop" else [skipped_path(output)]
-                files = stack.enter_context(new_files([output, *beside], overwrite))
+            where, files = None if output is None else Path(output), list[Path]()
+            if where is not None:
+                beside = [] if on_error == "stop" else [skipped_path(where)]
+                files = stack.enter_context(new_files([where, *beside], overwrite))
             runtime = stack.enter_context(self._opened.running())
             writer = self._opened.write()
-            adding = Adding(self._opened, writer, runtime, Clock(progress), commit_every, replace, bool(files))
+            adding = Adding(self._opened, writer, runtime, Clock(progress), commit_every, replace, where)
             adding.add(source, reading)
             for table, file in zip((adding.decisions, adding.skipped), files, strict=False):
                 write_table(table(), file)
