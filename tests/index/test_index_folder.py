@@ -113,25 +113,61 @@ def test_no_file_is_written_over(folder, monkeypatch) -> None:
         index.check()
 
 
-def test_an_index_is_read_where_nothing_can_be_written(folder, tmp_path) -> None:
-    """On a disk that is mounted to be read: the namespaces of Linux let anybody mount one, where they may be made."""
+def mounted(mount: str, folder: Path, program: str) -> list[str]:
+    """The lines that a program prints of a folder on which something was mounted for it alone, as anybody may on Linux.
+
+    Skips where that cannot be done.
+    """
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare")
-    script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && exec "$2" -c "$3" "$1"'
-    program = (
-        "import sys, neardup_gpu as nd\n"
-        "with nd.Index.open(sys.argv[1], engine='cpu') as index:\n"
-        "    print(index.check()['documents'], len(index.query('to be or not to be')))\n"
-        "    try:\n"
-        "        index.remove(['a'])\n"
-        "    except nd.OutputError as error:\n"
-        "        print(error)\n"
-    )
+    script = f'{mount} && exec "$2" -c "$3" "$1"'
     command = ["unshare", "-rm", "sh", "-c", script, "sh", folder, sys.executable, program]
     environment = {**os.environ, "PYTHONPATH": str(Path(nd.__file__).parent.parent)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode != 0 and not done.stdout:
+    if done.returncode != 0 and "Traceback" not in done.stderr:
         pytest.skip(f"cannot mount: {done.stderr.strip()}")
-    counts, message = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+READ = """
+import sys, neardup_gpu as nd
+with nd.Index.open(sys.argv[1], engine="cpu") as index:
+    print(index.check()["documents"], len(index.query("to be or not to be")))
+    try:
+        index.remove(["a"])
+    except nd.OutputError as error:
+        print(error)
+"""
+
+
+def test_an_index_on_a_disk_that_is_mounted_to_be_read(folder) -> None:
+    counts, message = mounted('mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"', folder, READ)
     assert counts == "3 2"
     assert message == f"{folder}: Read-only file system; an index is written by whoever may write its folder"
+
+
+FILL = """
+import sys, neardup_gpu as nd
+with nd.Index.create(sys.argv[1] + "/x", engine="cpu") as index:
+    said = ""
+    while not said:
+        ids = [f"d{len(index) + i}" for i in range(4)]
+        try:
+            index.add({"id": ids, "text": [f"text of {id}" for id in ids]}, id_column="id")
+        except nd.OutputError as error:
+            said = str(error)
+    index.check()
+    number = len(index)
+with nd.Index.open(sys.argv[1] + "/x", engine="cpu") as index:
+    print(said)
+    print(number == len(index) == len(index.decide().documents), number > 40, number % 4)
+    print(index.query(f"text of d{number - 1}")["id"].to_pylist() == [f"d{number - 1}"])
+"""
+
+
+@pytest.mark.thorough
+def test_a_disk_that_is_full(tmp_path) -> None:
+    said, *rest = mounted('mount -t tmpfs -o size=1m none "$1"', tmp_path, FILL)
+    assert said.startswith(f"{tmp_path / 'x'}") and "No space left on device; the index is as it was" in said
+    assert rest == ["True True 0", "True"]
