@@ -14,6 +14,7 @@ import errno
 import json
 import os
 import re
+import secrets
 import socket
 import sys
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ except ImportError:  # Windows
 FORMAT = 1
 ID_TYPES = {"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}
 SEGMENTS, DELETED, LOCK = "segments", "deleted", "writer.lock"
+_NEW = re.compile(rf"{OF_AN_INDEX.pattern}(\.\w+)?\.new")
 _KIND = "neardup index"
 _NO_LINKS = errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
 
@@ -185,7 +187,7 @@ def numbers(folder: Path) -> list[int]:
 
 def is_free(folder: Path) -> bool:
     """Whether there is nothing in a folder but what a killed `create` may have left."""
-    names = set(os.listdir(folder)) - {SEGMENTS, DELETED, path_of(folder, 1).name + ".new"}
+    names = {name for name in os.listdir(folder) if name not in (SEGMENTS, DELETED) and not _NEW.fullmatch(name)}
     return not names and not any(os.listdir(folder / each) for each in (SEGMENTS, DELETED) if (folder / each).is_dir())
 
 
@@ -236,8 +238,8 @@ def commit(folder: Path, manifest: Manifest) -> None:
         If there is a manifest of this number, which another process wrote; it stays as it is.
     """
     path = path_of(folder, manifest.number)
-    new = path.with_name(f"{path.name}.new")
-    with open(new, "wb") as file:
+    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")  # no other process's, where locks are of no use
+    with open(new, "xb") as file:
         file.write(manifest.to_bytes())
         file.flush()
         os.fsync(file.fileno())
@@ -311,7 +313,7 @@ def clean(folder: Path, newest: Manifest, unpublished: set[str]) -> None:
         finally:
             os.close(file)
     for name in os.listdir(folder):
-        if name.endswith(".new") and OF_AN_INDEX.fullmatch(name.removesuffix(".new")):
+        if _NEW.fullmatch(name):
             os.unlink(folder / name)
     for inner in (SEGMENTS, DELETED) if known else ():
         for name in os.listdir(folder / inner):
@@ -320,8 +322,8 @@ def clean(folder: Path, newest: Manifest, unpublished: set[str]) -> None:
 
 
 @contextlib.contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Be the one writer of an index in the block.
+def writing(folder: Path) -> Iterator[bool]:
+    """Be the one writer of an index in the block; False where that cannot be known, as locks are of no use.
 
     Raises
     ------
@@ -334,7 +336,8 @@ def writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputError(f"{folder}: {error.strerror}; an index is written by whoever may write its folder") from None
     try:
-        if try_to_lock(file) is False:
+        locked = try_to_lock(file)
+        if locked is False:
             who = os.read(file, 1000).decode("utf-8", "replace").strip() or "another process"
             raise OutputError(f"{folder}: is being written by {who}; wait until it has ended")
         command = " ".join(os.path.basename(word) if number == 0 else word for number, word in enumerate(sys.argv[:3]))
@@ -343,7 +346,7 @@ def writing(folder: Path) -> Iterator[None]:
             os.ftruncate(file, 0)
             os.write(file, name)
         make_folders(folder)
-        yield
+        yield locked is True
     finally:
         os.close(file)
 

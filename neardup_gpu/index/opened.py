@@ -106,10 +106,11 @@ class Opened:
         self.check_open()
         if self._writer is None:
             with contextlib.ExitStack() as stack:  # lets go of the lock if the rest fails
-                stack.enter_context(manifests.writing(self.folder))
+                locked = stack.enter_context(manifests.writing(self.folder))
                 self._load()
                 writer = Writer(self.folder, self.manifest, self.state[1])
-                writer.clean()
+                if locked:  # else another one may be writing what no manifest names yet
+                    writer.clean()
                 self._writer = writer
                 self._stack.push(stack.pop_all())
         return self._writer

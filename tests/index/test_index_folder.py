@@ -40,6 +40,19 @@ def test_empty_folders_that_a_copy_left_out(folder, tmp_path) -> None:
         same_as_dedup(index, {id: text for id, text in LIVE.items() if id != "a"})
 
 
+def test_what_a_killed_create_left_is_no_hindrance(tmp_path) -> None:
+    for name in ("segments", "deleted"):
+        (tmp_path / "x" / name).mkdir(parents=True)
+    (tmp_path / "x" / "manifest.00000001.0123abcd.new").write_text("half")
+    with nd.Index.create(tmp_path / "x", engine="cpu") as index:
+        index.add(texts=["to be"])
+        assert not list((tmp_path / "x").glob("*.new"))
+    (tmp_path / "y" / "segments").mkdir(parents=True)
+    (tmp_path / "y" / "segments" / "mine").write_text("not an index's")
+    with pytest.raises(nd.OutputError, match="is not empty"):
+        nd.Index.create(tmp_path / "y")
+
+
 @pytest.mark.parametrize("place", ["x", "x/d.parquet", "x/segments/d.parquet", "x/new/d.parquet", "link/d.parquet"])
 def test_no_output_goes_into_an_index(place, folder, tmp_path, monkeypatch) -> None:
     (tmp_path / "link").symlink_to("x")
@@ -111,6 +124,22 @@ def test_no_file_is_written_over(folder, monkeypatch) -> None:
             assert (folder / name / f"{next_file:08}").read_text() == "another's"
         same_as_dedup(index, {"b": LIVE["b"], "c": LIVE["c"], "d": "the rest", "e": "silence"})
         index.check()
+
+
+def test_who_begins_to_write_removes_nothing_of_another_writer(folder, monkeypatch) -> None:
+    monkeypatch.setattr(manifests, "try_to_lock", lambda _: None)
+    commit = writers.commit
+
+    def late(*arguments: object) -> None:  # another one opens the index to write, and ends as it finds nothing to do
+        with nd.Index.open(folder, engine="cpu") as other, pytest.raises(nd.InputError, match="is not in the index"):
+            other.remove(["nowhere"])
+        commit(*arguments)
+
+    with nd.Index.open(folder, engine="cpu") as index:
+        monkeypatch.setattr(writers, "commit", late)
+        index.add(table(["d"], ["the rest"]), id_column="id")
+        index.check()
+        same_as_dedup(index, LIVE | {"d": "the rest"})
 
 
 def mounted(mount: str, folder: Path, program: str) -> list[str]:

@@ -104,7 +104,7 @@ class Watch:
     def __call__(self, name: str, path: str) -> None:
         if not path.startswith(self._folder):
             return
-        what = re.sub(r"\d{8}", "N", os.path.relpath(path, self._folder))
+        what = re.sub(r"\d{8}", "N", re.sub(r"\.\w+\.new", ".new", os.path.relpath(path, self._folder)))
         thread = "writing" if threading.current_thread() is threading.main_thread() else "merging"
         key = self.step, thread, name, what
         with self._lock:
