@@ -11,7 +11,6 @@ from pathlib import Path
 import neardup_gpu.errors
 from neardup_gpu.log import progress_log
 
-
 QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300}
 """Settings by which a Ray cluster notices within two seconds that a node was lost, not after fifteen."""
 
