@@ -83,7 +83,7 @@ def is_tame(page: bytes) -> bool:
     Parameters
     ----------
     page : bytes
-        In an encoding whose bytes below 128 are ASCII, as those of UTF-8 are.
+        UTF-8.
     """
     return bool(_is_tame(np.frombuffer(page, np.uint8), NAMES, KINDS))
 

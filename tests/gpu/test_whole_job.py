@@ -68,8 +68,8 @@ def gpu():
         yield launched
 
 
-TABLE = corpus(families(num=25, seed=4), seed=4)
-KNOWN = corpus(families(num=12, seed=4), seed=5)
+TABLE = corpus(families(num=14, seed=4), seed=4)
+KNOWN = corpus(families(num=7, seed=4), seed=5)
 
 
 def check(gpu, table=TABLE, memory=None, batch_bytes=None, divided=False, **options):
@@ -109,6 +109,7 @@ OPTIONS = {
     "large buckets": {"recipe": Recipe(method=MinHash(filter=(3, 1, 1), bucket_limit=2, bucket_probe=1))},
     "no check": {"check": 0},
     "min-hash": {"recipe": Recipe(method=MinHash())},
+    "min-hash, log": {"recipe": Recipe(method=MinHash(weighting="log"))},
     "min-hash, tf": {"recipe": Recipe(method=MinHash(weighting="tf"))},
     "min-hash, tfidf": {"recipe": Recipe(method=MinHash(weighting="tfidf")), "against": KNOWN},
     "simhash": {"recipe": Recipe(method=SimHash(weighting="tf"))},
