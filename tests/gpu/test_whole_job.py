@@ -205,15 +205,15 @@ def test_later_batches_are_smaller(gpu):
 
     def limited(values, offsets, *rest):
         sizes.append(int(offsets[-1] - offsets[0]))
-        if sizes[-1] > 1000:
+        if sizes[-1] > 500:
             raise MemoryError("out of memory")
         return run(values, offsets, *rest)
 
     with mock.patch.object(shingles_kernel, "gpu", limited):
-        report = check(gpu, batch_bytes=16_000)
+        report = check(gpu, batch_bytes=8_000)
     assert report["device"]["batches"] > 2
-    assert sum(size > 1000 for size in sizes) == report["device"]["halvings"]
-    assert max(sizes[len(sizes) // 2 :]) <= 1000
+    assert sum(size > 500 for size in sizes) == report["device"]["halvings"]
+    assert max(sizes[len(sizes) // 2 :]) <= 500
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_no_memory_to_stage(gpu):
         check(gpu)
 
 
-@pytest.mark.parametrize(("kernel", "place", "most"), [(rarity, 0, 500), (prefixes, 0, 500), (setjoin, 8, 20)])
+@pytest.mark.parametrize(("kernel", "place", "most"), [(rarity, 0, 500), (prefixes, 0, 500), (setjoin, 8, 10)])
 def test_pieces_of_the_set_join_are_halved(gpu, kernel, place, most):
     run = kernel.gpu
 
