@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -205,6 +206,13 @@ def test_the_least_bound_fits_where_much_is_alike(recipe):
     assert least > forecast.least(work, recipe)
     assert forecast.divided(least, work, recipe, 1, alike=True) is not None
     assert forecast.divided(least * 9 // 10, work, recipe, 1, alike=True) is None
+
+
+@pytest.mark.parametrize("name", ["docs/concepts/performance.md", "docs/how_to/memory.md", "neardup_gpu/job.py"])
+def test_what_a_process_takes_has_one_figure(name):
+    text = " ".join((Path(__file__).parent.parent / name).read_text().split())
+    (figure,) = re.findall(r"(?:process takes|process of|each holds) about (\d+) MB", text)
+    assert int(figure) == round(forecast.PROCESS / MB, -1)
 
 
 def test_what_cannot_be_divided_needs_more():
