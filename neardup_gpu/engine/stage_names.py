@@ -27,6 +27,7 @@ STAGES = {
     "verify": ("verifying", "pair"),
     "decide": ("deciding", "document"),
     "check": ("checking recall", "document"),
+    "merge": ("merging", "segment"),
     "write": ("writing", "document"),
     "place": ("placing the result", "file"),
 }
