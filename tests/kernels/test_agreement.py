@@ -46,7 +46,7 @@ def examples(number):
 
 
 @pytest.mark.parametrize(("kernel", "backend"), cases("cpu"))
-@examples(60)
+@examples(45)
 @given(data=st.data())
 def test_agreement(kernel, backend, data):
     check(kernel, backend, data.draw(inputs(kernel)))
