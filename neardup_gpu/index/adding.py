@@ -167,7 +167,7 @@ class Adding:
             death = self._in_the_way(names, kind)
             segments = writer.segments if death is None else death.segments
             snapshot = Snapshot(segments, on_host(runtime.backend))
-            new, found = segment_of(snapshot, first, names, part, recipe, runtime)
+            new, found = segment_of(snapshot, first, names, part, recipe, runtime, manifest.containment)
         with self._clock.stage("write"):
             stop = first + len(names)
             writer.change(new, death, next_sequence=stop, id_kind=kind, inputs=inputs)

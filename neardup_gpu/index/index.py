@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace as changed_settings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,16 +14,16 @@ from .. import checks
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
-from ..errors import OutputError, ParameterError
+from ..errors import InputError, OutputError, ParameterError
 from ..recipe import Recipe, choose_recipe
 from ..store.outputs import new_file
-from . import manifest as manifests, upkeep
+from . import containment as by_elements, manifest as manifests, upkeep
 from .adding import Added, Adding
 from .deciding import decide
 from .finding import finder_of
 from .manifest import DELETED, SEGMENTS, Manifest
 from .opened import Opened
-from .queries import ask, ask_text
+from .queries import Answer, answered, ask, ask_text
 from .removing import remove
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Index:
         stop_words: Any = None,
         seed: int = 1,
         max_partners: int | None = 64,
+        containment: int | None = None,
         recipe: Recipe | None = None,
         engine: str | Engine = "auto",
     ) -> Self:
@@ -94,8 +96,11 @@ class Index:
             All random constants are drawn from it.
         max_partners : int, default 64
             How many better and how many kept near-duplicates of a document are listed, as in `dedup`.
+        containment : int from 1 to 2**32, default None
+            A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can be
+            asked what contains a text, and what is contained in it. The smaller, the shorter the texts that are found.
         recipe : Recipe, default None
-            A complete recipe, whose `keep` is "first"; excludes the settings before.
+            A complete recipe, whose `keep` is "first"; excludes the settings before but containment.
         engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
             Where to run. Changes no result.
 
@@ -131,6 +136,7 @@ class Index:
             max_partners=max_partners,
         )
         _check_recipe(chosen)
+        modulus = checks.optional(checks.integer, "containment", containment, 1, 1 << 32, "16 is usual")
         place = as_engine(engine)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -139,7 +145,7 @@ class Index:
                 raise OutputError(f"{folder}: {what}; name another folder")
             (folder / SEGMENTS).mkdir(exist_ok=True)
             (folder / DELETED).mkdir(exist_ok=True)
-            manifests.commit(folder, Manifest(1, chosen.to_json()))
+            manifests.commit(folder, Manifest(1, chosen.to_json(), containment=modulus))
             manifests.synced(folder.parent)
         except OutputError:
             raise
@@ -402,8 +408,11 @@ class Index:
         glob: str | None = None,
         threshold: float | None = None,
         nearest: int | None = None,
+        containment: float | None = None,
+        direction: str | None = None,
+        common: int | None = None,
     ) -> pa.Table:
-        """Find the live documents that resemble a text, or each of many.
+        """Find the live documents that resemble a text, or each of many; or that contain it, or are contained in it.
 
         Parameters
         ----------
@@ -422,6 +431,13 @@ class Index:
             other less, fewer become candidates.
         nearest : int, default None
             At most so many documents for each query.
+        containment : float in (0, 1], default None
+            Ask for containment, |A n B| / |A|, instead of resemblance, and for so much at least; of an index that was
+            made with `containment`. Excludes `threshold`.
+        direction : "in" or "of", default None
+            "in" unless given: the documents that the query is contained in. "of": those that are contained in it.
+        common : int, default None
+            Shingles that more documents have (copies count once) are not followed; 10,000 unless given.
 
         Returns
         -------
@@ -430,10 +446,16 @@ class Index:
             after the other. `query_id` is 0 for a single text. Resemblance is exact.
             `kept` says whether the document was kept when it was added.
 
+            With `containment`: that in place of resemblance, exact too, and num_elements, num_not_followed and note.
+            A query is looked up by its elements, about every m-th of its shingles, and each document at the least
+            containment is found with probability 0.99 or more. `note` is null where that is so. It says "too short for
+            modulus 16" where the query has no element, and how many were not followed; such a query has a row even if
+            nothing is found for it, whose `id` is null.
+
         Raises
         ------
         InputError
-            If the queries cannot be read.
+            If the queries cannot be read, or the index was made without what containment needs.
         ParameterError, ArgumentTypeError
             If an argument is not as described above.
         DamagedError
@@ -450,13 +472,27 @@ class Index:
         self._opened.check_open()
         least: Any = self.recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
         nearest = checks.optional(checks.integer, "nearest", nearest, 1)
+        answer: Answer = partial(answered, least=least, nearest=nearest)
+        if containment is not None:
+            if threshold is not None:
+                raise ParameterError("threshold and containment: one is of resemblance; leave it out")
+            least = checks.fraction("containment", containment, zero=False, hint="0.9 is usual")
+            if self._opened.manifest.containment is None:
+                raise InputError(
+                    f"{self.folder}: keeps nothing that containment can be asked by; make an index with containment=16"
+                )
+            way = checks.one_of("direction", "in" if direction is None else direction, ("in", "of"))
+            most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
+            answer = partial(by_elements.answered, asked=by_elements.Asked(least, way, most, nearest))
+        elif direction is not None or common is not None:
+            raise ParameterError("direction and common: are for containment; give that too, or leave them out")
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
         if isinstance(source, str):
             for name, value in reading.items():
                 if value is not None:
                     raise ParameterError(f"{name}: one text is given, which has none; leave it out")
-            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), least, nearest)
-        return ask(self._opened, source, {**reading, "html": html}, least, nearest)
+            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), answer)
+        return ask(self._opened, source, {**reading, "html": html}, answer)
 
     # ----------------------------------------------------------------------------------------------------- deciding
 

@@ -100,6 +100,8 @@ class Manifest:
         Neither was used yet.
     disturbed : bool
         Whether an entry died, or lost its first member: then stored pairs may not suffice to decide.
+    containment : int or None
+        The modulus by which segments keep elements of their entries (`containment.py`), if they do.
     segments : list of Place
         In order of sequence.
     inputs : list of Progress
@@ -111,6 +113,7 @@ class Manifest:
     next_sequence: int = 0
     next_file: int = 0
     disturbed: bool = False
+    containment: int | None = None
     segments: list[Place] = field(default_factory=list)
     inputs: list[Progress] = field(default_factory=list)
 

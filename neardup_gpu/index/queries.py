@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,8 +36,12 @@ _NOTHING = pa.table(
 )
 
 
-def ask_text(opened: Opened, text: str, html: bool | str, least: float, nearest: int | None) -> pa.Table:
-    """What resembles one text, on one thread; `html` says how its markup is read, if it has any."""
+Answer = Callable[["Manifest", Snapshot, pa.Array, Sketched, "Recipe", "Runtime"], pa.Table]
+"""What answers queries: `answered`, or that of `containment.py`, and what was asked for."""
+
+
+def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer) -> pa.Table:
+    """The answer to one text, on one thread; `html` says how its markup is read, if it has any."""
     if html:
         from ..documents.html import read_page
 
@@ -46,11 +51,11 @@ def ask_text(opened: Opened, text: str, html: bool | str, least: float, nearest:
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False
         sketches = sketched(Ragged(data, offsets), opened.recipe, runtime)
-        return answered(*opened.snapshot(runtime), pa.array([0]), sketches, least, nearest, opened.recipe, runtime)
+        return answer(*opened.snapshot(runtime), pa.array([0]), sketches, opened.recipe, runtime)
 
 
-def ask(opened: Opened, source: Any, reading: dict[str, Any], least: float, nearest: int | None) -> pa.Table:
-    """What resembles each of many documents.
+def ask(opened: Opened, source: Any, reading: dict[str, Any], answer: Answer) -> pa.Table:
+    """The answers to many documents.
 
     Raises
     ------
@@ -62,7 +67,7 @@ def ask(opened: Opened, source: Any, reading: dict[str, Any], least: float, near
     with opened.running() as runtime:
         recipe, snapshot = opened.recipe, opened.snapshot(runtime)
         tables = [
-            answered(*snapshot, batch.ids, sketched(batch.text, recipe, runtime), least, nearest, recipe, runtime)
+            answer(*snapshot, batch.ids, sketched(batch.text, recipe, runtime), recipe, runtime)
             for batch in open_documents(source, **reading).batches(max_bytes=1 << 22)
         ]
     if not tables:
@@ -75,10 +80,11 @@ def answered(
     snapshot: Snapshot,
     query_ids: pa.Array,
     sketches: Sketched,
-    least: float,
-    nearest: int | None,
     recipe: Recipe,
     runtime: Runtime,
+    *,
+    least: float,
+    nearest: int | None,
 ) -> pa.Table:
     """Answer queries: query_id, id, resemblance, low, high, exact, kept; best first, ties by sequence number."""
     present = np.flatnonzero(sketches.tokens > 0)
@@ -90,7 +96,7 @@ def answered(
         some = slice(start, start + TOGETHER)
         value[some] = _resemblance(snapshot, sketches, query[some], entry[some], least, recipe, runtime)
     enough = value >= least
-    return _table(snapshot, query_ids, query[enough], entry[enough], value[enough], manifest.id_type, nearest)
+    return matches_of(snapshot, query_ids, query[enough], entry[enough], value[enough], manifest.id_type, nearest)
 
 
 def _resemblance(
@@ -114,7 +120,7 @@ def _resemblance(
     return to_host(runtime.run(worth, recipe.method.measure, sets, left, right, threshold, runtime.backend))
 
 
-def _table(
+def matches_of(
     snapshot: Snapshot,
     query_ids: pa.Array,
     query: np.ndarray,

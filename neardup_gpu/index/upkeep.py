@@ -67,6 +67,7 @@ def info(opened: Opened) -> dict[str, Any]:
         "bytes": sum(each.num_bytes for each in manifest.segments),
         "next_sequence": manifest.next_sequence,
         "ids": manifest.id_kind,
+        "containment": manifest.containment,
         "commit": manifest.number,
         "inputs": [{"path": each.name, "rows": each.rows, "whole": each.whole} for each in manifest.inputs],
         "recipe": opened.recipe.describe(),

@@ -15,6 +15,7 @@ from ..data import arrow
 from ..errors import InputError, OutputError, ParameterError, ResourceError
 from ..store.ids import Ids
 from .candidates import join
+from .elements import tables
 from .finding import finder_of
 from .manifest import DELETED, ID_TYPES, SEGMENTS, Manifest, Place, check_newest, commit, path_of, synced, with_segments
 from .segments import KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
@@ -97,9 +98,18 @@ def checked_ids(ids: pa.Array, manifest: Manifest) -> pa.Array:
 
 
 def segment_of(
-    snapshot: Snapshot, first: int, ids: pa.Array, sketches: Sketched, recipe: Recipe, runtime: Runtime
+    snapshot: Snapshot,
+    first: int,
+    ids: pa.Array,
+    sketches: Sketched,
+    recipe: Recipe,
+    runtime: Runtime,
+    modulus: int | None = None,
 ) -> tuple[Segment, Decided]:
-    """Make the segment of some new documents, in memory, whose first sequence number is given."""
+    """Make the segment of some new documents, in memory, whose first sequence number is given.
+
+    With a modulus it keeps elements of its entries, see `containment.py`.
+    """
     number = len(ids)
     sequence = first + np.arange(number, dtype=np.int64)
     entry = _entries(snapshot, sequence, sketches)
@@ -123,6 +133,7 @@ def segment_of(
         "hash_rows": hash_rows,
         "hash_second": np.ascontiguousarray(mine.hashes[:, 1]),
         **finder_of(recipe).arrays(mine),
+        **({} if modulus is None else tables(mine.sets, modulus, recipe, snapshot.backend)),
         "set_offsets": mine.sets.offsets,
         "set_values": mine.sets.values,
     }
