@@ -234,7 +234,8 @@ def _with_notes(
     for query in np.flatnonzero((sizes == 0) | (not_followed > 0)).tolist():
         notes[query] = f"too short for modulus {modulus}"
         if sizes[query]:
-            notes[query] = f"{not_followed[query]:,} of {sizes[query]:,} elements are in more than {common:,} entries"
+            numbers_of = f"{not_followed[query]:,} of {sizes[query]:,} elements"
+            notes[query] = f"{numbers_of} are in more than {common:,} entries and were not followed"
     alone = np.setdiff1d([query for query, note in enumerate(notes) if note is not None], numbers).astype(np.int64)
     without = {name: pa.nulls(len(alone), found.schema.field(name).type) for name in found.column_names}
     together = pa.concat_tables([found, pa.table({**without, "query_id": arrow(alone)})])

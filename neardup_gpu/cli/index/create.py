@@ -10,7 +10,7 @@ from ...printable import shell_path
 from ...settings import setting
 from ..console import say_written
 from ..methods import ShinglesFlags, chosen, method_flags
-from ..options import DECIDING, MATCHING, flags, given
+from ..options import DECIDING, MATCHING, TABLES, flags, given
 from .options import NewIndex, Said, SaidFlags
 
 METHODS: dict[str, tuple[type, ...]] = {"minhash": (MinHash,)}
@@ -35,7 +35,17 @@ class Listing:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What is kept beside what near-duplicates are found by."""
+
+    containment: int | None = setting(
+        None, "Keep one in M shingles, so that queries can ask what contains what; 16 is usual.", metavar="M", shown="none"
+    )
+
+
 ChoiceFlags: Any = flags(MATCHING, Choice)
+BesideFlags: Any = flags(TABLES, Beside)
 ListingFlags: Any = flags(DECIDING, Listing)
 MethodFlags: Any = method_flags(METHODS)
 
@@ -48,6 +58,7 @@ def create(
     shingles: ShinglesFlags = None,
     settings: MethodFlags = None,
     listing: ListingFlags = None,
+    beside: BesideFlags = None,
     written: SaidFlags = None,
 ) -> None:
     """Make an empty index."""
@@ -59,6 +70,6 @@ def create(
     most = given(listing).get("max_partners")
     if most is not None:
         how["max_partners"] = number_or_all(most)
-    with Index.create(index, **how) as made:
+    with Index.create(index, **how, **given(beside)) as made:
         found = {"documents": len(made)}
     say_written(found, None, Said(output=index, **given(written)), f"neardup index add {shell_path(index)} FILES")
