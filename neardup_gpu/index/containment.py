@@ -107,15 +107,15 @@ def answered(
     """Answer queries, as `Index.query` says."""
     assert manifest.containment is not None
     elements = elements_of(sketches.sets, manifest.containment, recipe, snapshot.backend)
-    lists = _Lists(snapshot, elements, asked.common)
-    query, entry = _candidates(snapshot, sketches.sets, lists, asked, manifest.containment)
+    lists = Lists(snapshot, elements, asked.common)
+    query, entry = candidates(snapshot, sketches.sets, lists, asked, manifest.containment)
     some, value = _verified(snapshot, sketches, query, entry, asked, runtime)
     numbers = arrow(np.arange(len(elements)))
     found = matches_of(snapshot, numbers, query[some], entry[some], value, manifest.id_type, asked.nearest)
     return _with_notes(found, query_ids, elements.sizes, lists.not_followed, manifest.containment, asked.common)
 
 
-class _Lists:
+class Lists:
     """Where the entries of each element of some queries lie, in each segment; none of those that too many have.
 
     Parameters
@@ -162,8 +162,8 @@ class _Lists:
         return number
 
 
-def _candidates(
-    snapshot: Snapshot, sets: Ragged, lists: _Lists, asked: Asked, modulus: int
+def candidates(
+    snapshot: Snapshot, sets: Ragged, lists: Lists, asked: Asked, modulus: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(number of the query, entry) of all candidates, by query and then by entry."""
     least = np.ones(len(sets), np.int64)

@@ -475,7 +475,9 @@ class Index:
         answer: Answer = partial(answered, least=least, nearest=nearest)
         if containment is not None:
             if threshold is not None:
-                raise ParameterError("threshold and containment: the threshold is of resemblance; leave one of them out")
+                raise ParameterError(
+                    "threshold and containment: the threshold is of resemblance; leave one of them out"
+                )
             least = checks.fraction("containment", containment, zero=False, hint="0.9 is usual")
             if self._opened.manifest.containment is None:
                 raise InputError(

@@ -14,7 +14,9 @@ from growing import table
 import neardup_gpu as nd
 from neardup_gpu.cli.app import run
 from neardup_gpu.definitions import mix64, one_draw
-from neardup_gpu.index.containment import RECALL
+from neardup_gpu.index import elements
+from neardup_gpu.index.containment import RECALL, Asked, Lists, candidates
+from neardup_gpu.index.sketches import sketched
 from neardup_gpu.kernels._bounds import surely_reached
 
 MODULUS, SIZE = 4, 3
@@ -75,41 +77,58 @@ def greatest(trials: int, p: float) -> int:
 
 
 def expected(live: dict, queries: list[str], least: float, direction: str, common: int, recipe: nd.Recipe, m: int):
-    """Of each query (id, containment), best first, and how many elements it has and how many are not followed."""
+    """Of each query (id, containment), best first, how many elements it has and how many are not followed; and all
+    candidates, as (number of the query, text)."""
     ids, entries = list(live), {}
     sets = sets_of(list(live.values()), recipe)
-    elements = [elements_of(each, m, recipe) for each in sets]
+    kept = [elements_of(each, m, recipe) for each in sets]
     for at, text in enumerate(live.values()):
         entries.setdefault(text, at)
     having: dict[int, int] = {}
     for at in entries.values():
-        for x in elements[at]:
+        for x in kept[at]:
             having[x] = having.get(x, 0) + 1
-    answers, needed = [], {}
+    answers, tried, needed = [], [], {}
     for mine in sets_of(queries, recipe):
         own = elements_of(mine, m, recipe)
         followed = {x for x in own if having.get(x, 0) <= common}
         found = []
         for at, theirs in enumerate(sets):
             inner = mine if direction == "in" else theirs
-            shared = len(followed & elements[at])
+            shared = len(followed & kept[at])
             if not inner or not shared:
                 continue
             value = len(mine & theirs) / len(inner)
             least_common = next(k for k in range(len(inner) + 1) if k / len(inner) >= least)
             trials = (len(own), least) if direction == "in" else (least_common, 1 / m)
             t = needed.setdefault(trials, greatest(*trials))
-            if value >= least and shared >= max(1, t - len(own - followed)):
-                found.append((-value, at))
+            if shared >= max(1, t - len(own - followed)):
+                tried.append((len(answers), list(live.values())[at]))
+                if value >= least:
+                    found.append((-value, at))
         answers.append(([(ids[at], -value) for value, at in sorted(found)], len(own), len(own - followed)))
-    return answers
+    return answers, set(tried)
+
+
+def tried_by(index: nd.Index, live: dict, queries: list[str], least: float, direction: str, common: int, m: int):
+    """(number of the query, text) of all candidates."""
+    with index._opened.running() as runtime:
+        _, snapshot = index._opened.snapshot(runtime)
+        text, offsets = "".join(queries).encode(), np.cumsum([0, *map(len, queries)])
+        sketches = sketched(nd.Ragged(np.frombuffer(text, np.uint8), offsets), index.recipe, runtime)
+        lists = Lists(snapshot, elements.elements_of(sketches.sets, m, index.recipe, "cpu"), common)
+        query, entry = candidates(snapshot, sketches.sets, lists, Asked(least, direction, common, None), m)
+        assert (np.diff(query) >= 0).all() and ((np.diff(query) > 0) | (np.diff(entry) > 0)).all()
+        names = snapshot.names_of(entry, pa.large_string()).to_pylist()
+    return {(each, live[name]) for each, name in zip(query.tolist(), names, strict=True)}
 
 
 def same_as_expected(index: nd.Index, live: dict, queries: list[str], **how) -> int:
     """Compare answers with the definition; returns the number of matches."""
     asked = {"containment": 0.8, "direction": "in", "common": 10_000} | how
     modulus = index.info()["containment"]
-    answers = expected(live, queries, *asked.values(), index.recipe, modulus)
+    answers, tried = expected(live, queries, *asked.values(), index.recipe, modulus)
+    assert tried_by(index, live, queries, *asked.values(), modulus) == tried
     ids = [f"q{i}" for i in range(len(queries))]
     found = index.query(table(ids, queries), id_column="id", **asked)
     rows: dict[str, list] = {id: [] for id in ids}
@@ -222,12 +241,12 @@ def test_recall(tmp_path) -> None:
     with nd.Index.create(tmp_path / "x", containment=16, engine="cpu") as index:
         index.add(table(list(range(400)), pages), id_column="id")
         found = index.query(table(list(range(400)), parts), id_column="id", containment=0.9).to_pylist()
-        elements = [len(elements_of(each, 16, index.recipe)) for each in sets_of(parts, index.recipe)]
+        sizes = [len(elements_of(each, 16, index.recipe)) for each in sets_of(parts, index.recipe)]
         index.add(table(list(range(1000, 1400)), parts), id_column="id")
         parts_found = index.query(table(list(range(400)), pages), id_column="id", containment=0.9, direction="of")
     right = {row["query_id"] for row in found if row["id"] == row["query_id"] and row["containment"] == 0.9}
     assert all(row["note"] is None for row in found)
-    long = [number for number in range(400) if elements[number] >= 2]
+    long = [number for number in range(400) if sizes[number] >= 2]
     missed = len([number for number in long if number not in right])
     assert len(long) > 390 and missed <= _most(len(long), 1 + math.log(RECALL), 1e-9)
     # Of a part's 180 common shingles none is an element with probability (15 / 16)**180 < 1e-5.

@@ -40,7 +40,10 @@ class Beside:
     """What is kept beside what near-duplicates are found by."""
 
     containment: int | None = setting(
-        None, "Keep one in M shingles, so that queries can ask what contains what; 16 is usual.", metavar="M", shown="none"
+        None,
+        "Keep one in M shingles, so that queries can ask what contains what; 16 is usual.",
+        metavar="M",
+        shown="none",
     )
 
 

@@ -107,7 +107,7 @@ def query(
 
 
 def _remarks(found: pa.Table) -> dict[str, list[dict[str, Any]]]:
-    """Queries that were too short to be looked up, and those of which some elements were not followed; a row of each."""
+    """A row of each query that was too short to be looked up, or of which some elements were not followed."""
     noted = found.filter(found["note"].is_valid()).to_pylist()
     of_each = {str(row["query_id"]): row for row in reversed(noted)}
     rows = list(reversed(of_each.values()))
