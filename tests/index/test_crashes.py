@@ -102,10 +102,10 @@ def survives(folder: Path, done: subprocess.CompletedProcess) -> None:
         live_texts = {**possible[-1], "more": "one more after the crash"}
         if acknowledged < 11:
             same_as_dedup(index, live_texts)
-        named = {f"segments/{each.file:08}" for each in index.manifest.segments}
-        named |= {f"deleted/{each.deleted:08}" for each in index.manifest.segments if each.deleted is not None}
+        named = {f"segments/{each.file:08}" for each in index._opened.manifest.segments}
+        named |= {f"deleted/{each.deleted:08}" for each in index._opened.manifest.segments if each.deleted is not None}
         there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-        assert there == named | {f"manifest.{index.manifest.number:08}", "writer.lock"}
+        assert there == named | {f"manifest.{index._opened.manifest.number:08}", "writer.lock"}
 
 
 @pytest.mark.thorough
