@@ -132,12 +132,13 @@ class Lists:
         values = elements.values[elements.offsets[0] : elements.offsets[-1]]
         self.starts, self.stops = [], []
         for segment in snapshot.segments:
-            keys = segment["contained_keys"]
-            self.starts.append(np.searchsorted(keys, values))
-            self.stops.append(np.searchsorted(keys, values, side="right"))
+            starts, stops = _places(segment, values)
+            self.starts.append(starts)
+            self.stops.append(stops)
         followed = self._number_of_live(snapshot.segments, common) <= common
-        for starts, stops in zip(self.starts, self.stops, strict=True):
+        for segment, starts, stops in zip(snapshot.segments, self.starts, self.stops, strict=True):
             stops[~followed] = starts[~followed]
+            _rows(segment, starts, stops)
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(~followed)])
         self.not_followed = before[self.offsets[1:]] - before[self.offsets[:-1]]
 
@@ -150,16 +151,40 @@ class Lists:
         if not (number > common).any():
             return number
         dead = sum(int(np.count_nonzero(each.live_entries == 0)) for each in segments)
-        for doubtful in np.flatnonzero((number > common) & (number - dead <= common)):
-            number[doubtful] = sum(
-                int(
-                    np.count_nonzero(
-                        segment.live_entries[segment["contained_rows"][starts[doubtful] : stops[doubtful]]]
-                    )
-                )
-                for segment, starts, stops in zip(segments, self.starts, self.stops, strict=True)
-            )
+        doubtful = np.flatnonzero((number > common) & (number - dead <= common))
+        number[doubtful] = 0
+        for segment, starts, stops in zip(segments, self.starts, self.stops, strict=True):
+            rows = _rows(segment, starts[doubtful], stops[doubtful])
+            for at in doubtful.tolist():
+                number[at] += np.count_nonzero(segment.live_entries[rows[starts[at] : stops[at]]])
         return number
+
+
+def _places(segment: Segment, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the entries of each element begin and end in a segment's table.
+
+    What is beside them is compared with its checksums, and shows that they are where a search in an ascending table
+    ends; if it does not, a part of the table is damaged that was looked at on the way.
+    """
+    keys = segment.arrays["contained_keys"]
+    starts, stops = np.searchsorted(keys, elements), np.searchsorted(keys, elements, side="right")
+    if segment.file is not None and len(keys):
+        segment.file.verify("contained_keys", np.maximum(starts - 1, 0), np.minimum(stops + 1, len(keys)))
+        last = len(keys) - 1
+        right = (starts == 0) | (keys[np.maximum(starts - 1, 0)] < elements)
+        right &= (starts == len(keys)) | (keys[np.minimum(starts, last)] >= elements)
+        right &= (stops == 0) | (keys[np.maximum(stops - 1, 0)] <= elements)
+        right &= (stops == len(keys)) | (keys[np.minimum(stops, last)] > elements)
+        if not right.all():
+            segment.file.verify("contained_keys")
+    return starts, stops
+
+
+def _rows(segment: Segment, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """The rows of a segment's table, of which some runs are compared with their checksums."""
+    if segment.file is not None:
+        segment.file.verify("contained_rows", starts, stops)
+    return segment.arrays["contained_rows"]
 
 
 def candidates(
@@ -180,7 +205,7 @@ def candidates(
             some = lists.offsets[first : last + 1]
             rows, shared, offsets = map(
                 to_host,
-                run(segment["contained_rows"], starts, stops, some, least[first:last], segment.live_entries),
+                run(segment.arrays["contained_rows"], starts, stops, some, least[first:last], segment.live_entries),
             )
             query = np.repeat(np.arange(first, last), np.diff(offsets))
             if asked.direction == "of":

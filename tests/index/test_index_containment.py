@@ -16,8 +16,10 @@ from neardup_gpu.cli.app import run
 from neardup_gpu.definitions import mix64, one_draw
 from neardup_gpu.index import elements
 from neardup_gpu.index.containment import RECALL, Asked, Lists, candidates
+from neardup_gpu.index.segments import SEGMENT
 from neardup_gpu.index.sketches import sketched
 from neardup_gpu.kernels._bounds import surely_reached
+from neardup_gpu.store.arrays import BLOCK_BYTES, ArraysFile
 
 MODULUS, SIZE = 4, 3
 
@@ -277,22 +279,32 @@ def test_bytes_of_an_entry(tmp_path) -> None:
     assert sizes["with"] - sizes["without"] <= 12 * number + 3 * 4096
 
 
-def test_every_byte_of_the_tables_counts(tmp_path) -> None:
-    pages = Pages(8)
-    with nd.Index.create(tmp_path / "x", containment=MODULUS, engine="cpu") as index:
-        index.add(table(list(range(50)), pages.some(50)), id_column="id")
-    (file,) = (tmp_path / "x" / "segments").iterdir()
-    data = bytearray(file.read_bytes())
-    from neardup_gpu.index.segments import SEGMENT
-    from neardup_gpu.store.arrays import ArraysFile
-
-    for name in ("contained_keys", "contained_rows"):
-        place = data.find(ArraysFile(file, SEGMENT).arrays[name].tobytes())
-        assert place > 0
-        file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        with nd.Index.open(tmp_path / "x", engine="cpu") as index, pytest.raises(nd.DamagedError):
-            index.query(" ".join(pages.made[3]), containment=0.8)
+def test_damage_to_what_a_search_meets_is_no_answer(tmp_path) -> None:
+    """Tables of several blocks, each of which is damaged once: an error, or the answer, if nothing of it was needed."""
+    words = [f"w{i}" for i in range(40_000)]
+    pages = [" ".join(words[i * 1000 : i * 1000 + 1000]) for i in range(40)]
+    with nd.Index.create(tmp_path / "x", containment=1, engine="cpu") as index:
+        index.add(table(list(range(40)), pages), id_column="id")
+        (file,) = (tmp_path / "x" / "segments").iterdir()
+        found = ArraysFile(file, SEGMENT).arrays
+        data, outcomes = bytearray(file.read_bytes()), []
+        assert found["contained_keys"].nbytes > 4 * BLOCK_BYTES
+        for name in ("contained_keys", "contained_rows"):
+            begin = data.find(found[name].tobytes())
+            for place in range(begin + 1000, begin + found[name].nbytes, BLOCK_BYTES):
+                block = slice(place - 1000, min(place - 1000 + BLOCK_BYTES, begin + found[name].nbytes))
+                file.write_bytes(data[: block.start] + bytes(block.stop - block.start) + data[block.stop :])
+                with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
+                    try:
+                        answer = reader.query(" ".join(words[2000:2007]), containment=0.8)
+                    except nd.DamagedError as error:
+                        assert file.name in str(error)
+                        outcomes.append(False)
+                    else:
+                        assert answer["id"].to_pylist() == [2] and answer["num_elements"].to_pylist() == [3]
+                        outcomes.append(True)
         file.write_bytes(data)
+    assert len(outcomes) > 7 and not all(outcomes) and any(outcomes)
 
 
 def test_what_is_refused(tmp_path, monkeypatch, capsys) -> None:
