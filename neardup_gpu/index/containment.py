@@ -163,20 +163,13 @@ class Lists:
 def _places(segment: Segment, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the entries of each element begin and end in a segment's table.
 
-    What is beside them is compared with its checksums, and shows that they are where a search in an ascending table
-    ends; if it does not, a part of the table is damaged that was looked at on the way.
+    What is beside them was seen by the search, and is compared with its checksums: in an ascending table it shows that
+    they are right, whatever else was seen on the way.
     """
     keys = segment.arrays["contained_keys"]
     starts, stops = np.searchsorted(keys, elements), np.searchsorted(keys, elements, side="right")
-    if segment.file is not None and len(keys):
+    if segment.file is not None:
         segment.file.verify("contained_keys", np.maximum(starts - 1, 0), np.minimum(stops + 1, len(keys)))
-        last = len(keys) - 1
-        right = (starts == 0) | (keys[np.maximum(starts - 1, 0)] < elements)
-        right &= (starts == len(keys)) | (keys[np.minimum(starts, last)] >= elements)
-        right &= (stops == 0) | (keys[np.maximum(stops - 1, 0)] <= elements)
-        right &= (stops == len(keys)) | (keys[np.minimum(stops, last)] > elements)
-        if not right.all():
-            segment.file.verify("contained_keys")
     return starts, stops
 
 

@@ -187,6 +187,9 @@ def test_answers_are_those_of_the_definition_whatever_happens_to_the_index(tmp_p
         assert index.info()["segments"] == 1
         compare()
         assert total > 500
+        with nd.Index.open(tmp_path / "x", engine="reference") as reader:
+            some = table(list(range(5)), queries[:5])
+            assert reader.query(some, containment=0.8).equals(index.query(some, containment=0.8))
         one = index.query(queries[0], containment=0.8)
         assert one["id"].to_pylist() == index.query(table(["q"], queries[:1]), containment=0.8)["id"].to_pylist()
         volume = " ".join(pages.made[0] + pages.made[1])
