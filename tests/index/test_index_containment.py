@@ -282,6 +282,29 @@ def test_bytes_of_an_entry(tmp_path) -> None:
     assert sizes["with"] - sizes["without"] <= 12 * number + 3 * 4096
 
 
+def test_an_index_without_elements_answers(tmp_path) -> None:
+    """Empty, with a document without words, with one that was removed, and compacted to nothing."""
+    with nd.Index.create(tmp_path / "x", shingle_size=2, containment=1, engine="cpu") as index:
+
+        def found(direction: str) -> list:
+            assert index.query("", containment=1.0, direction=direction)["note"].to_pylist() == [
+                "too short for modulus 1"
+            ]
+            return index.query("to be or not", containment=0.9, direction=direction)["id"].to_pylist()
+
+        assert found("in") == found("of") == []
+        for ids, texts in ((["a"], [""]), (["b"], ["to be or not to be"])):
+            index.add(table(ids, texts), id_column="id")
+        assert (found("in"), found("of")) == (["b"], [])
+        index.remove(["b"])
+        assert found("in") == found("of") == []
+        index.compact()
+        assert found("in") == found("of") == []
+        index.add(table(["c"], ["to be or"]), id_column="id")
+        index.compact()
+        assert (found("in"), found("of")) == ([], ["c"])
+
+
 def test_damage_to_what_a_search_meets_is_no_answer(tmp_path) -> None:
     """Tables of several blocks, each of which is damaged once: an error, or the answer, if nothing of it was needed."""
     words = [f"w{i}" for i in range(40_000)]
