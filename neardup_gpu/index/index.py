@@ -454,10 +454,11 @@ class Index:
             `kept` says whether the document was kept when it was added.
 
             With `containment`: that in place of resemblance, exact too, and num_elements, num_not_followed and note.
-            A query is looked up by its elements, about every m-th of its shingles, and each document at the least
-            containment is found with probability 0.99 or more. `note` is null where that is so. It says "too short for
-            modulus 16" where the query has no element, and how many were not followed; such a query has a row even if
-            nothing is found for it, whose `id` is null.
+            A query is looked up by its elements, about every m-th of its shingles. Of s elements, a document that has
+            the share c or more is found with probability 0.99 (0.98995 where all of them are needed), or
+            1 - (1 - c)**s if that is less: index/containment.py says why.
+            `note` is null, but for queries without elements, "too short for modulus 16", and those of which some were
+            not followed, which it counts; such a query has a row even if nothing is found for it, whose `id` is null.
 
         Raises
         ------
