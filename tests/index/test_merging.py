@@ -118,7 +118,7 @@ def test_an_error_of_a_merge_is_raised(fault, index, monkeypatch) -> None:
         def full(*_: object) -> None:
             raise OSError(28, os.strerror(28))
 
-        monkeypatch.setattr(os, "posix_fallocate", full)
+        monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
         error, words = nd.OutputError, "No space left on device; the index is as it was committed last"
     with pytest.raises(error, match=words):
         index.add(table(["e"], ["else"]), id_column="id")
