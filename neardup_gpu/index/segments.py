@@ -231,6 +231,7 @@ def write(kind: ArraysFormat, path: Path, header: dict[str, Any], arrays: dict[s
     """
     try:
         try:
+            open(path, "xb").close()
             kind.write(path, header, {name: np.ascontiguousarray(array) for name, array in arrays.items()})
             with open(path, "rb") as file:
                 os.fsync(file.fileno())
