@@ -117,7 +117,9 @@ def tried_by(index: nd.Index, live: dict, queries: list[str], least: float, dire
     with index._opened.running() as runtime:
         _, snapshot = index._opened.snapshot(runtime)
         text, offsets = "".join(queries).encode(), np.cumsum([0, *map(len, queries)])
-        sketches = sketched(nd.Ragged(np.frombuffer(text, np.uint8), offsets), index.recipe, runtime)
+        sketches = sketched(
+            nd.Ragged(np.frombuffer(text, np.uint8), offsets), index.recipe, index._opened.manifest.keeps, runtime
+        )
         lists = Lists(snapshot, elements.elements_of(sketches.sets, m, index.recipe, "cpu"), common)
         query, entry = candidates(snapshot, sketches.sets, lists, Asked(least, direction, common, None), m)
         assert (np.diff(query) >= 0).all() and ((np.diff(query) > 0) | (np.diff(entry) > 0)).all()
@@ -345,7 +347,7 @@ def test_what_is_refused(tmp_path, monkeypatch, capsys) -> None:
     for words, message in (
         (
             [*ask, "--containment", "0.9", "--threshold", "0.8"],
-            "--threshold and --containment: the threshold is of resemblance",
+            "--threshold and --containment: both say what is near",
         ),
         ([*ask, "--containment", "0"], "--containment must be > 0 and <= 1, got 0"),
         ([*ask, "--containment", "1.5"], "--containment must be > 0 and <= 1, got 1.5"),
