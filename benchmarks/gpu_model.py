@@ -141,7 +141,14 @@ def predictions(text: Text) -> dict[str, Predicted]:
         "beginnings written": Predicted(
             Work(memory=n * (1 + 12 / 32) + 8 * tokens), 0.36, ("tokens", "_token_beginnings.fill_in_ascii")
         ),
-        "tokens": Predicted(Work(instructions=39.2 * tokens), 0.75, ("tokens", "tokens._fingerprint_tokens")),
+        "tokens": Predicted(
+            # Of 32 threads with 8 tokens each: 12.4 steps of 237 instructions, then the tokens beyond ASCII, of which
+            # one by itself took 2,300, side by side: three times one warp's share. See PROFILE.md.
+            Work(instructions=(12.4 * 237 / 256 + 3 * 2300 / 2048) * tokens),
+            0.75,
+            ("tokens", "tokens._fingerprint_tokens"),
+            before=Work(instructions=39.2 * tokens),
+        ),
         "shingles": Predicted(
             # Of eight in a row the first takes 5 reductions, and each other 2; loads and stores lie 64 bytes apart.
             Work(wavefronts=shingles * ((40 + 7 * 16) / 8 * LOOK_UP + (5 + 14 + 8) / 8 * 16 / 32)),
