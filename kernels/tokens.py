@@ -10,7 +10,8 @@ ordering of combining marks (The Unicode Standard 3.11). The tables are those of
 
 Cost: time linear in the bytes of text. On the CPU, ASCII is classified 64 bytes at a time and fingerprinted 8 bytes at
 a time, a modular reduction each; other characters are first rewritten, one at a time, in a scratch copy of their
-document. On a GPU, tokens' beginnings are found 32 bytes a thread, then tokens are read one a thread, a look-up a byte.
+document. On a GPU, tokens' beginnings are found 32 bytes a thread, then tokens are read one a thread: first those of
+ASCII, eight look-ups for eight bytes, then the others.
 """
 
 from __future__ import annotations
