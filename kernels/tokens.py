@@ -418,7 +418,8 @@ def _fingerprint_tokens(text, words, begins, n, page, sequence, starts, items, s
     about three of the 16 lanes served at a time meet in a bank. `words` and `begins` go on for 32 bytes after the text.
     """
     modulus = cuda.shared.array(TABLES, types.uint64)
-    others, num_others = cuda.shared.array(_TOKENS, types.uint32), cuda.shared.array(1, types.uint32)
+    others = cuda.shared.array(_TOKENS, types.uint32)  # the simulator tells arrays apart by their lines
+    num_others = cuda.shared.array(1, types.uint32)
     if cuda.threadIdx.x == 0:
         num_others[0] = np.uint32(0)
     load(tables, modulus)
