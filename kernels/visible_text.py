@@ -24,21 +24,21 @@ the same words; in the other five a table had text outside of its cells. Nearly 
 - Bytes that are not UTF-8 stay, for `tokens` to count; they are replaced before in all that `documents` reads.
 
 Source: HTML Standard, 13.2.5 (tokenization) and 13.2.6.5 (foreign content). Cost: linear in the bytes, whatever they
-are: none is read more than a bounded number of times. Text and attributes are passed over 64 bytes at a time, documents
-are in parallel.
+are: none is read more than a bounded number of times. On the CPU text and attributes are passed over 64 bytes at a
+time, documents are in parallel. On a GPU a thread reads a document, byte after byte, as what a byte means depends on
+all before it, first to count and then to write.
 
-There is no `gpu`, and jobs on a GPU read pages on the CPU. A page would be one thread's, byte after byte, as what a
-byte means depends on all before it, and read twice, to count and to write. A load that hits the first-level cache takes
-30 cycles or more, so at 2 GHz a thread reads 60 MB/s at most. A batch of 32 MiB of API documentation has 1,300 pages,
-where an H100 has room for 270,000 threads, and the longest of them has 0.7 MB in most batches: that page alone would
-take 22 ms, before any divergence, while two cores at the measured 0.8 GB/s each read the whole batch. And pages would
-cross the bus with their markup.
+Jobs on a GPU read pages on the CPU. A load that hits the first-level cache takes 30 cycles or more, so at 2 GHz a
+thread reads 60 MB/s at most. A batch of 32 MiB of API documentation has 1,300 pages, where an H100 has room for 270,000
+threads, and the longest of them has 0.7 MB in most batches: that page alone would take 22 ms, before any divergence,
+while two cores at the measured 0.8 GB/s each read the whole batch. And pages would cross the bus with their markup.
 """
 
 from __future__ import annotations
 
 import html.entities
 import re
+from types import FunctionType
 
 import numpy as np
 from numba import prange
@@ -72,7 +72,7 @@ from ._html_names import (
     tables,
 )
 from ._html_vectors import attribute_mask, byte_mask, name_mask, text_mask, value_mask
-from ._launch import jit, shares
+from ._launch import Device, cuda, jit, kernel, namespace, on_device, shares
 from ._utf8 import copy_block, load_word
 from ._vectors import trailing_zeros
 
@@ -262,6 +262,11 @@ def _read_page(page):
 
 
 @jit()
+def _put(out, at, byte):
+    out[at] = byte
+
+
+@jit()
 def _copy_text(text, i, stop, out, at):
     """Copy text up to <, & or U+0000: (where that is, or `stop`, and where the copy ends)."""
     while i + 64 <= len(text) and i < stop:
@@ -422,21 +427,21 @@ def _after_spaces(text, i, stop):
 def _put_code(out, at, code):
     """Write a code point as UTF-8: where it ends."""
     if code < 0x80:
-        out[at] = code
+        _put(out, at, code)
         return at + 1
     if code < 0x800:
-        out[at] = 0xC0 | (code >> 6)
-        out[at + 1] = 0x80 | (code & 63)
+        _put(out, at, 0xC0 | (code >> 6))
+        _put(out, at + 1, 0x80 | (code & 63))
         return at + 2
     if code < 0x10000:
-        out[at] = 0xE0 | (code >> 12)
-        out[at + 1] = 0x80 | ((code >> 6) & 63)
-        out[at + 2] = 0x80 | (code & 63)
+        _put(out, at, 0xE0 | (code >> 12))
+        _put(out, at + 1, 0x80 | ((code >> 6) & 63))
+        _put(out, at + 2, 0x80 | (code & 63))
         return at + 3
-    out[at] = 0xF0 | (code >> 18)
-    out[at + 1] = 0x80 | ((code >> 12) & 63)
-    out[at + 2] = 0x80 | ((code >> 6) & 63)
-    out[at + 3] = 0x80 | (code & 63)
+    _put(out, at, 0xF0 | (code >> 18))
+    _put(out, at + 1, 0x80 | ((code >> 12) & 63))
+    _put(out, at + 2, 0x80 | ((code >> 6) & 63))
+    _put(out, at + 3, 0x80 | (code & 63))
     return at + 4
 
 
@@ -483,9 +488,9 @@ def _refer(text, i, stop, out, at, references, spelled, windows):
         if found != 0:
             place = (found & 0xFFFFF) + ((found >> 20) & 0xFF)
             for k in range(found >> 28):
-                out[at + k] = spelled[place + k]
+                _put(out, at + k, spelled[place + k])
             return j, at + (found >> 28)
-    out[at] = ord("&")
+    _put(out, at, ord("&"))
     return i + 1, at + 1
 
 
@@ -594,7 +599,7 @@ def _copy_section(text, i, stop, out, at):
         if text[i] == 0:
             at = _put_code(out, at, 0xFFFD)
         else:
-            out[at] = text[i]
+            _put(out, at, text[i])
             at += 1
         i += 1
     return i, at
@@ -616,7 +621,7 @@ def _copy_held(text, i, stop, out, at, low, high, length, refers, references, sp
             closing = length > 0 and text[i] == ord("<") and i + 1 < stop and text[i + 1] == ord("/")
             if closing and _ends_with(text, i + 2, stop, low, high, length):
                 return i, at
-            out[at] = text[i]
+            _put(out, at, text[i])
             i += 1
             at += 1
 
@@ -715,7 +720,7 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
             elif following == ord("!") or following == ord("?"):
                 i = _after_declaration(text, i, stop)
             else:
-                out[at] = ord("<")
+                _put(out, at, ord("<"))
                 i += 1
                 at += 1
             continue
@@ -733,7 +738,7 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
         if kind & (IN_TABLE | TABLE) != 0 and tables == 0 and not foreign and (kind & IN_TABLE != 0 or closing):
             divides = False
         if divides:
-            out[at] = ord("\n")
+            _put(out, at, ord("\n"))
             at += 1
         if kind & OWN == 0:
             continue
@@ -805,4 +810,99 @@ def cpu(text, offsets):
     np.cumsum(lengths, out=new_offsets[1:])
     values = np.empty(new_offsets[-1], np.uint8)
     _gather(offsets, bounds, room, new_offsets, values)
+    return values, new_offsets
+
+
+# ------------------------------------------------------------------------------------------------------------ on a GPU
+
+
+def _put_if_wanted(out, at, byte):
+    if at < len(out):
+        out[at] = byte
+
+
+def _copy_text_by_bytes(text, i, stop, out, at):
+    while i < stop and text[i] != ord("<") and text[i] != ord("&") and text[i] != 0:
+        _put(out, at, text[i])
+        i += 1
+        at += 1
+    return i, at
+
+
+def _find_by_bytes(text, i, stop, byte):
+    while i < stop and text[i] != byte:
+        i += 1
+    return min(i, stop)
+
+
+def _name_end_by_bytes(text, i, stop):
+    while i < stop and not _is_space(text[i]) and text[i] != ord("/") and text[i] != ord(">"):
+        i += 1
+    return min(i, stop)
+
+
+def _attribute_end_by_bytes(text, i, stop):
+    while i < stop and not _is_space(text[i]) and text[i] != ord("/") and text[i] != ord(">") and text[i] != ord("="):
+        i += 1
+    return min(i, stop)
+
+
+def _value_end_by_bytes(text, i, stop):
+    while i < stop and not _is_space(text[i]) and text[i] != ord(">"):
+        i += 1
+    return min(i, stop)
+
+
+def _for_device():
+    """The automaton as device code: the same functions, around others that read and write byte after byte."""
+    scope = dict(globals())
+    instead = {
+        "_put": _put_if_wanted,
+        "_copy_text": _copy_text_by_bytes,
+        "_find": _find_by_bytes,
+        "_name_end": _name_end_by_bytes,
+        "_attribute_end": _attribute_end_by_bytes,
+        "_value_end": _value_end_by_bytes,
+        "_name": _name_by_bytes.py_func,
+    }
+    same = (_after, _after_spaces, _put_code, _refer, _look_up, _class_of, _after_attributes, _ends_with)
+    same += (_begins_comment, _after_declaration, _begins_section, _copy_section, _copy_held, _after_held)
+    same += (_after_script, _visible)
+    for name, function in {**instead, **{each.py_func.__name__: each.py_func for each in same}}.items():
+        scope[name] = Device(FunctionType(function.__code__, scope, name))
+    return scope["_visible"]
+
+
+_visible_on_device = _for_device()
+
+
+@kernel(
+    "void(uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], uint64[::1], int64[::1], int64[::1], uint8[::1], "
+    "int64[::1])",
+    block=64,
+)
+def _read_pages(text, offsets, begins, out, lengths, names, classes, references, spelled, windows):
+    """One thread a page: write its text, as far as there is room for it, and note how long it is.
+
+    What is hidden is written before it is known to be, and may need more room than the page has in the end.
+    """
+    d = cuda.grid(1)
+    if d < len(lengths):
+        own = out[begins[d] : begins[d + 1]]
+        lengths[d] = _visible_on_device(
+            text, offsets[d], offsets[d + 1], own, 0, names, classes, references, spelled, windows
+        )  # fmt: skip
+
+
+def gpu(text, offsets):
+    """As `reference`; documents in parallel, each read by one thread, once to count and once to write."""
+    xp = namespace()
+    text, offsets = on_device(text), on_device(offsets)
+    num_rows = len(offsets) - 1
+    look_ups = [on_device(table) for table in tables()]
+    new_offsets, lengths = xp.zeros(num_rows + 1, np.int64), xp.zeros(num_rows, np.int64)
+    _read_pages.threads(num_rows, text, offsets, new_offsets, xp.empty(0, np.uint8), lengths, *look_ups)
+    new_offsets[1:] = xp.cumsum(lengths)
+    values = xp.empty(int(new_offsets[-1]), np.uint8)
+    _read_pages.threads(num_rows, text, offsets, new_offsets, values, lengths, *look_ups)
     return values, new_offsets
