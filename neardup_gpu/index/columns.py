@@ -1,0 +1,265 @@
+"""Columns that an index keeps of its documents, such as dates: named when it is made, typed by what is added first.
+
+A segment holds them in one array of bytes, `columns`: a file of Arrow with a row for each document, in their order.
+
+A type holds all values of its kind, so that documents of several files agree: int64, float64, large strings, bools,
+dates of 32 bits; of timestamps it is the type of the first. A column in which nothing but nulls has come has the type
+null until something comes; so what a segment holds is cast to the type that the index has by now.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import checks
+from ..data import arrow, numpy_of
+from ..errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from ..documents import Documents
+    from .segments import Segment
+    from .snapshot import Snapshot
+
+NAME = "columns"
+"""The array of a segment that holds them."""
+
+AT_ONCE = 1 << 16
+"""Rows that are merged at a time."""
+
+Types = dict[str, pa.DataType]
+
+# -------------------------------------------------------------------------------------------------------------- types
+
+
+def type_named(name: str) -> pa.DataType:
+    """The Arrow type that is written so, as manifests write it."""
+    zoned = re.fullmatch(r"timestamp\[(s|ms|us|ns), tz=(.+)\]", name)
+    if zoned is not None:
+        return pa.timestamp(*zoned.groups())
+    fixed = re.fullmatch(r"fixed_size_binary\[(\d+)\]", name)
+    return pa.binary(int(fixed[1])) if fixed is not None else pa.type_for_alias(name)
+
+
+def checked_names(columns: Any) -> dict[str, str]:
+    """The columns of a new index, of no type yet."""
+    names = checks.columns("columns", columns, none=True)
+    for name in names:
+        if not name or names.count(name) > 1:
+            raise ParameterError(f"columns: {name!r} is {'no name' if not name else 'named twice'}; name each once")
+    return dict.fromkeys(names, "null")
+
+
+def types_of(documents: Documents, types: Types) -> Types:
+    """The types that columns have once these documents have been added.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or is not of the kind that the index keeps.
+    """
+    found = {}
+    for name, kept in types.items():
+        advice = f"The index keeps {name!r} of each document: add it, or make an index without it"
+        given = documents.type_of(name, advice)
+        found[name] = _united(name, kept, _kept_as(name, given))
+    return found
+
+
+def _kept_as(name: str, given: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_integer(given):
+        return pa.int64()
+    if types.is_floating(given):
+        return pa.float64()
+    if types.is_string(given) or types.is_large_string(given):
+        return pa.large_string()
+    if types.is_date(given):
+        return pa.date32()
+    if types.is_timestamp(given) or types.is_boolean(given) or types.is_null(given):
+        return given
+    raise InputError(
+        f"column {name!r} holds {given}; an index keeps integers, floats, strings, bools, dates and timestamps"
+    )
+
+
+def _united(name: str, kept: pa.DataType, given: pa.DataType) -> pa.DataType:
+    if pa.types.is_null(kept):
+        return given
+    numbers = all(pa.types.is_integer(each) or pa.types.is_floating(each) for each in (kept, given))
+    times = all(map(pa.types.is_timestamp, (kept, given))) and (kept.tz is None) == (given.tz is None)
+    if kept == given or numbers or times or pa.types.is_null(given):
+        return kept
+    raise InputError(f"column {name!r} holds {given}, but {kept} in the index; convert it")
+
+
+# ------------------------------------------------------------------------------------------------ written and read
+
+
+def as_bytes(parts: list[dict[str, pa.Array]], types: Types) -> np.ndarray:
+    """The array of a segment: uint8.
+
+    Raises
+    ------
+    InputError
+        If a value does not fit the type of its column.
+    """
+    schema, sink = pa.schema(list(types.items())), pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as file:
+        for part in parts:
+            columns = [_cast(name, part[name], kind) for name, kind in types.items()]
+            file.write_batch(pa.record_batch(columns, schema=schema))
+    return np.frombuffer(sink.getvalue(), np.uint8)
+
+
+def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        column = column.cast(kind)
+        column.validate(full=True)
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        why = (str(error).splitlines() or ["it is not valid"])[0].rstrip(".")
+        raise InputError(f"column {name!r} holds what the index cannot keep as {kind} ({why}); convert it") from None
+    return column
+
+
+def _table(segment: Segment) -> pa.Table:
+    with pa.ipc.open_file(pa.py_buffer(segment[NAME])) as file:
+        return file.read_all()
+
+
+def of_live(snapshot: Snapshot, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column of all live documents, in order of sequence."""
+    chunks: list[pa.Array] = []
+    for segment in snapshot.segments:
+        chunks += _table(segment)[name].cast(kind).filter(arrow(segment.live_documents != 0)).chunks
+    return pa.chunked_array(chunks, kind)
+
+
+def of_documents(snapshot: Snapshot, number: np.ndarray, place: np.ndarray, types: Types) -> dict[str, pa.ChunkedArray]:
+    """Columns of some documents, each given by the number of its segment and its place there."""
+    rows = np.empty(len(number), np.int64)
+    parts = [pa.schema(list(types.items())).empty_table()]
+    done = 0
+    for at, segment in enumerate(snapshot.segments):
+        some = np.flatnonzero(number == at)
+        if len(some):
+            parts.append(_table(segment).select(list(types)).take(arrow(place[some])).cast(parts[0].schema))
+            rows[some] = done + np.arange(len(some))
+            done += len(some)
+    found = pa.concat_tables(parts).take(arrow(rows))
+    return {name: found[name] for name in types}
+
+
+def earlier(snapshot: Snapshot, name: str, kind: pa.DataType, before: Any) -> np.ndarray:
+    """Sequence numbers of the live documents whose column is less than a value; null and NaN are not.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If the value is none of the column's kind.
+    """
+    bound = _bound(name, kind, before)
+    found = [np.empty(0, np.int64)]
+    for segment in snapshot.segments if bound is not None else []:
+        less = pc.fill_null(pc.less(_table(segment)[name].cast(kind), bound), False)
+        found.append(segment["sequence"][numpy_of(less) & (segment.live_documents != 0)])
+    return np.concatenate(found)
+
+
+def write_merged(segments: list[Segment], stay: list[np.ndarray], sink: Any) -> None:
+    """Write the columns of those documents of several segments that stay, some at a time."""
+    tables = [_table(segment) for segment in segments]
+    schema = pa.unify_schemas([table.schema for table in tables])  # null becomes the type of others
+    with pa.ipc.new_file(sink, schema) as file:
+        for table, rows in zip(tables, stay, strict=True):
+            for start in range(0, len(rows), AT_ONCE):
+                file.write_table(table.take(arrow(rows[start : start + AT_ONCE])).cast(schema))
+
+
+def merged_bytes(segments: list[Segment], stay: list[np.ndarray]) -> int:
+    """How many bytes `write_merged` writes."""
+    sink = pa.MockOutputStream()
+    write_merged(segments, stay, sink)
+    return sink.size()
+
+
+# ---------------------------------------------------------------------------------------------------------- compared
+
+
+def _bound(name: str, kind: pa.DataType, before: Any) -> pa.Scalar | None:
+    """What the values of a column are compared with, from a value or from what was typed; None if nothing is less."""
+    types = pa.types
+    if types.is_boolean(kind):
+        raise ParameterError(f"column {name!r} holds bools, of which none comes before the other")
+    if types.is_null(kind):
+        return None
+    if isinstance(before, np.datetime64):
+        before = before.astype("datetime64[us]").item()
+    try:
+        if types.is_large_string(kind):
+            wanted = "a string"
+            found = _text(before)
+        elif types.is_date(kind):
+            wanted = "a date such as 2026-01-31"
+            found = _date(before)
+        elif types.is_timestamp(kind):
+            wanted = "a time such as 2026-01-31 or 2026-01-31T12:30" + ("" if kind.tz else ", without a time zone")
+            found = _time(before, kind.tz)
+        else:
+            wanted = "a number"
+            found = _number(before, types.is_integer(kind))
+    except (ValueError, TypeError, OverflowError, pa.ArrowException):
+        raise ParameterError(f"before: {checks.shown(before)}; column {name!r} holds {kind}, give {wanted}") from None
+    return found
+
+
+def _text(before: Any) -> pa.Scalar:
+    if not isinstance(before, str):
+        raise TypeError
+    return pa.scalar(before, pa.large_string())
+
+
+def _number(before: Any, whole: bool) -> pa.Scalar:
+    """Of whole numbers those are less than a number that are less than the next whole one."""
+    if isinstance(before, str):
+        try:
+            before = int(before)
+        except ValueError:
+            before = float(before)
+    if isinstance(before, bool | np.bool_) or not isinstance(before, int | float | np.integer | np.floating):
+        raise TypeError
+    if not math.isfinite(before):
+        raise ValueError
+    return pa.scalar(math.ceil(before), pa.int64()) if whole else pa.scalar(float(before), pa.float64())
+
+
+def _date(before: Any) -> pa.Scalar:
+    if isinstance(before, str):
+        before = datetime.date.fromisoformat(before)
+    if isinstance(before, datetime.datetime):
+        if before != datetime.datetime(before.year, before.month, before.day):
+            raise ValueError
+        before = before.date()
+    return pa.scalar(before, pa.date32())
+
+
+def _time(before: Any, zone: str | None) -> pa.Scalar:
+    """A time without a zone is one of the column's zone."""
+    if isinstance(before, str):
+        before = datetime.datetime.fromisoformat(before)
+    elif not isinstance(before, datetime.datetime):
+        if not isinstance(before, datetime.date):
+            raise TypeError
+        before = datetime.datetime(before.year, before.month, before.day)
+    if before.tzinfo is not None:
+        if zone is None:
+            raise ValueError
+        return pa.scalar(before, pa.timestamp("us", zone))
+    found = pa.scalar(before, pa.timestamp("us"))
+    return found if zone is None else pc.assume_timezone(found, zone, ambiguous="earliest", nonexistent="earliest")
