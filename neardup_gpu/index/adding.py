@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..log import log
 from ..report import count
 from ..sketching import num_skipped
+from .columns import as_bytes, id_type_of, types_of
 from .inputs import inputs_of, rows_done, with_progress
 from .merging import due, merge_due
 from .opened import Opened
@@ -84,7 +85,8 @@ class Adding:
     def add(self, source: Any, reading: dict[str, Any]) -> None:
         """Add all inputs, one after another."""
         anything = False
-        for documents, files in inputs_of(source, reading):
+        reading = {**reading, "other_columns": list(self._writer.manifest.columns)}
+        for documents, files in inputs_of(source, reading, self._look):
             done, whole = rows_done(self._writer.manifest, files)
             if whole:
                 self.counts = self.counts._replace(already=self.counts.already + done)
@@ -98,6 +100,10 @@ class Adding:
             if merge_due(self._writer):
                 self._opened.committed(self._writer)
 
+    def _look(self, documents: Any) -> None:
+        """Find out the types of the columns that the index keeps, before anything is added."""
+        self._types = types_of(documents, self._writer.manifest.column_types)
+
     def _add(self, documents: Any, files: list[list[Any]] | None, done: int) -> bool:
         """Add an input of which the first `done` rows are there already; returns whether it has any."""
         self.counts = self.counts._replace(already=self.counts.already + done)
@@ -105,8 +111,9 @@ class Adding:
         numbered = documents.id_column is None and documents.format != "text"
         ids: list[pa.Array] = []
         sketches: list[Sketched] = []
+        columns: list[dict[str, pa.Array]] = []
         waiting, skip, rows = 0, done, done
-        for batch in documents.batches():
+        for batch in documents.batches(list(self._types)):
             start = min(skip, batch.num_rows)
             skip -= start
             while start < batch.num_rows:
@@ -117,16 +124,17 @@ class Adding:
                     part = sketched(text_of(batch.text, start, stop), self._opened.recipe, self._runtime)
                 ids.append(batch.ids[start:stop])
                 sketches.append(part)
+                columns.append({name: values[start:stop] for name, values in batch.columns.items()})
                 waiting += stop - start
                 start = stop
                 if waiting == self._commit_every or sum(len(p.sets.values) for p in sketches) > COMMIT_SHINGLES:
                     rows += waiting
-                    self._commit(ids, sketches, numbered, files, rows, False)
-                    ids, sketches, waiting = [], [], 0
+                    self._commit(ids, sketches, columns, numbered, files, rows, False)
+                    ids, sketches, columns, waiting = [], [], [], 0
                     self._clock.report("sketch", rows, documents.num_rows)
         rows += waiting
         if waiting or files is not None:
-            self._commit(ids, sketches, numbered, files, rows, True)
+            self._commit(ids, sketches, columns, numbered, files, rows, True)
         self._say_skipped(documents.skipped)
         return rows > 0
 
@@ -142,6 +150,7 @@ class Adding:
         self,
         ids: list[pa.Array],
         sketches: list[Sketched],
+        columns: list[dict[str, pa.Array]],
         numbered: bool,
         files: list[list[Any]] | None,
         rows: int,
@@ -168,9 +177,18 @@ class Adding:
             segments = writer.segments if death is None else death.segments
             snapshot = Snapshot(segments, on_host(runtime.backend))
             new, found = segment_of(snapshot, first, names, part, recipe, runtime)
+            new.arrays |= as_bytes(columns, self._types)
         with self._clock.stage("write"):
             stop = first + len(names)
-            writer.change(new, death, next_sequence=stop, id_kind=kind, inputs=inputs)
+            writer.change(
+                new,
+                death,
+                next_sequence=stop,
+                id_kind=kind,
+                id_as=str(id_type_of(ids, manifest.id_as)),
+                columns={name: str(kind) for name, kind in self._types.items()},
+                inputs=inputs,
+            )
         replaced = 0 if death is None else death.documents
         self.counts = self.counts._replace(
             documents=self.counts.documents + len(names),
@@ -221,6 +239,6 @@ class Adding:
 
         kind = self._opened.manifest.id_type
         names = {"id": kind, "kept": pa.bool_(), "duplicate_of": kind, "resemblance": pa.float64(), "group": kind}
-        empty = pa.schema(list(names.items())).empty_table()
-        table = pa.concat_tables([empty, *self._tables])
+        schema = pa.schema(list(names.items()))
+        table = pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in self._tables)])
         return table.replace_schema_metadata({METADATA_KEY: self._opened.recipe.to_json().encode()})

@@ -19,11 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import checks
-from ..data import arrow, numpy_of
+from ..data import arrow, numpy_of, one_array
+from ..documents.columns import is_string
 from ..errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from ..documents import Documents
+    from .manifest import Manifest
     from .segments import Segment
     from .snapshot import Snapshot
 
@@ -34,6 +36,9 @@ AT_ONCE = 1 << 16
 """Rows that are merged at a time."""
 
 Types = dict[str, pa.DataType]
+
+ID_TYPES = {"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}
+"""The type in which ids are stored."""
 
 # -------------------------------------------------------------------------------------------------------------- types
 
@@ -47,6 +52,24 @@ def type_named(name: str) -> pa.DataType:
     return pa.binary(int(fixed[1])) if fixed is not None else pa.type_for_alias(name)
 
 
+def id_type_of(ids: list[pa.Array], known: str | None) -> pa.DataType:
+    """The type in which ids have been given by now: one for several types, as documents of several files have it."""
+    kinds = {each.type for each in ids} | (set() if known is None else {type_named(known)})
+    if len(kinds) == 1:
+        return kinds.pop()
+    if all(map(pa.types.is_integer, kinds)):
+        return pa.uint64() if all(map(pa.types.is_unsigned_integer, kinds)) else pa.int64()
+    return pa.large_string() if all(map(is_string, kinds)) else pa.large_binary()
+
+
+def as_given(ids: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Stored ids in the type in which they were given."""
+    try:
+        return ids.cast(kind)
+    except pa.ArrowInvalid:  # strings of more than 2 GB, or bytes of other lengths than those of some
+        return ids
+
+
 def checked_names(columns: Any) -> dict[str, str]:
     """The columns of a new index, of no type yet."""
     names = checks.columns("columns", columns, none=True)
@@ -54,6 +77,23 @@ def checked_names(columns: Any) -> dict[str, str]:
         if not name or names.count(name) > 1:
             raise ParameterError(f"columns: {name!r} is {'no name' if not name else 'named twice'}; name each once")
     return dict.fromkeys(names, "null")
+
+
+def kept_of(names: Any, kept: Types, parameter: str) -> Types:
+    """Some of the columns that an index keeps.
+
+    Raises
+    ------
+    ParameterError
+        If it does not keep one of these.
+    """
+    found = {}
+    for name in names:
+        if name not in kept:
+            which = f"it keeps {', '.join(kept)}" if kept else "it keeps none; make one with columns=[...]"
+            raise ParameterError(f"{parameter}: the index keeps no column {name!r}; {which}")
+        found[name] = kept[name]
+    return found
 
 
 def types_of(documents: Documents, types: Types) -> Types:
@@ -78,7 +118,7 @@ def _kept_as(name: str, given: pa.DataType) -> pa.DataType:
         return pa.int64()
     if types.is_floating(given):
         return pa.float64()
-    if types.is_string(given) or types.is_large_string(given):
+    if is_string(given):
         return pa.large_string()
     if types.is_date(given):
         return pa.date32()
@@ -102,20 +142,22 @@ def _united(name: str, kept: pa.DataType, given: pa.DataType) -> pa.DataType:
 # ------------------------------------------------------------------------------------------------ written and read
 
 
-def as_bytes(parts: list[dict[str, pa.Array]], types: Types) -> np.ndarray:
-    """The array of a segment: uint8.
+def as_bytes(parts: list[dict[str, pa.Array]], types: Types) -> dict[str, np.ndarray]:
+    """The array of a segment, by its name: nothing where no columns are kept.
 
     Raises
     ------
     InputError
         If a value does not fit the type of its column.
     """
+    if not types:
+        return {}
     schema, sink = pa.schema(list(types.items())), pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as file:
         for part in parts:
             columns = [_cast(name, part[name], kind) for name, kind in types.items()]
             file.write_batch(pa.record_batch(columns, schema=schema))
-    return np.frombuffer(sink.getvalue(), np.uint8)
+    return {NAME: np.frombuffer(sink.getvalue(), np.uint8)}
 
 
 def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -141,7 +183,31 @@ def of_live(snapshot: Snapshot, name: str, kind: pa.DataType) -> pa.ChunkedArray
     return pa.chunked_array(chunks, kind)
 
 
-def of_documents(snapshot: Snapshot, number: np.ndarray, place: np.ndarray, types: Types) -> dict[str, pa.ChunkedArray]:
+def with_columns(found: pa.Table, manifest: Manifest, snapshot: Snapshot, names: list[str]) -> pa.Table:
+    """A table of live documents, which are named in `id`, with some of the columns that are kept of them.
+
+    Raises
+    ------
+    ParameterError
+        If a column is not kept, or the table has one of its name.
+    """
+    if not names:
+        return found
+    types = kept_of(names, manifest.column_types, "columns")
+    for name in types:
+        if name in found.column_names:
+            raise ParameterError(f"columns: the answer has a column {name!r} of its own; leave this one out")
+    kind = manifest.id_kind or "integer"
+    order, number, place = snapshot.with_ids(one_array(found["id"]).cast(ID_TYPES[kind]), kind)
+    back = np.argsort(order)
+    for name, column in _of_documents(snapshot, number[back], place[back], types).items():
+        found = found.append_column(name, column)
+    return found
+
+
+def _of_documents(
+    snapshot: Snapshot, number: np.ndarray, place: np.ndarray, types: Types
+) -> dict[str, pa.ChunkedArray]:
     """Columns of some documents, each given by the number of its segment and its place there."""
     rows = np.empty(len(number), np.int64)
     parts = [pa.schema(list(types.items())).empty_table()]
@@ -172,21 +238,29 @@ def earlier(snapshot: Snapshot, name: str, kind: pa.DataType, before: Any) -> np
     return np.concatenate(found)
 
 
-def write_merged(segments: list[Segment], stay: list[np.ndarray], sink: Any) -> None:
-    """Write the columns of those documents of several segments that stay, some at a time."""
+def merged_columns(segments: list[Segment], stay: list[np.ndarray]) -> dict[str, tuple[type, tuple[int]]]:
+    """The dtype and the shape of the array that `merge_columns` fills, by its name: nothing where none are kept."""
+    if NAME not in segments[0].arrays:
+        return {}
+    sink = pa.MockOutputStream()
+    _write_merged(segments, stay, sink)
+    return {NAME: (np.uint8, (sink.size(),))}
+
+
+def merge_columns(segments: list[Segment], stay: list[np.ndarray], arrays: dict[str, np.ndarray]) -> None:
+    """Write the columns of those documents of several segments that stay into the array of the merged one."""
+    if NAME in arrays:
+        _write_merged(segments, stay, pa.FixedSizeBufferWriter(pa.py_buffer(arrays[NAME])))
+
+
+def _write_merged(segments: list[Segment], stay: list[np.ndarray], sink: Any) -> None:
+    """Some rows at a time."""
     tables = [_table(segment) for segment in segments]
     schema = pa.unify_schemas([table.schema for table in tables])  # null becomes the type of others
     with pa.ipc.new_file(sink, schema) as file:
         for table, rows in zip(tables, stay, strict=True):
             for start in range(0, len(rows), AT_ONCE):
                 file.write_table(table.take(arrow(rows[start : start + AT_ONCE])).cast(schema))
-
-
-def merged_bytes(segments: list[Segment], stay: list[np.ndarray]) -> int:
-    """How many bytes `write_merged` writes."""
-    sink = pa.MockOutputStream()
-    write_merged(segments, stay, sink)
-    return sink.size()
 
 
 # ---------------------------------------------------------------------------------------------------------- compared

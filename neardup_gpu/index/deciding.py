@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from .. import __version__
 from ..data import Ragged
-from ..decisions import Groups, Ranked, decide as decide_ranked, proposed, rows_by_priority
+from ..decisions import Groups, Ranked, decide as decide_ranked, keep_column, proposed, rows_by_priority
 from ..engine.processors import own_threads
 from ..partners import partners_of, selected
 from ..result import Report, Result
@@ -27,6 +27,7 @@ from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..tables import Facts, decided_counts, tables_of
 from .candidates import as_verified
+from .columns import as_given, of_live
 from .finding import finder_of
 from .opened import Opened
 from .segments import OPEN
@@ -52,13 +53,14 @@ class Live(NamedTuple):
     @classmethod
     def of(cls, snapshot: Snapshot, kind: pa.DataType) -> Live:
         """Those of a snapshot."""
-        ids, entries = [pa.array([], kind)], [np.empty(0, np.int64)]
+        ids, entries = [], [np.empty(0, np.int64)]
         for segment in snapshot.segments:
             places = np.flatnonzero(segment.live_documents)
-            ids.append(segment.ids.arrow(places).cast(kind))
+            ids.append(segment.ids.arrow(places))
             entries.append(segment["entry"][places])
         entry = np.concatenate(entries)
-        return cls(pa.concat_arrays(ids), entry, snapshot.tokens(entry))
+        together = as_given(pa.concat_arrays(ids), kind) if ids else pa.array([], kind)
+        return cls(together, entry, snapshot.tokens(entry))
 
 
 class StoredSets:
@@ -126,7 +128,9 @@ def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, 
         runtime = stack.enter_context(opened.running())
         manifest, snapshot = opened.snapshot(runtime)
         place = folder or Path(tempfile.gettempdir())
-        result = decided(snapshot, manifest.id_type, manifest.disturbed, recipe, clock, runtime, place)
+        name, _ = keep_column(recipe.keep)
+        column = None if name is None else of_live(snapshot, name, manifest.column_types[name])
+        result = decided(snapshot, manifest.id_type, manifest.disturbed, recipe, column, clock, runtime, place)
         if folder is not None:
             write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
             write_table(result.pairs, folder / f"{PAIRS}.parquet")
@@ -135,7 +139,14 @@ def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, 
 
 
 def decided(
-    snapshot: Snapshot, kind: pa.DataType, disturbed: bool, recipe: Recipe, clock: Clock, runtime: Runtime, folder: Path
+    snapshot: Snapshot,
+    kind: pa.DataType,
+    disturbed: bool,
+    recipe: Recipe,
+    column: pa.ChunkedArray | None,
+    clock: Clock,
+    runtime: Runtime,
+    folder: Path,
 ) -> Result:
     """Decide of all live documents.
 
@@ -148,12 +159,14 @@ def decided(
         See `Manifest`.
     recipe : Recipe
         The index's, with the priority and clustering that were asked for.
+    column : pyarrow.ChunkedArray or None
+        The column of the priority, of all live documents, if it names one.
     folder : path
         Where temporary files go, if pairs have to be found anew.
     """
     live = Live.of(snapshot, kind)
     with clock.stage("collide"):
-        rows = rows_by_priority(recipe.keep, live.tokens, None)
+        rows = rows_by_priority(recipe.keep, live.tokens, column)
         ranked = Ranked(0, rows, live.tokens[rows])
         entries, back = np.unique(live.entry, return_inverse=True)
         best = np.full(len(entries), len(rows), np.int64)

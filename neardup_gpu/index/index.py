@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace as changed_settings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -10,20 +11,23 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from .. import checks
+from ..decisions import keep_column
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..errors import OutputError, ParameterError
 from ..recipe import Recipe, choose_recipe
+from ..report import count
 from ..store.outputs import new_file
 from . import manifest as manifests, upkeep
 from .adding import Added, Adding
+from .columns import checked_names, kept_of
 from .deciding import decide
 from .finding import finder_of
 from .manifest import DELETED, SEGMENTS, Manifest
 from .opened import Opened
 from .queries import ask, ask_text
-from .removing import remove
+from .removing import remove, remove_before
 
 if TYPE_CHECKING:
     from ..result import Result
@@ -71,6 +75,7 @@ class Index:
         stop_words: Any = None,
         seed: int = 1,
         max_partners: int | None = 64,
+        columns: str | Sequence[str] = (),
         recipe: Recipe | None = None,
         engine: str | Engine = "auto",
     ) -> Self:
@@ -94,6 +99,9 @@ class Index:
             All random constants are drawn from it.
         max_partners : int, default 64
             How many better and how many kept near-duplicates of a document are listed, as in `dedup`.
+        columns : str or list of str, default ()
+            Columns to keep of each document, such as its date: documents are removed by them, kept by them, and shown
+            with them. They hold integers, floats, strings, bools, dates or timestamps. Each input has to have them.
         recipe : Recipe, default None
             A complete recipe, whose `keep` is "first"; excludes the settings before.
         engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
@@ -118,7 +126,7 @@ class Index:
         ...     index.info()["documents"]
         0
         """
-        folder = Path(checks.path("path", path))
+        folder, names = Path(checks.path("path", path)), checked_names(columns)
         chosen = choose_recipe(
             recipe,
             usual="minhash",
@@ -139,7 +147,7 @@ class Index:
                 raise OutputError(f"{folder}: {what}; name another folder")
             (folder / SEGMENTS).mkdir(exist_ok=True)
             (folder / DELETED).mkdir(exist_ok=True)
-            manifests.commit(folder, Manifest(1, chosen.to_json()))
+            manifests.commit(folder, Manifest(1, chosen.to_json(), columns=names))
             manifests.synced(folder.parent)
         except OutputError:
             raise
@@ -252,7 +260,10 @@ class Index:
         return self._opened.manifest.documents
 
     def __repr__(self) -> str:
-        return f"Index({str(self.folder)!r}, {len(self):,} documents)"
+        return f"Index({str(self.folder)!r}, {count(len(self), 'document')})"
+
+    def _repr_html_(self) -> str:
+        return upkeep.as_html(self._opened)
 
     # ------------------------------------------------------------------------------------------------------ adding
 
@@ -314,8 +325,8 @@ class Index:
         Raises
         ------
         NeardupError
-            If the input cannot be read, an id is there already, the index is being written by another process or cannot
-            be written; what was committed before is there.
+            If the input cannot be read or lacks a column that the index keeps, an id is there already, the index is
+            being written by another process or cannot be written; what was committed before is there.
 
         Notes
         -----
@@ -357,13 +368,21 @@ class Index:
 
     # ----------------------------------------------------------------------------------------------------- removing
 
-    def remove(self, ids: Any) -> int:
+    def remove(self, ids: Any = None, *, before: Any = None, column: str | None = None, dry_run: bool = False) -> int:
         """Take documents away. What was removed because of them may be kept by the next `decide`.
 
         Parameters
         ----------
-        ids : array or list of integers, strings or bytes
+        ids : array or list of integers, strings or bytes, default None
             Of the type that the index's ids have.
+        before : date, datetime, number or str, default None
+            Instead of ids: take away the documents whose `column` is less than this; never those where it is null or
+            NaN. Dates and times may be strings such as "2026-01-31"; a time without a time zone is one of the
+            column's.
+        column : str, default None
+            One of the columns that the index keeps.
+        dry_run : bool, default False
+            Take nothing away, and only say how many documents that would be.
 
         Returns
         -------
@@ -373,7 +392,8 @@ class Index:
         Raises
         ------
         ParameterError
-            If the ids are not an array or a list of them.
+            If the ids are not an array or a list of them, the index does not keep the column, or `before` is not what
+            the column holds.
         InputError
             If an id is not there, or is null; nothing was taken away then.
         OutputError
@@ -388,7 +408,14 @@ class Index:
         (1, 1)
         """
         self._opened.check_open()
-        return remove(self._opened, ids)
+        dry_run = checks.flag("dry_run", dry_run)
+        if (ids is None) == (before is None):
+            raise ParameterError("ids and before: give one of them, to remove documents by their ids or by a column")
+        if (before is None) != (column is None):
+            raise ParameterError("before and column: belong together, as in before='2026-01-31', column='date'")
+        if column is None:
+            return remove(self._opened, ids, dry_run)
+        return remove_before(self._opened, checks.text("column", column), before, dry_run)
 
     # ------------------------------------------------------------------------------------------------------- asking
 
@@ -402,6 +429,7 @@ class Index:
         glob: str | None = None,
         threshold: float | None = None,
         nearest: int | None = None,
+        columns: str | Sequence[str] = (),
     ) -> pa.Table:
         """Find the live documents that resemble a text, or each of many.
 
@@ -422,6 +450,8 @@ class Index:
             other less, fewer become candidates.
         nearest : int, default None
             At most so many documents for each query.
+        columns : str or list of str, default ()
+            Columns that the index keeps, to give with each document.
 
         Returns
         -------
@@ -450,13 +480,15 @@ class Index:
         self._opened.check_open()
         least: Any = self.recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
         nearest = checks.optional(checks.integer, "nearest", nearest, 1)
+        names = checks.columns("columns", columns, none=True)
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
         if isinstance(source, str):
             for name, value in reading.items():
                 if value is not None:
                     raise ParameterError(f"{name}: one text is given, which has none; leave it out")
-            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), least, nearest)
-        return ask(self._opened, source, {**reading, "html": html}, least, nearest)
+            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), least, nearest, names)
+        reading |= {"html": html, "other_columns": list(self._opened.manifest.columns)}
+        return ask(self._opened, source, reading, least, nearest, names)
 
     # ----------------------------------------------------------------------------------------------------- deciding
 
@@ -473,8 +505,9 @@ class Index:
 
         Parameters
         ----------
-        keep : "first" or "longest", default "first"
-            Which document of a group stays.
+        keep : str, default "first"
+            Which document of a group stays: "first", "longest", or by a column that the index keeps, "date" or
+            "date:desc", as in `dedup`.
         cluster : "greedy" or "components", default "greedy"
             As in `dedup`.
         output : path, default None
@@ -512,8 +545,8 @@ class Index:
         [True, False, True]
         """
         self._opened.check_open()
-        if checks.text("keep", keep) not in ("first", "longest"):
-            raise ParameterError(f"keep {keep!r}: an index stores no columns; 'first' and 'longest' can be decided by")
+        name, _ = keep_column(checks.text("keep", keep))
+        kept_of([] if name is None else [name], self._opened.manifest.column_types, f"keep {keep!r}")
         recipe = changed_settings(self.recipe, keep=keep, cluster=cluster)
         output = checks.optional(checks.path, "output", output)
         return decide(self._opened, recipe, output, checks.flag("overwrite", overwrite), Clock(progress))

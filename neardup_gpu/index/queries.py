@@ -11,6 +11,7 @@ from ..data import Ragged, arrow
 from ..engine.choice import to_host
 from ..errors import InputError
 from ..measures import worth
+from .columns import with_columns
 from .finding import finder_of
 from .manifest import Manifest
 from .opened import Opened
@@ -35,7 +36,9 @@ _NOTHING = pa.table(
 )
 
 
-def ask_text(opened: Opened, text: str, html: bool | str, least: float, nearest: int | None) -> pa.Table:
+def ask_text(
+    opened: Opened, text: str, html: bool | str, least: float, nearest: int | None, columns: list[str]
+) -> pa.Table:
     """What resembles one text, on one thread; `html` says how its markup is read, if it has any."""
     if html:
         from ..documents.html import read_page
@@ -46,10 +49,14 @@ def ask_text(opened: Opened, text: str, html: bool | str, least: float, nearest:
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False
         sketches = sketched(Ragged(data, offsets), opened.recipe, runtime)
-        return answered(*opened.snapshot(runtime), pa.array([0]), sketches, least, nearest, opened.recipe, runtime)
+        snapshot = opened.snapshot(runtime)
+        found = answered(*snapshot, pa.array([0]), sketches, least, nearest, opened.recipe, runtime)
+        return with_columns(found, *snapshot, columns)
 
 
-def ask(opened: Opened, source: Any, reading: dict[str, Any], least: float, nearest: int | None) -> pa.Table:
+def ask(
+    opened: Opened, source: Any, reading: dict[str, Any], least: float, nearest: int | None, columns: list[str]
+) -> pa.Table:
     """What resembles each of many documents.
 
     Raises
@@ -67,7 +74,7 @@ def ask(opened: Opened, source: Any, reading: dict[str, Any], least: float, near
         ]
     if not tables:
         raise InputError("the input holds no documents; there is nothing to ask")
-    return pa.concat_tables(tables, promote_options="permissive")
+    return with_columns(pa.concat_tables(tables, promote_options="permissive"), *snapshot, columns)
 
 
 def answered(

@@ -39,10 +39,10 @@ def test_format_1_opens(plays: Path) -> None:
 
 def test_a_later_format_is_refused_by_its_number(plays: Path) -> None:
     (path,) = plays.glob("manifest.*")
-    newer = path.read_bytes().replace(b'"format": 1', b'"format": 2')
+    newer = path.read_bytes().replace(b'"format": 1', b'"format": 3')
     text = newer.partition(b'"manifest": ')[2].removesuffix(b"}\n")
     path.write_bytes(f'{{"checksum": "{checksum(text):016x}", "manifest": '.encode() + text + b"}\n")
-    with pytest.raises(nd.InputError, match="written by a later version, in format 2; this version reads format 1"):
+    with pytest.raises(nd.InputError, match="written by a later version, in format 3; this version reads format 2"):
         nd.Index.open(plays)
 
 
