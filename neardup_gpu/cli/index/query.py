@@ -12,7 +12,7 @@ from ...report import count
 from ...settings import setting
 from ..console import say, say_json, say_written, shown_progress
 from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, Output, ReadingFlags, argument, flags, given, one_or_all
-from .options import IndexFolder
+from .options import IndexFolder, names_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,9 +42,18 @@ class Matches(Output):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What is told of matches."""
+
+    columns: list[str] | None = setting(
+        None, "Columns that the index keeps, to tell of each match, such as date,source.", metavar="NAMES", shown="none"
+    )
+
+
 AskedFlags: Any = flags(DOCUMENTS, Asked)
 NearFlags: Any = flags(MATCHING, Near)
-MatchesFlags: Any = flags(OUTPUT, Matches)
+MatchesFlags: Any = flags(OUTPUT, Matches, Shown)
 
 
 def query(
@@ -63,7 +72,9 @@ def query(
     from ...definitions import METADATA_KEY
     from ...index import Index
 
-    shown, text = Matches(**given(written)), given(asked).get("text")
+    output = given(written)
+    columns = names_in(output.pop("columns", []))
+    shown, text = Matches(**output), given(asked).get("text")
     if (text is None) == (not inputs):
         raise ParameterError("--text and INPUT: give one of them, a text or files of documents")
     how = given(reading)
@@ -74,14 +85,14 @@ def query(
         raise ParameterError("--text: is no file; leave out how files are read")
     with shown_progress(shown), Index.open(index, engine=Engine(**given(engine))) as opened:
         source: Any = text if text is not None else [one_or_all(inputs)] if len(inputs) == 1 else list(inputs)
-        found = opened.query(source, **how, **given(near))
+        found = opened.query(source, **how, **given(near), columns=columns)
         about = {METADATA_KEY: opened.recipe.to_json().encode()}
     if shown.output is None:
         if shown.json:
             for match in found.to_pylist():
                 say_json(match)
         elif not shown.quiet:
-            _say_table(found)
+            _say_table(found, columns)
             say(("\n" if len(found) else "") + count(len(found), "document"))
         return
     from ...store.outputs import new_file
@@ -92,13 +103,13 @@ def query(
     say_written({"matches": len(found)}, None, shown, f"neardup index info {shell_path(index)}")
 
 
-def _say_table(found: pa.Table) -> None:
+def _say_table(found: pa.Table, columns: list[str]) -> None:
     """Print matches as columns."""
     if not len(found):
         return
     from rich.cells import cell_len
 
-    names = ("query_id", "id", "resemblance", "kept")
+    names = ("query_id", "id", "resemblance", "kept", *columns)
     rows = [list(names), *([_shown(match[name]) for name in names] for match in found.to_pylist())]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     say(
