@@ -370,23 +370,6 @@ class Documents:
             columns.append(column)
         return *joined(columns), num_stripped
 
-    def type_of(self, column: str, advice: str) -> pa.DataType:
-        """The type of a column that every file has, for all files; `advice` ends the line of the error if one lacks it.
-
-        Raises
-        ------
-        InputError
-            If a file lacks the column, or no type holds what several have.
-
-        Examples
-        --------
-        >>> from neardup_gpu import open_documents
-        >>> open_documents({"text": ["to be"], "year": [1599]}).type_of("year", "Add one.")
-        DataType(int64)
-        """
-        self._columns.check_values(column, advice=advice)
-        return self._columns.type_of(column)
-
     def places(self) -> dict[str, pa.Array]:
         """Where the documents of the last reading lie: columns `file`, its path below the folder that all files share,
         and `row` in it, from 1 (of JSON lines the line); nothing for documents in memory, but for the splits of a

@@ -107,7 +107,8 @@ def types_of(documents: Documents, types: Types) -> Types:
     found = {}
     for name, kept in types.items():
         advice = f"The index keeps {name!r} of each document: add it, or make an index without it"
-        given = documents.type_of(name, advice)
+        documents._columns.check_values(name, advice=advice)
+        given = documents._columns.type_of(name)
         found[name] = _united(name, kept, _kept_as(name, given))
     return found
 
@@ -320,6 +321,8 @@ def _date(before: Any) -> pa.Scalar:
         if before != datetime.datetime(before.year, before.month, before.day):
             raise ValueError
         before = before.date()
+    if not isinstance(before, datetime.date):
+        raise TypeError
     return pa.scalar(before, pa.date32())
 
 
