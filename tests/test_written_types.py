@@ -70,3 +70,13 @@ def test_ids_of_several_types_have_one_that_holds_all(tmp_path: Path) -> None:
             found.append(index.decide().documents.schema.field("id").type)
         assert found == [pa.int8(), pa.int64(), pa.int64()]
         assert index.decide().documents["id"].type == expected.documents["id"].type == pa.int64()
+
+
+def test_decisions_of_yesterday_are_replaced_and_those_of_a_result_are_not(tmp_path: Path) -> None:
+    with nd.Index.create(tmp_path / "index", recipe=RECIPE) as index:
+        index.add(texts=TEXTS[:2], output=tmp_path / "today.parquet")
+        index.add(texts=TEXTS[2:], output=tmp_path / "today.parquet", overwrite=True)
+        assert read_table(tmp_path / "today.parquet")["id"].to_pylist() == [2, 3]
+        index.decide(output=tmp_path / "decided")
+        with pytest.raises(nd.OutputError):
+            index.add(texts=["more"], output=tmp_path / "decided" / "documents.parquet", overwrite=True)

@@ -235,10 +235,10 @@ class Adding:
 
     def decisions(self) -> pa.Table:
         """What was decided of all documents that were added."""
-        from ..definitions import METADATA_KEY
+        from ..definitions import ALONE_KEY, METADATA_KEY
 
         kind = self._opened.manifest.id_type
         names = {"id": kind, "kept": pa.bool_(), "duplicate_of": kind, "resemblance": pa.float64(), "group": kind}
         schema = pa.schema(list(names.items()))
         table = pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in self._tables)])
-        return table.replace_schema_metadata({METADATA_KEY: self._opened.recipe.to_json().encode()})
+        return table.replace_schema_metadata({METADATA_KEY: self._opened.recipe.to_json().encode(), ALONE_KEY: b""})

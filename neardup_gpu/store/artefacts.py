@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..data import bools
-from ..definitions import METADATA_KEY
+from ..definitions import ALONE_KEY, METADATA_KEY
 from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
 from ..measures import MEASURES
@@ -56,9 +56,9 @@ def is_table(path: Path) -> bool:
         raise
     except (DamagedError, OSError, pa.ArrowException):
         return False
-    names = set(schema.names)
+    names, about = set(schema.names), schema.metadata or {}
     of_a_result = {measure.name for measure in MEASURES} & names and "low" not in names  # pairs of sketches have bounds
-    return sealed and METADATA_KEY in (schema.metadata or {}) and not of_a_result
+    return sealed and METADATA_KEY in about and (ALONE_KEY in about or not of_a_result)
 
 
 def foreign_files(folder: Path) -> list[str] | None:
