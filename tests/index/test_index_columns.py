@@ -158,6 +158,25 @@ def test_columns_outlive_merges_and_deaths(grown, tmp_path: Path) -> None:
         )
 
 
+def test_what_was_half_added_goes_on(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(20), "text": [f"text number {i}" for i in range(20)], "n": range(100, 120)})
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=6)
+
+    def interrupted(stage: str, done: int, total: int | None) -> None:
+        if stage == "sketch" and done:
+            raise KeyboardInterrupt
+
+    with nd.Index.create(tmp_path / "index", columns="n") as index:
+        with pytest.raises(KeyboardInterrupt):
+            index.add(tmp_path / "a.parquet", id_column="id", commit_every=7, progress=interrupted)
+        assert 0 < len(index) < 20
+        half = len(index)
+        assert index.add(tmp_path / "a.parquet", id_column="id", commit_every=4).documents == 20 - half
+        found = index.query(rows.select(["id", "text"]), id_column="id", columns="n")
+        assert sorted(found["n"].to_pylist()) == list(range(100, 120))
+        assert index.decide(keep="n:desc").documents["id"].to_pylist() == list(range(20))
+
+
 def test_files_of_all_kinds_and_types(tmp_path: Path) -> None:
     rows = [
         {"text": "to be or not to be", "year": year, "who": who}

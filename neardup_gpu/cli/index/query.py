@@ -120,6 +120,8 @@ def _say_table(found: pa.Table, columns: list[str]) -> None:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
