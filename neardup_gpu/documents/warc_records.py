@@ -227,7 +227,7 @@ class Records:
                 break
         if zeros:  # which only the end of a file may hold
             self._member = self._start = self._next
-            raise DamagedRecordError(self._next, f"is missing: instead there is {count(zeros, 'zero byte')}")
+            raise DamagedRecordError(self._next, f"is missing: its place holds {count(zeros, 'zero')}")
         self._member, self._inflate = self._next, zlib.decompressobj(31)
         return True
 
