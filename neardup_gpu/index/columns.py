@@ -1,6 +1,7 @@
 """Columns that an index keeps of its documents, such as dates: named when it is made, typed by what is added first.
 
-A segment holds them in one array of bytes, `columns`: a file of Arrow with a row for each document, in their order.
+A segment holds them in one array of bytes, `columns`: a file of Arrow with a row for each document, in their order. So
+they are mapped, compared with checksums, merged and removed with the segment.
 
 A type holds all values of its kind, so that documents of several files agree: int64, float64, large strings, bools,
 dates of 32 bits; of timestamps it is the type of the first. A column in which nothing but nulls has come has the type
@@ -12,6 +13,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
 NAME = "columns"
 """The array of a segment that holds them."""
 
-AT_ONCE = 1 << 16
-"""Rows that are merged at a time."""
+BATCH = 1 << 16
+"""Rows of each batch of a file but the last: so a row is found without a look at the others."""
 
 Types = dict[str, pa.DataType]
 
@@ -154,11 +156,21 @@ def as_bytes(parts: list[dict[str, pa.Array]], types: Types) -> dict[str, np.nda
     if not types:
         return {}
     schema, sink = pa.schema(list(types.items())), pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, schema) as file:
-        for part in parts:
-            columns = [_cast(name, part[name], kind) for name, kind in types.items()]
-            file.write_batch(pa.record_batch(columns, schema=schema))
+    tables = [pa.table({name: _cast(name, part[name], kind) for name, kind in types.items()}) for part in parts]
+    _write(tables, schema, sink)
     return {NAME: np.frombuffer(sink.getvalue(), np.uint8)}
+
+
+def _write(tables: Iterable[pa.Table], schema: pa.Schema, sink: Any) -> None:
+    """Write tables as one, a batch at a time."""
+    waiting = schema.empty_table()
+    with pa.ipc.new_file(sink, schema) as file:
+        for table in tables:
+            waiting = pa.concat_tables([waiting, table.cast(schema)])
+            whole = len(waiting) - len(waiting) % BATCH
+            file.write_table(waiting.slice(0, whole).combine_chunks(), BATCH)
+            waiting = waiting.slice(whole)
+        file.write_table(waiting.combine_chunks(), BATCH)
 
 
 def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -171,16 +183,19 @@ def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column
 
 
-def _table(segment: Segment) -> pa.Table:
-    with pa.ipc.open_file(pa.py_buffer(segment[NAME])) as file:
-        return file.read_all()
+def _file(segment: Segment) -> pa.ipc.RecordBatchFileReader:
+    return pa.ipc.open_file(pa.py_buffer(segment[NAME]))
+
+
+def _column(segment: Segment, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    return _file(segment).read_all()[name].cast(kind)
 
 
 def of_live(snapshot: Snapshot, name: str, kind: pa.DataType) -> pa.ChunkedArray:
     """A column of all live documents, in order of sequence."""
     chunks: list[pa.Array] = []
     for segment in snapshot.segments:
-        chunks += _table(segment)[name].cast(kind).filter(arrow(segment.live_documents != 0)).chunks
+        chunks += _column(segment, name, kind).filter(arrow(segment.live_documents != 0)).chunks
     return pa.chunked_array(chunks, kind)
 
 
@@ -201,26 +216,26 @@ def with_columns(found: pa.Table, manifest: Manifest, snapshot: Snapshot, names:
     kind = manifest.id_kind or "integer"
     order, number, place = snapshot.with_ids(one_array(found["id"]).cast(ID_TYPES[kind]), kind)
     back = np.argsort(order)
-    for name, column in _of_documents(snapshot, number[back], place[back], types).items():
-        found = found.append_column(name, column)
+    columns = _of_documents(snapshot, number[back], place[back], types)
+    for name in types:
+        found = found.append_column(name, columns[name])
     return found
 
 
-def _of_documents(
-    snapshot: Snapshot, number: np.ndarray, place: np.ndarray, types: Types
-) -> dict[str, pa.ChunkedArray]:
+def _of_documents(snapshot: Snapshot, number: np.ndarray, place: np.ndarray, types: Types) -> pa.Table:
     """Columns of some documents, each given by the number of its segment and its place there."""
-    rows = np.empty(len(number), np.int64)
-    parts = [pa.schema(list(types.items())).empty_table()]
-    done = 0
-    for at, segment in enumerate(snapshot.segments):
+    schema = pa.schema(list(types.items()))
+    parts, order = [schema.empty_table()], [np.empty(0, np.int64)]
+    for at in np.unique(number).tolist():
+        file = _file(snapshot.segments[at])
         some = np.flatnonzero(number == at)
-        if len(some):
-            parts.append(_table(segment).select(list(types)).take(arrow(place[some])).cast(parts[0].schema))
-            rows[some] = done + np.arange(len(some))
-            done += len(some)
-    found = pa.concat_tables(parts).take(arrow(rows))
-    return {name: found[name] for name in types}
+        for batch in np.unique(place[some] // BATCH).tolist():
+            mine = some[place[some] // BATCH == batch]
+            rows = file.get_batch(batch).select(list(types)).take(arrow(place[mine] - batch * BATCH))
+            parts.append(pa.Table.from_batches([rows]).cast(schema))
+            order.append(mine)
+    back = np.argsort(np.concatenate(order))
+    return pa.concat_tables(parts).combine_chunks().take(arrow(back))
 
 
 def earlier(snapshot: Snapshot, name: str, kind: pa.DataType, before: Any) -> np.ndarray:
@@ -234,7 +249,7 @@ def earlier(snapshot: Snapshot, name: str, kind: pa.DataType, before: Any) -> np
     bound = _bound(name, kind, before)
     found = [np.empty(0, np.int64)]
     for segment in snapshot.segments if bound is not None else []:
-        less = pc.fill_null(pc.less(_table(segment)[name].cast(kind), bound), False)
+        less = pc.fill_null(pc.less(_column(segment, name, kind), bound), False)
         found.append(segment["sequence"][numpy_of(less) & (segment.live_documents != 0)])
     return np.concatenate(found)
 
@@ -255,13 +270,17 @@ def merge_columns(segments: list[Segment], stay: list[np.ndarray], arrays: dict[
 
 
 def _write_merged(segments: list[Segment], stay: list[np.ndarray], sink: Any) -> None:
-    """Some rows at a time."""
-    tables = [_table(segment) for segment in segments]
-    schema = pa.unify_schemas([table.schema for table in tables])  # null becomes the type of others
-    with pa.ipc.new_file(sink, schema) as file:
-        for table, rows in zip(tables, stay, strict=True):
-            for start in range(0, len(rows), AT_ONCE):
-                file.write_table(table.take(arrow(rows[start : start + AT_ONCE])).cast(schema))
+    files = [_file(segment) for segment in segments]
+    schema = pa.unify_schemas([file.schema for file in files])  # null becomes the type of others
+    _write((rows for file, some in zip(files, stay, strict=True) for rows in _some_rows(file, some)), schema, sink)
+
+
+def _some_rows(file: pa.ipc.RecordBatchFileReader, rows: np.ndarray) -> Iterator[pa.Table]:
+    """Rows of a file, which ascend, a batch at a time."""
+    for batch in range(file.num_record_batches):
+        start, stop = np.searchsorted(rows, (batch * BATCH, (batch + 1) * BATCH))
+        some = file.get_batch(batch).take(arrow(rows[start:stop] - batch * BATCH))
+        yield pa.Table.from_batches([some])
 
 
 # ---------------------------------------------------------------------------------------------------------- compared

@@ -17,6 +17,7 @@ from growing import Texts, recipe_of
 import neardup_gpu as nd
 from neardup_gpu.cli.app import run
 from neardup_gpu.errors import DamagedError
+from neardup_gpu.index import columns
 
 DAY = dt.date(2026, 1, 31)
 NOON = dt.datetime(2026, 1, 31, 12)
@@ -177,6 +178,25 @@ def test_what_was_half_added_goes_on(tmp_path: Path) -> None:
         assert index.decide(keep="n:desc").documents["id"].to_pylist() == list(range(20))
 
 
+def test_rows_of_many_batches(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(columns, "BATCH", 4)  # which files have so many rows otherwise that a test takes long
+    rows = pa.table(
+        {"text": [f"text number {i}" for i in range(50)], "n": range(50), "s": [f"s{i}" for i in range(50)]}
+    )
+    with nd.Index.create(tmp_path / "index", columns=["n", "s"]) as index:
+        for start in range(0, 50, 10):
+            index.add(rows.slice(start, 10))
+        gone = list(range(0, 50, 3))
+        index.remove(gone)
+        for _ in range(2):
+            found = index.query(rows.select(["text"]), columns=["n", "s"])
+            left = [i for i in range(50) if i not in gone]
+            assert sorted(found["n"].to_pylist()) == left == sorted(int(each[1:]) for each in found["s"].to_pylist())
+            assert found["n"].to_pylist() == found["id"].to_pylist()
+            assert index.remove(before=20, column="n", dry_run=True) == sum(i < 20 for i in left)
+            index.compact()
+
+
 def test_files_of_all_kinds_and_types(tmp_path: Path) -> None:
     rows = [
         {"text": "to be or not to be", "year": year, "who": who}
@@ -278,9 +298,9 @@ def test_other_refusals(grown, tmp_path: Path) -> None:
             index.decide(keep="when:desc")
         with pytest.raises(nd.ParameterError, match="columns: the index keeps no column 'when'"):
             index.query("to be", columns=["date", "when"])
-    for columns, words in ((["a", "a"], "'a' is named twice"), ("", "'' is no name"), ([""], "'' is no name")):
+    for names, words in ((["a", "a"], "'a' is named twice"), ("", "'' is no name"), ([""], "'' is no name")):
         with pytest.raises(nd.ParameterError, match=words):
-            nd.Index.create(tmp_path / "index", columns=columns)
+            nd.Index.create(tmp_path / "index", columns=names)
     assert not (tmp_path / "index").exists()
     with nd.Index.create(tmp_path / "index", columns="kept") as index:
         index.add({"text": ["to be"], "kept": [True]})
