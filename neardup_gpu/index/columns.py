@@ -202,21 +202,26 @@ def of_live(snapshot: Snapshot, name: str, kind: pa.DataType) -> pa.ChunkedArray
 def with_columns(found: pa.Table, manifest: Manifest, snapshot: Snapshot, names: list[str]) -> pa.Table:
     """A table of live documents, which are named in `id`, with some of the columns that are kept of them.
 
+    Where the id is null, they are null.
+
     Raises
     ------
     ParameterError
         If a column is not kept, or the table has one of its name.
     """
-    if not names:
-        return found
     types = kept_of(names, manifest.column_types, "columns")
     for name in types:
         if name in found.column_names:
             raise ParameterError(f"columns: the answer has a column {name!r} of its own; leave this one out")
-    kind = manifest.id_kind or "integer"
-    order, number, place = snapshot.with_ids(one_array(found["id"]).cast(ID_TYPES[kind]), kind)
-    back = np.argsort(order)
-    columns = _of_documents(snapshot, number[back], place[back], types)
+    if not types:
+        return found
+    kind, ids = manifest.id_kind or "integer", one_array(found["id"])
+    named = np.flatnonzero(numpy_of(ids.is_valid()))
+    order, number, place = snapshot.with_ids(ids.drop_null().cast(ID_TYPES[kind]), kind)
+    columns = _of_documents(snapshot, number, place, types)
+    rows = np.full(len(found), -1, np.int64)
+    rows[named[order]] = np.arange(len(order))
+    columns = columns.take(arrow(rows, rows < 0))
     for name in types:
         found = found.append_column(name, columns[name])
     return found

@@ -480,7 +480,9 @@ class Index:
         self._opened.check_open()
         least: Any = self.recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
         nearest = checks.optional(checks.integer, "nearest", nearest, 1)
-        names = checks.columns("columns", columns, none=True)
+        names = list(
+            kept_of(checks.columns("columns", columns, none=True), self._opened.manifest.column_types, "columns")
+        )
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
         if isinstance(source, str):
             for name, value in reading.items():
