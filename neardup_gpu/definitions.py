@@ -18,9 +18,6 @@ DEFINITIONS = 3
 METADATA_KEY = b"neardup_gpu"
 """Where Parquet and Arrow files hold the recipe that made them, as JSON."""
 
-ALONE_KEY = b"neardup_gpu_alone"
-"""In the metadata of a table with the columns of a result's that is a file by itself, and of no result's folder."""
-
 TELLING = {
     "documents": "duplicate_of",
     "pairs": "id_a",
