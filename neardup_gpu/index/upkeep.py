@@ -70,6 +70,8 @@ def info(opened: Opened) -> dict[str, Any]:
         "ids": manifest.id_kind,
         "columns": manifest.columns,
         "commit": manifest.number,
+        "sets": manifest.keeps.sets,
+        "expected": manifest.keeps.expected,
         "inputs": [{"path": each.name, "rows": each.rows, "whole": each.whole} for each in manifest.inputs],
         "recipe": opened.recipe.describe(),
     }
@@ -81,12 +83,13 @@ def as_html(opened: Opened) -> str:
 
     manifest, recipe = opened.manifest, opened.recipe
     num_bytes = sum(each.num_bytes for each in manifest.segments)
+    near = f"{recipe.method.measure.name} of {recipe.threshold:g} or more," if recipe.verifies else "found"
     ids = f", whose ids are {manifest.id_type}" if manifest.id_kind else ""
     lines = {
         "documents": f"{manifest.documents:,}{ids}",
         "distinct sequences of words": f"{manifest.entries:,}",
         "columns": ", ".join(f"{name} ({kind})" for name, kind in manifest.columns.items()) or "none",
-        "near-duplicates": f"{recipe.method.measure.name} of {recipe.threshold:g} or more, by {recipe.method.name}",
+        "near-duplicates": f"{near} by {recipe.method.name}",
         "size": f"{size(num_bytes)} in {count(len(manifest.segments), 'segment')}",
         "folder": opened.folder.name,
     }
