@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace as changed_settings
 from functools import partial
 from pathlib import Path
@@ -12,24 +13,27 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from .. import checks
+from ..decisions import keep_column
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError
 from ..recipe import Recipe, choose_recipe
+from ..report import count
 from ..sketch_jobs import skipped_path
 from ..store.artefacts import index_around, is_index
 from ..store.outputs import new_files
 from ..store.parquet import write_table
 from . import containment as by_elements, manifest as manifests, upkeep
 from .adding import Added, Adding
+from .columns import checked_names, kept_of
 from .deciding import decide
 from .finding import finder_of
 from .keeps import Keeps, chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
 from .queries import Answer, answered, ask, ask_text, asked_for
-from .removing import remove
+from .removing import remove, remove_before
 
 if TYPE_CHECKING:
     from ..result import Result
@@ -78,6 +82,7 @@ class Index:
         seed: int = 1,
         max_partners: int | None = 64,
         containment: int | None = None,
+        columns: str | Sequence[str] = (),
         recipe: Recipe | None = None,
         sets: bool | None = None,
         expected: int | None = None,
@@ -107,6 +112,9 @@ class Index:
         containment : int from 1 to 2**32, default None
             A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can be
             asked what contains a text, and what is contained in it. The smaller, the shorter the texts that are found.
+        columns : str or list of str, default ()
+            Columns to keep of each document, such as its date: documents are removed by them, kept by them, and shown
+            with them. They hold integers, floats, strings, bools, dates or timestamps. Each input has to have them.
         recipe : Recipe, default None
             A complete recipe, whose `keep` is "first"; excludes the settings before but containment.
         sets : bool, default None
@@ -138,7 +146,7 @@ class Index:
         ...     index.info()["documents"]
         0
         """
-        folder = Path(checks.path("path", path))
+        folder, names = Path(checks.path("path", path)), checked_names(columns)
         chosen = choose_recipe(
             recipe,
             usual="minhash",
@@ -161,7 +169,7 @@ class Index:
                 what = "is an index already" if is_index(folder) else "is not empty"
                 raise OutputError(f"{folder}: {what}; name another folder")
             manifests.make_folders(folder)
-            manifests.commit(folder, Manifest(1, chosen.to_json(), keeps=keeps))
+            manifests.commit(folder, Manifest(1, chosen.to_json(), keeps=keeps, columns=names))
             manifests.synced(folder.parent)
         except OutputError:
             raise
@@ -274,7 +282,10 @@ class Index:
         return self._opened.manifest.documents
 
     def __repr__(self) -> str:
-        return f"Index({str(self.folder)!r}, {len(self):,} documents)"
+        return f"Index({str(self.folder)!r}, {count(len(self), 'document')})"
+
+    def _repr_html_(self) -> str:
+        return upkeep.as_html(self._opened)
 
     # ------------------------------------------------------------------------------------------------------ adding
 
@@ -337,8 +348,8 @@ class Index:
         Raises
         ------
         NeardupError
-            If the input cannot be read, an id is there already, the index is being written by another process or cannot
-            be written; what was committed before is there.
+            If the input cannot be read or lacks a column that the index keeps, an id is there already, the index is
+            being written by another process or cannot be written; what was committed before is there.
 
         Notes
         -----
@@ -381,13 +392,21 @@ class Index:
 
     # ----------------------------------------------------------------------------------------------------- removing
 
-    def remove(self, ids: Any) -> int:
+    def remove(self, ids: Any = None, *, before: Any = None, column: str | None = None, dry_run: bool = False) -> int:
         """Take documents away. What was removed because of them may be kept by the next `decide`.
 
         Parameters
         ----------
-        ids : array or list of integers, strings or bytes
+        ids : array or list of integers, strings or bytes, default None
             Of the type that the index's ids have.
+        before : date, datetime, number or str, default None
+            Instead of ids: take away the documents whose `column` is less than this; never those where it is null or
+            NaN. Dates and times may be strings such as "2026-01-31"; a time without a time zone is one of the
+            column's.
+        column : str, default None
+            One of the columns that the index keeps.
+        dry_run : bool, default False
+            Take nothing away, and only say how many documents that would be.
 
         Returns
         -------
@@ -397,7 +416,8 @@ class Index:
         Raises
         ------
         ParameterError
-            If the ids are not an array or a list of them.
+            If the ids are not an array or a list of them, the index does not keep the column, or `before` is not what
+            the column holds.
         InputError
             If an id is not there, or is null; nothing was taken away then.
         OutputError
@@ -412,7 +432,14 @@ class Index:
         (1, 1)
         """
         self._opened.check_open()
-        return remove(self._opened, ids)
+        dry_run = checks.flag("dry_run", dry_run)
+        if (ids is None) == (before is None):
+            raise ParameterError("ids and before: give one of them, to remove documents by their ids or by a column")
+        if (before is None) != (column is None):
+            raise ParameterError("before and column: belong together, as in before='2026-01-31', column='date'")
+        if column is None:
+            return remove(self._opened, ids, dry_run)
+        return remove_before(self._opened, checks.text("column", column), before, dry_run)
 
     # ------------------------------------------------------------------------------------------------------- asking
 
@@ -430,6 +457,7 @@ class Index:
         containment: float | None = None,
         direction: str | None = None,
         common: int | None = None,
+        columns: str | Sequence[str] = (),
     ) -> pa.Table:
         """Find the live documents that resemble a text, or each of many; or that contain it, or are contained in it.
 
@@ -459,6 +487,8 @@ class Index:
             "in" unless given: the documents that the query is contained in. "of": those that are contained in it.
         common : int, default None
             Shingles that more documents have (copies count once) are not followed; 10,000 unless given.
+        columns : str or list of str, default ()
+            Columns that the index keeps, to give with each document.
 
         Returns
         -------
@@ -510,13 +540,15 @@ class Index:
             answer = partial(by_elements.answered, asked=by_elements.Asked(least, way, most, nearest))
         elif direction is not None or common is not None:
             raise ParameterError("direction and common: are for containment; give that too, or leave them out")
+        kept = self._opened.manifest.column_types
+        names = list(kept_of(checks.columns("columns", columns, none=True), kept, "columns"))
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
         if isinstance(source, str):
             for name, value in reading.items():
                 if value is not None:
                     raise ParameterError(f"{name}: one text is given, which has none; leave it out")
-            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), answer)
-        return ask(self._opened, source, {**reading, "html": html}, answer)
+            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), answer, names)
+        return ask(self._opened, source, {**reading, "html": html, "other_columns": list(kept)}, answer, names)
 
     # ----------------------------------------------------------------------------------------------------- deciding
 
@@ -533,8 +565,9 @@ class Index:
 
         Parameters
         ----------
-        keep : "first" or "longest", default "first"
-            Which document of a group stays.
+        keep : str, default "first"
+            Which document of a group stays: "first", "longest", or by a column that the index keeps, "date" or
+            "date:desc", as in `dedup`.
         cluster : "greedy" or "components", default "greedy"
             As in `dedup`.
         output : path, default None
@@ -572,8 +605,8 @@ class Index:
         [True, False, True]
         """
         self._opened.check_open()
-        if checks.text("keep", keep) not in ("first", "longest"):
-            raise ParameterError(f"keep {keep!r}: an index stores no columns; 'first' and 'longest' can be decided by")
+        name, _ = keep_column(checks.text("keep", keep))
+        kept_of([] if name is None else [name], self._opened.manifest.column_types, f"keep {keep!r}")
         recipe = changed_settings(self.recipe, keep=keep, cluster=cluster)
         output = checks.optional(checks.path, "output", output)
         return decide(self._opened, recipe, output, checks.flag("overwrite", overwrite), Clock(progress))

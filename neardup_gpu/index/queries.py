@@ -14,6 +14,7 @@ from ..engine.choice import to_host
 from ..errors import InputError, ParameterError
 from ..measures import worth
 from ..methods.contract import Estimate
+from .columns import with_columns
 from .estimates import estimated
 from .finding import finder_of
 from .manifest import Manifest
@@ -73,7 +74,7 @@ def asked_for(recipe: Recipe, threshold: float | None, radius: int | None, neare
     return Asked(least, radius, checks.optional(checks.integer, "nearest", nearest, 1))
 
 
-def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer) -> pa.Table:
+def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, columns: list[str]) -> pa.Table:
     """The answer to one text, on one thread; `html` says how its markup is read, if it has any."""
     if html:
         from ..documents.html import read_page
@@ -85,10 +86,11 @@ def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer) -> pa.
         offsets.flags.writeable = False
         manifest, snapshot = opened.snapshot(runtime)
         sketches = sketched(Ragged(data, offsets), opened.recipe, manifest.keeps, runtime)
-        return answer(manifest, snapshot, pa.array([0]), sketches, opened.recipe, runtime)
+        found = answer(manifest, snapshot, pa.array([0]), sketches, opened.recipe, runtime)
+        return with_columns(found, manifest, snapshot, columns)
 
 
-def ask(opened: Opened, source: Any, reading: dict[str, Any], answer: Answer) -> pa.Table:
+def ask(opened: Opened, source: Any, reading: dict[str, Any], answer: Answer, columns: list[str]) -> pa.Table:
     """The answers to many documents.
 
     Raises
@@ -107,7 +109,7 @@ def ask(opened: Opened, source: Any, reading: dict[str, Any], answer: Answer) ->
         ]
     if not tables:
         raise InputError("the input holds no documents; there is nothing to ask")
-    return pa.concat_tables(tables, promote_options="permissive")
+    return with_columns(pa.concat_tables(tables, promote_options="permissive"), manifest, snapshot, columns)
 
 
 def answered(

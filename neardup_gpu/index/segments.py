@@ -5,6 +5,7 @@
     copies         uint32   some        places of documents that founded no entry, in the order of (entry, place)
     id_keys        uint64   documents   hashes of ids, ascending; id_rows, uint32, has their places
     ids, or id_offsets and id_values    see `store/ids.py`
+    columns        uint8    bytes       what is kept of documents beside their texts, if anything is, see `columns.py`
 
     founders       int64    entries     names of the entries that are stored here, ascending
     tokens         uint32   entries     words of each

@@ -12,7 +12,7 @@ from ...report import count
 from ...settings import setting
 from ..console import note, say, say_json, say_written, shown_progress
 from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, Output, ReadingFlags, argument, flags, given, one_or_all
-from .options import IndexFolder
+from .options import IndexFolder, names_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,9 +52,18 @@ class Matches(Output):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What is told of matches."""
+
+    columns: list[str] | None = setting(
+        None, "Columns that the index keeps, to tell of each match, such as date,source.", metavar="NAMES", shown="none"
+    )
+
+
 AskedFlags: Any = flags(DOCUMENTS, Asked)
 NearFlags: Any = flags(MATCHING, Near)
-MatchesFlags: Any = flags(OUTPUT, Matches)
+MatchesFlags: Any = flags(OUTPUT, Matches, Shown)
 
 
 def query(
@@ -73,7 +82,9 @@ def query(
     from ...definitions import METADATA_KEY
     from ...index import Index
 
-    shown, text = Matches(**given(written)), given(asked).get("text")
+    output = given(written)
+    columns = names_in(output.pop("columns", []))
+    shown, text = Matches(**output), given(asked).get("text")
     if (text is None) == (not inputs):
         raise ParameterError("--text and INPUT: give one of them, a text or files of documents")
     how = given(reading)
@@ -84,7 +95,7 @@ def query(
         raise ParameterError("--text: is no file; leave out how files are read")
     with shown_progress(shown), Index.open(index, engine=Engine(**given(engine))) as opened:
         source: Any = text if text is not None else [one_or_all(inputs)] if len(inputs) == 1 else list(inputs)
-        found = opened.query(source, **how, **given(near))
+        found = opened.query(source, **how, **given(near), columns=columns)
         about = {METADATA_KEY: opened.recipe.to_json().encode()}
     matches = found.filter(found["id"].is_valid())
     remarks = _remarks(found) if "note" in found.column_names else {}
@@ -95,7 +106,7 @@ def query(
             for match in found.to_pylist():
                 say_json(match)
         elif not shown.quiet:
-            _say_table(matches)
+            _say_table(matches, columns)
             say(("\n" if len(matches) else "") + count(len(matches), "document"))
         return
     from ...store.outputs import new_file
@@ -127,14 +138,15 @@ def _say_remarks(remarks: dict[str, list[dict[str, Any]]]) -> None:
     note("; ".join(said), "warning")
 
 
-def _say_table(found: pa.Table) -> None:
+def _say_table(found: pa.Table, columns: list[str]) -> None:
     """Print matches as columns."""
     if not len(found):
         return
     from rich.cells import cell_len
 
     value = next(name for name in ("resemblance", "containment") if name in found.column_names)
-    names = ["query_id", "id", value, "kept", *(["distance"] if "distance" in found.column_names else [])]
+    distance = ["distance"] if "distance" in found.column_names else []
+    names = ["query_id", "id", value, "kept", *distance, *columns]
     rows = [list(names), *([_shown(match[name]) for name in names] for match in found.to_pylist())]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     say(
@@ -145,6 +157,8 @@ def _say_table(found: pa.Table) -> None:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
