@@ -93,6 +93,20 @@ def test_decisions_are_the_rule_over_estimates(case: int, tmp_path: Path, monkey
         index.check()
 
 
+def test_components_are_joined_by_pairs_that_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "ASKED", 2)
+    one, other = (" ".join(f"{letter}{i}" for i in range(20)) for letter in "ab")
+    texts = [one, f"{one} more", f"{one} again", other, f"{one} {other}"]
+    live = {f"d{i}": text for i, text in enumerate(texts)}
+    recipe = recipe_of(max_partners=1, threshold=0.3, filter=(128, 1, 1))
+    with nd.Index.create(tmp_path / "x", recipe=recipe, sets=False, engine="cpu") as index:
+        index.add(table(list(live), texts), id_column="id")
+        check(index, live)
+        assert index.decide().report["counts"]["kept"] == 2
+        check(index, live, cluster="components")
+        assert index.decide(cluster="components").report["counts"]["kept"] == 1
+
+
 def test_queries_are_estimates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts, recipe = Texts(9, words=60), recipe_of(filter=(16, 3, 1))
     live = texts.some(60)
