@@ -160,8 +160,8 @@ class Adding:
         number, first = num_skipped(skipped), skipped.slice(0, 1).to_pylist()[0]
         self.counts = self.counts._replace(skipped=self.counts.skipped + number)
         where = first["file"] if first["row"] is None else f"{first['file']}, row {first['row']}"
-        listed = "" if self._output is None else f"; {skipped_path(self._output)} lists them"
-        log.warning("%s left out, the first in %s: %s%s", count(number, "row"), where, first["reason"], listed)
+        listed = "" if self._output is None else f" ({skipped_path(self._output)} lists them)"
+        log.warning("%s left out%s, the first in %s: %s", count(number, "row"), listed, where, first["reason"])
 
     def _commit(
         self,
@@ -193,9 +193,11 @@ class Adding:
             segments = writer.segments if death is None else death.segments
             snapshot = Snapshot(segments, on_host(runtime.backend))
             new, found = segment_of(snapshot, first, names, part, recipe, manifest.keeps, runtime)
+            self._clock.report("collide", len(names), None)
         with self._clock.stage("write"):
             stop = first + len(names)
             writer.change(new, death, next_sequence=stop, id_kind=kind, inputs=inputs)
+            self._clock.report("write", len(names), None)
         replaced = 0 if death is None else death.documents
         self.counts = self.counts._replace(
             documents=self.counts.documents + len(names),

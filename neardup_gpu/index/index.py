@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import replace as changed_settings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,20 +15,20 @@ from .. import checks
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
-from ..errors import OutputError, ParameterError
+from ..errors import InputError, OutputError, ParameterError
 from ..recipe import Recipe, choose_recipe
 from ..sketch_jobs import skipped_path
 from ..store.artefacts import index_around, is_index
 from ..store.outputs import new_files
 from ..store.parquet import write_table
-from . import manifest as manifests, upkeep
+from . import containment as by_elements, manifest as manifests, upkeep
 from .adding import Added, Adding
 from .deciding import decide
 from .finding import finder_of
 from .keeps import Keeps, chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
-from .queries import ask, ask_text, asked_for
+from .queries import Answer, answered, ask, ask_text, asked_for
 from .removing import remove
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Index:
         stop_words: Any = None,
         seed: int = 1,
         max_partners: int | None = 64,
+        containment: int | None = None,
         recipe: Recipe | None = None,
         sets: bool | None = None,
         expected: int | None = None,
@@ -102,8 +104,11 @@ class Index:
             All random constants are drawn from it.
         max_partners : int, default 64
             How many better and how many kept near-duplicates of a document are listed, as in `dedup`.
+        containment : int from 1 to 2**32, default None
+            A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can be
+            asked what contains a text, and what is contained in it. The smaller, the shorter the texts that are found.
         recipe : Recipe, default None
-            A complete recipe, whose `keep` is "first"; excludes the settings before.
+            A complete recipe, whose `keep` is "first"; excludes the settings before but containment.
         sets : bool, default None
             Whether the shingles of documents are stored, 8 bytes each, so that pairs are verified; they are unless
             given, where there is a threshold. Without them min-hash stores its samples, and the share of equal samples
@@ -145,7 +150,7 @@ class Index:
             seed=seed,
             max_partners=max_partners,
         )
-        keeps = chosen_keeps(chosen, sets, expected)
+        keeps = chosen_keeps(chosen, sets, expected, containment)
         _check_recipe(chosen, keeps)
         place = as_engine(engine)
         if (around := index_around(Path(os.path.realpath(folder)).parent)) is not None:
@@ -422,8 +427,11 @@ class Index:
         threshold: float | None = None,
         radius: int | None = None,
         nearest: int | None = None,
+        containment: float | None = None,
+        direction: str | None = None,
+        common: int | None = None,
     ) -> pa.Table:
-        """Find the live documents that resemble a text, or each of many.
+        """Find the live documents that resemble a text, or each of many; or that contain it, or are contained in it.
 
         Parameters
         ----------
@@ -444,6 +452,13 @@ class Index:
             By simhash, bits in which simhashes may differ: at most the index's, which is usual.
         nearest : int, default None
             At most so many documents for each query.
+        containment : float in (0, 1], default None
+            Ask for containment, |A n B| / |A|, instead of resemblance, and for so much at least; of an index that was
+            made with `containment`. Excludes `threshold`.
+        direction : "in" or "of", default None
+            "in" unless given: the documents that the query is contained in. "of": those that are contained in it.
+        common : int, default None
+            Shingles that more documents have (copies count once) are not followed; 10,000 unless given.
 
         Returns
         -------
@@ -454,10 +469,17 @@ class Index:
             the share of equal samples, by simhash the cosine. `kept` says whether the document was kept when it was
             added; by simhash, `distance` says in how many bits simhashes differ.
 
+            With `containment`: that in place of resemblance, exact too, and num_elements, num_not_followed and note.
+            A query is looked up by its elements, about every m-th of its shingles. Of s elements, a document that has
+            the share c or more is found with probability 0.99 (0.98995 where all of them are needed), or
+            1 - (1 - c)**s if that is less: index/containment.py says why.
+            `note` is null, but for queries without elements, "too short for modulus 16", and those of which some were
+            not followed, which it counts; such a query has a row even if nothing is found for it, whose `id` is null.
+
         Raises
         ------
         InputError
-            If the queries cannot be read.
+            If the queries cannot be read, or the index was made without what containment needs.
         ParameterError, ArgumentTypeError
             If an argument is not as described above.
         DamagedError
@@ -472,14 +494,29 @@ class Index:
         [0.8]
         """
         self._opened.check_open()
-        asked = asked_for(self.recipe, threshold, radius, nearest)
+        answer: Answer = partial(answered, asked=asked_for(self.recipe, threshold, radius, nearest))
+        if containment is not None:
+            if threshold is not None or radius is not None:
+                other = "threshold" if radius is None else "radius"
+                raise ParameterError(f"{other} and containment: both say what is near; leave one of them out")
+            least = checks.fraction("containment", containment, zero=False, hint="0.9 is usual")
+            if self._opened.manifest.keeps.containment is None:
+                raise InputError(
+                    f"{self.folder}: keeps nothing that containment can be asked by; make an index with containment=16"
+                )
+            way = checks.one_of("direction", "in" if direction is None else direction, ("in", "of"))
+            most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
+            nearest = checks.optional(checks.integer, "nearest", nearest, 1)
+            answer = partial(by_elements.answered, asked=by_elements.Asked(least, way, most, nearest))
+        elif direction is not None or common is not None:
+            raise ParameterError("direction and common: are for containment; give that too, or leave them out")
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
         if isinstance(source, str):
             for name, value in reading.items():
                 if value is not None:
                     raise ParameterError(f"{name}: one text is given, which has none; leave it out")
-            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), asked)
-        return ask(self._opened, source, {**reading, "html": html}, asked)
+            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), answer)
+        return ask(self._opened, source, {**reading, "html": html}, answer)
 
     # ----------------------------------------------------------------------------------------------------- deciding
 

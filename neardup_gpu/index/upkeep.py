@@ -67,6 +67,7 @@ def info(opened: Opened) -> dict[str, Any]:
         "bytes": sum(each.num_bytes for each in manifest.segments),
         "next_sequence": manifest.next_sequence,
         "ids": manifest.id_kind,
+        "containment": manifest.keeps.containment,
         "commit": manifest.number,
         "sets": manifest.keeps.sets,
         "expected": manifest.keeps.expected,

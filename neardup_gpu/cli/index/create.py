@@ -48,6 +48,12 @@ class Kept:
     expected: int | None = setting(
         None, "Documents to expect, for which tables of simhashes are chosen.", metavar="N", shown="1000000 by simhash"
     )
+    containment: int | None = setting(
+        None,
+        "Keep one in M shingles in a table, so that queries can ask what contains what; 16 is usual.",
+        metavar="M",
+        shown="none",
+    )
 
 
 ChoiceFlags: Any = flags(MATCHING, Choice)

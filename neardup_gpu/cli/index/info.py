@@ -24,6 +24,8 @@ def info(index: IndexFolder, /, *, printed: JsonFlags = None) -> None:
     if found["expected"] is not None:
         rows.append(("expected", f"{found['expected']:,}"))
     whole = sum(each["whole"] for each in found["inputs"])
+    if found["containment"] is not None:
+        rows.append(("containment", f"by one shingle in {found['containment']:,}"))
     rows += [("size", size(found["bytes"])), ("files added", f"{whole:,}")]
     rows += [("half added", f"{each['path']}, {each['rows']:,} rows") for each in found["inputs"] if not each["whole"]]
     say(*(row(label, text, 15) for label, text in rows), *recipe_lines(found["recipe"]))
