@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks
@@ -446,10 +447,7 @@ class SimHash:
         """
         import numpy as np
 
-        from .. import theory
-
-        bounds = np.array([theory.mean_interval(d / self.bits, self.bits, 0.01) for d in range(self.bits + 1)])
-        apart = distances(sketches, left, right).astype(np.int64)
+        bounds, apart = _intervals(self.bits), distances(sketches, left, right).astype(np.int64)
         angle = np.pi * np.column_stack([apart / self.bits, bounds[apart, 1], bounds[apart, 0]])
         return Estimate(*np.cos(angle).T.copy())
 
@@ -487,6 +485,16 @@ class SimHash:
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The sketches and keys of which `to_columns` made columns."""
         return columns["simhash"], columns["simhash"]
+
+
+@cache
+def _intervals(bits: int) -> np.ndarray:
+    """The 99% interval of the share of different bits for each number of them: rows of (low, high)."""
+    import numpy as np
+
+    from .. import theory
+
+    return np.array([theory.mean_interval(d / bits, bits, 0.01) for d in range(bits + 1)])
 
 
 def distances(simhashes: Any, left: Any, right: Any) -> np.ndarray:

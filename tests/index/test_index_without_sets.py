@@ -9,6 +9,7 @@ from rule import Pair, stated, told
 
 import neardup_gpu as nd
 from neardup_gpu.cli import main
+from neardup_gpu.index import candidates
 
 RECIPES = [
     recipe_of(),
@@ -69,7 +70,9 @@ def check(index: nd.Index, live: dict[str, str], **how: str) -> None:
 
 
 @pytest.mark.parametrize("case", range(len(RECIPES)))
-def test_decisions_are_the_rule_over_estimates(case: int, tmp_path: Path) -> None:
+def test_decisions_are_the_rule_over_estimates(case: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "ASKED", 2)  # so that lists are full in small crowds
+    monkeypatch.setattr(candidates, "MOST_ASKED", 4)
     texts, live = Texts(case, words=60), {}
     with nd.Index.create(tmp_path / "x", recipe=RECIPES[case], sets=False, engine="cpu") as index:
         for number in (40, 1, 7, 80):
@@ -88,6 +91,20 @@ def test_decisions_are_the_rule_over_estimates(case: int, tmp_path: Path) -> Non
         for how in ({}, {"keep": "longest"}, {"cluster": "components"}):
             check(index, live, **how)
         index.check()
+
+
+def test_components_are_joined_by_pairs_that_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "ASKED", 2)
+    one, other = (" ".join(f"{letter}{i}" for i in range(20)) for letter in "ab")
+    texts = [one, f"{one} more", f"{one} again", other, f"{one} {other}"]
+    live = {f"d{i}": text for i, text in enumerate(texts)}
+    recipe = recipe_of(max_partners=1, threshold=0.3, filter=(128, 1, 1))
+    with nd.Index.create(tmp_path / "x", recipe=recipe, sets=False, engine="cpu") as index:
+        index.add(table(list(live), texts), id_column="id")
+        check(index, live)
+        assert index.decide().report["counts"]["kept"] == 2
+        check(index, live, cluster="components")
+        assert index.decide(cluster="components").report["counts"]["kept"] == 1
 
 
 def test_queries_are_estimates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
