@@ -127,29 +127,18 @@ def _table(
     if not len(entry):
         return _NOTHING.set_column(0, "query_id", query_ids[:0]).set_column(1, "id", pa.array([], kind))
     kept = snapshot.kept(entry)
-    rows: list[np.ndarray] = [np.empty(0, np.int64)]
-    sequence: list[np.ndarray] = [np.empty(0, np.int64)]
-    ids: list[pa.Array] = [pa.array([], kind)]
-    first: list[np.ndarray] = [np.empty(0, bool)]
-    for at, each in enumerate(entry.tolist()):
-        begins = True
-        for segment, places in snapshot.members(each):
-            rows.append(np.full(len(places), at))
-            sequence.append(segment["sequence"][places])
-            ids.append(segment.ids.arrow(places).cast(kind))
-            first.append(np.arange(len(places)) == (0 if begins else -1))
-            begins = False
-    row, number = np.concatenate(rows), np.concatenate(sequence)
+    row, number, ids = snapshot.members(entry, kind)
+    first = np.diff(row, prepend=-1) != 0
     order = np.lexsort((number, -value[row], query[row]))
     if nearest is not None:
         asked = query[row[order]]
         order = order[np.arange(len(order)) - np.searchsorted(asked, asked) < nearest]
-    row, stays = row[order], kept[row[order]] & np.concatenate(first)[order]
+    row, stays = row[order], kept[row[order]] & first[order]
     found = value[row]
     return pa.table(
         {
             "query_id": query_ids.take(arrow(query[row])),
-            "id": pa.concat_arrays(ids).take(arrow(order)),
+            "id": ids.take(arrow(order)),
             "resemblance": arrow(found),
             "low": arrow(found),
             "high": arrow(found),

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from neardup_gpu.kernels import gather
-from neardup_gpu.kernels._sort import in_order
+from neardup_gpu.kernels import gather, probe
+from neardup_gpu.kernels._tables import place_of_copies, sorted_tables
 
 from ..data import Ragged
 from ..errors import OutputError
@@ -68,10 +68,8 @@ def words_of(values: np.ndarray) -> np.ndarray:
 
 def sorted_table(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(key, row) by key, equal keys in the order given."""
-    if len(keys) == 0:
-        return np.empty(0, np.uint64), np.empty(0, np.uint32)
-    found, order = in_order(np.ascontiguousarray(keys))
-    return found, rows[order].astype(np.uint32)
+    found, numbers = sorted_tables(np.ascontiguousarray(keys)[:, None], np.arange(len(keys), dtype=np.uint32))
+    return found[0], rows[numbers[0]].astype(np.uint32)
 
 
 @dataclass
@@ -146,6 +144,11 @@ class Segment:
         """All its documents and entries have this number or a greater one, and a smaller one than the next segment."""
         return int(self.arrays["sequence"][0]) if self.place is None else self.place.first
 
+    @property
+    def stop(self) -> int:
+        """All its documents and entries have a smaller number."""
+        return int(self.arrays["sequence"][-1]) + 1 if self.place is None else self.place.stop
+
     @cached_property
     def ids(self) -> Ids:
         """Ids of the documents."""
@@ -161,11 +164,63 @@ class Segment:
         """Documents that are stored here, dead ones too."""
         return len(self.arrays["sequence"])
 
+    def some(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Some rows of an array, after comparing these alone with their checksums."""
+        if self.file is not None and name not in self._sound:
+            self.file.verify(name, rows, rows + 1)
+        return self.arrays[name][rows]
+
     def rows_of(self, entries: np.ndarray) -> np.ndarray:
         """The row of each entry; -1 of those that are not stored here."""
-        founders = self["founders"]
-        rows = np.minimum(np.searchsorted(founders, entries), max(0, len(founders) - 1))
-        return np.where(founders[rows] == entries, rows, -1) if len(founders) else np.full(len(entries), -1)
+        return self._places("founders", entries)
+
+    def _places(self, name: str, numbers: np.ndarray) -> np.ndarray:
+        """Where an ascending array has some numbers; -1 where it has not."""
+        values = self.arrays[name]
+        if not len(values):
+            return np.full(len(numbers), -1)
+        places = np.searchsorted(values, numbers)
+        if self.file is not None and name not in self._sound:  # what is beside it shows that a number is not there
+            self.file.verify(name, np.maximum(places - 1, 0), np.minimum(places + 1, len(values)))
+        places = np.minimum(places, len(values) - 1)
+        return np.where(values[places] == numbers, places, -1)
+
+    def bounds(self, first: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of the first entries from some on, and of those before others: what lies beyond is not looked at."""
+        found = []
+        for numbers in (first, stop):
+            if (numbers <= self.first).all():
+                found.append(np.zeros(len(numbers), np.int64))
+            elif (numbers >= self.stop).all():
+                found.append(np.full(len(numbers), self.num_entries))
+            else:
+                found.append(np.searchsorted(self["founders"], numbers).astype(np.int64))
+        return found[0], found[1]
+
+    def probe(
+        self,
+        name: str,
+        asked: tuple[np.ndarray, np.ndarray],
+        r: int,
+        first: np.ndarray,
+        stop: np.ndarray,
+        most: np.ndarray,
+        allowed: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What `kernels/probe.py` finds in the tables of a name; `asked` is as its `in_order` makes it of keys.
+
+        Of the file those blocks are compared with their checksums that decide what is found.
+        """
+        arrays = tuple(np.atleast_2d(self.arrays[f"{name}_{part}"]) for part in ("keys", "rows"))
+        bounds = r, first, stop, most, allowed
+        if self.file is None or self.file.num_left == 0:
+            return probe.of_file(*arrays, asked, *bounds)[:2]
+        names = f"{name}_keys", f"{name}_rows"
+        rows, offsets, wanted = probe.of_file(*arrays, asked, *bounds, tuple(map(self.file.sound, names)))
+        for part, blocks in zip(names, wanted, strict=True):
+            if blocks.any():
+                self.file.verify_blocks(part, blocks)
+        return rows, offsets
 
     def sets_of(self, rows: np.ndarray) -> Ragged:
         """The shingles of some entries."""
@@ -175,31 +230,27 @@ class Segment:
 
     def set_sizes(self, rows: np.ndarray) -> np.ndarray:
         """How many shingles some entries have."""
-        offsets = self["set_offsets"]
+        if self.file is not None and "set_offsets" not in self._sound:
+            self.file.verify("set_offsets", rows, rows + 2)
+        offsets = self.arrays["set_offsets"]
         return offsets[rows + 1] - offsets[rows]
 
-    def members(self, entry: int) -> np.ndarray:
-        """Places of the live documents of an entry that lie here, ascending."""
-        of, copies = self["entry"], self["copies"]
-        founder = np.searchsorted(self["sequence"], entry)
-        found = []
-        if founder < len(of) and self["sequence"][founder] == entry and of[founder] == entry:
-            found.append(founder)
-        start, stop = (_place_of_copy(of, copies, each) for each in (entry, entry + 1))
-        places = np.array([*found, *copies[start:stop].tolist()], np.int64)
-        return places[self.live_documents[places] != 0]
-
-
-def _place_of_copy(entry: np.ndarray, copies: np.ndarray, wanted: int) -> int:
-    """Place of the first copy of an entry that is not before the wanted one."""
-    low, high = 0, len(copies)
-    while low < high:
-        middle = (low + high) // 2
-        if entry[copies[middle]] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    def members(self, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(number of the entry, place) of the live documents of some entries that lie here, in this order."""
+        founders = self._places("sequence", entries)
+        some = np.flatnonzero(founders >= 0)
+        some = some[self.some("entry", founders[some]) == entries[some]]
+        numbers, places = some, founders[some]
+        if len(self.arrays["copies"]):
+            starts, stops = place_of_copies(self["entry"], self["copies"], entries)
+            sizes = stops - starts
+            copied = np.repeat(np.arange(len(entries)), sizes)
+            at = np.arange(len(copied)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(starts, sizes)
+            numbers, places = np.concatenate([numbers, copied]), np.concatenate([places, self["copies"][at]])
+            order = np.argsort(numbers, kind="stable")
+            numbers, places = numbers[order], places[order]
+        live = self.live_documents[places] != 0
+        return numbers[live], places[live].astype(np.int64)
 
 
 def copies_of(sequence: np.ndarray, entry: np.ndarray) -> np.ndarray:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neardup_gpu.kernels import probe
+from neardup_gpu.kernels._tables import sorted_tables
+from neardup_gpu.kernels.probe import in_order
 
-from ...engine.choice import kernel, to_host
 from ...methods.minhash import MinHash
-from ..segments import sorted_table
+from ..snapshot import WITHOUT_END
 from .contract import Found
 
 if TYPE_CHECKING:
@@ -32,11 +32,8 @@ class ByFeatures:
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those without words are in none."""
         rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
-        found_keys = np.empty((sketches.keys.shape[1], len(rows)), np.uint64)
-        found_rows = np.empty(found_keys.shape, np.uint32)
-        for column in range(len(found_keys)):
-            found_keys[column], found_rows[column] = sorted_table(sketches.keys[rows, column], rows)
-        return {"feature_keys": found_keys, "feature_rows": found_rows}
+        found = sorted_tables(sketches.keys, rows)
+        return dict(zip(("feature_keys", "feature_rows"), found, strict=True))
 
     def first(
         self,
@@ -49,27 +46,25 @@ class ByFeatures:
     ) -> Found:
         """The first `most` entries that share r features with each document, from `first` on and before `stop`."""
         assert self.method.filter is not None
-        run = kernel(probe, snapshot.backend)
         remaining = np.full(len(first), most, np.int64)
-        parts: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        everyone = np.arange(len(first))
+        asked = in_order(sketches.keys)
+        begin, end = int(first.min(initial=WITHOUT_END)), int(stop.max(initial=0))
+        parts: list[tuple[np.ndarray, np.ndarray]] = [(everyone[:0], everyone[:0])]
         for number, segment in enumerate(snapshot.segments):
-            founders = segment["founders"]
-            if not len(founders):
+            last = snapshot.segments[number + 1].first if number + 1 < len(snapshot.segments) else WITHOUT_END
+            if not segment.num_entries or end <= segment.first or begin >= last:
                 continue
-            some = np.flatnonzero((remaining > 0) & (first <= founders[-1]) & (stop > founders[0]))
-            if not len(some):
-                continue
-            bounds = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
             live = segment.live_entries if allowed is None else allowed[number]
-            tables = segment["feature_keys"], segment["feature_rows"]
-            keys = np.ascontiguousarray(sketches.keys[some])
-            rows, offsets = map(to_host, run(*tables, keys, self.method.filter.r, *bounds, remaining[some], live))
-            sizes = np.diff(offsets)
-            remaining[some] -= sizes
-            parts.append((np.repeat(some, sizes), founders[rows]))
-        asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.argsort(asked, kind="stable")
-        return Found(asked[order], entries[order])
+            bounds = segment.bounds(first, stop)
+            rows, offsets = segment.probe("feature", asked, self.method.filter.r, *bounds, remaining, live)
+            if len(rows):
+                sizes = np.diff(offsets)
+                remaining -= sizes
+                parts.append((np.repeat(everyone, sizes), segment.some("founders", rows)))
+        asked_of, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
+        order = np.argsort(asked_of, kind="stable")
+        return Found(asked_of[order], entries[order])
 
     def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """The features of entries, restored from their tables: uint64, shape (entries, k)."""
