@@ -14,8 +14,8 @@ def grown(batches: list[int]) -> tuple[list[int], int]:
         while number := due([Place(0, 0, 0, size, size, 0, 0) for size in sizes]):
             sizes[-number:] = [sum(sizes[-number:])]
             written += sizes[-1]
-            of_tiers = [tier(size) for size in sizes]
-            assert max(map(of_tiers.count, of_tiers)) < RATIO
+        of_tiers = [tier(size) for size in sizes]
+        assert max(map(of_tiers.count, of_tiers)) < RATIO
     return sizes, written
 
 
