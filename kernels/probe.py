@@ -138,11 +138,12 @@ def _first_row(rows, table, low, high, row):
 
 @jit()
 def _want(first, last, sound, wanted):
-    """Mark the blocks that hold the words from the first to the last one, unless they are sound."""
+    """Mark the blocks that hold the words from the first to the last one, and behind all that there are some, unless
+    they are sound."""
     if len(sound) > 0:
         for block in range(first // BLOCK_WORDS, last // BLOCK_WORDS + 1):
             if sound[block] == np.uint8(0):
-                wanted[block] = np.uint8(1)
+                wanted[block] = wanted[len(sound)] = np.uint8(1)
 
 
 @jit()
@@ -279,7 +280,7 @@ def _probe_few(keys, rows, asked, numbers, r, first, stop, most, allowed, sound)
     """All of it on one thread: rows that are found, where those of each query begin, and blocks that are wanted."""
     tables, queries = asked.shape
     runs, sizes = np.empty((tables * queries, 4), np.int64), np.zeros((tables, 1), np.int64)
-    wanted = np.zeros(len(sound[0]), np.uint8), np.zeros(len(sound[1]), np.uint8)
+    wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
     some = np.int64(0)
     for table in range(tables):
         begin = table * queries
@@ -339,7 +340,7 @@ def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND):
     found, offsets :
         As of `reference`.
     wanted : (array of uint8, array of uint8)
-        Of each block, whether it has to be compared before what was found is used.
+        Of each block, whether it has to be compared before what was found is used; and last, whether any has to be.
     """
     r, queries = np.int64(r), asked[0].shape[1]
     if is_alone() or queries <= FEW:
@@ -347,7 +348,7 @@ def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND):
     tables = len(keys)
     pieces = max(1, min(queries // FEW, -(-4 * numba.get_num_threads() // tables)))
     runs, sizes = np.empty((tables * queries, 4), np.int64), np.empty((tables, pieces), np.int64)
-    wanted = np.zeros(len(sound[0]), np.uint8), np.zeros(len(sound[1]), np.uint8)
+    wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
     _find_all(keys, rows, *asked, first, stop, sound, wanted, runs, sizes)
     offsets, nothing = np.zeros(queries + 1, np.int64), np.empty(0, np.int64)
     if not sizes.any():

@@ -41,7 +41,7 @@ def ask_text(opened: Opened, text: str, html: bool | str, least: float, nearest:
         from ..documents.html import read_page
 
         text = read_page(text, tree=html == "tree").text
-    with opened.running(1) as runtime:
+    with opened.alone() as runtime:
         data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False

@@ -94,6 +94,7 @@ class Segment:
     place: Place | None = None
     file: ArraysFile | None = None
     _sound: set[str] = field(default_factory=set)
+    _known_tables: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str) -> Segment:
@@ -185,18 +186,6 @@ class Segment:
         places = np.minimum(places, len(values) - 1)
         return np.where(values[places] == numbers, places, -1)
 
-    def bounds(self, first: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of the first entries from some on, and of those before others: what lies beyond is not looked at."""
-        found = []
-        for numbers in (first, stop):
-            if (numbers <= self.first).all():
-                found.append(np.zeros(len(numbers), np.int64))
-            elif (numbers >= self.stop).all():
-                found.append(np.full(len(numbers), self.num_entries))
-            else:
-                found.append(np.searchsorted(self["founders"], numbers).astype(np.int64))
-        return found[0], found[1]
-
     def probe(
         self,
         name: str,
@@ -211,16 +200,22 @@ class Segment:
 
         Of the file those blocks are compared with their checksums that decide what is found.
         """
-        arrays = tuple(np.atleast_2d(self.arrays[f"{name}_{part}"]) for part in ("keys", "rows"))
-        bounds = r, first, stop, most, allowed
+        keys, rows, sound = self._tables(name)
         if self.file is None or self.file.num_left == 0:
-            return probe.of_file(*arrays, asked, *bounds)[:2]
-        names = f"{name}_keys", f"{name}_rows"
-        rows, offsets, wanted = probe.of_file(*arrays, asked, *bounds, tuple(map(self.file.sound, names)))
-        for part, blocks in zip(names, wanted, strict=True):
-            if blocks.any():
-                self.file.verify_blocks(part, blocks)
-        return rows, offsets
+            return probe.of_file(keys, rows, asked, r, first, stop, most, allowed)[:2]
+        found, offsets, wanted = probe.of_file(keys, rows, asked, r, first, stop, most, allowed, sound)
+        for part, blocks in zip(("keys", "rows"), wanted, strict=True):
+            if blocks[-1]:
+                self.file.verify_blocks(f"{name}_{part}", blocks[:-1])
+        return found, offsets
+
+    def _tables(self, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Keys and rows of the tables of a name, shape (tables, rows), and which of their blocks were compared."""
+        if name not in self._known_tables:
+            names = f"{name}_keys", f"{name}_rows"
+            sound = None if self.file is None else tuple(map(self.file.sound, names))
+            self._known_tables[name] = *(np.atleast_2d(self.arrays[each]) for each in names), sound
+        return self._known_tables[name]
 
     def sets_of(self, rows: np.ndarray) -> Ragged:
         """The shingles of some entries."""

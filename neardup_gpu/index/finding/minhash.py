@@ -49,14 +49,19 @@ class ByFeatures:
         remaining = np.full(len(first), most, np.int64)
         everyone = np.arange(len(first))
         asked = in_order(sketches.keys)
-        begin, end = int(first.min(initial=WITHOUT_END)), int(stop.max(initial=0))
+        nearest, farthest = int(first.min(initial=WITHOUT_END)), int(stop.max(initial=0))
+        latest, earliest = int(first.max(initial=0)), int(stop.min(initial=WITHOUT_END))
+        nowhere = np.zeros(len(first), np.int64), np.full(len(first), WITHOUT_END)
         parts: list[tuple[np.ndarray, np.ndarray]] = [(everyone[:0], everyone[:0])]
         for number, segment in enumerate(snapshot.segments):
-            last = snapshot.segments[number + 1].first if number + 1 < len(snapshot.segments) else WITHOUT_END
-            if not segment.num_entries or end <= segment.first or begin >= last:
+            begin, end = segment.first, segment.stop
+            if begin == end or farthest <= begin or nearest >= end:
                 continue
+            bounds = nowhere
+            if latest > begin or earliest < end:
+                founders = segment["founders"]
+                bounds = tuple(np.searchsorted(founders, each).astype(np.int64) for each in (first, stop))
             live = segment.live_entries if allowed is None else allowed[number]
-            bounds = segment.bounds(first, stop)
             rows, offsets = segment.probe("feature", asked, self.method.filter.r, *bounds, remaining, live)
             if len(rows):
                 sizes = np.diff(offsets)
