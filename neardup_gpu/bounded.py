@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import tempfile
 import time
@@ -12,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .engine import heap
 from .engine.memory import parse_size
 from .errors import InputError, OutputError, ParameterError
 from .log import log
@@ -222,44 +222,6 @@ def tell(need: Need, division: Division | None = None) -> None:
     log.info("%s%s", need, how)
 
 
-MAPPED = 1 << 17
-"""Bytes from which on an allocation goes back to the system at once, in a process within a bound."""
-
-
-def _set_mapped(num_bytes: int, trimmed: int | None = None) -> None:
-    """Tell glibc which allocations are mapped by themselves, and how much may be free at the top of its heap."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, which has no such setting
-        set_option = ctypes.CDLL(None).mallopt
-        set_option(-3, num_bytes)  # M_MMAP_THRESHOLD, which else grows with what is freed
-        if trimmed is not None:
-            set_option(-1, trimmed)  # M_TRIM_THRESHOLD
-
-
-@contextlib.contextmanager
-def freed_at_once() -> Iterator[None]:
-    """Let memory that is freed in the block go back to the system, here and in processes that are started.
-
-    Otherwise glibc and Arrow's allocators keep up to a hundred megabytes for later.
-    """
-    import pyarrow as pa
-
-    _set_mapped(MAPPED)
-    given = {"MALLOC_MMAP_THRESHOLD_": str(MAPPED), "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    before, pool = {name: os.environ.get(name) for name in given}, pa.default_memory_pool()
-    os.environ.update(given)
-    pa.set_memory_pool(pa.system_memory_pool())
-    try:
-        yield
-    finally:
-        _set_mapped(32 << 20, trimmed=64 << 20)  # the most that glibc comes to by itself
-        pa.set_memory_pool(pool)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
 @contextlib.contextmanager
 def working(
     division: Division, output: str | Path | None, temp_dir: str | Path | None
@@ -279,7 +241,7 @@ def working(
         made = tempfile.TemporaryDirectory(prefix=".neardup-", dir=place, ignore_cleanup_errors=True)
     except OSError as error:
         raise OutputError(f"{place}: {error.strerror}; name another folder with temp_dir=...") from None
-    with made as name, freed_at_once():
+    with made as name, heap.freed_at_once():
         folder = Path(name)
         (folder / "temporary").mkdir()
         scale_out = ScaleOut(

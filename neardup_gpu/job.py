@@ -25,6 +25,7 @@ from .decisions import (
 from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
 from .documents.writing_options import Writing
+from .engine import heap
 from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
@@ -295,7 +296,7 @@ def dedup(
             reference.check_ids_early("reference set")
         runtime = stack.enter_context(engine.start())
         if bound is not None:
-            stack.enter_context(bounded.freed_at_once())
+            stack.enter_context(heap.freed_at_once())
         if room is not None:
             runtime.shares = runtime.shares.within(room)
             batch_bytes = min(runtime.shares.batch, batch_bytes or runtime.shares.batch)
