@@ -350,17 +350,118 @@ def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND):
     runs, sizes = np.empty((tables * queries, 4), np.int64), np.empty((tables, pieces), np.int64)
     wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
     _find_all(keys, rows, *asked, first, stop, sound, wanted, runs, sizes)
-    offsets, nothing = np.zeros(queries + 1, np.int64), np.empty(0, np.int64)
     if not sizes.any():
-        return nothing, offsets, wanted
-    ends, counts = np.zeros(queries, np.int64), np.zeros(queries, np.int64)
+        return np.empty(0, np.int64), np.zeros(queries + 1, np.int64), wanted
+    ends = np.zeros(queries, np.int64)
     grouped = _by_query(runs, sizes, queries, ends)
-    _merge_all(rows, grouped, ends, r, most, allowed, nothing, nothing, counts)
+    return *_merged(rows, grouped, ends, r, most, allowed), wanted
+
+
+@jit(parallel=True)
+def _count_within(keys, rows, sizes):
+    """How many entries of each piece of a table have an earlier one of the same key."""
+    pieces, entries = sizes.shape[1], keys.shape[1]
+    for task in prange(sizes.size):
+        table, piece = task // pieces, task % pieces
+        begin, end = piece * entries // pieces, (piece + 1) * entries // pieces
+        size = np.int64(0)
+        for place in range(max(begin, np.int64(1)), end):
+            size += keys[table, place] == keys[table, place - 1]
+        sizes[table, piece] = size
+
+
+@jit()
+def _runs_within(keys, rows, number, ends):
+    """Write behind which run each row's runs end; returns (table, first place, place behind the last one) of each."""
+    runs = np.empty((number, 3), np.int64)
+    for step in range(2):
+        for table in range(len(keys)):
+            start = np.int64(0)
+            for place in range(1, keys.shape[1]):
+                if keys[table, place] != keys[table, start]:
+                    start = np.int64(place)
+                    continue
+                row = rows[table, place]
+                if step == 1:
+                    runs[ends[row], 0], runs[ends[row], 1], runs[ends[row], 2] = table, start, place
+                ends[row] += 1
+        if step == 0:
+            before = np.int64(0)
+            for row in range(len(ends)):
+                before, ends[row] = before + ends[row], before
+    return runs
+
+
+def within(keys, rows, number):
+    """The runs of earlier rows that rows of tables share keys with, each with those before itself: for `of_runs`.
+
+    Parameters
+    ----------
+    keys, rows :
+        As of `reference`.
+    number : int
+        Of all rows.
+
+    Returns
+    -------
+    runs : array of int64, shape (runs, 3)
+        Table, first place and place behind the last one; row by row.
+    ends : array of int64, shape (number,)
+        Behind which run those of each row end.
+    """
+    tables, entries = keys.shape
+    sizes = np.zeros((tables, max(1, min(64, entries // 4096))), np.int64)
+    _count_within(keys, rows, sizes)
+    ends = np.zeros(number, np.int64)
+    if not sizes.any():
+        return np.empty((0, 3), np.int64), ends
+    return _runs_within(keys, rows, int(sizes.sum()), ends), ends
+
+
+@jit()
+def _of_asked(rows, runs, ends, asked, first):
+    """The runs of some rows, of the rows from the first on that are looked for."""
+    size = np.int64(0)
+    for row in asked:
+        size += ends[row] - (ends[row - 1] if row > 0 else np.int64(0))
+    found, theirs, size = np.empty((size, 3), np.int64), np.empty(len(asked), np.int64), np.int64(0)
+    for query in range(len(asked)):
+        row = asked[query]
+        for run in range(ends[row - 1] if row > 0 else np.int64(0), ends[row]):
+            low = _first_row(rows, runs[run, 0], runs[run, 1], runs[run, 2], first[query])
+            if low < runs[run, 2]:
+                found[size, 0], found[size, 1], found[size, 2] = runs[run, 0], low, runs[run, 2]
+                size += np.int64(1)
+        theirs[query] = size
+    return found[:size], theirs
+
+
+def of_runs(rows, runs, ends, asked, r, first, most, allowed):
+    """What `reference` finds of rows that ask for those before themselves, by what `within` gives.
+
+    Parameters
+    ----------
+    asked : array of int64, shape (queries,)
+        The rows that ask.
+    rows, r, first, most, allowed, and what is returned :
+        As of `reference`.
+    """
+    grouped, theirs = _of_asked(rows, runs, ends, asked, first)
+    return _merged(rows, grouped, theirs, np.int64(r), most, allowed)
+
+
+def _merged(rows, runs, ends, r, most, allowed):
+    """Merge the runs of all queries."""
+    offsets, nothing = np.zeros(len(ends) + 1, np.int64), np.empty(0, np.int64)
+    if len(runs) == 0:
+        return nothing, offsets
+    counts = np.zeros(len(ends), np.int64)
+    _merge_all(rows, runs, ends, r, most, allowed, nothing, nothing, counts)
     np.cumsum(counts, out=offsets[1:])
     found = np.empty(int(offsets[-1]), np.int64)
     if len(found):
-        _merge_all(rows, grouped, ends, r, most, allowed, found, offsets[:-1], counts)
-    return found, offsets, wanted
+        _merge_all(rows, runs, ends, r, most, allowed, found, offsets[:-1], counts)
+    return found, offsets
 
 
 def cpu(keys, rows, queries, r, first, stop, most, allowed):

@@ -103,7 +103,7 @@ def sketch(samples: np.ndarray) -> Any:
     """Samples as datasketch takes them."""
     from datasketch import LeanMinHash
 
-    return LeanMinHash(seed=1, hashvalues=samples)
+    return LeanMinHash(seed=1, hashvalues=samples, scheme="legacy")
 
 
 def main() -> None:

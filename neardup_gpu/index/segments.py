@@ -95,6 +95,7 @@ class Segment:
     file: ArraysFile | None = None
     _sound: set[str] = field(default_factory=set)
     _known_tables: dict[str, Any] = field(default_factory=dict)
+    _runs: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str) -> Segment:
@@ -208,6 +209,15 @@ class Segment:
             if blocks[-1]:
                 self.file.verify_blocks(f"{name}_{part}", blocks[:-1])
         return found, offsets
+
+    def earlier(
+        self, name: str, asked: np.ndarray, r: int, first: np.ndarray, most: np.ndarray, allowed: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Like `probe`, of some rows of this segment, which is in memory: rows before each."""
+        keys, rows, _ = self._tables(name)
+        if name not in self._runs:
+            self._runs[name] = probe.within(keys, rows, self.num_entries)
+        return probe.of_runs(rows, *self._runs[name], asked, r, first, most, allowed)
 
     def _tables(self, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
         """Keys and rows of the tables of a name, shape (tables, rows), and which of their blocks were compared."""

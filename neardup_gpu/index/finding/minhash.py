@@ -46,13 +46,12 @@ class ByFeatures:
     ) -> Found:
         """The first `most` entries that share r features with each document, from `first` on and before `stop`."""
         assert self.method.filter is not None
-        remaining = np.full(len(first), most, np.int64)
-        everyone = np.arange(len(first))
-        asked = in_order(sketches.keys)
+        remaining, everyone, r = np.full(len(first), most, np.int64), np.arange(len(first)), self.method.filter.r
         nearest, farthest = int(first.min(initial=WITHOUT_END)), int(stop.max(initial=0))
         latest, earliest = int(first.max(initial=0)), int(stop.min(initial=WITHOUT_END))
         nowhere = np.zeros(len(first), np.int64), np.full(len(first), WITHOUT_END)
         parts: list[tuple[np.ndarray, np.ndarray]] = [(everyone[:0], everyone[:0])]
+        asked = None
         for number, segment in enumerate(snapshot.segments):
             begin, end = segment.first, segment.stop
             if begin == end or farthest <= begin or nearest >= end:
@@ -62,7 +61,12 @@ class ByFeatures:
                 founders = segment["founders"]
                 bounds = tuple(np.searchsorted(founders, each).astype(np.int64) for each in (first, stop))
             live = segment.live_entries if allowed is None else allowed[number]
-            rows, offsets = segment.probe("feature", asked, self.method.filter.r, *bounds, remaining, live)
+            if segment.file is None:
+                rows, offsets = segment.earlier("feature", bounds[1], r, bounds[0], remaining, live)
+            else:
+                if asked is None:
+                    asked = _in_order(sketches, snapshot)
+                rows, offsets = segment.probe("feature", asked, r, *bounds, remaining, live)
             if len(rows):
                 sizes = np.diff(offsets)
                 remaining -= sizes
@@ -80,3 +84,12 @@ class ByFeatures:
                 everyone[places, number] = keys
             found[some] = everyone[rows]
         return found
+
+
+def _in_order(sketches: Sketched, snapshot: Snapshot) -> tuple[np.ndarray, np.ndarray]:
+    """What `probe` asks for: the features of documents in order, which the tables of a segment in memory have already
+    where all of its entries are asked for."""
+    last = snapshot.segments[-1]
+    if last.file is None and last.num_entries == len(sketches.keys) == last["feature_keys"].shape[1]:
+        return last["feature_keys"], last["feature_rows"]
+    return in_order(sketches.keys)
