@@ -6,8 +6,9 @@ least r of the k tables: the entries of one key are a run of ascending rows, so 
 the merging ends with the last row that is wanted.
 
 Source: the pair tables of Manasse 2012, 3.1 and 6.1, asked by documents that come later.
-Cost: queries are sorted for each table and looked up by interpolation, as fingerprints are uniform, some side by side;
-then the entries of runs are read up to the last row that is wanted, twice: they are counted before they are written.
+Cost: queries are sorted for each table. Where they are many the table is read beside them; else they are looked up by
+interpolation, as fingerprints are uniform, some side by side. Then the entries of runs are read up to the last row that
+is wanted, twice: they are counted before they are written.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ FEW = 64
 
 AT_ONCE = 32
 """Queries that are looked up side by side: nothing waits for what is read of another, so the memory is read at once."""
+
+DENSE = 16
+"""Entries a query, up to which a table is read from one to the next."""
 
 BLOCK_WORDS = 1 << 13
 """Words of 8 bytes in a block of a file, of which each has a checksum."""
@@ -155,20 +159,23 @@ def _find(keys, rows, table, asked, numbers, begin, end, first, stop, sound, wan
     sound_keys, sound_rows = sound
     wanted_keys, wanted_rows = wanted
     there, entries = keys[table], np.int64(keys.shape[1])
-    guesses = np.empty(min(AT_ONCE, end - begin), np.int64)
+    guesses, start = np.empty(min(AT_ONCE, end - begin), np.int64), np.int64(-1)
+    dense = entries <= DENSE * np.int64(asked.shape[1])
     for place in range(begin, end if entries > 0 else begin):
-        at = (place - begin) % AT_ONCE
-        if at == 0:
-            some = min(AT_ONCE, end - place)
-            for i in range(some):
-                guesses[i] = np.int64(
-                    ((asked[table, place + i] >> np.uint64(32)) * np.uint64(entries)) >> np.uint64(32)
-                )
-            for _ in range(3):
+        key, query, at = asked[table, place], numbers[table, place], (place - begin) % AT_ONCE
+        if dense and start >= np.int64(0):
+            while start < entries and there[start] < key:
+                start += np.int64(1)
+        else:
+            if at == 0:
+                some = min(AT_ONCE, end - place)
                 for i in range(some):
-                    guesses[i] = _guess(there, asked[table, place + i], guesses[i])
-        key, query = asked[table, place], numbers[table, place]
-        start = _first_not_below(there, key, guesses[at])
+                    share = (asked[table, place + i] >> np.uint64(32)) * np.uint64(entries)
+                    guesses[i] = np.int64(share >> np.uint64(32))
+                for _ in range(3):
+                    for i in range(some):
+                        guesses[i] = _guess(there, asked[table, place + i], guesses[i])
+            start = _first_not_below(there, key, guesses[at])
         stops = start
         if start < entries and there[start] == key:
             stops = _run_end(there, start, key)

@@ -57,11 +57,10 @@ class Snapshot:
             return
         starts = np.array([each.first for each in self.segments], np.int64)
         number = np.searchsorted(starts, entries, side="right") - 1
-        for at, segment in enumerate(self.segments):
-            some = np.flatnonzero(number == at)
-            if len(some):
-                rows = segment.rows_of(entries[some])
-                yield segment, some[rows >= 0], rows[rows >= 0]
+        for at in np.unique(number[number >= 0]).tolist():
+            segment, some = self.segments[at], np.flatnonzero(number == at)
+            rows = segment.rows_of(entries[some])
+            yield segment, some[rows >= 0], rows[rows >= 0]
 
     def _of_entries(self, name: str, entries: np.ndarray, absent: int) -> np.ndarray:
         found = np.full(len(entries), absent, np.int64)
