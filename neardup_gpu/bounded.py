@@ -31,7 +31,7 @@ FORECAST_BYTES, FORECAST_DOCUMENTS = 1 << 28, 10**6
 
 
 WATCHED = 0.9
-"""Share of a bound at which a job in memory gives up, before it holds more."""
+"""Share of a bound at which a job in memory goes on as tasks, before it holds more."""
 
 
 EVERY = 0.02
@@ -54,14 +54,15 @@ class GoingOn:
 
 
 @contextlib.contextmanager
-def watched(memory: int, clock: Clock) -> Iterator[None]:
+def watched(memory: int, divisible: bool, clock: Clock) -> Iterator[None]:
     """Raise ExceededError in the block once this process holds nearly as much as it may: more is alike than planned.
 
-    It looks whenever a stage says how far it is. What the process held before, beyond what any does, is not the job's.
+    A job that is not divisible, as it does not fit as tasks either, may hold all of it. It looks whenever a stage says
+    how far it is. What the process held before, beyond what any does, is not the job's.
     """
     from .planning.forecast import PROCESS
 
-    most = int(WATCHED * memory) + max(0, resident() - PROCESS)
+    most = int(WATCHED * memory if divisible else memory) + max(0, resident() - PROCESS)
     looked = 0.0
 
     def look() -> None:
@@ -98,11 +99,14 @@ class Fit(NamedTuple):
         In memory, bytes for all that is not held of each document, into which it is cut.
     division : Division or None
         As tasks; None in memory.
+    divisible : bool
+        In memory, whether it fits as tasks, too, if much turns out to be alike.
     """
 
     need: Need
     room: int | None = None
     division: Division | None = None
+    divisible: bool = False
 
 
 def size_of(memory: Any, max_comparisons: Any = None) -> int:
@@ -171,13 +175,14 @@ def fit(
     room = forecast.room_in_memory(memory, load, recipe, threads)
     need = forecast.in_memory(load, recipe, threads, room)
     least = forecast.page_bytes(load) if page else 0
-    if room is not None and least <= memory and not alike:
-        return Fit(need, room)
-    division = forecast.divided(memory, load, recipe, threads, alike)
+    in_memory = room is not None and least <= memory and not alike
+    division = forecast.divided(memory, load, recipe, threads, alike or in_memory)
     if tables:
         least = max(least, forecast.tables_bytes(load, recipe))
+    if in_memory:
+        return Fit(need, room, divisible=division is not None and least <= memory)
     if division is None or least > memory:
-        least = max(least, forecast.least(load, recipe))
+        least = max(least, forecast.least(load, recipe, alike))
         work = f"{need.documents:,} documents in {size(need.text_bytes)} of text"
         raise ParameterError(f"{size(memory)} of memory are too few for {work}; give at least {_rounded(least)}")
     return Fit(division.need, division=division)

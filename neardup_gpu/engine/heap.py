@@ -53,7 +53,8 @@ def _change(jobs: int = 0, bounds: int = 0) -> None:
         _jobs, _bounds = _jobs + jobs, _bounds + bounds
         if _wanted() != before and (set_option := _of_c_library("mallopt")) is not None:
             mapped, trimmed = _wanted()
-            set_option(_MMAP_THRESHOLD, mapped)
+            if not set_option(_MMAP_THRESHOLD, mapped):  # some versions allow no more than:
+                set_option(_MMAP_THRESHOLD, USUAL[0])
             set_option(_TRIM_THRESHOLD, trimmed)
 
 
