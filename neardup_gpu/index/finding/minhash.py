@@ -46,11 +46,12 @@ class ByFeatures:
     ) -> Found:
         """The first `most` entries that share r features with each document, from `first` on and before `stop`."""
         assert self.method.filter is not None
-        remaining, everyone, r = np.full(len(first), most, np.int64), np.arange(len(first)), self.method.filter.r
-        nearest, farthest = int(first.min(initial=WITHOUT_END)), int(stop.max(initial=0))
-        latest, earliest = int(first.max(initial=0)), int(stop.min(initial=WITHOUT_END))
-        nowhere = np.zeros(len(first), np.int64), np.full(len(first), WITHOUT_END)
-        parts: list[tuple[np.ndarray, np.ndarray]] = [(everyone[:0], everyone[:0])]
+        size, r = len(first), self.method.filter.r
+        if size == 0:
+            return _found([])
+        (nearest, latest), (earliest, farthest) = _ends(first), _ends(stop)
+        remaining, nowhere = np.full(size, most, np.int64), (np.zeros(size, np.int64), np.full(size, WITHOUT_END))
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
         asked = None
         for number, segment in enumerate(snapshot.segments):
             begin, end = segment.first, segment.stop
@@ -70,10 +71,8 @@ class ByFeatures:
             if len(rows):
                 sizes = np.diff(offsets)
                 remaining -= sizes
-                parts.append((np.repeat(everyone, sizes), segment.some("founders", rows)))
-        asked_of, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.argsort(asked_of, kind="stable")
-        return Found(asked_of[order], entries[order])
+                parts.append((np.repeat(np.arange(size), sizes), segment.some("founders", rows)))
+        return _found(parts)
 
     def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """The features of entries, restored from their tables: uint64, shape (entries, k)."""
@@ -93,3 +92,17 @@ def _in_order(sketches: Sketched, snapshot: Snapshot) -> tuple[np.ndarray, np.nd
     if last.file is None and last.num_entries == len(sketches.keys) == last["feature_keys"].shape[1]:
         return last["feature_keys"], last["feature_rows"]
     return in_order(sketches.keys)
+
+
+def _ends(numbers: np.ndarray) -> tuple[int, int]:
+    """The least and the greatest."""
+    return (int(numbers[0]),) * 2 if len(numbers) == 1 else (int(numbers.min()), int(numbers.max()))
+
+
+def _found(parts: list[tuple[np.ndarray, np.ndarray]]) -> Found:
+    """What was found segment by segment."""
+    if not parts:
+        return Found(np.empty(0, np.int64), np.empty(0, np.int64))
+    asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(asked, kind="stable")
+    return Found(asked[order], entries[order])
