@@ -26,6 +26,9 @@ FEW = 64
 AT_ONCE = 32
 """Queries that are looked up side by side: nothing waits for what is read of another, so the memory is read at once."""
 
+ROUNDS = 3
+"""Guesses of where a key is, of which each is off by about the root of what the one before is off by."""
+
 DENSE = 16
 """Entries a query, up to which a table is read from one to the next."""
 
@@ -83,6 +86,12 @@ def _guess(keys, key, guess):
     distance = np.int64(key >> np.uint64(32)) - np.int64(keys[guess] >> np.uint64(32))
     further = (distance * min(number, np.int64(1) << np.int64(30))) >> np.int64(32)
     return max(np.int64(0), min(number - np.int64(1), guess + further))
+
+
+@jit()
+def _first_guess(entries, key):
+    """Where a key would be among so many uniform keys."""
+    return np.int64(((key >> np.uint64(32)) * np.uint64(entries)) >> np.uint64(32))
 
 
 @jit()
@@ -151,28 +160,32 @@ def _want(first, last, sound, wanted):
 
 
 @jit()
-def _find(keys, rows, table, asked, numbers, begin, end, first, stop, sound, wanted, runs, size):
+def _find(keys, rows, table, asked, numbers, begin, end, first, stop, guesses, sound, wanted, runs, size):
     """Write the runs of a table that some queries have; returns where the next one is to be written.
 
-    A run is (query, table, first place, place behind the last one), of the rows that are looked for.
+    A run is (query, table, first place, place behind the last one), of the rows that are looked for. `guesses` say
+    where keys of the table may be, if there are any.
     """
     sound_keys, sound_rows = sound
     wanted_keys, wanted_rows = wanted
     there, entries = keys[table], np.int64(keys.shape[1])
-    guesses, start = np.empty(min(AT_ONCE, end - begin), np.int64), np.int64(-1)
+    start, guessed = np.int64(-1), len(guesses) > 0
+    if not guessed:
+        guesses = np.empty(min(AT_ONCE, end - begin), np.int64)
     dense = entries <= DENSE * np.int64(asked.shape[1])
     for place in range(begin, end if entries > 0 else begin):
         key, query, at = asked[table, place], numbers[table, place], (place - begin) % AT_ONCE
         if dense and start >= np.int64(0):
             while start < entries and there[start] < key:
                 start += np.int64(1)
+        elif guessed:
+            start = _first_not_below(there, key, guesses[place])
         else:
             if at == 0:
                 some = min(AT_ONCE, end - place)
                 for i in range(some):
-                    share = (asked[table, place + i] >> np.uint64(32)) * np.uint64(entries)
-                    guesses[i] = np.int64(share >> np.uint64(32))
-                for _ in range(3):
+                    guesses[i] = _first_guess(entries, asked[table, place + i])
+                for _ in range(ROUNDS):
                     for i in range(some):
                         guesses[i] = _guess(there, asked[table, place + i], guesses[i])
             start = _first_not_below(there, key, guesses[at])
@@ -204,13 +217,13 @@ def _find(keys, rows, table, asked, numbers, begin, end, first, stop, sound, wan
 @jit(parallel=True)
 def _find_all(keys, rows, asked, numbers, first, stop, sound, wanted, runs, sizes):
     """Pieces of the queries of each table in parallel, of which each writes its runs behind its own beginning."""
-    pieces, number = sizes.shape[1], asked.shape[1]
+    pieces, number, nothing = sizes.shape[1], asked.shape[1], np.empty(0, np.int64)
     for task in prange(sizes.size):
         table, piece = task // pieces, task % pieces
         begin, end = piece * number // pieces, (piece + 1) * number // pieces
         size = table * number + begin
         sizes[table, piece] = (
-            _find(keys, rows, table, asked, numbers, begin, end, first, stop, sound, wanted, runs, size) - size
+            _find(keys, rows, table, asked, numbers, begin, end, first, stop, nothing, sound, wanted, runs, size) - size
         )
 
 
@@ -288,11 +301,23 @@ def _probe_few(keys, rows, asked, numbers, r, first, stop, most, allowed, sound)
     tables, queries = asked.shape
     runs, sizes = np.empty((tables * queries, 4), np.int64), np.zeros((tables, 1), np.int64)
     wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
-    some = np.int64(0)
+    some, entries = np.int64(0), np.int64(keys.shape[1])
+    guesses = np.empty((tables, queries), np.int64)  # of all tables side by side
+    for step in range(1 + ROUNDS if entries > 0 else 0):
+        for table in range(tables):
+            for query in range(queries):
+                key = asked[table, query]
+                if step == 0:
+                    guesses[table, query] = _first_guess(entries, key)
+                else:
+                    guesses[table, query] = _guess(keys[table], key, guesses[table, query])
     for table in range(tables):
         begin = table * queries
         sizes[table, 0] = (
-            _find(keys, rows, table, asked, numbers, 0, queries, first, stop, sound, wanted, runs, begin) - begin
+            _find(
+                keys, rows, table, asked, numbers, 0, queries, first, stop, guesses[table], sound, wanted, runs, begin
+            )
+            - begin
         )
         some += sizes[table, 0]
     offsets = np.zeros(queries + 1, np.int64)
