@@ -46,7 +46,11 @@ LASTING = ("sqlite", "lmdb")
 
 
 def part(bench: Bench) -> list[dict]:
-    """Adding, asking, and other stores."""
+    """Adding, asking, and other stores; what compiles kernels is dropped."""
+    source, folder = bench.scratch / "first.parquet", bench.scratch / "first"
+    write_texts(source, short_texts(bench.sized(9 * BATCH)))
+    program("index_added", source, folder, bench.sized(BATCH), THRESHOLD, "decide")
+    _remove(folder)
     return [*_adding(bench), *_asking(bench), *(_beside(bench) if bench.peers else [])]
 
 
