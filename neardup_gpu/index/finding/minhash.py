@@ -60,7 +60,7 @@ class ByFeatures:
             bounds = nowhere
             if latest > begin or earliest < end:
                 founders = segment["founders"]
-                bounds = tuple(np.searchsorted(founders, each).astype(np.int64) for each in (first, stop))
+                bounds = np.searchsorted(founders, first), np.searchsorted(founders, stop)
             live = segment.live_entries if allowed is None else allowed[number]
             if segment.file is None:
                 rows, offsets = segment.earlier("feature", bounds[1], r, bounds[0], remaining, live)
