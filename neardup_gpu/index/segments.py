@@ -12,7 +12,8 @@
     hash_keys      uint64   entries     first halves of the 128 bits of entries with words, ascending; hash_rows, uint32
     hash_second    uint64   entries     second half of each entry
     what candidates are found by        see `finding/`
-    set_offsets    int64    entries + 1 where each entry's shingles begin in set_values, uint64
+    set_offsets    int64    entries + 1 where each entry's shingles begin in set_values, uint64; of an index with sets
+    sketch         see `Method.stored`  a row of each entry; of an index that needs them, see `Keeps.sketches`
     pair_left, pair_right    int64      entries of each stored pair, which was found when the right one was added
     pair_resemblance  uint64            the bits of a float64
     gone           uint32   some        places of entries that were removed when added; for each of them
@@ -61,7 +62,7 @@ AS_BEFORE = "the index is as it was committed last"
 
 KEPT, OPEN = np.uint8(1), np.uint8(2)
 
-COLUMNS = ("founders", "tokens", "flags", "hash_second")
+COLUMNS = ("founders", "tokens", "flags", "hash_second", "sketch")
 """Arrays that have a row for each entry; a segment has those that its method keeps."""
 
 
@@ -236,6 +237,14 @@ class Segment:
         if self.file is not None:
             self.file.verify_rows("set_offsets", "set_values", rows)
         return Ragged(*gather.cpu(self.arrays["set_values"], self.arrays["set_offsets"], rows))
+
+    def sketches_of(self, rows: np.ndarray) -> np.ndarray:
+        """What is kept of the sketches of some entries."""
+        sketch = self.arrays["sketch"]
+        if self.file is not None:
+            width = sketch[:1].size
+            self.file.verify("sketch", rows * width, (rows + 1) * width)
+        return sketch[rows]
 
     def set_sizes(self, rows: np.ndarray) -> np.ndarray:
         """How many shingles some entries have."""

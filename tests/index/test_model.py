@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from growing import recipe_of, same_as_dedup, table
+from growing import same_as_dedup, table
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -28,9 +28,16 @@ class Growing(RuleBasedStateMachine):
         self.live: dict[str, str] = {}
         self.number = 0
 
-    @initialize(most=st.sampled_from([1, 2, None]), r=st.sampled_from([1, 2]))
-    def create(self, most: int | None, r: int) -> None:
-        recipe = recipe_of(most, filter=(4, 1, r))
+    @initialize(
+        most=st.sampled_from([1, 2, None]),
+        method=st.sampled_from(
+            [nd.MinHash(filter=(4, 1, 1)), nd.MinHash(filter=(4, 1, 2)), nd.SimHash(radius=16, bucket_limit=3)]
+        ),
+        verified=st.booleans(),
+    )
+    def create(self, most: int | None, method: nd.MinHash | nd.SimHash, verified: bool) -> None:
+        threshold = 0.5 if verified or method.name == "minhash" else None
+        recipe = nd.Recipe(method=method, shingles=nd.Shingles(2), threshold=threshold, max_partners=most)
         self.index = nd.Index.create(self.folder / "x", recipe=recipe, engine="cpu")
 
     @rule(
@@ -83,7 +90,10 @@ class Growing(RuleBasedStateMachine):
         one = _shingles(text)
         for match in found.to_pylist():
             other = _shingles(self.live[match["id"]])
-            assert match["resemblance"] == len(one & other) / len(one | other) >= 0.5
+            if match["exact"]:
+                assert match["resemblance"] == len(one & other) / len(one | other) >= 0.5
+            else:
+                assert match["low"] <= match["resemblance"] <= match["high"] and match["distance"] <= 16
         same = [id for id, each in self.live.items() if text.split() and each.split() == text.split()]
         assert found["id"].to_pylist()[: len(same)] == same or not same or set(same) <= set(found["id"].to_pylist())
 

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 from ...errors import ParameterError
 from .contract import Finder, Found
 from .minhash import ByFeatures
+from .simhash import ByBits
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
+    from ..keeps import Keeps
 
-FINDERS: dict[str, type] = {"minhash": ByFeatures}
+FINDERS: dict[str, type] = {"minhash": ByFeatures, "simhash": ByBits}
 
 
-def finder_of(recipe: Recipe) -> Finder:
-    """The finder of a recipe.
+def finder_of(recipe: Recipe, keeps: Keeps) -> Finder:
+    """The finder of a recipe, in an index that keeps this.
 
     Raises
     ------
@@ -24,11 +26,15 @@ def finder_of(recipe: Recipe) -> Finder:
     """
     method = recipe.method
     if method.name not in FINDERS:
-        names = " and ".join(FINDERS)
-        raise ParameterError(f"method {method.name}: an index keeps what {names} needs; leave method out")
+        names = " or ".join(FINDERS)
+        raise ParameterError(f"method {method.name}: an index finds candidates by {names}; name one of these")
     if method.measure.weighted:
         raise ParameterError(f"weighting {method.weighting!r}: an index compares sets without weights; leave it out")
-    return FINDERS[method.name](method)
+    if method.needs_statistics:
+        raise ParameterError(
+            f"weighting {method.weighting!r}: an index cannot count all documents first; take 'tf' or 'log'"
+        )
+    return FINDERS[method.name](recipe, keeps)
 
 
 __all__ = ["FINDERS", "Finder", "Found", "finder_of"]

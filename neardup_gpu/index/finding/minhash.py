@@ -14,6 +14,8 @@ from ..snapshot import WITHOUT_END
 from .contract import Found
 
 if TYPE_CHECKING:
+    from ...recipe import Recipe
+    from ..keeps import Keeps
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -23,11 +25,12 @@ class ByFeatures:
 
     Parameters
     ----------
-    method : MinHash
+    recipe : Recipe
+    keeps : Keeps
     """
 
-    def __init__(self, method: MinHash) -> None:
-        self.method = method
+    def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
+        self.method: MinHash = recipe.method
 
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those without words are in none."""
