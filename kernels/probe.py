@@ -18,6 +18,7 @@ import numpy as np
 from numba import prange
 
 from ._launch import Device, cuda, is_alone, jit, kernel, namespace, on_device
+from ._table_search import better_guess, first_guess, first_row, near, run_end
 from ._tables import sorted_tables
 
 FEW = 64
@@ -80,76 +81,6 @@ def reference(keys, rows, queries, r, first, stop, most, allowed):
 
 
 @jit()
-def _guess(keys, key, guess):
-    """Where a key would be among uniform keys, by how far it is from the one that is at an earlier guess."""
-    number = np.int64(len(keys))
-    distance = np.int64(key >> np.uint64(32)) - np.int64(keys[guess] >> np.uint64(32))
-    further = (distance * min(number, np.int64(1) << np.int64(30))) >> np.int64(32)
-    return max(np.int64(0), min(number - np.int64(1), guess + further))
-
-
-@jit()
-def _first_guess(entries, key):
-    """Where a key would be among so many uniform keys."""
-    return np.int64(((key >> np.uint64(32)) * np.uint64(entries)) >> np.uint64(32))
-
-
-@jit()
-def _first_not_below(keys, key, guess):
-    """Place of the first key that is not below a key, which is near a guess."""
-    number, step = np.int64(len(keys)), np.int64(2)
-    if keys[guess] < key:
-        low = guess + np.int64(1)
-        while low + step < number and keys[low + step - np.int64(1)] < key:
-            low += step
-            step *= np.int64(2)
-        high = min(number, low + step)
-    else:
-        high = guess
-        while high - step > np.int64(0) and keys[high - step] >= key:
-            high -= step
-            step *= np.int64(2)
-        low = max(np.int64(0), high - step)
-    while low < high:
-        middle = (low + high) >> np.int64(1)
-        if keys[middle] < key:
-            low = middle + np.int64(1)
-        else:
-            high = middle
-    return low
-
-
-@jit()
-def _run_end(keys, start, key):
-    """Place behind the last entry of a key, whose run begins at `start`."""
-    number, step = np.int64(len(keys)), np.int64(1)
-    low = start
-    while low + step <= number and keys[low + step - np.int64(1)] == key:
-        low += step
-        step *= np.int64(2)
-    high = min(number, low + step)
-    while low < high:
-        middle = (low + high) >> np.int64(1)
-        if keys[middle] == key:
-            low = middle + np.int64(1)
-        else:
-            high = middle
-    return low
-
-
-@jit()
-def _first_row(rows, table, low, high, row):
-    """Place of the first entry of a run whose row is not below a row."""
-    while low < high:
-        middle = (low + high) >> np.int64(1)
-        if np.int64(rows[table, middle]) < row:
-            low = middle + np.int64(1)
-        else:
-            high = middle
-    return low
-
-
-@jit()
 def _want(first, last, sound, wanted):
     """Mark the blocks that hold the words from the first to the last one, and behind all that there are some, unless
     they are sound."""
@@ -179,19 +110,19 @@ def _find(keys, rows, table, asked, numbers, begin, end, first, stop, guesses, s
             while start < entries and there[start] < key:
                 start += np.int64(1)
         elif guessed:
-            start = _first_not_below(there, key, guesses[place])
+            start = near(keys, table, key, guesses[place])
         else:
             if at == 0:
                 some = min(AT_ONCE, end - place)
                 for i in range(some):
-                    guesses[i] = _first_guess(entries, asked[table, place + i])
+                    guesses[i] = first_guess(entries, asked[table, place + i])
                 for _ in range(ROUNDS):
                     for i in range(some):
-                        guesses[i] = _guess(there, asked[table, place + i], guesses[i])
-            start = _first_not_below(there, key, guesses[at])
+                        guesses[i] = better_guess(keys, table, asked[table, place + i], guesses[i])
+            start = near(keys, table, key, guesses[at])
         stops = start
         if start < entries and there[start] == key:
-            stops = _run_end(there, start, key)
+            stops = run_end(keys, table, start, key)
         if len(sound_keys) > 0:  # what is read of a run and beside it shows that it is the key's
             word = table * entries
             _want(
@@ -206,8 +137,8 @@ def _find(keys, rows, table, asked, numbers, begin, end, first, stop, guesses, s
                     (word + start) >> np.int64(1), (word + stops - np.int64(1)) >> np.int64(1), sound_rows, wanted_rows
                 )
         if stops > start:
-            low = _first_row(rows, table, start, stops, first[query])
-            high = _first_row(rows, table, low, stops, stop[query])
+            low = first_row(rows, table, start, stops, first[query])
+            high = first_row(rows, table, low, stops, stop[query])
             if low < high:
                 runs[size, 0], runs[size, 1], runs[size, 2], runs[size, 3] = query, table, low, high
                 size += np.int64(1)
@@ -308,9 +239,9 @@ def _probe_few(keys, rows, asked, numbers, r, first, stop, most, allowed, sound)
             for query in range(queries):
                 key = asked[table, query]
                 if step == 0:
-                    guesses[table, query] = _first_guess(entries, key)
+                    guesses[table, query] = first_guess(entries, key)
                 else:
-                    guesses[table, query] = _guess(keys[table], key, guesses[table, query])
+                    guesses[table, query] = better_guess(keys, table, key, guesses[table, query])
     for table in range(tables):
         begin = table * queries
         sizes[table, 0] = (
@@ -460,7 +391,7 @@ def _of_asked(rows, runs, ends, asked, first):
     for query in range(len(asked)):
         row = asked[query]
         for run in range(ends[row - 1] if row > 0 else np.int64(0), ends[row]):
-            low = _first_row(rows, runs[run, 0], runs[run, 1], runs[run, 2], first[query])
+            low = first_row(rows, runs[run, 0], runs[run, 1], runs[run, 2], first[query])
             if low < runs[run, 2]:
                 found[size, 0], found[size, 1], found[size, 2] = runs[run, 0], low, runs[run, 2]
                 size += np.int64(1)
@@ -536,7 +467,7 @@ def _merge_heads(rows, heads, ends, query, r, most, allowed, found, place):
     return number
 
 
-_first_row_on_device = Device(_first_row.py_func)
+_first_row_on_device = Device(first_row.py_func)
 
 
 @kernel("void(uint64[:,::1], uint32[:,::1], uint64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])")

@@ -12,13 +12,13 @@ import numpy as np
 
 from neardup_gpu import Ragged
 from neardup_gpu.engine.settings import Engine
-from neardup_gpu.index.finding.minhash import ByFeatures
+from neardup_gpu.index.finding import Finder, finder_of
 from neardup_gpu.index.opened import Opened
 from neardup_gpu.index.sketches import Sketched
 from neardup_gpu.index.snapshot import WITHOUT_END, Snapshot
 
 
-def ask(finder: ByFeatures, snapshot: Snapshot, keys: np.ndarray) -> list[list[int]]:
+def ask(finder: Finder, snapshot: Snapshot, keys: np.ndarray) -> list[list[int]]:
     """Candidates of each row of keys."""
     number = len(keys)
     nothing = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
@@ -34,7 +34,7 @@ def main() -> None:
     """Ask one by one, then for all at a time; print JSON."""
     queries = np.load(sys.argv[2])
     opened = Opened(Path(sys.argv[1]), Engine(backend="cpu"))
-    finder = ByFeatures(opened.recipe.method)
+    finder = finder_of(opened.recipe, opened.manifest.keeps)
     with opened.alone() as runtime:
         _, snapshot = opened.snapshot(runtime)
         for query in range(len(queries) // 2):
