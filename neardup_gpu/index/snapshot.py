@@ -183,7 +183,7 @@ class Snapshot:
     def members(self, entries: np.ndarray, kind: pa.DataType) -> tuple[np.ndarray, np.ndarray, pa.Array]:
         """(number of the entry, sequence number, id) of the live documents of some entries, in this order."""
         numbers, sequences, ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.array([], kind)]
-        for segment in self.segments:
+        for segment in self.segments if len(entries) else ():
             number, place = segment.members(entries)
             if len(number):
                 numbers.append(number)
