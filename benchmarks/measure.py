@@ -144,6 +144,7 @@ class Bench:
     scratch: Path
     small: bool = False
     largest: int = 3_000_000
+    entries: int = 1_000_000
     figures: dict[str, list[dict]] = field(default_factory=dict)
     targets: list[dict] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)

@@ -3,9 +3,9 @@
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, containment, giant,
-losses, start_up, one_text, simhash, hamming, html, compression, samples, deciding, scale, beside, short. A part whose
-corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the same run; everything runs
-once before it is timed, so that compilation and cold files are left out; recall stands beside time.
+losses, start_up, one_text, simhash, hamming, html, compression, samples, deciding, scale, beside, short, index. A part
+whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the same run; everything
+runs once before it is timed, so that compilation and cold files are left out; recall stands beside time.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from . import (
     giant,
     hamming,
     html,
+    index,
     kernel_times,
     losses,
     memory,
@@ -73,6 +74,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "scale": scale.part,
     "beside": beside.part,
     "short": short.part,
+    "index": index.part,
 }
 
 
@@ -137,6 +139,13 @@ def options() -> argparse.ArgumentParser:
         help="documents of the largest job of the part scale, up to 30 million; 3 million unless given",
     )
     parser.add_argument(
+        "--entries",
+        type=int,
+        default=1_000_000,
+        metavar="N",
+        help="entries of the index that the part index asks; a million unless given",
+    )
+    parser.add_argument(
         "--cache",
         type=Path,
         default=Path(tempfile.gettempdir()) / "neardup-peers",
@@ -159,12 +168,20 @@ def main() -> None:
         "peers": args.peers,
         "small": args.small,
         "largest": args.largest,
+        "entries": args.entries,
         "parts": chosen,
     }
     results: dict[str, Any] = {"machine": machine(), "parameters": parameters}
     with tempfile.TemporaryDirectory(prefix="neardup-bench-") as scratch:
         bench = Bench(
-            args.corpora.resolve(), args.repeat, args.peers, args.cache, Path(scratch), args.small, args.largest
+            args.corpora.resolve(),
+            args.repeat,
+            args.peers,
+            args.cache,
+            Path(scratch),
+            args.small,
+            args.largest,
+            args.entries,
         )
         for name in chosen:
             try:

@@ -24,7 +24,7 @@ from numba import prange
 from ._bits import as_integers, count_bits, in_columns, permuted_words, plan
 from ._launch import jit
 from ._sort import in_order
-from .probe import _find_all
+from ._table_search import find_all
 
 
 def buckets(simhashes, masks):
@@ -123,7 +123,7 @@ def cpu(keys, rows, masks, simhashes, queries, radius, first, stop, most, allowe
     """As `reference`; queries in parallel. What they find in all tables is sorted, and cut where they have enough."""
     asked = np.ascontiguousarray(buckets(queries, masks).T)
     starts, ends = np.empty(asked.shape, np.int64), np.empty(asked.shape, np.int64)
-    _find_all(keys, rows, asked, first, stop, starts, ends, min(len(asked), 4 * numba.get_num_threads()))
+    find_all(keys, rows, asked, first, stop, starts, ends, min(len(asked), 4 * numba.get_num_threads()))
     columns = [np.ascontiguousarray(in_columns(each)) for each in (simhashes, queries, masks)]
     looked = rows, starts, ends, *columns, np.uint64(radius), most, allowed
     counts = np.empty(len(asked), np.int64)

@@ -6,8 +6,9 @@ least r of the k tables: the entries of one key are a run of ascending rows, so 
 the merging ends with the last row that is wanted.
 
 Source: the pair tables of Manasse 2012, 3.1 and 6.1, asked by documents that come later.
-Cost: a query looks into each table by interpolation, as fingerprints are uniform, and then at the entries of its runs,
-up to the last row that it finds, twice: they are counted before they are written.
+Cost: queries are sorted for each table. Where they are many the table is read beside them; else they are looked up by
+interpolation, as fingerprints are uniform, some side by side. Then the entries of runs are read up to the last row that
+is wanted, twice: they are counted before they are written.
 """
 
 from __future__ import annotations
@@ -16,7 +17,24 @@ import numba
 import numpy as np
 from numba import prange
 
-from ._launch import Device, cuda, jit, kernel, namespace, on_device
+from ._launch import Device, cuda, is_alone, jit, kernel, namespace, on_device
+from ._table_search import better_guess, first_guess, first_row, near, run_end
+from ._tables import sorted_tables
+
+FEW = 64
+"""Queries that one thread answers sooner than several are told what to do."""
+
+AT_ONCE = 32
+"""Queries that are looked up side by side: nothing waits for what is read of another, so the memory is read at once."""
+
+ROUNDS = 3
+"""Guesses of where a key is, of which each is off by about the root of what the one before is off by."""
+
+DENSE = 16
+"""Entries a query, up to which a table is read from one to the next."""
+
+BLOCK_WORDS = 1 << 13
+"""Words of 8 bytes in a block of a file, of which each has a checksum."""
 
 
 def reference(keys, rows, queries, r, first, stop, most, allowed):
@@ -63,90 +81,372 @@ def reference(keys, rows, queries, r, first, stop, most, allowed):
 
 
 @jit()
-def _further(keys, table, key, guess):
-    """About how many places from a guess on a key would be, by how far the key there is from it."""
-    there, number = keys[table, guess] >> np.uint64(32), np.int64(keys.shape[1])
-    distance = np.int64(key >> np.uint64(32)) - np.int64(there)
-    return (distance * min(number, np.int64(1) << np.int64(30))) >> np.int64(32)
+def _want(first, last, sound, wanted):
+    """Mark the blocks that hold the words from the first to the last one, and behind all that there are some, unless
+    they are sound."""
+    if len(sound) > 0:
+        for block in range(first // BLOCK_WORDS, last // BLOCK_WORDS + 1):
+            if sound[block] == np.uint8(0):
+                wanted[block] = wanted[len(sound)] = np.uint8(1)
 
 
 @jit()
-def _first_not_below(keys, table, key):
-    """Place of the first key of a table that is not below a key: near where it would be among uniform keys."""
-    number = np.int64(keys.shape[1])
-    if number == 0:
-        return np.int64(0)
-    guess = np.int64(((key >> np.uint64(32)) * np.uint64(number)) >> np.uint64(32))
-    guess = max(np.int64(0), min(number - np.int64(1), guess + _further(keys, table, key, guess)))
-    low, high, step = np.int64(0), number, np.int64(4)
-    if keys[table, guess] < key:
-        low = guess + np.int64(1)
-        while low + step < number and keys[table, low + step - np.int64(1)] < key:
-            low += step
-            step *= np.int64(2)
-        high = min(number, low + step)
-    else:
-        high = guess
-        while high - step > np.int64(0) and keys[table, high - step] >= key:
-            high -= step
-            step *= np.int64(2)
-        low = max(np.int64(0), high - step)
-    while low < high:
-        middle = (low + high) >> np.int64(1)
-        if keys[table, middle] < key:
-            low = middle + np.int64(1)
+def _find(keys, rows, table, asked, numbers, begin, end, first, stop, guesses, sound, wanted, runs, size):
+    """Write the runs of a table that some queries have; returns where the next one is to be written.
+
+    A run is (query, table, first place, place behind the last one), of the rows that are looked for. `guesses` say
+    where keys of the table may be, if there are any.
+    """
+    sound_keys, sound_rows = sound
+    wanted_keys, wanted_rows = wanted
+    there, entries = keys[table], np.int64(keys.shape[1])
+    start, guessed = np.int64(-1), len(guesses) > 0
+    if not guessed:
+        guesses = np.empty(min(AT_ONCE, end - begin), np.int64)
+    dense = entries <= DENSE * np.int64(asked.shape[1])
+    for place in range(begin, end if entries > 0 else begin):
+        key, query, at = asked[table, place], numbers[table, place], (place - begin) % AT_ONCE
+        if dense and start >= np.int64(0):
+            while start < entries and there[start] < key:
+                start += np.int64(1)
+        elif guessed:
+            start = near(keys, table, key, guesses[place])
         else:
-            high = middle
-    return low
+            if at == 0:
+                some = min(AT_ONCE, end - place)
+                for i in range(some):
+                    guesses[i] = first_guess(entries, asked[table, place + i])
+                for _ in range(ROUNDS):
+                    for i in range(some):
+                        guesses[i] = better_guess(keys, table, asked[table, place + i], guesses[i])
+            start = near(keys, table, key, guesses[at])
+        stops = start
+        if start < entries and there[start] == key:
+            stops = run_end(keys, table, start, key)
+        if len(sound_keys) > 0:  # what is read of a run and beside it shows that it is the key's
+            word = table * entries
+            _want(
+                word + max(start - np.int64(1), np.int64(0)),
+                word + min(start, entries - np.int64(1)),
+                sound_keys,
+                wanted_keys,
+            )
+            if stops > start:
+                _want(word + stops - np.int64(1), word + min(stops, entries - np.int64(1)), sound_keys, wanted_keys)
+                _want(
+                    (word + start) >> np.int64(1), (word + stops - np.int64(1)) >> np.int64(1), sound_rows, wanted_rows
+                )
+        if stops > start:
+            low = first_row(rows, table, start, stops, first[query])
+            high = first_row(rows, table, low, stops, stop[query])
+            if low < high:
+                runs[size, 0], runs[size, 1], runs[size, 2], runs[size, 3] = query, table, low, high
+                size += np.int64(1)
+    return size
+
+
+@jit(parallel=True)
+def _find_all(keys, rows, asked, numbers, first, stop, sound, wanted, runs, sizes):
+    """Pieces of the queries of each table in parallel, of which each writes its runs behind its own beginning."""
+    pieces, number, nothing = sizes.shape[1], asked.shape[1], np.empty(0, np.int64)
+    for task in prange(sizes.size):
+        table, piece = task // pieces, task % pieces
+        begin, end = piece * number // pieces, (piece + 1) * number // pieces
+        size = table * number + begin
+        sizes[table, piece] = (
+            _find(keys, rows, table, asked, numbers, begin, end, first, stop, nothing, sound, wanted, runs, size) - size
+        )
 
 
 @jit()
-def _run_end(keys, table, start, key):
-    """Place behind the last entry of a key, whose run begins at `start`."""
-    number, step = np.int64(keys.shape[1]), np.int64(1)
-    low = start
-    while low + step <= number and keys[table, low + step - np.int64(1)] == key:
-        low += step
-        step *= np.int64(2)
-    high = min(number, low + step)
-    while low < high:
-        middle = (low + high) >> np.int64(1)
-        if keys[table, middle] == key:
-            low = middle + np.int64(1)
-        else:
-            high = middle
-    return low
+def _by_query(runs, sizes, queries, ends):
+    """Bring runs together by their query, in the order of tables: (those of query i are before ends[i])."""
+    pieces, number = sizes.shape[1], np.int64(0)
+    for size in sizes.ravel():
+        number += size
+    grouped = np.empty((number, 3), np.int64)
+    for place in range(2):
+        for table in range(len(sizes)):
+            for piece in range(pieces):
+                begin = table * queries + piece * queries // pieces
+                for at in range(begin, begin + sizes[table, piece]):
+                    query = runs[at, 0]
+                    if place == 0:
+                        ends[query] += 1
+                    else:
+                        grouped[ends[query], 0], grouped[ends[query], 1], grouped[ends[query], 2] = (
+                            runs[at, 1],
+                            runs[at, 2],
+                            runs[at, 3],
+                        )
+                        ends[query] += 1
+        if place == 0:
+            before = np.int64(0)
+            for query in range(queries):
+                before, ends[query] = before + ends[query], before
+    return grouped
 
 
 @jit()
-def _first_row(rows, table, low, high, row):
-    """Place of the first entry of a run whose row is not below a row."""
-    while low < high:
-        middle = (low + high) >> np.int64(1)
-        if np.int64(rows[table, middle]) < row:
-            low = middle + np.int64(1)
-        else:
-            high = middle
-    return low
-
-
-@jit()
-def _find(keys, rows, queries, query, table, first, stop, starts, ends):
-    """Write where the entries of a query's run lie whose rows are looked for."""
-    key = queries[query, table]
-    start = _first_not_below(keys, table, key)
-    end = _run_end(keys, table, start, key)
-    start = _first_row(rows, table, start, end, first[query])
-    starts[query, table] = start
-    ends[query, table] = _first_row(rows, table, start, end, stop[query])
-
-
-@jit()
-def _merge(rows, heads, ends, query, r, most, allowed, found, place):
-    """Merge the runs of a query, which moves its `heads`; returns how many rows there are.
+def _merge(rows, runs, r, most, allowed, found, place):
+    """Merge the runs of a query; returns how many rows there are.
 
     They are written to `found` from `place` on, unless that is negative.
     """
+    number, nowhere = np.int64(0), np.int64(1) << np.int64(40)
+    if len(runs) < r:
+        return number
+    heads = runs[:, 1].copy()
+    while number < most:
+        least = nowhere
+        for run in range(len(runs)):
+            if heads[run] < runs[run, 2]:
+                least = min(least, np.int64(rows[runs[run, 0], heads[run]]))
+        if least == nowhere:
+            break
+        shared = np.int64(0)
+        for run in range(len(runs)):
+            if heads[run] < runs[run, 2] and np.int64(rows[runs[run, 0], heads[run]]) == least:
+                heads[run] += np.int64(1)
+                shared += np.int64(1)
+        if shared >= r and least < len(allowed) and allowed[least] != np.uint8(0):
+            if place >= np.int64(0):
+                found[place + number] = least
+            number += np.int64(1)
+    return number
+
+
+@jit(parallel=True)
+def _merge_all(rows, runs, ends, r, most, allowed, found, places, counts):
+    """Count the rows of each query, or write them, if there is a place for each."""
+    for query in prange(len(ends)):
+        begin = ends[query - 1] if query > 0 else np.int64(0)
+        if begin < ends[query]:
+            place = places[query] if len(places) else np.int64(-1)
+            counts[query] = _merge(rows, runs[begin : ends[query]], r, most[query], allowed, found, place)
+
+
+@jit()
+def _probe_few(keys, rows, asked, numbers, r, first, stop, most, allowed, sound):
+    """All of it on one thread: rows that are found, where those of each query begin, and blocks that are wanted."""
+    tables, queries = asked.shape
+    runs, sizes = np.empty((tables * queries, 4), np.int64), np.zeros((tables, 1), np.int64)
+    wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
+    some, entries = np.int64(0), np.int64(keys.shape[1])
+    guesses = np.empty((tables, queries), np.int64)  # of all tables side by side
+    for step in range(1 + ROUNDS if entries > 0 else 0):
+        for table in range(tables):
+            for query in range(queries):
+                key = asked[table, query]
+                if step == 0:
+                    guesses[table, query] = first_guess(entries, key)
+                else:
+                    guesses[table, query] = better_guess(keys, table, key, guesses[table, query])
+    for table in range(tables):
+        begin = table * queries
+        sizes[table, 0] = (
+            _find(
+                keys, rows, table, asked, numbers, 0, queries, first, stop, guesses[table], sound, wanted, runs, begin
+            )
+            - begin
+        )
+        some += sizes[table, 0]
+    offsets = np.zeros(queries + 1, np.int64)
+    if some == 0:
+        return np.empty(0, np.int64), offsets, wanted
+    ends = np.zeros(queries, np.int64)
+    grouped = _by_query(runs, sizes, queries, ends)
+    found = np.empty(0, np.int64)
+    for place in range(2):
+        for query in range(queries):
+            begin = ends[query - 1] if query > 0 else np.int64(0)
+            at = offsets[query] if place == 1 else np.int64(-1)
+            count = _merge(rows, grouped[begin : ends[query]], r, most[query], allowed, found, at)
+            if place == 0:
+                offsets[query + 1] = offsets[query] + count
+        if place == 0:
+            found = np.empty(offsets[queries], np.int64)
+    return found, offsets, wanted
+
+
+_SOUND = np.empty(0, np.uint8), np.empty(0, np.uint8)
+
+
+def in_order(queries):
+    """The keys of queries table by table, ascending, and whose they are: what `of_file` asks for, of several files.
+
+    Returns
+    -------
+    keys : array of uint64, shape (k, queries)
+    numbers : array of uint32, shape (k, queries)
+    """
+    if len(queries) == 1:
+        return queries.reshape(-1, 1), np.zeros((queries.shape[1], 1), np.uint32)
+    return sorted_tables(queries, np.arange(len(queries), dtype=np.uint32))
+
+
+def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND):
+    """As `cpu`, of tables that lie in a file, of which not everything was compared with its checksums.
+
+    Parameters
+    ----------
+    keys, rows, r, first, stop, most, allowed :
+        As of `reference`. Where the file is damaged they may be anything: what is found then is of no use, but it is
+        found without harm.
+    asked : (array of uint64, array of uint32)
+        What `in_order` makes of the queries.
+    sound : (array of uint8, array of uint8)
+        Of each block of the keys, and of the rows, whether it was compared; without any nothing has to be.
+
+    Returns
+    -------
+    found, offsets :
+        As of `reference`.
+    wanted : (array of uint8, array of uint8)
+        Of each block, whether it has to be compared before what was found is used; and last, whether any has to be.
+    """
+    r, queries = np.int64(r), asked[0].shape[1]
+    if is_alone() or queries <= FEW:
+        return _probe_few(keys, rows, *asked, r, first, stop, most, allowed, sound)
+    tables = len(keys)
+    pieces = max(1, min(queries // FEW, -(-4 * numba.get_num_threads() // tables)))
+    runs, sizes = np.empty((tables * queries, 4), np.int64), np.empty((tables, pieces), np.int64)
+    wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
+    _find_all(keys, rows, *asked, first, stop, sound, wanted, runs, sizes)
+    if not sizes.any():
+        return np.empty(0, np.int64), np.zeros(queries + 1, np.int64), wanted
+    ends = np.zeros(queries, np.int64)
+    grouped = _by_query(runs, sizes, queries, ends)
+    return *_merged(rows, grouped, ends, r, most, allowed), wanted
+
+
+@jit(parallel=True)
+def _count_within(keys, rows, sizes):
+    """How many entries of each piece of a table have an earlier one of the same key."""
+    pieces, entries = sizes.shape[1], keys.shape[1]
+    for task in prange(sizes.size):
+        table, piece = task // pieces, task % pieces
+        begin, end = piece * entries // pieces, (piece + 1) * entries // pieces
+        size = np.int64(0)
+        for place in range(max(begin, np.int64(1)), end):
+            size += keys[table, place] == keys[table, place - 1]
+        sizes[table, piece] = size
+
+
+@jit()
+def _runs_within(keys, rows, number, ends):
+    """Write behind which run each row's runs end; returns (table, first place, place behind the last one) of each."""
+    runs = np.empty((number, 3), np.int64)
+    for step in range(2):
+        for table in range(len(keys)):
+            start = np.int64(0)
+            for place in range(1, keys.shape[1]):
+                if keys[table, place] != keys[table, start]:
+                    start = np.int64(place)
+                    continue
+                row = rows[table, place]
+                if step == 1:
+                    runs[ends[row], 0], runs[ends[row], 1], runs[ends[row], 2] = table, start, place
+                ends[row] += 1
+        if step == 0:
+            before = np.int64(0)
+            for row in range(len(ends)):
+                before, ends[row] = before + ends[row], before
+    return runs
+
+
+def within(keys, rows, number):
+    """The runs of earlier rows that rows of tables share keys with, each with those before itself: for `of_runs`.
+
+    Parameters
+    ----------
+    keys, rows :
+        As of `reference`.
+    number : int
+        Of all rows.
+
+    Returns
+    -------
+    runs : array of int64, shape (runs, 3)
+        Table, first place and place behind the last one; row by row.
+    ends : array of int64, shape (number,)
+        Behind which run those of each row end.
+    """
+    tables, entries = keys.shape
+    sizes = np.zeros((tables, max(1, min(64, entries // 4096))), np.int64)
+    _count_within(keys, rows, sizes)
+    ends = np.zeros(number, np.int64)
+    if not sizes.any():
+        return np.empty((0, 3), np.int64), ends
+    return _runs_within(keys, rows, int(sizes.sum()), ends), ends
+
+
+@jit()
+def _of_asked(rows, runs, ends, asked, first):
+    """The runs of some rows, of the rows from the first on that are looked for."""
+    size = np.int64(0)
+    for row in asked:
+        size += ends[row] - (ends[row - 1] if row > 0 else np.int64(0))
+    found, theirs, size = np.empty((size, 3), np.int64), np.empty(len(asked), np.int64), np.int64(0)
+    for query in range(len(asked)):
+        row = asked[query]
+        for run in range(ends[row - 1] if row > 0 else np.int64(0), ends[row]):
+            low = first_row(rows, runs[run, 0], runs[run, 1], runs[run, 2], first[query])
+            if low < runs[run, 2]:
+                found[size, 0], found[size, 1], found[size, 2] = runs[run, 0], low, runs[run, 2]
+                size += np.int64(1)
+        theirs[query] = size
+    return found[:size], theirs
+
+
+def of_runs(rows, runs, ends, asked, r, first, most, allowed):
+    """What `reference` finds of rows that ask for those before themselves, by what `within` gives.
+
+    Parameters
+    ----------
+    asked : array of int64, shape (queries,)
+        The rows that ask.
+    rows, r, first, most, allowed, and what is returned :
+        As of `reference`.
+    """
+    grouped, theirs = _of_asked(rows, runs, ends, asked, first)
+    return _merged(rows, grouped, theirs, np.int64(r), most, allowed)
+
+
+def _merged(rows, runs, ends, r, most, allowed):
+    """Merge the runs of all queries."""
+    offsets, nothing = np.zeros(len(ends) + 1, np.int64), np.empty(0, np.int64)
+    if len(runs) == 0:
+        return nothing, offsets
+    counts = np.zeros(len(ends), np.int64)
+    _merge_all(rows, runs, ends, r, most, allowed, nothing, nothing, counts)
+    np.cumsum(counts, out=offsets[1:])
+    found = np.empty(int(offsets[-1]), np.int64)
+    if len(found):
+        _merge_all(rows, runs, ends, r, most, allowed, found, offsets[:-1], counts)
+    return found, offsets
+
+
+def cpu(keys, rows, queries, r, first, stop, most, allowed):
+    """As `reference`; pieces of the queries of each table in parallel, whose keys ascend, as those of the table do."""
+    return of_file(keys, rows, in_order(queries), r, first, stop, most, allowed)[:2]
+
+
+@Device
+def _key_place(keys, table, low, high, key, behind):
+    """Place of the first key of a table that is not below a key, or of the first one behind it."""
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[table, middle] < key or (behind and keys[table, middle] == key):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@Device
+def _merge_heads(rows, heads, ends, query, r, most, allowed, found, place):
+    """As `_merge`, of the runs of all tables, which moves the `heads` of a query."""
     number, tables = np.int64(0), heads.shape[1]
     while number < most:
         least = np.int64(1) << np.int64(40)
@@ -167,51 +467,7 @@ def _merge(rows, heads, ends, query, r, most, allowed, found, place):
     return number
 
 
-@jit(parallel=True)
-def _find_all(keys, rows, queries, first, stop, starts, ends, parts):
-    """One table after another, so that what is looked at of it stays in a core's cache."""
-    for part in prange(parts):
-        for table in range(queries.shape[1]):
-            for query in range(part * len(queries) // parts, (part + 1) * len(queries) // parts):
-                _find(keys, rows, queries, query, table, first, stop, starts, ends)
-
-
-@jit(parallel=True)
-def _merge_all(rows, starts, ends, r, most, allowed, found, places, counts):
-    """Count the rows of each query, or write them, if there is a place for each."""
-    heads = starts.copy()
-    for query in prange(len(starts)):
-        place = places[query] if len(places) else np.int64(-1)
-        counts[query] = _merge(rows, heads, ends, query, r, most[query], allowed, found, place)
-
-
-def cpu(keys, rows, queries, r, first, stop, most, allowed):
-    """As `reference`; queries in parallel."""
-    starts, ends = np.empty(queries.shape, np.int64), np.empty(queries.shape, np.int64)
-    _find_all(keys, rows, queries, first, stop, starts, ends, min(len(queries), 4 * numba.get_num_threads()))
-    counts, nothing = np.empty(len(queries), np.int64), np.empty(0, np.int64)
-    r = np.int64(r)
-    _merge_all(rows, starts, ends, r, most, allowed, nothing, nothing, counts)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    found = np.empty(int(offsets[-1]), np.int64)
-    if len(found):
-        _merge_all(rows, starts, ends, r, most, allowed, found, offsets[:-1], counts)
-    return found, offsets
-
-
-@Device
-def _key_place(keys, table, low, high, key, behind):
-    """Place of the first key of a table that is not below a key, or of the first one behind it."""
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[table, middle] < key or (behind and keys[table, middle] == key):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-_first_row_on_device, _merge_on_device = Device(_first_row.py_func), Device(_merge.py_func)
+_first_row_on_device = Device(first_row.py_func)
 
 
 @kernel("void(uint64[:,::1], uint32[:,::1], uint64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])")
@@ -237,7 +493,7 @@ def _merge_each(rows, heads, ends, r, most, allowed, found, places, counts):
     """One thread a query."""
     query = cuda.grid(1)
     if query < len(counts):
-        counts[query] = _merge_on_device(rows, heads, ends, query, r, most[query], allowed, found, places[query])
+        counts[query] = _merge_heads(rows, heads, ends, query, r, most[query], allowed, found, places[query])
 
 
 def gpu(keys, rows, queries, r, first, stop, most, allowed):

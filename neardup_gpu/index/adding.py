@@ -241,8 +241,8 @@ class Adding:
         InputError
             If there are some, and they are not to be replaced; or if an id is repeated.
         """
-        unique = names.unique()
-        if len(unique) < len(names):
+        ascending = kind == "integer" and (np.diff(names.to_numpy()) > 0).all()
+        if not ascending and len(names.unique()) < len(names):
             import pyarrow.compute as pc
 
             counts = names.value_counts()

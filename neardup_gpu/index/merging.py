@@ -1,8 +1,8 @@
 """Merging: neighbouring segments become one; what is dead vanishes.
 
-Segments are of tiers: tier t has 8**t documents and fewer than 8**(t + 1). Where the last segments of an index are
-eight or more of a tier or of lower ones, they are merged. So there are at most seven of a tier, and each document is
-written again once for each tier that it rises.
+Segments are of tiers: tier t has 8**t documents and fewer than 8**(t + 1). Where eight of the last segments of an index
+are of a tier, and none of a higher one, they are merged, and what is among them of lower tiers. So of equal batches
+there are at most seven of a tier, and each document is written again once for each tier that it rises.
 
 While documents are added, this is done by a thread beside the one that adds, into a file that no manifest names. The
 thread that adds puts it into the place of its parts after its next commit: one thread alone writes manifests.
@@ -56,7 +56,7 @@ def due(places: list[Place]) -> int:
         number = 0
         while number < len(tiers) and tiers[-1 - number] <= level:
             number += 1
-        if number >= RATIO:
+        if tiers[len(tiers) - number :].count(level) >= RATIO:
             return number
     return 0
 

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from neardup_gpu.kernels._launch import alone as kernels_alone
+
+from ..engine.host import HostRuntime
 from ..engine.settings import Engine
 from ..engine.threads import on_threads
 from ..errors import ParameterError
@@ -94,6 +97,13 @@ class Opened:
         self.check_open()
         with on_threads(self.engine.threads if threads is None else threads), self.engine.start() as runtime:
             yield runtime
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[Runtime]:
+        """Compute in the block on the thread that calls, which starts no others: any number of threads may."""
+        self.check_open()
+        with kernels_alone():
+            yield HostRuntime(on_host(self.engine.resolve()))
 
     def write(self) -> Writer:
         """The writer; this process becomes the one that writes.

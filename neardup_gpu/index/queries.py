@@ -80,7 +80,7 @@ def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, column
         from ..documents.html import read_page
 
         text = read_page(text, tree=html == "tree").text
-    with opened.running(1) as runtime:
+    with opened.alone() as runtime:
         data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False
@@ -196,28 +196,17 @@ def matches_of(
 ) -> pa.Table:
     """The live documents of entries, the greatest first by one of the columns, which are of entries."""
     kept = snapshot.kept(entry)
-    rows: list[np.ndarray] = [np.empty(0, np.int64)]
-    sequence: list[np.ndarray] = [np.empty(0, np.int64)]
-    ids: list[pa.Array] = [pa.array([], kind)]
-    first: list[np.ndarray] = [np.empty(0, bool)]
-    for at, each in enumerate(entry.tolist()):
-        begins = True
-        for segment, places in snapshot.members(each):
-            rows.append(np.full(len(places), at))
-            sequence.append(segment["sequence"][places])
-            ids.append(segment.ids.arrow(places).cast(kind))
-            first.append(np.arange(len(places)) == (0 if begins else -1))
-            begins = False
-    row, number = np.concatenate(rows), np.concatenate(sequence)
+    row, number, ids = snapshot.members(entry, kind)
+    first = np.diff(row, prepend=-1) != 0
     order = np.lexsort((number, -columns[by][row], query[row]))
     if nearest is not None:
         asked = query[row[order]]
         order = order[np.arange(len(order)) - np.searchsorted(asked, asked) < nearest]
-    row, stays = row[order], kept[row[order]] & np.concatenate(first)[order]
+    row, stays = row[order], kept[row[order]] & first[order]
     return pa.table(
         {
             "query_id": query_ids.take(arrow(query[row])),
-            "id": pa.concat_arrays(ids).take(arrow(order)),
+            "id": ids.take(arrow(order)),
             **{name: arrow(each[row]) for name, each in columns.items()},
             "kept": arrow(stays),
             **{name: arrow(each[row]) for name, each in told.items()},

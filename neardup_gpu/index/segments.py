@@ -34,8 +34,8 @@ from typing import Any
 
 import numpy as np
 
-from neardup_gpu.kernels import gather
-from neardup_gpu.kernels._sort import in_order
+from neardup_gpu.kernels import gather, probe
+from neardup_gpu.kernels._tables import place_of_copies, sorted_tables
 
 from ..data import Ragged
 from ..errors import OutputError
@@ -74,10 +74,8 @@ def words_of(values: np.ndarray) -> np.ndarray:
 
 def sorted_table(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(key, row) by key, equal keys in the order given."""
-    if len(keys) == 0:
-        return np.empty(0, np.uint64), np.empty(0, np.uint32)
-    found, order = in_order(np.ascontiguousarray(keys))
-    return found, rows[order].astype(np.uint32)
+    found, numbers = sorted_tables(np.ascontiguousarray(keys)[:, None], np.arange(len(keys), dtype=np.uint32))
+    return found[0], rows[numbers[0]].astype(np.uint32)
 
 
 @dataclass
@@ -102,6 +100,8 @@ class Segment:
     place: Place | None = None
     file: ArraysFile | None = None
     _sound: set[str] = field(default_factory=set)
+    _known_tables: dict[str, Any] = field(default_factory=dict)
+    _runs: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str) -> Segment:
@@ -152,6 +152,11 @@ class Segment:
         """All its documents and entries have this number or a greater one, and a smaller one than the next segment."""
         return int(self.arrays["sequence"][0]) if self.place is None else self.place.first
 
+    @property
+    def stop(self) -> int:
+        """All its documents and entries have a smaller number."""
+        return int(self.arrays["sequence"][-1]) + 1 if self.place is None else self.place.stop
+
     @cached_property
     def ids(self) -> Ids:
         """Ids of the documents."""
@@ -167,11 +172,66 @@ class Segment:
         """Documents that are stored here, dead ones too."""
         return len(self.arrays["sequence"])
 
+    def some(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Some rows of an array, after comparing these alone with their checksums."""
+        if self.file is not None and name not in self._sound:
+            self.file.verify(name, rows, rows + 1)
+        return self.arrays[name][rows]
+
     def rows_of(self, entries: np.ndarray) -> np.ndarray:
         """The row of each entry; -1 of those that are not stored here."""
-        founders = self["founders"]
-        rows = np.minimum(np.searchsorted(founders, entries), max(0, len(founders) - 1))
-        return np.where(founders[rows] == entries, rows, -1) if len(founders) else np.full(len(entries), -1)
+        return self._places("founders", entries)
+
+    def _places(self, name: str, numbers: np.ndarray) -> np.ndarray:
+        """Where an ascending array has some numbers; -1 where it has not."""
+        values = self.arrays[name]
+        if not len(values):
+            return np.full(len(numbers), -1)
+        places = np.searchsorted(values, numbers)
+        if self.file is not None and name not in self._sound:  # what is beside it shows that a number is not there
+            self.file.verify(name, np.maximum(places - 1, 0), np.minimum(places + 1, len(values)))
+        places = np.minimum(places, len(values) - 1)
+        return np.where(values[places] == numbers, places, -1)
+
+    def probe(
+        self,
+        name: str,
+        asked: tuple[np.ndarray, np.ndarray],
+        r: int,
+        first: np.ndarray,
+        stop: np.ndarray,
+        most: np.ndarray,
+        allowed: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What `kernels/probe.py` finds in the tables of a name; `asked` is as its `in_order` makes it of keys.
+
+        Of the file those blocks are compared with their checksums that decide what is found.
+        """
+        keys, rows, sound = self._tables(name)
+        if self.file is None or self.file.num_left == 0:
+            return probe.of_file(keys, rows, asked, r, first, stop, most, allowed)[:2]
+        found, offsets, wanted = probe.of_file(keys, rows, asked, r, first, stop, most, allowed, sound)
+        for part, blocks in zip(("keys", "rows"), wanted, strict=True):
+            if blocks[-1]:
+                self.file.verify_blocks(f"{name}_{part}", blocks[:-1])
+        return found, offsets
+
+    def earlier(
+        self, name: str, asked: np.ndarray, r: int, first: np.ndarray, most: np.ndarray, allowed: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Like `probe`, of some rows of this segment, which is in memory: rows before each."""
+        keys, rows, _ = self._tables(name)
+        if name not in self._runs:
+            self._runs[name] = probe.within(keys, rows, self.num_entries)
+        return probe.of_runs(rows, *self._runs[name], asked, r, first, most, allowed)
+
+    def _tables(self, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Keys and rows of the tables of a name, shape (tables, rows), and which of their blocks were compared."""
+        if name not in self._known_tables:
+            names = f"{name}_keys", f"{name}_rows"
+            sound = None if self.file is None else tuple(map(self.file.sound, names))
+            self._known_tables[name] = *(np.atleast_2d(self.arrays[each]) for each in names), sound
+        return self._known_tables[name]
 
     def sets_of(self, rows: np.ndarray) -> Ragged:
         """The shingles of some entries."""
@@ -189,31 +249,27 @@ class Segment:
 
     def set_sizes(self, rows: np.ndarray) -> np.ndarray:
         """How many shingles some entries have."""
-        offsets = self["set_offsets"]
+        if self.file is not None and "set_offsets" not in self._sound:
+            self.file.verify("set_offsets", rows, rows + 2)
+        offsets = self.arrays["set_offsets"]
         return offsets[rows + 1] - offsets[rows]
 
-    def members(self, entry: int) -> np.ndarray:
-        """Places of the live documents of an entry that lie here, ascending."""
-        of, copies = self["entry"], self["copies"]
-        founder = np.searchsorted(self["sequence"], entry)
-        found = []
-        if founder < len(of) and self["sequence"][founder] == entry and of[founder] == entry:
-            found.append(founder)
-        start, stop = (_place_of_copy(of, copies, each) for each in (entry, entry + 1))
-        places = np.array([*found, *copies[start:stop].tolist()], np.int64)
-        return places[self.live_documents[places] != 0]
-
-
-def _place_of_copy(entry: np.ndarray, copies: np.ndarray, wanted: int) -> int:
-    """Place of the first copy of an entry that is not before the wanted one."""
-    low, high = 0, len(copies)
-    while low < high:
-        middle = (low + high) // 2
-        if entry[copies[middle]] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    def members(self, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(number of the entry, place) of the live documents of some entries that lie here, in this order."""
+        founders = self._places("sequence", entries)
+        some = np.flatnonzero(founders >= 0)
+        some = some[self.some("entry", founders[some]) == entries[some]]
+        numbers, places = some, founders[some]
+        if len(self.arrays["copies"]):
+            starts, stops = place_of_copies(self["entry"], self["copies"], entries)
+            sizes = stops - starts
+            copied = np.repeat(np.arange(len(entries)), sizes)
+            at = np.arange(len(copied)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(starts, sizes)
+            numbers, places = np.concatenate([numbers, copied]), np.concatenate([places, self["copies"][at]])
+            order = np.argsort(numbers, kind="stable")
+            numbers, places = numbers[order], places[order]
+        live = self.live_documents[places] != 0
+        return numbers[live], places[live].astype(np.int64)
 
 
 def copies_of(sequence: np.ndarray, entry: np.ndarray) -> np.ndarray:

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from neardup_gpu.kernels import probe as probe_kernel
+from neardup_gpu.kernels.probe import in_order
 
-from ..data import Ragged
-from ..engine.choice import kernel
+from ..data import Ragged, arrow
 from .segments import KEPT, Segment
 
 WITHOUT_END = np.int64(2**62)
@@ -58,16 +57,15 @@ class Snapshot:
             return
         starts = np.array([each.first for each in self.segments], np.int64)
         number = np.searchsorted(starts, entries, side="right") - 1
-        for at, segment in enumerate(self.segments):
-            some = np.flatnonzero(number == at)
-            if len(some):
-                rows = segment.rows_of(entries[some])
-                yield segment, some[rows >= 0], rows[rows >= 0]
+        for at in np.unique(number[number >= 0]).tolist():
+            segment, some = self.segments[at], np.flatnonzero(number == at)
+            rows = segment.rows_of(entries[some])
+            yield segment, some[rows >= 0], rows[rows >= 0]
 
     def _of_entries(self, name: str, entries: np.ndarray, absent: int) -> np.ndarray:
         found = np.full(len(entries), absent, np.int64)
         for segment, some, rows in self.located(entries):
-            found[some] = segment[name][rows]
+            found[some] = segment.some(name, rows)
         return found
 
     def live(self, entries: np.ndarray) -> np.ndarray:
@@ -126,21 +124,17 @@ class Snapshot:
     def same_words(self, hashes: np.ndarray) -> np.ndarray:
         """The live entry of each word sequence, given by its 128 bits, uint64, shape (n, 2); -1 if none has them."""
         found = np.full(len(hashes), -1, np.int64)
-        for segment in self.segments:
-            table = segment["hash_keys"], segment["hash_rows"]
-            query, row = _looked_up(*table, hashes[:, 0], segment.live_entries, self.backend)
-            same = segment["hash_second"][row] == hashes[query, 1]
-            found[query[same]] = segment["founders"][row[same]]
+        for number, query, row in self._looked_up("hash", hashes[:, 0]):
+            segment = self.segments[number]
+            same = np.flatnonzero(segment.some("hash_second", row) == hashes[query, 1])
+            found[query[same]] = segment.some("founders", row[same])
         return found
 
     def with_ids(self, ids: pa.Array, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(number of the id, number of the segment, place of the document) of live documents that have one of them."""
-        hashes = hashes_of(ids, kind)
         found = [(np.empty(0, np.int64),) * 3]
-        for number, segment in enumerate(self.segments):
-            table = segment["id_keys"], segment["id_rows"]
-            query, place = _looked_up(*table, hashes, segment.live_documents, self.backend)
-            theirs = segment.ids.arrow(place)
+        for number, query, place in self._looked_up("id", hashes_of(ids, kind)):
+            theirs = self.segments[number].ids.arrow(place)
             asked = ids.take(pa.array(query)).cast(theirs.type)
             same = np.array(
                 [one == other for one, other in zip(theirs.to_pylist(), asked.to_pylist(), strict=True)], bool
@@ -148,6 +142,18 @@ class Snapshot:
             found.append((query[same], np.full(int(same.sum()), number, np.int64), place[same]))
         queries, numbers, places = (np.concatenate(each) for each in zip(*found, strict=True))
         return queries, numbers, places
+
+    def _looked_up(self, name: str, keys: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """(number of a segment, numbers of keys, rows) of the live rows in a table that have one of some keys; of the
+        segments alone in which there are some."""
+        size = len(keys)
+        bounds = np.zeros(size, np.int64), np.full(size, WITHOUT_END), np.full(size, WITHOUT_END)
+        asked = in_order(np.ascontiguousarray(keys)[:, None])
+        for number, segment in enumerate(self.segments):
+            live = segment.live_documents if name == "id" else segment.live_entries
+            found, offsets = segment.probe(name, asked, 1, *bounds, live)
+            if len(found):
+                yield number, np.repeat(np.arange(size), np.diff(offsets)), found
 
     def names_of(self, entries: np.ndarray, kind: pa.DataType) -> pa.Array:
         """The id of the first live document of each entry, of which each has one."""
@@ -162,28 +168,27 @@ class Snapshot:
             order.append(some)
             parts.append(segment.ids.arrow(place[some]).cast(kind))
             missing[some] = False
-        for number in np.flatnonzero(missing).tolist():  # their founders are gone
-            segment, places = self.members(int(wanted[number]))[0]
-            order.append(np.array([number]))
-            parts.append(segment.ids.arrow(places[:1]).cast(kind))
+        if missing.any():  # their founders are gone
+            lost = np.flatnonzero(missing)
+            number, _, names = self.members(wanted[lost], kind)
+            begins = np.flatnonzero(np.diff(number, prepend=-1))
+            order.append(lost)
+            parts.append(names.take(pa.array(begins)))
         if not parts:
             return pa.array([], kind)
         found = np.empty(len(wanted), np.int64)
         found[np.concatenate(order)] = np.arange(len(wanted))
         return pa.concat_arrays(parts).take(pa.array(found[back]))
 
-    def members(self, entry: int) -> list[tuple[Segment, np.ndarray]]:
-        """The live documents of an entry: segments, and places in them."""
-        found = [(segment, segment.members(entry)) for segment in self.segments]
-        return [(segment, places) for segment, places in found if len(places)]
-
-
-def _looked_up(
-    keys: np.ndarray, rows: np.ndarray, asked: np.ndarray, allowed: np.ndarray, backend: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """(number of the key, row) of all entries of a sorted table that have one of some keys, and an allowed row."""
-    number = len(asked)
-    bounds = np.zeros(number, np.int64), np.full(number, WITHOUT_END), np.full(number, WITHOUT_END)
-    run = kernel(probe_kernel, backend)
-    found, offsets = run(keys[None, :], rows[None, :], np.ascontiguousarray(asked)[:, None], 1, *bounds, allowed)
-    return np.repeat(np.arange(number), np.diff(offsets)), found
+    def members(self, entries: np.ndarray, kind: pa.DataType) -> tuple[np.ndarray, np.ndarray, pa.Array]:
+        """(number of the entry, sequence number, id) of the live documents of some entries, in this order."""
+        numbers, sequences, ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.array([], kind)]
+        for segment in self.segments if len(entries) else ():
+            number, place = segment.members(entries)
+            if len(number):
+                numbers.append(number)
+                sequences.append(segment.some("sequence", place))
+                ids.append(segment.ids.arrow(place).cast(kind))
+        number, sequence = np.concatenate(numbers), np.concatenate(sequences)
+        order = np.lexsort((sequence, number))
+        return number[order], sequence[order], pa.concat_arrays(ids).take(arrow(order))

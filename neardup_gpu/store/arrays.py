@@ -24,6 +24,7 @@ import contextlib
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -258,7 +259,7 @@ class ArraysFile:
             raise changed(path)
         self._checksums = np.frombuffer(head, np.uint64, num_blocks, num_text + -num_text % 8)
         self._done = np.zeros(num_blocks, np.uint8)
-        self.num_left = num_blocks
+        self.num_left, self._counting = num_blocks, threading.Lock()
         self._blocks: dict[str, range] = {}
         self.header = self._parse(head[:num_text])
         self.arrays = self._map(start, size)
@@ -332,21 +333,42 @@ class ArraysFile:
         """
         if self.num_left == 0:
             return
-        blocks = self._blocks[name]
-        done = self._done[blocks.start : blocks.stop]
+        done = self.sound(name)
         if starts is None or stops is None:
-            numbers = np.flatnonzero(done == 0) + blocks.start
+            self.verify_blocks(name, done == 0)
         else:
-            numbers = unread(starts, stops, self.arrays[name].itemsize, BLOCK_BYTES, done) + blocks.start
-        place = self._places[name]
+            self._verify(name, unread(starts, stops, self.arrays[name].itemsize, BLOCK_BYTES, done))
+
+    def sound(self, name: str) -> np.ndarray:
+        """Of each block of an array, whether it was compared: uint8, which follows what is compared later."""
+        blocks = self._blocks[name]
+        return self._done[blocks.start : blocks.stop]
+
+    def verify_blocks(self, name: str, wanted: np.ndarray) -> None:
+        """Compare the blocks of an array that are wanted, and were not compared before.
+
+        Parameters
+        ----------
+        name : str
+        wanted : array of bool or uint8, shape (blocks of the array,)
+
+        Raises
+        ------
+        DamagedError
+            If one is not as it was written.
+        """
+        self._verify(name, np.flatnonzero(wanted))
+
+    def _verify(self, name: str, numbers: np.ndarray) -> None:
+        place, first = self._places[name], self._blocks[name].start
         end = place.stop + -place.stop % _PAGE
         for number in numbers.tolist():
-            start = place.start + (number - blocks.start) * BLOCK_BYTES
-            if checksum(self._bytes[start : min(start + BLOCK_BYTES, end)]) != self._checksums[number]:
+            start = place.start + number * BLOCK_BYTES
+            if checksum(self._bytes[start : min(start + BLOCK_BYTES, end)]) != self._checksums[first + number]:
                 raise changed(self.path)
-            self._done[number] = 1
-        if len(numbers):
-            self.num_left = int(np.count_nonzero(self._done == 0))  # counted anew: other threads may have read, too
+            with self._counting:  # of several threads
+                self.num_left -= not self._done[first + number]
+                self._done[first + number] = 1
 
     def verify_rows(self, offsets: str, values: str, numbers: np.ndarray) -> None:
         """Compare some rows of a ragged array, and the offsets that say where they are, with their checksums.

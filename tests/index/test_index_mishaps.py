@@ -182,20 +182,20 @@ def test_of_two_inputs_the_later_one_replaces(make, tmp_path) -> None:
 def test_a_refresh_while_others_wait(make, tmp_path, monkeypatch) -> None:
     """An empty index, which has no type of ids yet, gets strings between the start of a question and its turn."""
     writer = make({})
-    running = Opened.running
     with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
-        for ask in (lambda: reader.query("to be"), lambda: reader.decide().documents):
+        for name, ask in (("alone", lambda: reader.query("to be")), ("running", lambda: reader.decide().documents)):
+            begin = getattr(Opened, name)
 
-            def late(self, *arguments: object, ask=ask):
+            def late(self, *arguments: object, begin=begin):
                 if self is reader._opened and threading.current_thread() is threading.main_thread():
                     if not len(writer):
                         writer.add(table(["a"], ["to be"]), id_column="id")
                     thread = threading.Thread(target=reader.refresh)
                     thread.start()
                     thread.join()
-                return running(self, *arguments)
+                return begin(self, *arguments)
 
-            monkeypatch.setattr(Opened, "running", late)
+            monkeypatch.setattr(Opened, name, late)
             assert ask()["id"].to_pylist() == ["a"]
 
 

@@ -50,6 +50,8 @@ class Finder(Protocol):
     ) -> Found:
         """The first `most` candidates of each document among entries from `first` on and before `stop`.
 
+        A segment in memory is that of the documents themselves, of which each asks for entries before itself.
+
         first, stop : arrays of int64, shape (documents,)
         allowed : list of arrays of uint8
             Of each segment, which rows count; the live ones, unless given.

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neardup_gpu.kernels import probe
+from neardup_gpu.kernels._tables import sorted_tables
+from neardup_gpu.kernels.probe import in_order
 
-from ...engine.choice import kernel, to_host
 from ...methods.minhash import MinHash
-from ..segments import sorted_table
+from ..snapshot import WITHOUT_END
 from .contract import Found
 
 if TYPE_CHECKING:
@@ -35,11 +35,8 @@ class ByFeatures:
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those without words are in none."""
         rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
-        found_keys = np.empty((sketches.keys.shape[1], len(rows)), np.uint64)
-        found_rows = np.empty(found_keys.shape, np.uint32)
-        for column in range(len(found_keys)):
-            found_keys[column], found_rows[column] = sorted_table(sketches.keys[rows, column], rows)
-        return {"feature_keys": found_keys, "feature_rows": found_rows}
+        found = sorted_tables(sketches.keys, rows)
+        return dict(zip(("feature_keys", "feature_rows"), found, strict=True))
 
     def first(
         self,
@@ -52,27 +49,33 @@ class ByFeatures:
     ) -> Found:
         """The first `most` entries that share r features with each document, from `first` on and before `stop`."""
         assert self.method.filter is not None
-        run = kernel(probe, snapshot.backend)
-        remaining = np.full(len(first), most, np.int64)
-        parts: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        size, r = len(first), self.method.filter.r
+        if size == 0:
+            return _found([])
+        (nearest, latest), (earliest, farthest) = _ends(first), _ends(stop)
+        remaining, nowhere = np.full(size, most, np.int64), (np.zeros(size, np.int64), np.full(size, WITHOUT_END))
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        asked = None
         for number, segment in enumerate(snapshot.segments):
-            founders = segment["founders"]
-            if not len(founders):
+            begin, end = segment.first, segment.stop
+            if begin == end or farthest <= begin or nearest >= end:
                 continue
-            some = np.flatnonzero((remaining > 0) & (first <= founders[-1]) & (stop > founders[0]))
-            if not len(some):
-                continue
-            bounds = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
+            bounds = nowhere
+            if latest > begin or earliest < end:
+                founders = segment["founders"]
+                bounds = np.searchsorted(founders, first), np.searchsorted(founders, stop)
             live = segment.live_entries if allowed is None else allowed[number]
-            tables = segment["feature_keys"], segment["feature_rows"]
-            keys = np.ascontiguousarray(sketches.keys[some])
-            rows, offsets = map(to_host, run(*tables, keys, self.method.filter.r, *bounds, remaining[some], live))
-            sizes = np.diff(offsets)
-            remaining[some] -= sizes
-            parts.append((np.repeat(some, sizes), founders[rows]))
-        asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.argsort(asked, kind="stable")
-        return Found(asked[order], entries[order])
+            if segment.file is None:
+                rows, offsets = segment.earlier("feature", bounds[1], r, bounds[0], remaining, live)
+            else:
+                if asked is None:
+                    asked = _in_order(sketches, snapshot)
+                rows, offsets = segment.probe("feature", asked, r, *bounds, remaining, live)
+            if len(rows):
+                sizes = np.diff(offsets)
+                remaining -= sizes
+                parts.append((np.repeat(np.arange(size), sizes), segment.some("founders", rows)))
+        return _found(parts)
 
     def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """The features of entries, restored from their tables: uint64, shape (entries, k)."""
@@ -83,3 +86,26 @@ class ByFeatures:
                 everyone[places, number] = keys
             found[some] = everyone[rows]
         return found
+
+
+def _in_order(sketches: Sketched, snapshot: Snapshot) -> tuple[np.ndarray, np.ndarray]:
+    """What `probe` asks for: the features of documents in order, which the tables of a segment in memory have already
+    where all of its entries are asked for."""
+    last = snapshot.segments[-1]
+    if last.file is None and last.num_entries == len(sketches.keys) == last["feature_keys"].shape[1]:
+        return last["feature_keys"], last["feature_rows"]
+    return in_order(sketches.keys)
+
+
+def _ends(numbers: np.ndarray) -> tuple[int, int]:
+    """The least and the greatest."""
+    return (int(numbers[0]),) * 2 if len(numbers) == 1 else (int(numbers.min()), int(numbers.max()))
+
+
+def _found(parts: list[tuple[np.ndarray, np.ndarray]]) -> Found:
+    """What was found segment by segment."""
+    if not parts:
+        return Found(np.empty(0, np.int64), np.empty(0, np.int64))
+    asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(asked, kind="stable")
+    return Found(asked[order], entries[order])

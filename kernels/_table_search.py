@@ -1,0 +1,102 @@
+"""Looking into sorted tables of uniform keys, of which each is a row of an array: what kernels that probe share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from ._launch import jit
+
+
+@jit()
+def first_guess(entries, key):
+    """Where a key would be among so many uniform keys."""
+    return np.int64(((key >> np.uint64(32)) * np.uint64(entries)) >> np.uint64(32))
+
+
+@jit()
+def better_guess(keys, table, key, guess):
+    """Where a key would be among uniform keys, by how far it is from the one that is at an earlier guess."""
+    number = np.int64(keys.shape[1])
+    distance = np.int64(key >> np.uint64(32)) - np.int64(keys[table, guess] >> np.uint64(32))
+    further = (distance * min(number, np.int64(1) << np.int64(30))) >> np.int64(32)
+    return max(np.int64(0), min(number - np.int64(1), guess + further))
+
+
+@jit()
+def near(keys, table, key, guess):
+    """Place of the first key of a table, which has some, that is not below a key, and is not far from a guess."""
+    number, step = np.int64(keys.shape[1]), np.int64(2)
+    if keys[table, guess] < key:
+        low = guess + np.int64(1)
+        while low + step < number and keys[table, low + step - np.int64(1)] < key:
+            low += step
+            step *= np.int64(2)
+        high = min(number, low + step)
+    else:
+        high = guess
+        while high - step > np.int64(0) and keys[table, high - step] >= key:
+            high -= step
+            step *= np.int64(2)
+        low = max(np.int64(0), high - step)
+    while low < high:
+        middle = (low + high) >> np.int64(1)
+        if keys[table, middle] < key:
+            low = middle + np.int64(1)
+        else:
+            high = middle
+    return low
+
+
+@jit()
+def first_not_below(keys, table, key):
+    """Place of the first key of a table that is not below a key: near where it would be among uniform keys."""
+    number = np.int64(keys.shape[1])
+    if number == 0:
+        return np.int64(0)
+    return near(keys, table, key, better_guess(keys, table, key, first_guess(number, key)))
+
+
+@jit()
+def run_end(keys, table, start, key):
+    """Place behind the last entry of a key, whose run begins at `start`."""
+    number, step = np.int64(keys.shape[1]), np.int64(1)
+    low = start
+    while low + step <= number and keys[table, low + step - np.int64(1)] == key:
+        low += step
+        step *= np.int64(2)
+    high = min(number, low + step)
+    while low < high:
+        middle = (low + high) >> np.int64(1)
+        if keys[table, middle] == key:
+            low = middle + np.int64(1)
+        else:
+            high = middle
+    return low
+
+
+@jit()
+def first_row(rows, table, low, high, row):
+    """Place of the first entry of a run whose row is not below a row."""
+    while low < high:
+        middle = (low + high) >> np.int64(1)
+        if np.int64(rows[table, middle]) < row:
+            low = middle + np.int64(1)
+        else:
+            high = middle
+    return low
+
+
+@jit(parallel=True)
+def find_all(keys, rows, queries, first, stop, starts, ends, parts):
+    """Write where the entries of each query's runs lie whose rows are looked for, one table after another: so what is
+    looked at of it stays in a core's cache."""
+    for part in prange(parts):
+        for table in range(queries.shape[1]):
+            for query in range(part * len(queries) // parts, (part + 1) * len(queries) // parts):
+                key = queries[query, table]
+                start = first_not_below(keys, table, key)
+                end = run_end(keys, table, start, key)
+                start = first_row(rows, table, start, end, first[query])
+                starts[query, table] = start
+                ends[query, table] = first_row(rows, table, start, end, stop[query])

@@ -1,0 +1,66 @@
+"""Probing beyond agreement: rows that ask for those before themselves, and tables in a file that was not compared."""
+
+import numpy as np
+import pytest
+
+from neardup_gpu.kernels import probe
+from neardup_gpu.kernels._launch import alone
+
+MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+def tables(rows: int, values: int, seed: int = 0):
+    """Keys of rows, of which many are equal, and their tables."""
+    keys = np.random.default_rng(seed).integers(0, values, (rows, 6)).astype(np.uint64) * MIX
+    orders = np.argsort(keys, axis=0, kind="stable")
+    ordered = np.ascontiguousarray(np.take_along_axis(keys, orders, 0).T)
+    return keys, ordered, np.ascontiguousarray(orders.T.astype(np.uint32))
+
+
+@pytest.mark.parametrize(("rows", "values"), [(300, 40), (500, 9), (400, 10**9), (1, 3), (0, 1), (9000, 3000)])
+def test_tables_are_sorted_stably(rows, values):
+    keys, ordered, places = tables(rows, values)
+    found = probe.in_order(keys)
+    assert (found[0] == ordered).all() and (found[1] == places).all()
+
+
+@pytest.mark.parametrize(("rows", "values", "r"), [(300, 40, 1), (500, 9, 3), (400, 10**9, 2), (1, 3, 1)])
+def test_rows_before_themselves(rows, values, r):
+    keys, ordered, places = tables(rows, values)
+    random = np.random.default_rng(1)
+    asked = np.sort(random.choice(rows, (rows + 1) // 2, replace=False))
+    first, most = random.integers(0, rows, len(asked)), random.integers(0, 9, len(asked))
+    allowed = (random.random(rows) < 0.8).astype(np.uint8)
+    found = probe.of_runs(places, *probe.within(ordered, places, rows), asked, r, first, most, allowed)
+    expected = probe.reference(ordered, places, keys[asked], r, first, asked, most, allowed)
+    for one, other in zip(found, expected, strict=True):
+        assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_blocks_that_decide_are_wanted(few):
+    """Whatever else is changed, what is found stays; and what lies in a wanted block is found without harm."""
+    rows = 20_000
+    keys, ordered, places = tables(rows, 1 << 40)
+    queries = np.concatenate([keys[:100:7], np.random.default_rng(2).integers(0, 2**64, (100, 6), np.uint64)])
+    bounds = [np.full(len(queries), value) for value in (0, 2**62, 2**62)]
+    asked, allowed = probe.in_order(queries), np.ones(rows, np.uint8)
+    sound = tuple(np.zeros(-(-array.nbytes // (8 * probe.BLOCK_WORDS)), np.uint8) for array in (ordered, places))
+
+    def run(ordered, places):
+        if not few:
+            return probe.of_file(ordered, places, asked, 1, *bounds, allowed, sound)
+        with alone():
+            return probe.of_file(ordered, places, asked, 1, *bounds, allowed, sound)
+
+    found, offsets, wanted = run(ordered, places)
+    assert found.tolist() == list(range(0, 100, 7)) and offsets[-1] == len(found)
+    assert all(0 < some[:-1].sum() < len(some) and some[-1] for some in wanted)
+    blocks = [
+        np.repeat(some[:-1] != 0, 8 * probe.BLOCK_WORDS // array.itemsize)[: array.size].reshape(array.shape)
+        for array, some in zip((ordered, places), wanted, strict=True)
+    ]
+    assert run(ordered, np.where(blocks[1], places, np.uint32(2**31)))[0].tolist() == found.tolist()
+    run(np.where(blocks[0], np.uint64(2**32 - 7), ordered), np.where(blocks[1], np.uint32(2**32 - 7), places))
+    sound = tuple(np.ones_like(some) for some in sound)
+    assert not any(some.any() for some in run(ordered, places)[2])
