@@ -80,8 +80,8 @@ class Index:
         ----------
         path : path
             A folder, which is made; there is nothing yet, or an empty folder.
-        method : MinHash or "minhash", default "minhash"
-            How candidates are found.
+        method : MinHash, "minhash" or "exact", default "minhash"
+            How candidates are found. "exact" finds every pair at the threshold.
         threshold : float in (0, 1], default None
             Least resemblance of two near-duplicates; 0.8 unless given.
         shingle_size : int from 1 to 64, default 5
@@ -419,7 +419,7 @@ class Index:
             Which files of a folder to read, such as "*.py".
         threshold : float, default None
             Least resemblance; the index's unless given. Its filter is made for the index's: of pairs that resemble each
-            other less, fewer become candidates.
+            other less, fewer become candidates. An index by the exact method is asked at its threshold or above.
         nearest : int, default None
             At most so many documents for each query.
 

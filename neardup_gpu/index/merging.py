@@ -84,7 +84,8 @@ def merge_last(writer: Writer, number: int) -> None:
         kept = merged(writer.segments[:-number], old, path)
         others, other_places = writer.segments[:-number], manifest.segments[:-number]
         if kept:
-            place = place_of(kept, file, first, places[-1].stop, path)
+            order = next((each.order for each in places if each.order is not None), None)
+            place = place_of(kept, file, first, places[-1].stop, path, order)
             others = [*others, Segment.load(folder, place, old[0].id_kind)]
             other_places = [*other_places, place]
         writer.publish(others, other_places, {folder / SEGMENTS}, next_file=file + 1)

@@ -28,6 +28,7 @@ class Sketched(NamedTuple):
         The 128 bits of the word sequence of each.
     tokens : array of int64, shape (documents,)
     keys : array of uint64, shape (documents, k)
+        k is 0 for methods that do not sketch.
     sets : Ragged of uint64
         Distinct shingles, ascending.
     """
@@ -70,7 +71,9 @@ def _sketched(text: Ragged, recipe: Recipe, backend: str, span: Span) -> Sketche
     tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend)
     shingles, _ = count_shingles(tokens, recipe, backend)
     method, seed = recipe.method, recipe.seed
-    keys = method.keys(method.sketch(shingles, seed=seed, backend=backend), seed=seed, backend=backend)
+    keys: Any = np.empty((len(shingles), 0), np.uint64)
+    if method.sketches:
+        keys = method.keys(method.sketch(shingles, seed=seed, backend=backend), seed=seed, backend=backend)
     hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
     sets: Any = to_host(method.measure.prepared(shingles, backend))
     offsets = np.array(sets.offsets)

@@ -12,6 +12,7 @@ from neardup_gpu.kernels import probe as probe_kernel
 
 from ..data import Ragged
 from ..engine.choice import kernel
+from .order import Order
 from .segments import KEPT, Segment
 
 WITHOUT_END = np.int64(2**62)
@@ -46,6 +47,11 @@ class Snapshot:
 
     def __init__(self, segments: Sequence[Segment], backend: str) -> None:
         self.segments, self.backend = list(segments), backend
+
+    @property
+    def order(self) -> Order | None:
+        """What prefixes are taken by, which is the same in all segments that have some."""
+        return next((each.order for each in self.segments if each.order is not None), None)
 
     # ----------------------------------------------------------------------------------------- where entries are
 

@@ -17,6 +17,7 @@ from ..store.ids import Ids
 from .candidates import join
 from .finding import finder_of
 from .manifest import DELETED, ID_TYPES, SEGMENTS, Manifest, Place, check_newest, commit, path_of, synced, with_segments
+from .order import ORDER
 from .segments import KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
 from .sketches import Sketched
 from .snapshot import Snapshot, hashes_of
@@ -106,6 +107,8 @@ def segment_of(
     founding = np.flatnonzero(entry == sequence)
     mine = sketches.take(founding)
     some = np.flatnonzero(mine.tokens > 0)
+    finder = finder_of(recipe)
+    order = snapshot.order or finder.order(mine)
     kind = kind_of(ids)
     named = Ids.of(ids)
     hash_keys, hash_rows = sorted_table(mine.hashes[some, 0], some)
@@ -122,11 +125,11 @@ def segment_of(
         "hash_keys": hash_keys,
         "hash_rows": hash_rows,
         "hash_second": np.ascontiguousarray(mine.hashes[:, 1]),
-        **finder_of(recipe).arrays(mine),
+        **finder.arrays(mine, order),
         "set_offsets": mine.sets.offsets,
         "set_values": mine.sets.values,
     }
-    new = Segment.in_memory(arrays, kind)
+    new = Segment.in_memory(arrays, kind, order)
     together = Snapshot([*snapshot.segments, new], snapshot.backend)
     found = join(together, mine, recipe, runtime)
     arrays |= {
@@ -247,10 +250,15 @@ class Writer:
                 places[number] = _counted(segments[number], places[number], file)
                 file += 1
         if new is not None:
+            order = next((each.order for each in places if each.order is not None), None)
+            if order is None and new.order is not None:
+                order = file
+                write(ORDER, self.folder / SEGMENTS / f"{file:08}", {}, new.order.arrays)
+                file += 1
             path = self.folder / SEGMENTS / f"{file:08}"
             write(SEGMENT, path, {}, new.arrays)
             stop = changes["next_sequence"]
-            place = place_of(new.arrays, file, manifest.next_sequence, stop, path)
+            place = place_of(new.arrays, file, manifest.next_sequence, stop, path, order)
             segments = [*segments, Segment.load(self.folder, place, new.id_kind)]
             places.append(place)
             file += 1
@@ -274,12 +282,15 @@ class Writer:
         self.manifest, self.segments = manifest, segments
 
 
-def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path) -> Place:
+def place_of(
+    arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path, order: int | None
+) -> Place:
     """The place of a segment that was written."""
     documents, entries = len(arrays["sequence"]), len(arrays["founders"])
     if entries > MOST_ENTRIES:
         raise ResourceError(f"{entries:,} entries in a segment, and there may be {MOST_ENTRIES:,}; commit more often")
-    return Place(file, first, stop, documents, entries, len(arrays["pair_left"]), os.path.getsize(path))
+    num_pairs, num_bytes = len(arrays["pair_left"]), os.path.getsize(path)
+    return Place(file, first, stop, documents, entries, num_pairs, num_bytes, order=order)
 
 
 def _counted(segment: Segment, place: Place, deleted: int) -> Place:

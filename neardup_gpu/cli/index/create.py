@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...methods.exact import Exact
 from ...methods.minhash import MinHash
 from ...printable import shell_path
 from ...settings import setting
@@ -13,14 +14,14 @@ from ..methods import ShinglesFlags, chosen, method_flags
 from ..options import DECIDING, MATCHING, flags, given
 from .options import NewIndex, Said, SaidFlags
 
-METHODS: dict[str, tuple[type, ...]] = {"minhash": (MinHash,)}
+METHODS: dict[str, tuple[type, ...]] = {"minhash": (MinHash,), "exact": (Exact,)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """How candidates are found, and which are near-duplicates."""
 
-    method: str = setting("minhash", "How near-duplicates are found: minhash.", metavar="NAME")
+    method: str = setting("minhash", "How near-duplicates are found: minhash or exact.", metavar="NAME")
     threshold: float | None = setting(None, "Least resemblance, above 0 to 1.", metavar="X", shown="0.8")
 
 

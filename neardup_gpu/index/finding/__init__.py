@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from ...errors import ParameterError
 from .contract import Finder, Found
+from .exact import ByPrefixes
 from .minhash import ByFeatures
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
 
-FINDERS: dict[str, type] = {"minhash": ByFeatures}
+FINDERS: dict[str, type] = {"minhash": ByFeatures, "exact": ByPrefixes}
 
 
 def finder_of(recipe: Recipe) -> Finder:
@@ -24,11 +25,11 @@ def finder_of(recipe: Recipe) -> Finder:
     """
     method = recipe.method
     if method.name not in FINDERS:
-        names = " and ".join(FINDERS)
-        raise ParameterError(f"method {method.name}: an index keeps what {names} needs; leave method out")
+        names = " or ".join(FINDERS)
+        raise ParameterError(f"method {method.name}: an index finds candidates by {names}; name one of these")
     if method.measure.weighted:
         raise ParameterError(f"weighting {method.weighting!r}: an index compares sets without weights; leave it out")
-    return FINDERS[method.name](method)
+    return FINDERS[method.name](recipe)
 
 
 __all__ = ["FINDERS", "Finder", "Found", "finder_of"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
+    from ..order import Order
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -31,7 +32,11 @@ class Found(NamedTuple):
 class Finder(Protocol):
     """How candidates are found by a method, of which each recipe makes a finder."""
 
-    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
+    def order(self, sketches: Sketched) -> Order | None:
+        """The order of shingles for the whole index, from its first documents; None where there is no need of one."""
+        ...
+
+    def arrays(self, sketches: Sketched, order: Order | None) -> dict[str, np.ndarray]:
         """What a segment keeps of its entries: columns named in `segments.COLUMNS`, and sorted tables.
 
         A table is two arrays, `X_keys` and `X_rows`, of which the rows are 32-bit numbers of entries. Both may have

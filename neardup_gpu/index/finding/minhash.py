@@ -14,6 +14,8 @@ from ..segments import sorted_table
 from .contract import Found
 
 if TYPE_CHECKING:
+    from ...recipe import Recipe
+    from ..order import Order
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -23,13 +25,17 @@ class ByFeatures:
 
     Parameters
     ----------
-    method : MinHash
+    recipe : Recipe
     """
 
-    def __init__(self, method: MinHash) -> None:
-        self.method = method
+    def __init__(self, recipe: Recipe) -> None:
+        self.method: MinHash = recipe.method
 
-    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
+    def order(self, sketches: Sketched) -> Order | None:
+        """None: features have no order."""
+        return None
+
+    def arrays(self, sketches: Sketched, order: Order | None) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those without words are in none."""
         rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
         found_keys = np.empty((sketches.keys.shape[1], len(rows)), np.uint64)
