@@ -1,10 +1,10 @@
 """Probing a sorted table of postings: for each query, the rows whose prefix shares a shingle with the query's.
 
 Queries and rows are sets, of whose shingles one order is known to both; their prefixes are those of `prefixes`. A key
-is a shingle with its lowest bit cleared, or set where the shingle is in the long prefix of its row alone: so the
-postings of a shingle lie side by side, those of short prefixes first. (Two shingles that differ in that bit alone share
-their postings, which costs a look.) Let i be the place of a shared shingle in the order of a query of a shingles. A row
-of b shingles is looked for if
+is mix64(shingle) with its lowest bit cleared, or set where the shingle is in the long prefix of its set alone: so the
+postings of a shingle lie side by side, those of short prefixes first, and keys are uniform, where the first shingles of
+an order may not be. (Two shingles whose keys differ in that bit alone share their postings, which costs a look.) Let i
+be the place of a shared shingle in the order of a query of a shingles. A row of b shingles is looked for if
 
     a <= b and the shingle is in the query's short prefix, or a >= b and it is in the row's; and
     min(a - i, b) >= least_overlap(a + b)
@@ -12,8 +12,8 @@ of b shingles is looked for if
 as is so for the first shingle that the two sets of any pair at the threshold have in common (`prefixes`).
 
 Source: Chaudhuri, Ganti and Kaushik 2006; Xiao, Wang, Lin and Yu 2008; the tables of `probe`.
-Cost: a look into the table by interpolation for each shingle of a query's prefix, and one at each posting that is met,
-up to the last row that is wanted; a heap merges the runs of a query, which ascend by rows.
+Cost: a look into the table by interpolation for each shingle of a query's prefix, in about the order of keys, and one
+at each posting that is met, up to the last row that is wanted: a heap merges a query's runs, which ascend by rows.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ import numpy as np
 from numba import prange
 
 from ._bounds import least_overlap
+from ._gf2 import mix64_all
 from ._launch import jit
+from ._sort import radix_sort
 from .prefixes import LONG, PLACE_BITS
 from .probe import _first_not_below, _first_row, _run_end
 
 ONE = np.uint64(1)
 """The bit of a key whose shingle is in the long prefix of its row alone."""
 
-_PLACE = np.uint64((1 << PLACE_BITS) - 1)
-
 
 def keys_of(shingles, entries):
-    """The keys of postings as `prefixes` gives them."""
-    return (shingles & ~ONE) | (entries >= LONG).astype(np.uint64)
+    """(keys, places in their set's order: uint32) of postings as `prefixes` gives them."""
+    places = (entries & np.uint64((1 << PLACE_BITS) - 1)).astype(np.uint32)
+    return (mix64_all(shingles) & ~ONE) | (entries >= LONG).astype(np.uint64), places
 
 
-def reference(keys, rows, ends, shingles, entries, offsets, sizes, queries, threshold, first, stop, most, allowed):
+def reference(keys, rows, ends, asked, places, offsets, sizes, threshold, first, stop, most, allowed):
     """The first rows for each query, from the definition.
 
     Parameters
@@ -49,19 +50,19 @@ def reference(keys, rows, ends, shingles, entries, offsets, sizes, queries, thre
         Their rows, ascending among equal keys.
     ends : array of int64, shape (all rows + 1,)
         Row i has ends[i + 1] - ends[i] shingles.
-    shingles, entries : arrays of uint64, shape (n,)
-        The prefixes of queries as `prefixes` gives them, one after another.
-    offsets : array of int64, shape (all queries + 1,)
+    asked : array of uint64, shape (n,)
+        The keys of the prefixes of queries, one after another.
+    places : array of uint32, shape (n,)
+        The place of each in its query's order, from 0.
+    offsets : array of int64, shape (queries + 1,)
         Where the prefix of each begins.
-    sizes : array of int32, shape (all queries,)
+    sizes : array of int32, shape (queries,)
         How many shingles each has.
-    queries : array of int64, shape (asked,)
-        Numbers of the queries that are asked.
     threshold : float
         In (0, 1].
-    first, stop : arrays of int64, shape (asked,)
+    first, stop : arrays of int64, shape (queries,)
         Rows from the first on and before the second are looked for.
-    most : array of int64, shape (asked,)
+    most : array of int64, shape (queries,)
         Most rows that are wanted of each.
     allowed : array of uint8, shape (all rows,)
         Rows that are 0 there are passed over.
@@ -70,7 +71,7 @@ def reference(keys, rows, ends, shingles, entries, offsets, sizes, queries, thre
     -------
     found : array of int64
         Query by query, ascending.
-    offsets : array of int64, shape (asked + 1,)
+    offsets : array of int64, shape (queries + 1,)
         Where those of each begin.
     """
     postings: dict[int, list[tuple[bool, int]]] = {}
@@ -78,38 +79,39 @@ def reference(keys, rows, ends, shingles, entries, offsets, sizes, queries, thre
         postings.setdefault(key // 2, []).append((key % 2 == 1, row))
     bounds = zip(first.tolist(), stop.tolist(), most.tolist(), strict=True)
     found = []
-    for query, (low, high, wanted) in zip(queries.tolist(), bounds, strict=True):
+    for query, (low, high, wanted) in enumerate(bounds):
         some, a = set(), int(sizes[query])
-        for place in range(offsets[query], offsets[query + 1]):
-            shingle, entry = int(shingles[place]), int(entries[place])
-            for theirs_long, row in postings.get(shingle // 2, []):
+        for at in range(offsets[query], offsets[query + 1]):
+            key, place = int(asked[at]), int(places[at])
+            for theirs_long, row in postings.get(key // 2, []):
                 b = int(ends[row + 1] - ends[row])
-                in_short = (a <= b and entry < 2**63) or (a >= b and not theirs_long)
+                in_short = (a <= b and key % 2 == 0) or (a >= b and not theirs_long)
                 least = next(c for c in range(a + b + 1) if c == a + b or c / (a + b - c) >= threshold)
-                if in_short and min(a - entry % 2**31, b) >= least and low <= row < high and allowed[row]:
+                if in_short and min(a - place, b) >= least and low <= row < high and allowed[row]:
                     some.add(row)
         found.append(sorted(some)[: max(0, wanted)])
     return np.array([row for some in found for row in some], np.int64), np.cumsum([0, *map(len, found)], dtype=np.int64)
 
 
 @jit(parallel=True)
-def _find_all(keys, rows, ends, shingles, entries, offsets, queries, first, stop, places, starts, stops, parts):
-    """Write where the postings of each shingle of the asked prefixes lie whose rows are looked for, in two runs."""
-    number = len(queries)
+def _find_all(keys, rows, words, turns, queries, first, stop, starts, stops, parts):
+    """Write where the postings of each shingle lie whose rows are looked for, in two runs, where there are any.
+
+    `words` are keys of shingles, which take turns: neighbouring ones are nearly in order of these words, and so look at
+    the same places of the table.
+    """
     for part in prange(parts):
-        for asked in range(part * number // parts, (part + 1) * number // parts):
-            query, at = queries[asked], places[asked]
-            for place in range(offsets[query], offsets[query + 1]):
-                key = shingles[place] & ~ONE
-                start = _first_not_below(keys, np.int64(0), key)
-                for run in range(2):
-                    end = start
-                    if start < keys.shape[1] and keys[0, start] == key and (run == 0 or entries[place] < LONG):
-                        end = _run_end(keys, np.int64(0), start, key)
-                    starts[at, run] = _first_row(rows, np.int64(0), start, end, first[asked])
-                    stops[at, run] = _first_row(rows, np.int64(0), starts[at, run], end, stop[asked])
-                    start, key = end, key | ONE
-                at += 1
+        for turn in range(part * len(words) // parts, (part + 1) * len(words) // parts):
+            at, word = np.int64(turns[turn]), words[turn]
+            key, low, high = word & ~ONE, first[queries[at]], stop[queries[at]]
+            start = _first_not_below(keys, np.int64(0), key)
+            for run in range(2):
+                end = start
+                if start < keys.shape[1] and keys[0, start] == key and (run == 0 or word & ONE == np.uint64(0)):
+                    end = _run_end(keys, np.int64(0), start, key)
+                    begin = _first_row(rows, np.int64(0), start, end, low)
+                    starts[at, run], stops[at, run] = begin, _first_row(rows, np.int64(0), begin, end, high)
+                start, key = end, key | ONE
 
 
 @jit()
@@ -130,7 +132,7 @@ def _sink(heap, number, at):
 
 
 @jit()
-def _merge(rows, ends, entries, begin, query_size, threshold, most, allowed, starts, stops, heap, found):
+def _merge(rows, ends, asked, places, query_size, threshold, most, allowed, starts, stops, heap, found):
     """Merge the runs of a query, which moves its `starts`; returns how many rows were written to `found`.
 
     A word of the heap is a row and, in its lower half, the number of the run that it is the first one of.
@@ -157,10 +159,10 @@ def _merge(rows, ends, entries, begin, query_size, threshold, most, allowed, sta
         _sink(heap, number, 0)
         if row == last or allowed[row] == 0:
             continue
-        size, entry = ends[row + 1] - ends[row], entries[begin + at]
-        if not ((query_size <= size and entry < LONG) or (query_size >= size and kind == 0)):
+        size, in_short = ends[row + 1] - ends[row], asked[at] & ONE == np.uint64(0)
+        if not ((query_size <= size and in_short) or (query_size >= size and kind == 0)):
             continue
-        if min(query_size - np.int64(entry & _PLACE), size) >= least_overlap(query_size + size, threshold):
+        if min(query_size - np.int64(places[at]), size) >= least_overlap(query_size + size, threshold):
             found[done] = row
             done += 1
             last = row
@@ -169,47 +171,51 @@ def _merge(rows, ends, entries, begin, query_size, threshold, most, allowed, sta
 
 @jit(parallel=True)
 def _merge_all(
-    rows, ends, entries, offsets, sizes, queries, threshold, most, allowed, places, starts, stops, room, found, counts, parts
+    rows, ends, asked, places, offsets, sizes, threshold, most, allowed, starts, stops, room, found, counts, parts
 ):
     """Write the rows of each query from where it has room on, and count them."""
-    number = len(queries)
+    number = len(sizes)
     for part in prange(parts):
         begin, end = part * number // parts, (part + 1) * number // parts
         longest = 0
-        for asked in range(begin, end):
-            longest = max(longest, places[asked + 1] - places[asked])
+        for query in range(begin, end):
+            longest = max(longest, offsets[query + 1] - offsets[query])
         heap = np.empty(2 * longest + 1, np.uint64)
-        for asked in range(begin, end):
-            low, high, query = places[asked], places[asked + 1], queries[asked]
-            counts[asked] = 0
-            if room[asked] < room[asked + 1]:
-                counts[asked] = _merge(
+        for query in range(begin, end):
+            low, high = offsets[query], offsets[query + 1]
+            counts[query] = 0
+            if room[query] < room[query + 1]:
+                counts[query] = _merge(
                     rows,
                     ends,
-                    entries,
-                    offsets[query],
+                    asked[low:high],
+                    places[low:high],
                     np.int64(sizes[query]),
                     threshold,
-                    most[asked],
+                    most[query],
                     allowed,
                     starts[low:high],
                     stops[low:high],
                     heap,
-                    found[room[asked] : room[asked + 1]],
+                    found[room[query] : room[query + 1]],
                 )
 
 
-def cpu(keys, rows, ends, shingles, entries, offsets, sizes, queries, threshold, first, stop, most, allowed):
-    """As `reference`; queries in parallel, each with room for as many rows as it meets postings."""
-    places = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(offsets)[queries])])
-    starts, stops = (np.empty((int(places[-1]), 2), np.int64) for _ in range(2))
-    parts, keys, rows = min(len(queries), 8 * numba.get_num_threads()), keys[None, :], rows[None, :]
-    _find_all(keys, rows, ends, shingles, entries, offsets, queries, first, stop, places, starts, stops, parts)
+_FEW = 1 << 12  # shingles, which take turns as they come
+
+
+def cpu(keys, rows, ends, asked, places, offsets, sizes, threshold, first, stop, most, allowed):
+    """As `reference`; shingles in parallel, then queries, each with room for as many rows as it meets postings."""
+    starts, stops = (np.zeros((len(asked), 2), np.int64) for _ in range(2))
+    keys, rows, queries = keys[None, :], rows[None, :], np.repeat(np.arange(len(sizes)), np.diff(offsets))
+    words, turns = radix_sort(asked.copy(), len(asked).bit_length() if len(asked) > _FEW else 0)
+    parts = 8 * numba.get_num_threads()
+    _find_all(keys, rows, words, turns, queries, first, stop, starts, stops, min(len(asked), parts))
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum((stops - starts).sum(axis=1))])
-    met = np.maximum(0, np.minimum(before[places[1:]] - before[places[:-1]], most))
+    met = np.maximum(0, np.minimum(np.diff(before[offsets]), most))
     room = np.concatenate([np.zeros(1, np.int64), np.cumsum(met)])
-    found, counts = np.empty(int(room[-1]), np.int64), np.empty(len(queries), np.int64)
-    asked = sizes, queries, threshold, most, allowed, places, starts, stops, room, found, counts, parts
-    _merge_all(rows, ends, entries, offsets, *asked)
+    found, counts = np.empty(int(room[-1]), np.int64), np.empty(len(sizes), np.int64)
+    how = sizes, threshold, most, allowed, starts, stops, room, found, counts, min(len(sizes), parts)
+    _merge_all(rows, ends, asked, places, offsets, *how)
     there = np.arange(len(found)) - np.repeat(room[:-1], met) < np.repeat(counts, met)
     return found[there], np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

@@ -512,29 +512,25 @@ def prefixes(draw: Draw, size: int) -> tuple:
 
 
 def prefix_probe(draw: Draw, size: int) -> tuple:
-    """A table of the prefixes of rows, many of which are alike, and the prefixes of the same sets, some of them asked.
-
-    Some keys are told apart by their lowest bit alone.
-    """
+    """A table of the prefixes of rows, many of which are alike, and the prefixes of these sets."""
     values, offsets = _alike(draw, size)
-    if len(values) <= FEW and draw.chance():
-        values = values & ~np.uint64(1) | (values >> np.uint64(1)) % np.uint64(2)
     table, threshold = _table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
     table = np.maximum(table[0], np.uint8(2)), table[1]  # none is skipped
     num_rows = len(offsets) - 1
     shingles, entries, sizes, _ = prefixes_kernel.cpu(values, offsets, np.arange(num_rows), *table, threshold)
     row = ((entries & ~prefixes_kernel.LONG) >> np.uint64(prefixes_kernel.PLACE_BITS)).astype(np.int64)
-    keys = prefix_probe_kernel.keys_of(shingles, entries)
+    keys, places = prefix_probe_kernel.keys_of(shingles, entries)
+    if len(keys) <= FEW and draw.chance():  # of several shingles
+        keys &= np.uint64((15 << 60) + 1)
     order = np.argsort(keys, kind="stable")
     ends = np.append(0, np.cumsum(sizes, dtype=np.int64))
     begins = np.searchsorted(row, np.arange(num_rows + 1))
-    queries = draw.random.integers(0, max(1, num_rows), num_rows // draw.option([1, 2]))
-    first = draw.random.integers(0, num_rows + 1, len(queries)) * draw.integer(0, 1)
-    stop = first + draw.random.integers(0, num_rows + 2, len(queries))
-    most = draw.random.integers(0, draw.option([64, 3]), len(queries))
+    first = draw.random.integers(0, num_rows + 1, num_rows) * draw.integer(0, 1)
+    stop = first + draw.random.integers(0, num_rows + 2, num_rows)
+    most = draw.random.integers(0, draw.option([64, 3]), num_rows)
     allowed = (draw.random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
-    prefix = shingles, entries, begins, sizes
-    return keys[order], row[order].astype(np.uint32), ends, *prefix, queries, threshold, first, stop, most, allowed
+    prefix = keys, places, begins, sizes
+    return keys[order], row[order].astype(np.uint32), ends, *prefix, threshold, first, stop, most, allowed
 
 
 def containers(draw: Draw, size: int) -> tuple:

@@ -449,6 +449,11 @@ class Index:
         """
         self._opened.check_open()
         least: Any = self.recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
+        if self.recipe.method.name == "exact" and least < self.recipe.threshold:
+            raise ParameterError(
+                f"threshold {least}: this index finds pairs at {self.recipe.threshold} or above; ask for no less, or "
+                "create one with a lower threshold"
+            )
         nearest = checks.optional(checks.integer, "nearest", nearest, 1)
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
         if isinstance(source, str):

@@ -108,7 +108,7 @@ def segment_of(
     mine = sketches.take(founding)
     some = np.flatnonzero(mine.tokens > 0)
     finder = finder_of(recipe)
-    order = snapshot.order or finder.order(mine)
+    mine, order = finder.prepared(mine, snapshot.order)
     kind = kind_of(ids)
     named = Ids.of(ids)
     hash_keys, hash_rows = sorted_table(mine.hashes[some, 0], some)
@@ -125,7 +125,7 @@ def segment_of(
         "hash_keys": hash_keys,
         "hash_rows": hash_rows,
         "hash_second": np.ascontiguousarray(mine.hashes[:, 1]),
-        **finder.arrays(mine, order),
+        **finder.arrays(mine),
         "set_offsets": mine.sets.offsets,
         "set_values": mine.sets.values,
     }
@@ -282,9 +282,7 @@ class Writer:
         self.manifest, self.segments = manifest, segments
 
 
-def place_of(
-    arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path, order: int | None
-) -> Place:
+def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path, order: int | None) -> Place:
     """The place of a segment that was written."""
     documents, entries = len(arrays["sequence"]), len(arrays["founders"])
     if entries > MOST_ENTRIES:

@@ -32,11 +32,14 @@ class Found(NamedTuple):
 class Finder(Protocol):
     """How candidates are found by a method, of which each recipe makes a finder."""
 
-    def order(self, sketches: Sketched) -> Order | None:
-        """The order of shingles for the whole index, from its first documents; None where there is no need of one."""
+    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+        """New entries as `arrays` and `first` take them, and the order of shingles of the whole index, if it needs one.
+
+        The order is made of these entries if there is none yet. Queries are not prepared.
+        """
         ...
 
-    def arrays(self, sketches: Sketched, order: Order | None) -> dict[str, np.ndarray]:
+    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """What a segment keeps of its entries: columns named in `segments.COLUMNS`, and sorted tables.
 
         A table is two arrays, `X_keys` and `X_rows`, of which the rows are 32-bit numbers of entries. Both may have

@@ -6,11 +6,12 @@ skips shingles that one document alone has; here nothing is skipped, as the next
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neardup_gpu.kernels import prefix_probe, prefixes
+from neardup_gpu.kernels import gather, prefix_probe, prefixes
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 
 from ...data import Ragged
@@ -25,29 +26,34 @@ if TYPE_CHECKING:
     from ..snapshot import Snapshot
 
 
-class Prefixes(NamedTuple):
-    """The prefixes of some sets, as `kernels/prefixes.py` gives them; `rows` are the numbers of the sets."""
+@dataclass(frozen=True, eq=False)
+class Prefixes:
+    """The prefixes of some sets.
 
-    shingles: np.ndarray
-    entries: np.ndarray
+    keys, places : arrays
+        Of shingles, see `kernels/prefix_probe.py`.
+    offsets : array of int64, shape (sets + 1,)
+        Where those of each set begin.
+    sizes : array of int32, shape (sets,)
+    """
+
+    keys: np.ndarray
+    places: np.ndarray
+    offsets: np.ndarray
     sizes: np.ndarray
 
     @classmethod
     def of(cls, sets: Ragged, order: Order, threshold: float, backend: str) -> Prefixes:
         """Those of sets, in an order."""
-        run = kernel(prefixes, backend)
-        return cls(*run(sets.values, sets.offsets, np.arange(len(sets)), *order.table, threshold)[:3])
+        run, numbers = kernel(prefixes, backend), np.arange(len(sets))
+        shingles, entries, sizes, _ = run(sets.values, sets.offsets, numbers, *order.table, threshold)
+        rows = ((entries & ~LONG) >> np.uint64(PLACE_BITS)).astype(np.int64)
+        return cls(*prefix_probe.keys_of(shingles, entries), np.searchsorted(rows, np.arange(len(sets) + 1)), sizes)
 
-    @property
-    def rows(self) -> np.ndarray:
-        """The number of each posting's set."""
-        return ((self.entries & ~LONG) >> np.uint64(PLACE_BITS)).astype(np.int64)
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """Where the postings of each set begin."""
-        number = np.bincount(self.rows, minlength=len(self.sizes))
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(number)])
+    def __getitem__(self, rows: np.ndarray) -> Prefixes:
+        """Those of some of the sets."""
+        keys, offsets = gather.cpu(self.keys, self.offsets, rows)
+        return Prefixes(keys, gather.cpu(self.places, self.offsets, rows)[0], offsets, self.sizes[rows])
 
 
 class ByPrefixes:
@@ -62,16 +68,19 @@ class ByPrefixes:
         assert recipe.threshold is not None
         self.threshold = recipe.threshold
 
-    def order(self, sketches: Sketched) -> Order | None:
-        """The order that is frozen with the first documents that have shingles."""
-        return Order.of(sketches.sets) if len(sketches.sets.values) else None
+    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+        """With prefixes for keys; the order is frozen with the first documents that have shingles."""
+        if order is None and not len(sketches.sets.values):
+            return sketches, None
+        order = order or Order.of(sketches.sets)
+        return sketches._replace(keys=Prefixes.of(sketches.sets, order, self.threshold, "cpu")), order
 
-    def arrays(self, sketches: Sketched, order: Order | None) -> dict[str, np.ndarray]:
+    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """The table of the postings of entries."""
         keys, rows = np.empty(0, np.uint64), np.empty(0, np.int64)
-        if order is not None:
-            found = Prefixes.of(sketches.sets, order, self.threshold, "cpu")
-            keys, rows = prefix_probe.keys_of(found.shingles, found.entries), found.rows
+        if isinstance(sketches.keys, Prefixes):
+            keys = sketches.keys.keys
+            rows = np.repeat(np.arange(len(sketches.keys.sizes)), np.diff(sketches.keys.offsets))
         keys, rows = sorted_table(keys, rows)
         return {"posting_keys": keys, "posting_rows": rows}
 
@@ -84,23 +93,25 @@ class ByPrefixes:
         most: int,
         allowed: list[np.ndarray] | None = None,
     ) -> Found:
-        """The first `most` entries whose prefix shares a shingle with each document's, from `first` and before `stop`."""
+        """The first `most` entries from `first` on and before `stop` that share a shingle of prefixes with each."""
         parts: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        run, order = kernel(prefix_probe, snapshot.backend), snapshot.order
-        if order is not None:
-            mine = Prefixes.of(sketches.sets, order, self.threshold, snapshot.backend)
-            asking, remaining = (mine.shingles, mine.entries, mine.offsets, mine.sizes), np.full(len(first), most)
+        run, remaining = kernel(prefix_probe, snapshot.backend), np.full(len(first), most)
+        mine = sketches.keys
+        if snapshot.order is not None and not isinstance(mine, Prefixes):
+            mine = Prefixes.of(sketches.sets, snapshot.order, self.threshold, snapshot.backend)
         for number, segment in enumerate(snapshot.segments):
             founders = segment["founders"]
-            if order is None or not len(founders):
+            if segment.order is None or not len(founders):
                 continue
             some = np.flatnonzero((remaining > 0) & (first <= founders[-1]) & (stop > founders[0]))
             if not len(some):
                 continue
+            asking = mine if len(some) == len(first) else mine[some]
             bounds = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
             live = segment.live_entries if allowed is None else allowed[number]
             table = segment["posting_keys"], segment["posting_rows"], segment["set_offsets"]
-            rows, offsets = run(*table, *asking, some, self.threshold, *bounds, remaining[some], live)
+            prefix = asking.keys, asking.places, asking.offsets, asking.sizes
+            rows, offsets = run(*table, *prefix, self.threshold, *bounds, remaining[some], live)
             sizes = np.diff(offsets)
             remaining[some] -= sizes
             parts.append((np.repeat(some, sizes), founders[rows]))

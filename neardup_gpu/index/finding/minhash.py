@@ -31,11 +31,11 @@ class ByFeatures:
     def __init__(self, recipe: Recipe) -> None:
         self.method: MinHash = recipe.method
 
-    def order(self, sketches: Sketched) -> Order | None:
-        """None: features have no order."""
-        return None
+    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+        """As they are; features need no order."""
+        return sketches, None
 
-    def arrays(self, sketches: Sketched, order: Order | None) -> dict[str, np.ndarray]:
+    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those without words are in none."""
         rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
         found_keys = np.empty((sketches.keys.shape[1], len(rows)), np.uint64)
