@@ -27,10 +27,17 @@ from ._gf2 import mix64_all
 from ._launch import jit
 from ._sort import radix_sort
 from .prefixes import LONG, PLACE_BITS
-from .probe import _first_not_below, _first_row, _run_end
+from .probe import _first_not_below, _first_row, _near, _run_end
 
 ONE = np.uint64(1)
 """The bit of a key whose shingle is in the long prefix of its row alone."""
+
+
+_FEW = 1 << 12
+"""Shingles that take turns as they come."""
+
+_CLOSE = 64
+"""Postings to a shingle, on average, where one that was found says better where the next will be than its key does."""
 
 
 def keys_of(shingles, entries):
@@ -100,17 +107,25 @@ def _find_all(keys, rows, words, turns, queries, first, stop, starts, stops, par
     `words` are keys of shingles, which take turns: neighbouring ones are nearly in order of these words, and so look at
     the same places of the table.
     """
+    number, close = keys.shape[1], len(words) > _FEW and 0 < keys.shape[1] < _CLOSE * len(words)
     for part in prange(parts):
+        start = np.int64(-1)
         for turn in range(part * len(words) // parts, (part + 1) * len(words) // parts):
-            at, word = np.int64(turns[turn]), words[turn]
-            key, low, high = word & ~ONE, first[queries[at]], stop[queries[at]]
-            start = _first_not_below(keys, np.int64(0), key)
+            word = words[turn]
+            key = word & ~ONE
+            if close and start >= 0:
+                start = _near(keys, np.int64(0), key, min(start, number - 1))
+            else:
+                start = _first_not_below(keys, np.int64(0), key)
             for run in range(2):
                 end = start
-                if start < keys.shape[1] and keys[0, start] == key and (run == 0 or word & ONE == np.uint64(0)):
+                if start < number and keys[0, start] == key and (run == 0 or word & ONE == np.uint64(0)):
                     end = _run_end(keys, np.int64(0), start, key)
-                    begin = _first_row(rows, np.int64(0), start, end, low)
-                    starts[at, run], stops[at, run] = begin, _first_row(rows, np.int64(0), begin, end, high)
+                    at = np.int64(turns[turn])
+                    begin = _first_row(rows, np.int64(0), start, end, first[queries[at]])
+                    last = _first_row(rows, np.int64(0), begin, end, stop[queries[at]])
+                    if begin < last:
+                        starts[at, run], stops[at, run] = begin, last
                 start, key = end, key | ONE
 
 
@@ -201,9 +216,6 @@ def _merge_all(
                 )
 
 
-_FEW = 1 << 12  # shingles, which take turns as they come
-
-
 def cpu(keys, rows, ends, asked, places, offsets, sizes, threshold, first, stop, most, allowed):
     """As `reference`; shingles in parallel, then queries, each with room for as many rows as it meets postings."""
     starts, stops = (np.zeros((len(asked), 2), np.int64) for _ in range(2))
@@ -211,7 +223,7 @@ def cpu(keys, rows, ends, asked, places, offsets, sizes, threshold, first, stop,
     words, turns = radix_sort(asked.copy(), len(asked).bit_length() if len(asked) > _FEW else 0)
     parts = 8 * numba.get_num_threads()
     _find_all(keys, rows, words, turns, queries, first, stop, starts, stops, min(len(asked), parts))
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum((stops - starts).sum(axis=1))])
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(stops[:, 0] - starts[:, 0] + stops[:, 1] - starts[:, 1])])
     met = np.maximum(0, np.minimum(np.diff(before[offsets]), most))
     room = np.concatenate([np.zeros(1, np.int64), np.cumsum(met)])
     found, counts = np.empty(int(room[-1]), np.int64), np.empty(len(sizes), np.int64)

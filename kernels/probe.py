@@ -78,6 +78,13 @@ def _first_not_below(keys, table, key):
         return np.int64(0)
     guess = np.int64(((key >> np.uint64(32)) * np.uint64(number)) >> np.uint64(32))
     guess = max(np.int64(0), min(number - np.int64(1), guess + _further(keys, table, key, guess)))
+    return _near(keys, table, key, guess)
+
+
+@jit()
+def _near(keys, table, key, guess):
+    """Place of the first key of a table, which has some, that is not below a key, and is not far from a guess."""
+    number = np.int64(keys.shape[1])
     low, high, step = np.int64(0), number, np.int64(4)
     if keys[table, guess] < key:
         low = guess + np.int64(1)

@@ -17,10 +17,15 @@ import numpy as np
 
 from neardup_gpu.kernels import gather, merge as merge_kernel
 
+from ..data import Ragged
 from ..errors import OutputError
+from ..recipe import Recipe
 from ..store.ids import Ids
+from .finding import Finder, finder_of
 from .manifest import SEGMENTS, Place, check_newest
-from .segments import COLUMNS, SEGMENT, Segment, copies_of
+from .order import MOST_COUNTED, ORDER, Order
+from .segments import COLUMNS, SEGMENT, Segment, copies_of, write
+from .sketches import Sketched
 from .snapshot import Snapshot
 from .writer import Writer, place_of
 
@@ -81,27 +86,37 @@ def merge_last(writer: Writer, number: int) -> None:
     path = folder / SEGMENTS / f"{file:08}"
     try:
         path.unlink(missing_ok=True)  # of a commit that failed
-        kept = merged(writer.segments[:-number], old, path)
+        finder = finder_of(Recipe.from_json(manifest.recipe, f"{folder}"))
+        kept, renewed = merged(writer.segments[:-number], old, path, finder)
         others, other_places = writer.segments[:-number], manifest.segments[:-number]
         if kept:
             order = next((each.order for each in places if each.order is not None), None)
+            if renewed is not None:
+                order = file + 1
+                write(ORDER, folder / SEGMENTS / f"{order:08}", {}, renewed.arrays)
             place = place_of(kept, file, first, places[-1].stop, path, order)
             others = [*others, Segment.load(folder, place, old[0].id_kind)]
             other_places = [*other_places, place]
-        writer.publish(others, other_places, {folder / SEGMENTS}, next_file=file + 1)
+        writer.publish(others, other_places, {folder / SEGMENTS}, next_file=file + 2)
     except OSError as error:
         if isinstance(error, OutputError):
             raise
         raise OutputError(f"{path}: {error.strerror}; the index is as it was committed last") from None
 
 
-def merged(before: list[Segment], segments: list[Segment], path: Path) -> dict[str, np.ndarray]:
-    """Write the segment of several neighbours; returns its arrays, or nothing, and no file, if all is dead."""
+def merged(
+    before: list[Segment], segments: list[Segment], path: Path, finder: Finder
+) -> tuple[dict[str, np.ndarray], Order | None]:
+    """Write the segment of several neighbours; returns its arrays, or nothing, and no file, if all is dead.
+
+    Beside them the order of shingles that it is made by, if that is a new one: where all segments become one, and are
+    few documents, these say better than the first ones did which shingles are common.
+    """
     documents = [np.flatnonzero(each.live_documents) for each in segments]
     entries = [np.flatnonzero(each.live_entries) for each in segments]
     number, num_documents = sum(map(len, entries)), sum(map(len, documents))
     if not number and not num_documents:
-        return {}
+        return {}, None
     new_rows = _renumbered([each.num_entries for each in segments], entries)
     new_places = _renumbered([each.num_documents for each in segments], documents)
     sequence = np.concatenate([each["sequence"][some] for each, some in zip(segments, documents, strict=True)])
@@ -155,7 +170,14 @@ def merged(before: list[Segment], segments: list[Segment], path: Path) -> dict[s
             into = np.atleast_2d(arrays[f"{name}_keys"]), np.atleast_2d(arrays[f"{name}_rows"])
             for number, (keys, rows) in enumerate(zip(*into, strict=True)):
                 merge_tables([(part[0][number], part[1][number]) for part in parts], renumbered[name], keys, rows)
-        return arrays
+        order = None
+        if not before and len(arrays["set_values"]) <= MOST_COUNTED:
+            sets = Ragged(arrays["set_values"], arrays["set_offsets"].copy())
+            nothing = np.empty((len(sets), 0), np.uint64)
+            mine, order = finder.prepared(Sketched(nothing, arrays["tokens"], nothing, sets), None)
+            for name, array in finder.arrays(mine).items() if order is not None else ():
+                arrays[name][:] = array
+        return arrays, order
 
 
 def _table(segment: Segment, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,9 @@ which is all that correctness asks for. A shingle that was not seen then is amon
 counter. Counters begin at 2, as `kernels/prefixes.py` skips what is counted once: here any shingle may come again.
 
 The table is a file of its own among the segments, which the manifest names with each segment whose postings follow it.
+Where all segments are merged into one, no other posting follows it: as long as that is of few shingles, their postings
+are made again, in an order that is made of all of them. So an index that began with one document is soon as fast as one
+that began with many.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from neardup_gpu.kernels import gather
-from neardup_gpu.kernels._sort import in_order
+from neardup_gpu.kernels.pairtables import sort_by_key
 
 from ..data import Ragged
 from ..errors import OutputError
@@ -71,8 +71,10 @@ def sorted_table(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nda
     """(key, row) by key, equal keys in the order given."""
     if len(keys) == 0:
         return np.empty(0, np.uint64), np.empty(0, np.uint32)
-    found, order = in_order(np.ascontiguousarray(keys))
-    return found, rows[order].astype(np.uint32)
+    if len(keys) < 1 << 12:  # which NumPy sorts faster
+        order = np.argsort(keys, kind="stable")
+        return keys[order], rows[order].astype(np.uint32)
+    return sort_by_key(np.ascontiguousarray(keys), rows.astype(np.uint32))[:2]
 
 
 @dataclass

@@ -28,20 +28,22 @@ class Sketched(NamedTuple):
         The 128 bits of the word sequence of each.
     tokens : array of int64, shape (documents,)
     keys : array of uint64, shape (documents, k)
-        k is 0 for methods that do not sketch.
+        k is 0 for methods that do not sketch; a finder may put something else there, see `finding/contract.py`.
     sets : Ragged of uint64
         Distinct shingles, ascending.
     """
 
     hashes: np.ndarray
     tokens: np.ndarray
-    keys: np.ndarray
+    keys: Any
     sets: Ragged
 
     def take(self, rows: np.ndarray) -> Sketched:
         """Some of them."""
         from neardup_gpu.kernels import gather
 
+        if np.array_equal(rows, np.arange(len(self.tokens))):
+            return self
         sets = Ragged(*gather.cpu(self.sets.values, self.sets.offsets, rows))
         return Sketched(self.hashes[rows], self.tokens[rows], self.keys[rows], sets)
 

@@ -7,7 +7,7 @@ skips shingles that one document alone has; here nothing is skipped, as the next
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -79,8 +79,8 @@ class ByPrefixes:
         """The table of the postings of entries."""
         keys, rows = np.empty(0, np.uint64), np.empty(0, np.int64)
         if isinstance(sketches.keys, Prefixes):
-            keys = sketches.keys.keys
-            rows = np.repeat(np.arange(len(sketches.keys.sizes)), np.diff(sketches.keys.offsets))
+            mine: Prefixes = sketches.keys
+            keys, rows = mine.keys, np.repeat(np.arange(len(mine.sizes)), np.diff(mine.offsets))
         keys, rows = sorted_table(keys, rows)
         return {"posting_keys": keys, "posting_rows": rows}
 
@@ -96,7 +96,7 @@ class ByPrefixes:
         """The first `most` entries from `first` on and before `stop` that share a shingle of prefixes with each."""
         parts: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
         run, remaining = kernel(prefix_probe, snapshot.backend), np.full(len(first), most)
-        mine = sketches.keys
+        mine: Any = sketches.keys
         if snapshot.order is not None and not isinstance(mine, Prefixes):
             mine = Prefixes.of(sketches.sets, snapshot.order, self.threshold, snapshot.backend)
         for number, segment in enumerate(snapshot.segments):
