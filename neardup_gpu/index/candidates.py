@@ -1,7 +1,7 @@
 """What new entries resemble: those of their candidates that are at the threshold, as far as decisions need them.
 
-V is the set of all pairs of live entries that share r of k features and resemble each other enough. The pairs of new
-entries with earlier ones, old or new, are found in order of sequence by the kernel `probe`, as in `partners.py`:
+V is the set of all pairs of live entries that the method finds and that resemble each other enough. The pairs of new
+entries with earlier ones, old or new, are found in order of sequence, as in `partners.py`:
 
     1. the first `max_partners` better partners of each; an entry with more candidates than were looked at is open
     2. further ones among what is not removed, until it is certain who is kept

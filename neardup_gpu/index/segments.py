@@ -11,7 +11,7 @@
     flags          uint8    entries     KEPT, OPEN
     hash_keys      uint64   entries     first halves of the 128 bits of entries with words, ascending; hash_rows, uint32
     hash_second    uint64   entries     second half of each entry
-    what candidates are found by        see `finding/`
+    what candidates are found by        see `finding/`: feature_keys and feature_rows, or posting_keys and posting_rows
     set_offsets    int64    entries + 1 where each entry's shingles begin in set_values, uint64
     pair_left, pair_right    int64      entries of each stored pair, which was found when the right one was added
     pair_resemblance  uint64            the bits of a float64

@@ -221,7 +221,7 @@ def test_the_commands_of_an_exact_index(tmp_path, monkeypatch, capsys) -> None:
             ["query", "x", "--text", "to be", "--threshold", "0.6"],
             "threshold 0.6: this index finds pairs at 0.7 or above",
         ),
-        (["create", "y", "--method", "exact", "--samples", "3"], "--samples"),
+        (["create", "y", "--method", "exact", "--sampler", "fast"], "--sampler"),
         (["create", "y", "--method", "exact", "--threshold", "0"], "--threshold"),
     ):
         with pytest.raises(nd.NeardupError, match=message):

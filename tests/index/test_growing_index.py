@@ -88,7 +88,7 @@ def test_what_is_refused_changes_nothing(grown, tmp_path) -> None:
             index.remove([there, 100000])
         with pytest.raises(nd.ParameterError, match="stores no columns"):
             index.decide(keep="date")
-        with pytest.raises(nd.ParameterError, match="keeps what minhash needs"):
+        with pytest.raises(nd.ParameterError, match="finds candidates by minhash or exact"):
             nd.Index.create(tmp_path / "x", method="simhash")
         with pytest.raises(nd.OutputError, match="is an index already"):
             nd.Index.create(folder)

@@ -48,7 +48,8 @@ class Prefixes:
         run, numbers = kernel(prefixes, backend), np.arange(len(sets))
         shingles, entries, sizes, _ = run(sets.values, sets.offsets, numbers, *order.table, threshold)
         rows = ((entries & ~LONG) >> np.uint64(PLACE_BITS)).astype(np.int64)
-        return cls(*prefix_probe.keys_of(shingles, entries), np.searchsorted(rows, np.arange(len(sets) + 1)), sizes)
+        keys, places = prefix_probe.keys_of(shingles, entries)
+        return cls(keys, places, np.searchsorted(rows, np.arange(len(sets) + 1)), sizes)
 
     def __getitem__(self, rows: np.ndarray) -> Prefixes:
         """Those of some of the sets."""
