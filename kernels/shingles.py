@@ -44,8 +44,6 @@ from ._launch import (
 )
 from ._sort import order_in_rows
 
-MODES = ("set", "bag", "circular")
-
 
 def reference(tokens, offsets, w, mode, poly, bag_poly):
     """Shingle fingerprints of each document, straight from the definition.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import tempfile
 import time
@@ -12,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .engine import heap
 from .engine.memory import parse_size
 from .errors import InputError, OutputError, ParameterError
 from .log import log
@@ -31,7 +31,7 @@ FORECAST_BYTES, FORECAST_DOCUMENTS = 1 << 28, 10**6
 
 
 WATCHED = 0.9
-"""Share of a bound at which a job in memory gives up, before it holds more."""
+"""Share of a bound at which a job in memory goes on as tasks, before it holds more."""
 
 
 EVERY = 0.02
@@ -54,14 +54,15 @@ class GoingOn:
 
 
 @contextlib.contextmanager
-def watched(memory: int, clock: Clock) -> Iterator[None]:
+def watched(memory: int, divisible: bool, clock: Clock) -> Iterator[None]:
     """Raise ExceededError in the block once this process holds nearly as much as it may: more is alike than planned.
 
-    It looks whenever a stage says how far it is. What the process held before, beyond what any does, is not the job's.
+    A job that is not divisible, as it does not fit as tasks either, may hold all of it. It looks whenever a stage says
+    how far it is. What the process held before, beyond what any does, is not the job's.
     """
     from .planning.forecast import PROCESS
 
-    most = int(WATCHED * memory) + max(0, resident() - PROCESS)
+    most = int(WATCHED * memory if divisible else memory) + max(0, resident() - PROCESS)
     looked = 0.0
 
     def look() -> None:
@@ -98,11 +99,14 @@ class Fit(NamedTuple):
         In memory, bytes for all that is not held of each document, into which it is cut.
     division : Division or None
         As tasks; None in memory.
+    divisible : bool
+        In memory, whether it fits as tasks, too, if much turns out to be alike.
     """
 
     need: Need
     room: int | None = None
     division: Division | None = None
+    divisible: bool = False
 
 
 def size_of(memory: Any, max_comparisons: Any = None) -> int:
@@ -171,13 +175,14 @@ def fit(
     room = forecast.room_in_memory(memory, load, recipe, threads)
     need = forecast.in_memory(load, recipe, threads, room)
     least = forecast.page_bytes(load) if page else 0
-    if room is not None and least <= memory and not alike:
-        return Fit(need, room)
-    division = forecast.divided(memory, load, recipe, threads, alike)
+    in_memory = room is not None and least <= memory and not alike
+    division = forecast.divided(memory, load, recipe, threads, alike or in_memory)
     if tables:
         least = max(least, forecast.tables_bytes(load, recipe))
+    if in_memory:
+        return Fit(need, room, divisible=division is not None and least <= memory)
     if division is None or least > memory:
-        least = max(least, forecast.least(load, recipe))
+        least = max(least, forecast.least(load, recipe, alike))
         work = f"{need.documents:,} documents in {size(need.text_bytes)} of text"
         raise ParameterError(f"{size(memory)} of memory are too few for {work}; give at least {_rounded(least)}")
     return Fit(division.need, division=division)
@@ -222,44 +227,6 @@ def tell(need: Need, division: Division | None = None) -> None:
     log.info("%s%s", need, how)
 
 
-MAPPED = 1 << 17
-"""Bytes from which on an allocation goes back to the system at once, in a process within a bound."""
-
-
-def _set_mapped(num_bytes: int, trimmed: int | None = None) -> None:
-    """Tell glibc which allocations are mapped by themselves, and how much may be free at the top of its heap."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, which has no such setting
-        set_option = ctypes.CDLL(None).mallopt
-        set_option(-3, num_bytes)  # M_MMAP_THRESHOLD, which else grows with what is freed
-        if trimmed is not None:
-            set_option(-1, trimmed)  # M_TRIM_THRESHOLD
-
-
-@contextlib.contextmanager
-def freed_at_once() -> Iterator[None]:
-    """Let memory that is freed in the block go back to the system, here and in processes that are started.
-
-    Otherwise glibc and Arrow's allocators keep up to a hundred megabytes for later.
-    """
-    import pyarrow as pa
-
-    _set_mapped(MAPPED)
-    given = {"MALLOC_MMAP_THRESHOLD_": str(MAPPED), "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    before, pool = {name: os.environ.get(name) for name in given}, pa.default_memory_pool()
-    os.environ.update(given)
-    pa.set_memory_pool(pa.system_memory_pool())
-    try:
-        yield
-    finally:
-        _set_mapped(32 << 20, trimmed=64 << 20)  # the most that glibc comes to by itself
-        pa.set_memory_pool(pool)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
 @contextlib.contextmanager
 def working(
     division: Division, output: str | Path | None, temp_dir: str | Path | None
@@ -279,7 +246,7 @@ def working(
         made = tempfile.TemporaryDirectory(prefix=".neardup-", dir=place, ignore_cleanup_errors=True)
     except OSError as error:
         raise OutputError(f"{place}: {error.strerror}; name another folder with temp_dir=...") from None
-    with made as name, freed_at_once():
+    with made as name, heap.freed_at_once():
         folder = Path(name)
         (folder / "temporary").mkdir()
         scale_out = ScaleOut(

@@ -10,7 +10,8 @@ from typing import Any
 
 from .definitions import METADATA_KEY, TELLING, stored_settings
 from .errors import DamagedError, InputError
-from .store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, REPORT, read_report, report_is_as_written
+from .printable import shell_path
+from .store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, REPORT, index_around, read_report, report_is_as_written
 from .store.checksums import changed, checksum_of_file, verify_pages
 
 
@@ -26,6 +27,9 @@ def describe(path: Path) -> dict[str, Any]:
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
+    if (index := index_around(path)) is not None:
+        what = "is an index that grows" if index == path else "is part of an index that grows"
+        raise InputError(f"{path}: {what}; try neardup index info {shell_path(str(index))}")
     if path.is_dir() or path.name in (REPORT, JOB):
         folder = path if path.is_dir() else path.parent
         if (folder / JOB).exists() and path.name != REPORT:

@@ -25,6 +25,7 @@ from .decisions import (
 from .documents import Documents, open_documents
 from .documents.skipped import MAX_DOCUMENT_BYTES
 from .documents.writing_options import Writing
+from .engine import heap
 from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
@@ -181,7 +182,8 @@ def dedup(
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say
         how many documents they hold, the number is estimated from the bytes read so far; that of comparisons is an
-        estimate, too. The log has a line for each stage either way.
+        estimate, too. It is called from one thread at a time, which is not the caller's where several write the kept
+        rows. The log has a line for each stage either way.
 
     Returns
     -------
@@ -196,7 +198,7 @@ def dedup(
 
     Notes
     -----
-    Memory: a process of about 270 MB, some batches and, whatever the length of the text, 150 to 210 bytes a document,
+    Memory: a process of about 300 MB, some batches and, whatever the length of the text, 150 to 210 bytes a document,
     by min-hash 280, and two and a half times its id if that is a string; by the exact method a counter of a byte for
     each word, up to 1.06 GiB, 48 bytes for each posting while they are sorted, in parts beyond 1 GiB, 16 afterwards,
     and 4 for each sum that two sizes of sets may have; and the listed pairs. By containment another byte for each word,
@@ -240,7 +242,7 @@ def dedup(
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
     reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
     documents, reference = opened(source, texts, against, reading, recipe)
-    room = None
+    room, divisible = None, False
 
     def in_tasks(need: bounded.Need, division: bounded.Division) -> Result:
         bounded.tell(need, division)
@@ -272,7 +274,7 @@ def dedup(
         fit = partial(
             bounded.fit, bound, documents, reference, recipe, engine, num_checked, tables=True, page=with_page
         )
-        need, room, division = fit()
+        need, room, division, divisible = fit()
         if division is not None:
             return in_tasks(need, division)
     if need is not None:
@@ -295,7 +297,7 @@ def dedup(
             reference.check_ids_early("reference set")
         runtime = stack.enter_context(engine.start())
         if bound is not None:
-            stack.enter_context(bounded.freed_at_once())
+            stack.enter_context(heap.freed_at_once())
         if room is not None:
             runtime.shares = runtime.shares.within(room)
             batch_bytes = min(runtime.shares.batch, batch_bytes or runtime.shares.batch)
@@ -307,7 +309,7 @@ def dedup(
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
-        with contextlib.nullcontext() if bound is None else bounded.watched(bound, clock):
+        with contextlib.nullcontext() if bound is None else bounded.watched(bound, divisible, clock):
             result = run(documents, reference, sketcher, num_checked, max_comparisons)
         if folder is None:
             result.report["seconds"] = clock.elapsed
@@ -316,7 +318,7 @@ def dedup(
                 result.report["written"] = described
             write_result(folder, result, documents, writing, clock, output if with_page else None, schema)
     if result is None:
-        need, _, division = fit(alike=True)
+        need, _, division, _ = fit(alike=True)
         assert division is not None
         return in_tasks(need, division)
     return result

@@ -289,7 +289,7 @@ def cluster_stream(draw: Draw, size: int) -> tuple:
 def fast(draw: Draw, size: int) -> tuple:
     """Shingles with repeats, a salt, and slots of few rounds or many; on a GPU, also of two ranges."""
     salt, t = draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([84, 1, 7, 140])
-    if size > FEW // 2 and draw.option([False, True]):
+    if size > FEW // 2 and draw.option([False, True, False, False]):
         t = 2100
     return *_ragged(draw, size), salt, t
 

@@ -141,7 +141,7 @@ class TestRule:
         run_against_the_rule(monkeypatch, texts, recipe, share, keep, asked)
 
     @pytest.mark.thorough
-    @hypothesis_settings(300)
+    @hypothesis_settings(150)
     @given(*DRAWN)
     def test_against_brute_force_at_length(self, monkeypatch, texts, recipe, share, keep, asked):
         run_against_the_rule(monkeypatch, texts, recipe, share, keep, asked)
@@ -239,9 +239,9 @@ class TestCrowds:
 
     @pytest.mark.thorough
     def test_many_pages_against_as_many(self, cluster):
-        template, num = WORDS[:80], 100_000 if cluster == "greedy" else 10_000
+        template, num = WORDS[:80], 20_000 if cluster == "greedy" else 10_000
         pages = [" ".join([*template, f"page{i}"]) for i in range(2 * num)]
-        options = {"threshold": 0.9, "cluster": cluster, "id_column": "id", "max_comparisons": 10**9}
+        options = {"threshold": 0.9, "cluster": cluster, "id_column": "id", "max_comparisons": 1000 * num}
         result = dedup(table(pages[num:]), against=table(pages[:num], "k"), **options)
         assert result.documents["duplicate_of"].unique().to_pylist() == ["k0"]
         assert len(result.pairs) == result.report["counts"]["verified_pairs"] == 64 * num

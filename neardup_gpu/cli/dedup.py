@@ -218,14 +218,14 @@ def _bounded(
         documents, reference = job.opened(inputs, None, others.get("against"), reading, recipe)
         number = choose_check(others.get("check"), recipe)
         fit = partial(bounded.fit, most, documents, reference, recipe, engine, number, page=shown.report)
-        need, _, division = fit()
+        need, _, division, _ = fit()
         found = None
         if division is None:
             with contextlib.suppress(bounded.ExceededError):
                 going_on = bounded.GoingOn(progress)
                 found = _run(inputs, shown, engine, {**options, "memory": memory}, where, going_on)
             if found is None:
-                need, _, division = fit(alike=True)
+                need, _, division, _ = fit(alike=True)
         if division is not None:
             bounded.tell(need, division)
             with bounded.working(division, where, others.get("temp_dir")) as (scale_out, folder):

@@ -25,7 +25,6 @@ WIDER = {
 _SAFE = ("big5", "cp", "euc", "gb", "iso", "koi8", "mac", "shift", "utf-8", "utf-16")
 """How codecs begin that take linear time; others of Python, such as punycode, do not."""
 
-_PYTHONS = ("ascii", "big5", "cp", "euc", "gb", "iso", "koi8", "mac", "shift", "tis")
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 
 # What a browser passes over before it meets a <meta> that says the charset (HTML Standard, 13.2.3.2).
@@ -47,23 +46,6 @@ def codec_of(label: str | None) -> str | None:
     return None
 
 
-def declared_charset(markup: bytes) -> str | None:
-    """The first ``charset=`` in the first kilobyte of a page."""
-    declared = _CHARSET.search(markup[:1024])
-    return declared.group(1).decode() if declared else None
-
-
-def decoded(markup: bytes) -> str:
-    """A page as its byte order mark or the first ``charset=`` in its first kilobyte says, else as UTF-8."""
-    if markup.startswith(BOM_UTF16):
-        return markup.decode("utf-16", "replace")
-    with contextlib.suppress(LookupError, ValueError):
-        name = codecs.lookup(declared_charset(markup) or "").name
-        if name.startswith(_PYTHONS):
-            return markup.decode(name, "replace")
-    return markup.decode("utf-8-sig", "replace")
-
-
 def as_utf8(markup: bytes | str) -> bytes:
     """A page as UTF-8, without a byte order mark; what cannot be decoded is U+FFFD.
 
@@ -77,8 +59,8 @@ def as_utf8(markup: bytes | str) -> bytes:
             return markup.encode()
         except UnicodeEncodeError:  # halves of characters beyond U+FFFF, of which some may belong together
             return markup.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-    if b"\x1b" in markup or markup.startswith(BOM_UTF16):  # bytes below 128 need not be ASCII
-        return decoded(markup).encode()
+    if markup.startswith(BOM_UTF16):
+        return markup.decode("utf-16", "replace").encode()
     codec = None if markup.startswith(codecs.BOM_UTF8) else codec_of(meta_charset(markup[:1024]))
     if codec is not None and not codec.startswith("utf"):
         return markup.decode(codec, "replace").encode()

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine.processors import own_threads
-from .charsets import BOM_UTF16, as_utf8, decoded
+from .charsets import as_utf8
 from .markup import is_tame
 
 TREE = "tree"
@@ -123,13 +123,10 @@ def _read_tree(markup: bytes | str) -> Page:
 
     from neardup_gpu.kernels._html_names import BLOCKS, BREAKS, HIDDEN
 
-    if isinstance(markup, str):
-        markup = as_utf8(markup).decode()  # without halves of characters
-    elif b"\x1b" in markup or markup.startswith(BOM_UTF16):
-        markup = decoded(markup)  # encodings in which bytes below 128 need not be ASCII
-    if not is_tame(markup if isinstance(markup, bytes) else markup.encode()):
-        return Page(_stripped(markup if isinstance(markup, str) else decoded(markup)), False)
-    page = LexborHTMLParser(markup, encoding=isinstance(markup, bytes), scripting=True)
+    markup = as_utf8(markup)
+    if not is_tame(markup):
+        return Page(_stripped(markup.decode()), False)
+    page = LexborHTMLParser(markup, scripting=True)
     page.strip_tags(list(HIDDEN))
     for node in page.css(",".join(BLOCKS)):
         node.insert_before("\n")

@@ -19,6 +19,18 @@ from __future__ import annotations
 import numpy as np
 
 from neardup_gpu.kernels._launch import jit
+from neardup_gpu.kernels.visible_text import (
+    _after,
+    _after_declaration,
+    _after_spaces,
+    _attribute_end,
+    _begins_comment,
+    _is_letter,
+    _is_space,
+    _lower,
+    _name_end,
+    _value_end,
+)
 
 MAX_OPEN = 2048
 """Elements open at a time: a parser's time grows with the square of the depth, 20 ms for this one."""
@@ -83,7 +95,7 @@ def is_tame(page: bytes) -> bool:
     Parameters
     ----------
     page : bytes
-        In an encoding whose bytes below 128 are ASCII, as those of UTF-8 are.
+        UTF-8.
     """
     return bool(_is_tame(np.frombuffer(page, np.uint8), NAMES, KINDS))
 
@@ -103,7 +115,7 @@ def _is_tame(page, names, kinds):
         start, closing = _next_tag(page, i, doubtful_length > 0, foreign > 0)
         if start == len(page):
             return True
-        at = _name_end(page, start)
+        at = _name_end(page, start, len(page))
         kind = _kind(page, start, at, names, kinds)
         end, attributes, closes_itself = _attributes(page, at)
         if doubtful_length:
@@ -179,13 +191,13 @@ def _next_tag(page, i, is_doubtful, is_foreign):
             i += 1
             continue
         if page[i + 1] == ord("!") or page[i + 1] == ord("?"):
-            i = i + 2 if is_doubtful or is_foreign else _after_declaration(page, i)
+            i = i + 2 if is_doubtful or is_foreign else _after_declaration(page, i, len(page))
             continue
         closing = page[i + 1] == ord("/")
         start = i + 1 + closing
         if start < len(page) and _is_letter(page[start]):
             return start, closing
-        i = _after(page, start, ord(">")) if closing and not is_doubtful else start
+        i = _after(page, start, len(page), ord(">")) if closing and not is_doubtful else start
     return len(page), False
 
 
@@ -220,21 +232,6 @@ def _place(page, at, length, tags_at, tag_lengths, opened, num_tags):
 
 
 @jit()
-def _lower(byte):
-    return byte | 0x20 if ord("A") <= byte <= ord("Z") else byte
-
-
-@jit()
-def _is_letter(byte):
-    return ord("a") <= (byte | 0x20) <= ord("z")
-
-
-@jit()
-def _is_space(byte):
-    return byte == 32 or (9 <= byte <= 13 and byte != 11)
-
-
-@jit()
 def _same(page, a, length_a, b, length_b):
     """Whether two ranges of the page are alike but for case."""
     if length_a != length_b:
@@ -264,74 +261,27 @@ def _kind(page, start, stop, names, kinds):
 
 
 @jit()
-def _name_end(page, i):
-    while i < len(page) and not _is_space(page[i]) and page[i] != ord("/") and page[i] != ord(">"):
-        i += 1
-    return i
-
-
-@jit()
-def _after(page, i, byte):
-    """Where the text after the next such byte begins."""
-    while i < len(page) and page[i] != byte:
-        i += 1
-    return min(i + 1, len(page))
-
-
-@jit()
-def _after_declaration(page, i):
-    """Where the text after a comment, a doctype or the like begins, of which the first two bytes are at i."""
-    if not _begins_comment(page, i):
-        return _after(page, i + 2, ord(">"))
-    if i + 4 < len(page) and page[i + 4] == ord(">"):
-        return i + 5
-    i += 4  # as <!---> is whole, the dashes that begin may also end
-    while i < len(page):
-        if page[i] == ord(">") and page[i - 1] == ord("-") and page[i - 2] == ord("-"):
-            return i + 1
-        if page[i] == ord(">") and page[i - 1] == ord("!") and page[i - 2] == ord("-") and page[i - 3] == ord("-"):
-            return i + 1
-        i += 1
-    return i
-
-
-@jit()
-def _begins_comment(page, i):
-    return i + 3 < len(page) and page[i + 1] == ord("!") and page[i + 2] == ord("-") and page[i + 3] == ord("-")
-
-
-@jit()
 def _attributes(page, i):
     """(where the tag has ended, number of attributes, whether it closes itself), after its name."""
-    attributes, closes_itself = 0, False
-    while i < len(page):
+    attributes, closes_itself, stop = 0, False, len(page)
+    while i < stop:
         if page[i] == ord(">"):
             return i + 1, attributes, closes_itself
-        if _is_space(page[i]) or page[i] == ord("/"):
+        if page[i] == ord("/") or _is_space(page[i]):
             closes_itself = page[i] == ord("/")
             i += 1
             continue
         closes_itself = False
         attributes += 1
-        i += 1  # an equals sign may begin a name
-        while i < len(page) and page[i] != ord("=") and page[i] != ord("/") and page[i] != ord(">"):
-            if _is_space(page[i]):
-                break
-            i += 1
-        value = i
-        while value < len(page) and _is_space(page[value]):
-            value += 1
-        if value >= len(page) or page[value] != ord("="):
-            continue
-        i = value + 1
-        while i < len(page) and _is_space(page[i]):
-            i += 1
-        if i < len(page) and (page[i] == ord('"') or page[i] == ord("'")):
-            i = _after(page, i + 1, page[i])
-            continue
-        while i < len(page) and not _is_space(page[i]) and page[i] != ord(">"):
-            i += 1
-    return len(page), attributes, closes_itself
+        i = _attribute_end(page, i + 1, stop)  # an equals sign may begin a name
+        value = _after_spaces(page, i, stop)
+        if value < stop and page[value] == ord("="):
+            i = _after_spaces(page, value + 1, stop)
+            if i < stop and (page[i] == ord('"') or page[i] == ord("'")):
+                i = _after(page, i + 1, stop, np.int64(page[i]))
+            else:
+                i = _value_end(page, i, stop)
+    return stop, attributes, closes_itself
 
 
 @jit()
@@ -346,7 +296,7 @@ def _after_raw(page, i, name_at, length, name):
         if page[i] != ord("<"):
             i += 1
             continue
-        if name == _SCRIPT and _begins_comment(page, i) and not escaped:
+        if name == _SCRIPT and _begins_comment(page, i, len(page)) and not escaped:
             escaped = True
             i += 4
             continue

@@ -470,7 +470,8 @@ class Documents:
         keep : array of bool, shape (documents,)
             In input order.
         progress : callable, default None
-            Called with how many rows were read again, and of how many.
+            Called with how many rows were read again, and of how many: one call at a time, from any of the threads that
+            write.
 
         Raises
         ------

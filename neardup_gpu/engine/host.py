@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +13,7 @@ import numba
 import pyarrow as pa
 
 from ..store.spool import Spool
+from . import heap
 from .arrays import some_rows
 from .choice import to_host
 from .contract import P, Q, R
@@ -85,9 +84,7 @@ class HostRuntime:
         return self.shares.batch
 
     def release(self) -> None:
-        trim = None if os.name == "nt" else getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:  # glibc keeps what was freed between arrays that are still needed
-            trim(0)
+        heap.give_back()  # also what was freed between arrays that are still needed
         pa.default_memory_pool().release_unused()
 
     def wait(self) -> None:

@@ -229,7 +229,15 @@ class _Worker:
                 self.process = nursery.fork(other, shown)
 
     def welcome(self, message: bytes) -> None:
-        """Take note that it is ready: it tells its process number."""
+        """Take note that it is ready: it tells its process number. In its place a nursery tells why there is none.
+
+        Raises
+        ------
+        ResourceError
+            If it could not be forked.
+        """
+        if not message.isdigit():
+            raise _none_left(message.decode())
         self.ready = True
         if isinstance(self.process, _Forked):
             self.process.pid = int(message)
@@ -272,10 +280,13 @@ def _interpreter(function: str, pipe: Connection, environment: dict[str, str]) -
                 pass_fds=[pipe.fileno()],
             )
         except OSError as error:
-            raise ResourceError(
-                f"no more worker processes can be started ({error.strerror}); ask for fewer, or raise the limit of "
-                "processes (ulimit -u)"
-            ) from error
+            raise _none_left(error.strerror) from error
+
+
+def _none_left(why: str | None) -> ResourceError:
+    return ResourceError(
+        f"no more worker processes can be started ({why}); ask for fewer, or raise the limit of processes (ulimit -u)"
+    )
 
 
 @contextlib.contextmanager
@@ -386,18 +397,26 @@ def breed(pipe: Connection) -> None:
             if isinstance(message, int):
                 pipe.send(os.waitpid(message, 0)[1])
                 continue
-            end = recv_handle(pipe)
-            if not _is_single():  # a fork has one thread, and what the others held for ever
-                os.set_inheritable(end, True)
-                shown = {} if message is None else {"CUDA_VISIBLE_DEVICES": message}
-                os.posix_spawn(sys.executable, _command("serve_at_once", end), {**os.environ, **shown})
-            elif os.fork() == 0:
-                pipe.close()
-                if message is not None:
-                    os.environ["CUDA_VISIBLE_DEVICES"] = message
-                serve(Connection(end), warm=True)
-            os.close(end)
+            shown = {} if message is None else {"CUDA_VISIBLE_DEVICES": message}
+            with Connection(recv_handle(pipe)) as end:
+                try:
+                    born = _fork_or_spawn(end, shown)
+                except OSError as error:
+                    end.send_bytes(str(error.strerror).encode())
+                    continue
+                if born == 0:
+                    pipe.close()
+                    os.environ.update(shown)
+                    serve(end, warm=True)
     os._exit(0)
+
+
+def _fork_or_spawn(end: Connection, shown: dict[str, str]) -> int:
+    """Start a worker; 0 in the worker itself, if it is a fork."""
+    if _is_single():
+        return os.fork()
+    os.set_inheritable(end.fileno(), True)  # a fork has one thread, and what the others held for ever
+    return os.posix_spawn(sys.executable, _command("serve_at_once", end.fileno()), {**os.environ, **shown})
 
 
 def _die_with_parent() -> None:

@@ -108,11 +108,12 @@ class Engine:
         ...     runtime.backend
         'cpu'
         """
+        from .heap import kept
         from .memory import parse_size
         from .threads import on_threads
 
         name = self.resolve()
-        with on_threads(self.threads):
+        with kept(), on_threads(self.threads):
             if name == "gpu":
                 from .gpu import on_gpu
 

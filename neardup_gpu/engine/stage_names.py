@@ -7,7 +7,8 @@ from collections.abc import Callable
 Progress = Callable[[str, int, int | None], None]
 """Called with a stage's name, what is done and, where it is known, of how much: documents, rows, pairs,
 fingerprints or comparisons. Where files do not say how many documents they hold, their number is estimated from the
-bytes read so far; that of comparisons is estimated, too."""
+bytes read so far; that of comparisons is estimated, too. One call at a time; while kept rows are written by several
+threads, from any of them."""
 
 STAGES = {
     "columns": ("finding columns", "document"),
@@ -26,6 +27,7 @@ STAGES = {
     "verify": ("verifying", "pair"),
     "decide": ("deciding", "document"),
     "check": ("checking recall", "document"),
+    "merge": ("merging", "segment"),
     "write": ("writing", "document"),
     "place": ("placing the result", "file"),
 }

@@ -39,7 +39,8 @@ process ends, however it ends. A writer removes an older manifest, and the files
 an exclusive lock on it.
 
 Segments are merged with their neighbours (`merging.py`), eight of a size at a time, so that there are few; the dead
-vanish then.
+vanish then. While documents are added, a thread beside the one that adds writes the merged segment; the one that adds
+publishes it behind its next commit, with what has died meanwhile.
 """
 
 from __future__ import annotations

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from ..definitions import METADATA_KEY
+from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS
 from ..errors import InputError
 from ..log import log
 from ..report import count
+from ..sketch_jobs import skipped_path
 from ..sketching import num_skipped
+from ..store.artefacts import BY_ITSELF
 from .inputs import inputs_of, rows_done, with_progress
-from .merging import due, merge_due
+from .merging import Merges
 from .opened import Opened
 from .sketches import Sketched, joined, sketched
 from .snapshot import Snapshot, on_host
@@ -42,7 +47,8 @@ class Added(NamedTuple):
     already : int
         Documents of the same files that were there already, and were not added again.
     skipped : int
-        Rows that cannot be read and were left out; the log says the first of each input.
+        Rows that cannot be read and were left out; the log says the first of each input, and with `output` they are
+        listed in a file beside it.
 
     Examples
     --------
@@ -73,30 +79,35 @@ class Adding:
         clock: Clock,
         commit_every: int,
         replace: bool,
-        with_decisions: bool,
+        output: Path | None,
     ) -> None:
         self._opened, self._writer, self._runtime, self._clock = opened, writer, runtime, clock
-        self._commit_every, self._replace, self._with_decisions = commit_every, replace, with_decisions
+        self._commit_every, self._replace, self._output = commit_every, replace, output
         self._tables: list[pa.Table] = []
+        self._skipped: list[pa.Table] = []
         self._input_begins = 0  # the sequence number of the first document of the input that is being added
         self.counts = Added(0, 0, 0, 0, 0, 0)
 
     def add(self, source: Any, reading: dict[str, Any]) -> None:
         """Add all inputs, one after another."""
-        anything = False
-        for documents, files in inputs_of(source, reading):
-            done, whole = rows_done(self._writer.manifest, files)
-            if whole:
-                self.counts = self.counts._replace(already=self.counts.already + done)
-                anything = True
-                continue
-            documents.check_ids_early("input")
-            anything |= self._add(documents, files, done)
-        if not anything:
-            raise InputError("the input holds no documents; nothing was added")
-        with self._clock.stage("merge"):
-            if merge_due(self._writer):
-                self._opened.committed(self._writer)
+        anything, clock = False, self._clock
+        beside = self._opened.engine.threads != 1
+        with clock.turns(), Merges(self._writer, self._take_merged, beside) as self._merges:
+            for documents, files in inputs_of(source, reading):
+                done, whole = rows_done(self._writer.manifest, files)
+                if whole:
+                    self.counts = self.counts._replace(already=self.counts.already + done)
+                    anything = True
+                    continue
+                documents.check_ids_early("input")
+                anything |= self._add(documents, files, done)
+            if not anything:
+                raise InputError("the input holds no documents; nothing was added")
+            with clock.stage("merge"):
+                self._merges.finish()
+
+    def _take_merged(self) -> None:
+        self._opened.committed(self._writer)
 
     def _add(self, documents: Any, files: list[list[Any]] | None, done: int) -> bool:
         """Add an input of which the first `done` rows are there already; returns whether it has any."""
@@ -115,6 +126,8 @@ class Adding:
                     from ..sketching import text_of
 
                     part = sketched(text_of(batch.text, start, stop), self._opened.recipe, self._runtime)
+                    total = documents.num_rows
+                    self._clock.report("sketch", stop - start, None if total is None else total - rows - waiting)
                 ids.append(batch.ids[start:stop])
                 sketches.append(part)
                 waiting += stop - start
@@ -123,20 +136,21 @@ class Adding:
                     rows += waiting
                     self._commit(ids, sketches, numbered, files, rows, False)
                     ids, sketches, waiting = [], [], 0
-                    self._clock.report("sketch", rows, documents.num_rows)
         rows += waiting
         if waiting or files is not None:
             self._commit(ids, sketches, numbered, files, rows, True)
-        self._say_skipped(documents.skipped)
+        self._note_skipped(documents.skipped)
         return rows > 0
 
-    def _say_skipped(self, skipped: pa.Table | None) -> None:
+    def _note_skipped(self, skipped: pa.Table | None) -> None:
         if skipped is None or not len(skipped):
             return
+        self._skipped.append(skipped)
         number, first = num_skipped(skipped), skipped.slice(0, 1).to_pylist()[0]
         self.counts = self.counts._replace(skipped=self.counts.skipped + number)
         where = first["file"] if first["row"] is None else f"{first['file']}, row {first['row']}"
-        log.warning("%s left out, the first in %s: %s", count(number, "row"), where, first["reason"])
+        listed = "" if self._output is None else f"; {skipped_path(self._output)} lists them"
+        log.warning("%s left out, the first in %s: %s%s", count(number, "row"), where, first["reason"], listed)
 
     def _commit(
         self,
@@ -179,12 +193,10 @@ class Adding:
             replaced=self.counts.replaced + replaced,
         )
         self._opened.committed(writer)
-        if self._with_decisions:
+        if self._output is not None:
             self._tables.append(table_of(names, found, Snapshot(writer.segments, on_host(runtime.backend))))
-        if due(writer.manifest.segments):
-            with self._clock.stage("merge"):
-                merge_due(writer)
-                self._opened.committed(writer)
+        with self._clock.stage("merge"):
+            self._merges.turn()
 
     def _in_the_way(self, names: pa.Array, kind: str) -> Death | None:
         """What dies because documents of these ids are there already.
@@ -217,10 +229,14 @@ class Adding:
 
     def decisions(self) -> pa.Table:
         """What was decided of all documents that were added."""
-        from ..definitions import METADATA_KEY
-
         kind = self._opened.manifest.id_type
         names = {"id": kind, "kept": pa.bool_(), "duplicate_of": kind, "resemblance": pa.float64(), "group": kind}
-        empty = pa.schema(list(names.items())).empty_table()
-        table = pa.concat_tables([empty, *self._tables])
-        return table.replace_schema_metadata({METADATA_KEY: self._opened.recipe.to_json().encode()})
+        return self._artefact(pa.schema(list(names.items())), self._tables)
+
+    def skipped(self) -> pa.Table:
+        """Rows that cannot be read and were left out."""
+        return self._artefact(SKIPPED_COLUMNS, self._skipped)
+
+    def _artefact(self, schema: pa.Schema, tables: list[pa.Table]) -> pa.Table:
+        table = pa.concat_tables([schema.empty_table(), *tables])
+        return table.replace_schema_metadata({METADATA_KEY: self._opened.recipe.to_json().encode(), BY_ITSELF: b"1"})

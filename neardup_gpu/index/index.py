@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import replace as changed_settings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,12 +16,15 @@ from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..errors import OutputError, ParameterError
 from ..recipe import Recipe, choose_recipe
-from ..store.outputs import new_file
+from ..sketch_jobs import skipped_path
+from ..store.artefacts import index_around, is_index
+from ..store.outputs import new_files
+from ..store.parquet import write_table
 from . import manifest as manifests, upkeep
 from .adding import Added, Adding
 from .deciding import decide
 from .finding import finder_of
-from .manifest import DELETED, SEGMENTS, Manifest
+from .manifest import Manifest
 from .opened import Opened
 from .queries import ask, ask_text
 from .removing import remove
@@ -132,13 +136,14 @@ class Index:
         )
         _check_recipe(chosen)
         place = as_engine(engine)
+        if (around := index_around(Path(os.path.realpath(folder)).parent)) is not None:
+            raise OutputError(f"{folder}: lies in the index {around.name}; name another folder")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not manifests.is_free(folder):
-                what = "is an index already" if manifests.is_index(folder) else "is not empty"
+                what = "is an index already" if is_index(folder) else "is not empty"
                 raise OutputError(f"{folder}: {what}; name another folder")
-            (folder / SEGMENTS).mkdir(exist_ok=True)
-            (folder / DELETED).mkdir(exist_ok=True)
+            manifests.make_folders(folder)
             manifests.commit(folder, Manifest(1, chosen.to_json()))
             manifests.synced(folder.parent)
         except OutputError:
@@ -296,9 +301,10 @@ class Index:
         output : path, default None
             A file to write: what was decided of each document that was added now, with the columns of
             documents.parquet. Who is kept is final until something is removed; `duplicate_of` is the kept document
-            that a document resembled most when it was added.
+            that a document resembled most when it was added. With on_error="skip", rows that were left out are listed
+            in a file beside it, d.skipped.parquet beside d.parquet.
         overwrite : bool, default False
-            Replace the file at `output`.
+            Replace the files that an earlier call wrote there.
         commit_every : int, default 10000
             Documents of a commit. What was committed stays, whatever happens. Changes no result.
         replace : bool, default False
@@ -344,15 +350,16 @@ class Index:
         elif source is None:
             raise ParameterError("source and texts: give one of them, paths or a table, or the texts themselves")
         with contextlib.ExitStack() as stack:
-            file = None if output is None else stack.enter_context(new_file(output, overwrite))
+            where, files = None if output is None else Path(output), list[Path]()
+            if where is not None:
+                beside = [] if on_error == "stop" else [skipped_path(where)]
+                files = stack.enter_context(new_files([where, *beside], overwrite))
             runtime = stack.enter_context(self._opened.running())
             writer = self._opened.write()
-            adding = Adding(self._opened, writer, runtime, Clock(progress), commit_every, replace, file is not None)
+            adding = Adding(self._opened, writer, runtime, Clock(progress), commit_every, replace, where)
             adding.add(source, reading)
-            if file is not None:
-                from ..store.parquet import write_table
-
-                write_table(adding.decisions(), file)
+            for table, file in zip((adding.decisions, adding.skipped), files, strict=False):
+                write_table(table(), file)
         return adding.counts
 
     # ----------------------------------------------------------------------------------------------------- removing

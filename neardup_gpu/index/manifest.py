@@ -14,6 +14,7 @@ import errno
 import json
 import os
 import re
+import secrets
 import socket
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InputError, OutputError
+from ..store.artefacts import OF_AN_INDEX
 from ..store.checksums import changed, checksum
 from ..store.outputs import try_to_lock
 
@@ -35,7 +37,7 @@ except ImportError:  # Windows
 FORMAT = 1
 ID_TYPES = {"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}
 SEGMENTS, DELETED, LOCK = "segments", "deleted", "writer.lock"
-_NAME = re.compile(r"manifest\.(\d{8,})")
+_NEW = re.compile(rf"{OF_AN_INDEX.pattern}(\.\w+)?\.new")
 _KIND = "neardup index"
 _NO_LINKS = errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
 
@@ -177,7 +179,7 @@ def numbers(folder: Path) -> list[int]:
         If the folder is no index, or cannot be read.
     """
     try:
-        found = sorted(int(match[1]) for name in os.listdir(folder) if (match := _NAME.fullmatch(name)))
+        found = sorted(int(name.rpartition(".")[2]) for name in os.listdir(folder) if OF_AN_INDEX.fullmatch(name))
     except FileNotFoundError:
         raise InputError(f"{folder}: there is no index; neardup index create makes one") from None
     except OSError as error:
@@ -187,14 +189,9 @@ def numbers(folder: Path) -> list[int]:
     return found
 
 
-def is_index(folder: Path) -> bool:
-    """Whether there is a manifest in a folder."""
-    return any(_NAME.fullmatch(name) for name in os.listdir(folder))
-
-
 def is_free(folder: Path) -> bool:
     """Whether there is nothing in a folder but what a killed `create` may have left."""
-    names = set(os.listdir(folder)) - {SEGMENTS, DELETED, path_of(folder, 1).name + ".new"}
+    names = {name for name in os.listdir(folder) if name not in (SEGMENTS, DELETED) and not _NEW.fullmatch(name)}
     return not names and not any(os.listdir(folder / each) for each in (SEGMENTS, DELETED) if (folder / each).is_dir())
 
 
@@ -245,8 +242,8 @@ def commit(folder: Path, manifest: Manifest) -> None:
         If there is a manifest of this number, which another process wrote; it stays as it is.
     """
     path = path_of(folder, manifest.number)
-    new = path.with_name(f"{path.name}.new")
-    with open(new, "wb") as file:
+    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")  # no other process's, where locks are of no use
+    with open(new, "xb") as file:
         file.write(manifest.to_bytes())
         file.flush()
         os.fsync(file.fileno())
@@ -296,12 +293,14 @@ def synced(folder: Path) -> None:
         os.close(file)
 
 
-def clean(folder: Path, newest: Manifest) -> None:
+def clean(folder: Path, newest: Manifest, unpublished: set[str]) -> None:
     """Remove older manifests that no reader holds, and all files that none names. Only the writer may.
+
+    Files that it is still writing, given by their paths below the folder, stay.
 
     As long as a reader holds a manifest that cannot be read here, nobody knows which files it needs: all stay then.
     """
-    named, known = newest.files(), True
+    named, known = newest.files() | unpublished, True
     for number in numbers(folder):
         if number >= newest.number:
             continue
@@ -318,7 +317,7 @@ def clean(folder: Path, newest: Manifest) -> None:
         finally:
             os.close(file)
     for name in os.listdir(folder):
-        if name.endswith(".new") and _NAME.fullmatch(name.removesuffix(".new")):
+        if _NEW.fullmatch(name):
             os.unlink(folder / name)
     for inner in (SEGMENTS, DELETED) if known else ():
         for name in os.listdir(folder / inner):
@@ -327,8 +326,8 @@ def clean(folder: Path, newest: Manifest) -> None:
 
 
 @contextlib.contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Be the one writer of an index in the block.
+def writing(folder: Path) -> Iterator[bool]:
+    """Be the one writer of an index in the block; False where that cannot be known, as locks are of no use.
 
     Raises
     ------
@@ -341,7 +340,8 @@ def writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputError(f"{folder}: {error.strerror}; an index is written by whoever may write its folder") from None
     try:
-        if try_to_lock(file) is False:
+        locked = try_to_lock(file)
+        if locked is False:
             who = os.read(file, 1000).decode("utf-8", "replace").strip() or "another process"
             raise OutputError(f"{folder}: is being written by {who}; wait until it has ended")
         command = " ".join(os.path.basename(word) if number == 0 else word for number, word in enumerate(sys.argv[:3]))
@@ -349,9 +349,25 @@ def writing(folder: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):  # a full disk: others are refused all the same
             os.ftruncate(file, 0)
             os.write(file, name)
-        yield
+        make_folders(folder)
+        yield locked is True
     finally:
         os.close(file)
+
+
+def make_folders(folder: Path) -> None:
+    """Make the folders of an index that are not there: who copies one may leave out what is empty.
+
+    Raises
+    ------
+    OutputError
+        If they cannot be made.
+    """
+    try:
+        for inner in (SEGMENTS, DELETED):
+            (folder / inner).mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: {error.strerror}; name another folder") from None
 
 
 def with_segments(manifest: Manifest, segments: list[Place], **changes: Any) -> Manifest:

@@ -4,18 +4,26 @@ Segments are of tiers: tier t has 8**t documents and fewer than 8**(t + 1). Wher
 eight or more of a tier or of lower ones, they are merged. So there are at most seven of a tier, and each document is
 written again once for each tier that it rises.
 
+While documents are added, this is done by a thread beside the one that adds, into a file that no manifest names. The
+thread that adds puts it into the place of its parts after its next commit: one thread alone writes manifests.
+
 Only the numbers of entries, which are 8 bytes each, and of what is looked at in a range of keys are in memory: arrays
 are read from mapped files and written to a mapped file, tables range of keys by range.
 """
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from neardup_gpu.kernels import gather, merge as merge_kernel
+from neardup_gpu.kernels._launch import alone
 
 from ..data import Ragged
 from ..errors import OutputError
@@ -24,7 +32,7 @@ from ..store.ids import Ids
 from .finding import Finder, finder_of
 from .manifest import SEGMENTS, Place, check_newest
 from .order import MOST_COUNTED, ORDER, Order
-from .segments import COLUMNS, SEGMENT, Segment, copies_of, write
+from .segments import AS_BEFORE, COLUMNS, SEGMENT, Segment, copies_of, write
 from .sketches import Sketched
 from .snapshot import Snapshot
 from .writer import Writer, place_of
@@ -57,13 +65,124 @@ def due(places: list[Place]) -> int:
     return 0
 
 
-def merge_due(writer: Writer) -> int:
-    """Merge what is due, and commit; returns how many merges that took."""
-    merges = 0
-    while number := due(writer.manifest.segments):
-        merge_last(writer, number)
-        merges += 1
-    return merges
+class Merge:
+    """A merge of neighbouring segments: it is begun, written and published, each once, in this order.
+
+    What was alive when it was begun is written, by any thread, while others read the index and commit to it. Documents
+    that died until it is published are dead in the merged segment, too.
+
+    Parameters
+    ----------
+    writer : Writer
+    start, stop : int
+        Numbers of the first of its segments and of the one after the last.
+    renewing : Finder, optional
+        Makes a new order of shingles. Then these have to be all segments until it is published.
+
+    Raises
+    ------
+    OutputError
+        If another process has written to the index.
+    """
+
+    def __init__(self, writer: Writer, start: int, stop: int, renewing: Finder | None = None) -> None:
+        check_newest(writer.folder, writer.manifest)
+        self._writer, self._stopped = writer, threading.Event()
+        self._before, self._parts = writer.segments[:start], writer.segments[start:stop]
+        self._files = [each.file for each in writer.manifest.segments[start:stop]]
+        self._file, self._path = writer.new_file(SEGMENTS)
+        self._arrays: dict[str, np.ndarray] = {}
+        self._order: Order | None = None
+        self._renewing = renewing
+        writer.unpublished.add(self._name)
+
+    @property
+    def _name(self) -> str:
+        return f"{SEGMENTS}/{self._path.name}"
+
+    @property
+    def stop(self) -> int:
+        """The number of the segment behind its last one, now."""
+        return 1 + [each.file for each in self._writer.manifest.segments].index(self._files[-1])
+
+    def write(self) -> None:
+        """Write the merged segment.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written; there is no file then.
+        DamagedError
+            If one of the segments is not as it was written.
+        GivenUpError
+            If `give_up` was called meanwhile.
+        """
+        try:
+            for segment in self._parts:
+                self._go_on()
+                if segment.file is not None:
+                    segment.file.verify_all()
+            self._arrays, self._order = merged(self._before, self._parts, self._path, self._go_on, self._renewing)
+        except OSError as error:
+            raise OutputError(f"{self._path}: {error.strerror}; {AS_BEFORE}") from None
+
+    def _go_on(self) -> None:
+        if self._stopped.is_set():
+            raise GivenUpError
+
+    def give_up(self) -> None:
+        """Let `write` end soon, and nothing be published; another one begins anew."""
+        self._stopped.set()
+        self._writer.unpublished.discard(self._name)
+
+    def publish(self) -> None:
+        """Put the merged segment into the place of its parts, and commit.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written; the index is as before then.
+        """
+        writer, start, stop = self._writer, self.stop - len(self._files), self.stop
+        check_newest(writer.folder, writer.manifest)
+        segments, places, folders = [*writer.segments], [*writer.manifest.segments], {writer.folder / SEGMENTS}
+        parts, of_parts = segments[start:stop], places[start:stop]
+        segments[start:stop], places[start:stop] = [], []
+        if self._arrays:
+            order = next((each.order for each in of_parts if each.order is not None), None)
+            if self._order is not None:
+                order, path = writer.new_file(SEGMENTS)
+                write(ORDER, path, {}, self._order.arrays)
+            place = place_of(self._arrays, self._file, of_parts[0].first, of_parts[-1].stop, self._path, order)
+            segment = Segment.load(writer.folder, place, parts[0].id_kind)
+            for name in ("live_documents", "live_entries"):
+                pairs = zip(self._parts, parts, strict=True)
+                alive = [getattr(now, name)[getattr(then, name) != 0] for then, now in pairs]
+                getattr(segment, name)[:] = np.concatenate(alive)
+            if not (segment.live_documents.all() and segment.live_entries.all()):
+                place = writer.write_dead(segment, place, folders)
+            segments.insert(start, segment)
+            places.insert(start, place)
+        try:
+            writer.publish(segments, places, folders)
+        finally:
+            writer.unpublished.discard(self._name)
+
+
+class GivenUpError(Exception):
+    """A merge was given up while it was being written."""
+
+
+def _renewing(writer: Writer, number: int) -> Finder | None:
+    """What makes a new order of shingles where so many of the last segments are merged, if they should have one.
+
+    Where all segments become one, and are few documents, these say better than the first ones did what is common.
+    """
+    if number < len(writer.segments) or all(each.order is None for each in writer.segments):
+        return None
+    if sum(len(each.arrays["set_values"]) for each in writer.segments) > MOST_COUNTED:
+        return None
+    return finder_of(Recipe.from_json(writer.manifest.recipe, f"{writer.folder}"))
 
 
 def merge_last(writer: Writer, number: int) -> None:
@@ -76,41 +195,106 @@ def merge_last(writer: Writer, number: int) -> None:
     DamagedError
         If one of them is not as it was written.
     """
-    manifest, folder = writer.manifest, writer.folder
-    check_newest(folder, manifest)
-    old, places = writer.segments[-number:], manifest.segments[-number:]
-    for segment in old:
-        if segment.file is not None:
-            segment.file.verify_all()
-    first, file = places[0].first, manifest.next_file
-    path = folder / SEGMENTS / f"{file:08}"
+    merge = Merge(writer, len(writer.segments) - number, len(writer.segments), _renewing(writer, number))
     try:
-        path.unlink(missing_ok=True)  # of a commit that failed
-        finder = finder_of(Recipe.from_json(manifest.recipe, f"{folder}"))
-        kept, renewed = merged(writer.segments[:-number], old, path, finder)
-        others, other_places = writer.segments[:-number], manifest.segments[:-number]
-        if kept:
-            order = next((each.order for each in places if each.order is not None), None)
-            if renewed is not None:
-                order = file + 1
-                write(ORDER, folder / SEGMENTS / f"{order:08}", {}, renewed.arrays)
-            place = place_of(kept, file, first, places[-1].stop, path, order)
-            others = [*others, Segment.load(folder, place, old[0].id_kind)]
-            other_places = [*other_places, place]
-        writer.publish(others, other_places, {folder / SEGMENTS}, next_file=file + 2)
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{path}: {error.strerror}; the index is as it was committed last") from None
+        merge.write()
+        merge.publish()
+    except BaseException:
+        merge.give_up()
+        raise
+
+
+class Merges(contextlib.AbstractContextManager["Merges"]):
+    """Merges of an index that documents are added to in the block: one at a time, by a thread beside the one that adds.
+
+    That thread runs kernels by itself. A merge that goes on at the end of the block is given up; whoever writes next
+    does it again.
+
+    Parameters
+    ----------
+    writer : Writer
+    committed : callable
+        Called after each commit of a merge.
+    beside : bool
+        Whether there may be a thread beside the one that adds, which merges itself otherwise.
+    """
+
+    def __init__(self, writer: Writer, committed: Callable[[], None], beside: bool) -> None:
+        self._writer, self._committed = writer, committed
+        self._pool = ThreadPoolExecutor(1, "neardup-merge") if beside else None
+        self._under_way: tuple[Merge, Future[None]] | None = None
+
+    def turn(self) -> None:
+        """Publish a merge that was written, and begin the next one that is due; called after each commit.
+
+        What is due behind a merge that goes on is merged now, so that there are never many segments of a tier.
+
+        Raises
+        ------
+        OutputError, DamagedError
+            As `Merge` does.
+        """
+        behind = 0
+        if self._under_way is not None:
+            merge, written = self._under_way
+            if written.done():
+                self._publish()
+            else:
+                behind = merge.stop
+        while number := due(self._writer.manifest.segments[behind:]):
+            if self._pool is not None and self._under_way is None and _renewing(self._writer, number) is None:
+                last = len(self._writer.segments)
+                merge = Merge(self._writer, last - number, last)
+                self._under_way = merge, self._pool.submit(_alone, merge.write)
+                return
+            merge_last(self._writer, number)
+            self._committed()
+
+    def finish(self) -> None:
+        """Merge all that is due, and publish it.
+
+        Raises
+        ------
+        OutputError, DamagedError
+            As `Merge` does.
+        """
+        self.turn()
+        while self._under_way is not None:
+            self._publish()
+            self.turn()
+
+    def _publish(self) -> None:
+        """Wait for the merge that is under way, and publish it."""
+        assert self._under_way is not None
+        merge, written = self._under_way
+        written.result()
+        merge.publish()
+        self._under_way = None
+        self._committed()
+
+    def __exit__(self, *_: object) -> None:
+        if self._under_way is not None:
+            self._under_way[0].give_up()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def _alone(write: Callable[[], None]) -> None:
+    with alone():
+        write()
 
 
 def merged(
-    before: list[Segment], segments: list[Segment], path: Path, finder: Finder
+    before: list[Segment],
+    segments: list[Segment],
+    path: Path,
+    go_on: Callable[[], None],
+    renewing: Finder | None = None,
 ) -> tuple[dict[str, np.ndarray], Order | None]:
     """Write the segment of several neighbours; returns its arrays, or nothing, and no file, if all is dead.
 
-    Beside them the order of shingles that it is made by, if that is a new one: where all segments become one, and are
-    few documents, these say better than the first ones did which shingles are common.
+    Beside them the order of shingles that `renewing` made, if it was given, of all that are merged.
+    `go_on` is called now and then, and may end it by an error; there is no file then.
     """
     documents = [np.flatnonzero(each.live_documents) for each in segments]
     entries = [np.flatnonzero(each.live_entries) for each in segments]
@@ -155,6 +339,7 @@ def merged(
         for name, array in ids.items():
             arrays[name][:] = array
         for name in columns:
+            go_on()
             _concatenate(arrays[name], [each[name] for each in segments], entries)
         for name in ("pair_left", "pair_right", "pair_resemblance"):
             _concatenate(arrays[name], [each[name] for each in segments], [np.flatnonzero(some) for some in pairs])
@@ -164,18 +349,19 @@ def merged(
         arrays["gone"][:] = np.concatenate(renamed)
         arrays["set_offsets"][0] = 0
         np.cumsum(np.concatenate(set_sizes), out=arrays["set_offsets"][1:])
-        _gather_sets(arrays, segments, entries, set_sizes)
+        _gather_sets(arrays, segments, entries, set_sizes, go_on)
         for name in tables:
             parts = [_table(each, name) for each in segments]
             into = np.atleast_2d(arrays[f"{name}_keys"]), np.atleast_2d(arrays[f"{name}_rows"])
             for number, (keys, rows) in enumerate(zip(*into, strict=True)):
+                go_on()
                 merge_tables([(part[0][number], part[1][number]) for part in parts], renumbered[name], keys, rows)
         order = None
-        if not before and len(arrays["set_values"]) <= MOST_COUNTED:
+        if renewing is not None:
             sets = Ragged(arrays["set_values"], arrays["set_offsets"].copy())
             nothing = np.empty((len(sets), 0), np.uint64)
-            mine, order = finder.prepared(Sketched(nothing, arrays["tokens"], nothing, sets), None)
-            for name, array in finder.arrays(mine).items() if order is not None else ():
+            mine, order = renewing.prepared(Sketched(nothing, arrays["tokens"], nothing, sets), None)
+            for name, array in renewing.arrays(mine).items() if order is not None else ():
                 arrays[name][:] = array
         return arrays, order
 
@@ -237,7 +423,11 @@ def _concatenate(target: np.ndarray, arrays: list[np.ndarray], some: list[np.nda
 
 
 def _gather_sets(
-    arrays: dict[str, np.ndarray], segments: list[Segment], entries: list[np.ndarray], sizes: list[np.ndarray]
+    arrays: dict[str, np.ndarray],
+    segments: list[Segment],
+    entries: list[np.ndarray],
+    sizes: list[np.ndarray],
+    go_on: Callable[[], None],
 ) -> None:
     """Copy the sets of entries, some at a time."""
     done = 0
@@ -245,6 +435,7 @@ def _gather_sets(
         ends = np.cumsum(theirs)
         start = 0
         while start < len(rows):
+            go_on()
             before = int(ends[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
             values, _ = gather.cpu(segment["set_values"], segment["set_offsets"], rows[start:stop])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..engine.settings import Engine
 from ..engine.threads import on_threads
-from ..errors import OutputError, ParameterError
+from ..errors import ParameterError
 from ..recipe import Recipe
 from . import manifest as manifests
 from .manifest import Held, Manifest
@@ -106,13 +106,12 @@ class Opened:
         self.check_open()
         if self._writer is None:
             with contextlib.ExitStack() as stack:  # lets go of the lock if the rest fails
-                stack.enter_context(manifests.writing(self.folder))
+                locked = stack.enter_context(manifests.writing(self.folder))
                 self._load()
-                try:
-                    manifests.clean(self.folder, self.manifest)
-                except OSError as error:
-                    raise OutputError(f"{self.folder}: {error.strerror}") from None
-                self._writer = Writer(self.folder, self.manifest, self.state[1])
+                writer = Writer(self.folder, self.manifest, self.state[1])
+                if locked:  # else another one may be writing what no manifest names yet
+                    writer.clean()
+                self._writer = writer
                 self._stack.push(stack.pop_all())
         return self._writer
 
@@ -122,7 +121,4 @@ class Opened:
         if self._held is not None:
             self._held.close()
             self._held = None
-        try:
-            manifests.clean(self.folder, self.manifest)
-        except OSError as error:
-            raise OutputError(f"{self.folder}: {error.strerror}; what was committed is safe") from None
+        writer.clean()

@@ -23,6 +23,7 @@ Which documents and entries are dead is no part of a segment: it is beside it, s
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -55,6 +56,9 @@ DEAD = ArraysFormat(
     advice="neardup index create makes an index",
     again="make the index again from its documents",
 )
+
+AS_BEFORE = "the index is as it was committed last"
+"""What messages say where a file could not be written."""
 
 KEPT, OPEN = np.uint8(1), np.uint8(2)
 
@@ -216,7 +220,7 @@ def copies_of(sequence: np.ndarray, entry: np.ndarray) -> np.ndarray:
 
 
 def write(kind: ArraysFormat, path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a file and sync it.
+    """Write a file where there is none yet, and sync it.
 
     Raises
     ------
@@ -224,8 +228,15 @@ def write(kind: ArraysFormat, path: Path, header: dict[str, Any], arrays: dict[s
         If it cannot be written; nothing is left of it then, if that can be.
     """
     try:
-        kind.write(path, header, {name: np.ascontiguousarray(array) for name, array in arrays.items()})
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
+        try:
+            kind.write(path, header, {name: np.ascontiguousarray(array) for name, array in arrays.items()})
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+        except FileExistsError:  # another process's
+            raise
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise
     except OSError as error:
-        raise OutputError(f"{path}: {error.strerror}; the index is as it was committed last") from None
+        raise OutputError(f"{path}: {error.strerror}; {AS_BEFORE}") from None

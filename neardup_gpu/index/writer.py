@@ -16,9 +16,21 @@ from ..errors import InputError, OutputError, ParameterError, ResourceError
 from ..store.ids import Ids
 from .candidates import join
 from .finding import finder_of
-from .manifest import DELETED, ID_TYPES, SEGMENTS, Manifest, Place, check_newest, commit, path_of, synced, with_segments
+from .manifest import (
+    DELETED,
+    ID_TYPES,
+    SEGMENTS,
+    Manifest,
+    Place,
+    check_newest,
+    clean,
+    commit,
+    path_of,
+    synced,
+    with_segments,
+)
 from .order import ORDER
-from .segments import KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
+from .segments import AS_BEFORE, KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
 from .sketches import Sketched
 from .snapshot import Snapshot, hashes_of
 
@@ -216,10 +228,40 @@ class Writer:
     manifest : Manifest
     segments : list of Segment
         Of the manifest.
+
+    Attributes
+    ----------
+    unpublished : set of str
+        Paths, below the folder, of files that are being written, and that no manifest names yet.
     """
 
     def __init__(self, folder: Path, manifest: Manifest, segments: list[Segment]) -> None:
         self.folder, self.manifest, self.segments = folder, manifest, segments
+        self.unpublished: set[str] = set()
+        self._next_file = manifest.next_file
+
+    def new_file(self, inner: str) -> tuple[int, Path]:
+        """The number and the path of a file that is not there yet, in one of the index's folders.
+
+        Where locks are of no use, another process may have written one of the next number.
+        """
+        while os.path.lexists(path := self.folder / inner / f"{self._next_file:08}"):
+            self._next_file += 1
+        self._next_file += 1
+        return self._next_file - 1, path
+
+    def clean(self) -> None:
+        """Remove what the last commit has made superfluous, and what earlier writers left.
+
+        Raises
+        ------
+        OutputError
+            If that cannot be done.
+        """
+        try:
+            clean(self.folder, self.manifest, self.unpublished)
+        except OSError as error:
+            raise OutputError(f"{self.folder}: {error.strerror}; what was committed is safe") from None
 
     def change(self, new: Segment | None = None, death: Death | None = None, **changes: Any) -> None:
         """Commit a new segment, and a death that was prepared by `buried`.
@@ -229,56 +271,65 @@ class Writer:
         OutputError
             If something cannot be written; the index is as before then.
         """
-        try:
-            self._change(new, death, changes)
-        except OSError as error:
-            if isinstance(error, OutputError):
-                raise
-            raise OutputError(f"{self.folder}: {error.strerror}; the index is as it was committed last") from None
-
-    def _change(self, new: Segment | None, death: Death | None, changes: dict[str, Any]) -> None:
         manifest, segments = self.manifest, self.segments
         check_newest(self.folder, manifest)
-        places, file = list(manifest.segments), manifest.next_file
+        places = list(manifest.segments)
         folders = {self.folder / SEGMENTS}
         if death is not None and death.touched:
             segments = death.segments
             changes["disturbed"] = manifest.disturbed or death.disturbed
-            folders.add(self.folder / DELETED)
             for number in death.touched:
-                segments[number].write_dead(self.folder / DELETED / f"{file:08}")
-                places[number] = _counted(segments[number], places[number], file)
-                file += 1
+                places[number] = self.write_dead(segments[number], places[number], folders)
         if new is not None:
             order = next((each.order for each in places if each.order is not None), None)
             if order is None and new.order is not None:
-                order = file
-                write(ORDER, self.folder / SEGMENTS / f"{file:08}", {}, new.order.arrays)
-                file += 1
-            path = self.folder / SEGMENTS / f"{file:08}"
+                order, path = self.new_file(SEGMENTS)
+                write(ORDER, path, {}, new.order.arrays)
+            file, path = self.new_file(SEGMENTS)
             write(SEGMENT, path, {}, new.arrays)
-            stop = changes["next_sequence"]
-            place = place_of(new.arrays, file, manifest.next_sequence, stop, path, order)
+            place = place_of(new.arrays, file, manifest.next_sequence, changes["next_sequence"], path, order)
             segments = [*segments, Segment.load(self.folder, place, new.id_kind)]
             places.append(place)
-            file += 1
-        self.publish(segments, places, folders, next_file=file, **changes)
+        self.publish(segments, places, folders, **changes)
+
+    def write_dead(self, segment: Segment, place: Place, folders: set[Path]) -> Place:
+        """Write which rows of a segment are dead; returns its place, and adds the folder that is to be synced."""
+        file, path = self.new_file(DELETED)
+        segment.write_dead(path)
+        folders.add(self.folder / DELETED)
+        documents, entries = (
+            int(np.count_nonzero(live == 0)) for live in (segment.live_documents, segment.live_entries)
+        )
+        return replace(place, deleted=file, dead_documents=documents, dead_entries=entries)
 
     def publish(self, segments: list[Segment], places: list[Place], folders: set[Path], **changes: Any) -> None:
-        """Make these segments the index; their files are written and synced."""
-        for folder in folders:
-            synced(folder)
-        for segment, place in zip(segments, places, strict=True):
-            segment.place = place
-        manifest = with_segments(self.manifest, places, **changes)
+        """Make these segments the index; their files are written and synced.
+
+        Raises
+        ------
+        OutputError
+            If the manifest cannot be written, or another process has written one.
+        """
+        manifest = with_segments(self.manifest, places, next_file=self._next_file, **changes)
         try:
+            for folder in folders:
+                synced(folder)
             commit(self.folder, manifest)
         except OutputError:  # the manifest of this number is another process's
             raise
-        except BaseException:
-            if path_of(self.folder, manifest.number).exists():  # also where the folder could not be synced after it
-                self.manifest, self.segments = manifest, segments
+        except BaseException as error:
+            there = path_of(self.folder, manifest.number).exists()  # but the folder could not be synced after it
+            if there:
+                self._take(manifest, segments)
+            if isinstance(error, OSError):
+                how = "the commit is there, but may not outlast a loss of power" if there else AS_BEFORE
+                raise OutputError(f"{self.folder}: {error.strerror}; {how}") from None
             raise
+        self._take(manifest, segments)
+
+    def _take(self, manifest: Manifest, segments: list[Segment]) -> None:
+        for segment, place in zip(segments, manifest.segments, strict=True):
+            segment.place = place
         self.manifest, self.segments = manifest, segments
 
 
@@ -289,12 +340,6 @@ def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, pa
         raise ResourceError(f"{entries:,} entries in a segment, and there may be {MOST_ENTRIES:,}; commit more often")
     num_pairs, num_bytes = len(arrays["pair_left"]), os.path.getsize(path)
     return Place(file, first, stop, documents, entries, num_pairs, num_bytes, order=order)
-
-
-def _counted(segment: Segment, place: Place, deleted: int) -> Place:
-    dead = (int(np.count_nonzero(live == 0)) for live in (segment.live_documents, segment.live_entries))
-    documents, entries = dead
-    return replace(place, deleted=deleted, dead_documents=documents, dead_entries=entries)
 
 
 def buried(segments: list[Segment], dead: np.ndarray) -> Death:

@@ -202,12 +202,12 @@ def divided(memory: int, load: Load, recipe: Recipe, cores: int, alike: bool = F
     return min(found, key=lambda division: (division.need.seconds, -division.threads), default=None)
 
 
-def least(load: Load, recipe: Recipe) -> int:
-    """The least bound, about, within which a job can be cut into tasks."""
+def least(load: Load, recipe: Recipe, alike: bool = False) -> int:
+    """The least bound, about, within which a job can be cut into tasks; `alike` is that of `divided`."""
     low, high = PROCESS, 1 << 50
     while high - low > high // 50:
         middle = (low + high) // 2
-        low, high = (low, middle) if divided(middle, load, recipe, 1) else (middle, high)
+        low, high = (low, middle) if divided(middle, load, recipe, 1, alike) else (middle, high)
     return high
 
 
@@ -369,8 +369,10 @@ def _extent(documents: Documents, ask: bool) -> _Extent | None:
         id_bytes = 8
     if ask:
         with contextlib.closing(documents.batches(max_bytes=FIRST)) as batches:  # type: ignore[type-var]
-            batch = next(batches, None)
-        if batch is not None and batch.num_rows:
+            batch = next((batch for batch in batches if batch.num_rows), None)
+        if batch is None:
+            rows = 0
+        else:
             text = int(batch.text.offsets[-1] - batch.text.offsets[0])
             id_bytes = batch.ids.nbytes // batch.num_rows
             if rows is None:

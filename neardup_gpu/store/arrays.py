@@ -90,10 +90,16 @@ class ArraysFormat:
             return False
 
     def write(self, path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Write a file where there is none yet; `header` becomes JSON, beside the description of the arrays."""
+        """Write a file where there is none yet; `header` becomes JSON, beside the description of the arrays.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; FileExistsError if there is one.
+        """
         text = _described(header, {name: (array.dtype, array.shape) for name, array in arrays.items()})
         beginning = self._beginning(text, [found for array in arrays.values() for found in _checksums(array)])
-        with open(path, "wb") as out:
+        with open(path, "xb") as out:
             out.write(beginning)
             for array in arrays.values():
                 out.write(array.data)  # `tofile` does not say why it fails
@@ -344,8 +350,9 @@ class ArraysFile:
             start = place.start + (number - blocks.start) * BLOCK_BYTES
             if checksum(self._bytes[start : min(start + BLOCK_BYTES, end)]) != self._checksums[number]:
                 raise changed(self.path)
-            self.num_left -= not self._done[number]
             self._done[number] = 1
+        if len(numbers):
+            self.num_left = int(np.count_nonzero(self._done == 0))  # counted anew: other threads may have read, too
 
     def verify_rows(self, offsets: str, values: str, numbers: np.ndarray) -> None:
         """Compare some rows of a ragged array, and the offsets that say where they are, with their checksums.

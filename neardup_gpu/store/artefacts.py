@@ -38,6 +38,12 @@ DOCUMENTS, PAIRS, KEPT_IDS = "documents", "pairs", "kept_ids"
 """The tables of a result: a file each, or a folder of parts where tasks wrote them. `KEPT_IDS` is written where no rows
 are."""
 
+BY_ITSELF = b"neardup_by_itself"
+"""Among the metadata of a table that belongs to no result, though it has the columns of one's."""
+
+OF_AN_INDEX = re.compile(r"manifest\.\d{8,}")
+"""Names of the files that make a folder an index that grows; see `index/manifest.py`."""
+
 LITTER = (".DS_Store",)
 """What file managers put into every folder that they show; it is nobody's work."""
 
@@ -56,9 +62,24 @@ def is_table(path: Path) -> bool:
         raise
     except (DamagedError, OSError, pa.ArrowException):
         return False
-    names = set(schema.names)
+    names, about = set(schema.names), schema.metadata or {}
     of_a_result = {measure.name for measure in MEASURES} & names and "low" not in names  # pairs of sketches have bounds
-    return sealed and METADATA_KEY in (schema.metadata or {}) and not of_a_result
+    return sealed and METADATA_KEY in about and (BY_ITSELF in about or not of_a_result)
+
+
+def index_around(path: Path) -> Path | None:
+    """The folder of the index that a path is, or lies in; None if there is none."""
+    for folder in (path, *path.parents):
+        if (folder / "segments").is_dir() and is_index(folder):
+            return folder
+    return None
+
+
+def is_index(folder: Path) -> bool:
+    """Whether there is a manifest of an index in a folder."""
+    with contextlib.suppress(OSError):
+        return any(OF_AN_INDEX.fullmatch(name) for name in os.listdir(folder))
+    return False
 
 
 def foreign_files(folder: Path) -> list[str] | None:

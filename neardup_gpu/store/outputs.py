@@ -31,7 +31,7 @@ from .. import checks
 from ..documents.uris import is_uri, masked
 from ..errors import OutputError
 from ..log import log
-from .artefacts import foreign_files, is_table
+from .artefacts import foreign_files, index_around, is_table
 from .disk import exchange, rename_new, renamed, sync, sync_folder
 
 try:
@@ -155,8 +155,11 @@ def _resolved(asked: str) -> Path:
 
 
 def _check_kind(target: _Target, kind: str) -> None:
-    """Refuse a target that exists and is of another kind, or lies below a file."""
+    """Refuse a target that exists and is of another kind, or lies below a file or in an index."""
     path = target.path
+    index = index_around(path)
+    if index is not None:
+        raise OutputError(f"{target}: lies in the index {index.name}, which clears its folders; name another output")
     for folder in path.parents:
         if os.path.lexists(folder):
             if not folder.is_dir():

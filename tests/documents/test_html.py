@@ -63,6 +63,13 @@ def test_words(markup, words, tree):
         (b"<meta charset=nonsense>caf\xc3\xa9", ["café"]),
         (b"<p>caf\xe9", ["caf\ufffd"]),
         ("a\ud800b", ["a\ufffdb"]),
+        ("<meta charset=iso-2022-jp><p>日本".encode("iso-2022-jp"), ["日本"]),
+        ("<meta charset=gb2312><p>镕".encode("gb18030"), ["镕"]),
+        (b"<meta charset=x-user-defined><p>caf\xe9", ["café"]),
+        ("<meta charset=utf-16><p>日本".encode(), ["日本"]),
+        ("<!-- charset=koi8-r --><meta charset=windows-1251><p>Привет".encode("cp1251"), ["Привет"]),
+        ("<p title='charset=koi8-r'>日本".encode(), ["日本"]),
+        ("<meta name=charset content=koi8-r><p>日本".encode(), ["日本"]),
     ],
 )
 def test_encodings(markup, words, tree):
@@ -218,7 +225,12 @@ def test_tags_that_nothing_closes_stay_quick(part, tree):
 
 @BOTH
 def test_words_and_charset_stay_where_nothing_is_parsed(tree):
-    page = "<meta charset=windows-1251>" + "<div>слово" * 6000 + "</div>" * 6000 + "конец<script>нет</script>"
+    page = (
+        "<!-- charset=koi8-r --><meta charset=windows-1251>"
+        + "<div>слово" * 6000
+        + "</div>" * 6000
+        + "конец<script>нет</script>"
+    )
     words = read_page(page.encode("cp1251"), tree).text.split()
     assert words == ["слово"] * 6000 + ["конец"]
 

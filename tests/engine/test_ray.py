@@ -28,7 +28,8 @@ def cluster():
     """A cluster of one raylet with a processor and two things that Ray takes for GPUs."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
-        whole = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 2})
+        head = {"num_cpus": 1, "num_gpus": 2, "_system_config": chores.QUICK}
+        whole = Cluster(initialize_head=True, head_node_args=head)
         try:
             yield whole
         finally:

@@ -17,7 +17,7 @@ from neardup_gpu.engine.inline import InlineWorkers
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.engine.processors import most_threads
 from neardup_gpu.engine.settings import Engine
-from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, ParameterError
+from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, ParameterError, ResourceError
 from neardup_gpu.kernels import _launch
 from neardup_gpu.tasks.contract import ATTEMPTS, Task, TaskFailedError
 from neardup_gpu.tasks.scale_out import ScaleOut
@@ -243,6 +243,13 @@ class TestLocalWorkers:
             assert results(workers, tasks_of(chores.die_once, *marks)) == {0: 0, 1: 1, 2: 2}
             after = set(results(workers, tasks_of(os.getpid, (), (), (), ())).values())
         wait_for(lambda: not any(map(lives, before | after)))
+
+    @pytest.mark.skipif(not local_workers.FORKS, reason="workers are not forked here")
+    @pytest.mark.parametrize("chore", [chores.refuse_to_fork, chores.refuse_to_fork_beside_a_thread])
+    def test_where_the_system_has_no_room_for_another_process(self, chore):
+        said = r"^no more worker processes can be started \(Resource temporarily unavailable\); ask for fewer, or raise"
+        with pytest.raises(ResourceError, match=said), LocalWorkers(2, threads=1, first=Task("first", 0, chore)) as two:
+            results(two, tasks_of(chores.square, (2,)))
 
     @pytest.mark.skipif(not local_workers.FORKS, reason="workers are not forked here")
     def test_where_something_has_started_a_thread_nothing_is_forked(self):

@@ -1,188 +1,244 @@
-"""A writer that is killed wherever it may be: what was acknowledged is there, at most the commit under way besides."""
+"""A writer that is killed or refused at any call of the system: what was acknowledged is there, and nothing half.
 
+`support/killed_writer.py` does the writing. Of the calls that are alike the last one of a step is tried here; with
+NEARDUP_EVERY_CALL set, each of them is, which takes minutes.
+"""
+
+import builtins
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import killed_writer
 import pytest
-from growing import Texts, recipe_of, same_as_dedup, table
+from growing import same_as_dedup, table
 
 import neardup_gpu as nd
 
-# Does what a script of steps says; at the n-th call of the system that changes something it kills itself, or fails.
-WRITER = """
-import errno, os, signal, sys
-sys.path[:0] = {paths!r}
-import neardup_gpu as nd
-from growing import Texts, table
-folder, where, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-texts = Texts(21).some(60)
-index = nd.Index.open(folder, engine="cpu")
-done = 0
-def watched(name, module):
-    call = getattr(module, name)
-    def instead(*arguments, **options):
-        global done
-        ours = any(folder in str(a) for a in arguments) or isinstance(arguments[0], int)
-        if name == "open" and not (len(arguments) > 1 and (arguments[1] & os.O_CREAT if isinstance(arguments[1], int)
-                                                         else "w" in arguments[1])):
-            ours = False
-        if ours:
-            done += 1
-            if done == where:
-                if how == "kill":
-                    os.kill(os.getpid(), signal.SIGKILL)
-                raise OSError(getattr(errno, how), os.strerror(getattr(errno, how)))
-        return call(*arguments, **options)
-    setattr(module, name, instead)
-for name in ("open", "fsync", "link", "unlink", "posix_fallocate"):
-    watched(name, os)
-import builtins
-watched("open", builtins)
-def step(number, act):
-    try:
-        act()
-    except nd.OutputError:
-        print("refused", number, flush=True)
-        raise SystemExit(3)
-    print("done", number, flush=True)
-for number in range(9):
-    step(number, lambda: index.add(table([f"d{{number}}-{{i}}" for i in range(3)], texts[3*number:3*number+3]),
-                                   id_column="id"))
-step(9, lambda: index.remove(["d1-0", "d2-2", "d8-1"]))
-step(10, lambda: index.compact())
-step(11, lambda: index.add(table(["d3-1"], [texts[40]]), id_column="id", replace=True))
-print("calls", done, flush=True)
-index.close()
-"""
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks at open files as Linux shows them")
 
+EVERY = bool(os.environ.get("NEARDUP_EVERY_CALL"))
+COMMAND = [sys.executable, killed_writer.__file__]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join([str(Path(nd.__file__).parent.parent), str(Path(killed_writer.__file__).parent)]),
+}
+FAILURES = {
+    "open": "ENOSPC",
+    "write": "ENOSPC",
+    "ftruncate": "EDQUOT",
+    "posix_fallocate": "EDQUOT",
+    "fsync": "EIO",
+    "mkdir": "EROFS",
+    "link": "EDQUOT",
+    "unlink": "EIO",
+}
 
-def states() -> list[dict[str, str]]:
-    """The documents after each number of steps."""
-    texts = Texts(21).some(60)
-    found: list[dict[str, str]] = [{}]
-    for number in range(9):
-        found.append(found[-1] | {f"d{number}-{i}": texts[3 * number + i] for i in range(3)})
-    found.append({id: text for id, text in found[-1].items() if id not in ("d1-0", "d2-2", "d8-1")})
-    found.append(found[-1])
-    found.append({id: text for id, text in found[-1].items() if id != "d3-1"} | {"d3-1": texts[40]})
-    return found
-
-
-def attempt(folder: Path, where: int, how: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess:
-    """Run the writer in a new index."""
-    nd.Index.create(folder, recipe=recipe_of(max_partners=2), engine="cpu").close()
-    paths = [str(Path(nd.__file__).parent.parent), str(Path(__file__).parent.parent / "support")]
-    command = [*before, sys.executable, "-c", WRITER.format(paths=paths), str(folder), str(where), how]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+Try = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory) -> int:
-    """How many calls there are at which a writer can be killed."""
-    done = attempt(tmp_path_factory.mktemp("calls") / "x", 0, "kill")
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout.split()[-1])
+def place() -> Iterator[Path]:
+    """A folder; in memory where that can be, as a disk takes a second for the syncs of a trial."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        Path(folder).chmod(0o755)  # others may read
+        yield Path(folder)
 
 
-def survives(folder: Path, done: subprocess.CompletedProcess) -> None:
+@pytest.fixture(scope="module")
+def attempt(place: Path) -> Iterator[Try]:
+    """Does one trial in a copy of an index, at a path."""
+    with subprocess.Popen([*COMMAND, place / "base"], stdin=-1, stdout=-1, text=True, env=ENVIRONMENT) as server:
+        assert server.stdin is not None and server.stdout is not None
+        assert server.stdout.readline() == "ready\n"
+
+        def asked(folder: Path, at: list | None, how: str) -> dict[str, Any]:
+            print(json.dumps({"folder": str(folder), "at": at, "how": how}), file=server.stdin, flush=True)
+            return json.loads(server.stdout.readline())
+
+        yield asked
+        server.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def calls(attempt: Try, place: Path) -> list[list[Any]]:
+    """All calls that change files, in the order in which they were made."""
+    found = attempt(place / "calls", None, "")
+    assert found["status"] == 0 and not any("refused" in line or "error" in line for line in found["said"]), found
+    return found["said"][-1]["calls"]
+
+
+def chosen(calls: list[list[Any]], alike: Callable[[list[Any]], Any]) -> list[list[Any]]:
+    """The calls that are tried: the last one of those that are alike."""
+    return calls if EVERY else list({alike(call): call for call in calls}.values())
+
+
+def survives(folder: Path, said: list[dict[str, Any]]) -> None:
     """What was acknowledged is there, and nothing half; the index can be gone on with, and left-overs go."""
-    acknowledged = sum(line.startswith("done") for line in done.stdout.splitlines())
+    order = ["open", "add", "remove", "compact", "replace"]
+    done = max([0, *(order.index(line["done"]) for line in said if "done" in line)])
+    states = killed_writer.states()
+    since = max(number for number, (step, _) in enumerate(states) if step == order[done])
+    under_way = order[min(done + 1, 4)]
+    possible = [texts for step, texts in states[since:] if step in (order[done], under_way)]
+    opened = files_opened(folder)
     with nd.Index.open(folder, engine="cpu") as index:
+        assert opened == named(index)  # nothing more is done after a crash, so it takes no longer
         index.check()
         live = set(index.decide().documents["id"].to_pylist())
-        possible = [each for each in states()[acknowledged : acknowledged + 2] if set(each) == live]
-        assert possible, (acknowledged, sorted(live))
+        found = [texts for texts in possible if set(texts) == live]
+        assert found, (order[done], sorted(live))
+        same_as_dedup(index, found[0])
         index.add(table(["more"], ["one more after the crash"]), id_column="id")
-        live_texts = {**possible[-1], "more": "one more after the crash"}
-        if acknowledged < 11:
-            same_as_dedup(index, live_texts)
-        named = {f"segments/{each.file:08}" for each in index._opened.manifest.segments}
-        named |= {f"deleted/{each.deleted:08}" for each in index._opened.manifest.segments if each.deleted is not None}
-        there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-        assert there == named | {f"manifest.{index._opened.manifest.number:08}", "writer.lock"}
+        there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+        assert there == {*named(index), "writer.lock"}
 
 
-@pytest.mark.thorough
-@pytest.mark.skipif(os.name == "nt", reason="is of POSIX")
-@pytest.mark.parametrize("part", range(6))
-def test_a_writer_is_killed(part: int, calls: int, tmp_path) -> None:
-    where = 1 + (calls - 1) * part // 5
-    done = attempt(tmp_path / "x", where, "kill")
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    survives(tmp_path / "x", done)
+def named(index: nd.Index) -> set[str]:
+    """The files of an index."""
+    manifest = index._opened.manifest
+    return {*manifest.files(), f"manifest.{manifest.number:08}"}
 
 
-@pytest.mark.thorough
-@pytest.mark.skipif(os.name == "nt", reason="is of POSIX")
-@pytest.mark.parametrize(("where", "how"), [(3, "ENOSPC"), (9, "EIO"), (40, "EDQUOT")])
-def test_a_call_fails(where: int, how: str, tmp_path) -> None:
-    done = attempt(tmp_path / "x", where, how)
-    assert done.returncode == 3 and "refused" in done.stdout, (done.stdout, done.stderr)
-    survives(tmp_path / "x", done)
+def files_opened(folder: Path) -> set[str]:
+    """Files of an index that are read when it is opened."""
+    found, opened = set(), builtins.open
+
+    def noting(file: Any, *arguments: Any, **options: Any) -> Any:
+        if not isinstance(file, int) and Path(file).is_relative_to(folder):
+            found.add(Path(file).relative_to(folder).as_posix())
+        return opened(file, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builtins, "open", noting)
+        nd.Index.open(folder, engine="cpu").close()
+    return found
 
 
-def straced(tmp_path: Path, *options: str) -> subprocess.CompletedProcess:
-    """The writer under strace; skips where there is none, or it may not trace."""
+def test_a_writer_is_killed_at_each_call(attempt: Try, calls: list[list[Any]], place: Path) -> None:
+    killed, tried = 0, chosen(calls, lambda call: tuple(call[:4]))
+    for call in tried:
+        done = attempt(place / "x", call, "KILL")
+        assert done["status"] in (0, -signal.SIGKILL), (call, done)
+        killed += done["status"] != 0  # some calls are made only if threads meet as they did before
+        survives(place / "x", done["said"])
+        shutil.rmtree(place / "x")
+    assert killed > 0.9 * len(tried)
+
+
+def test_each_call_fails(attempt: Try, calls: list[list[Any]], place: Path) -> None:
+    refused, tried = 0, chosen(calls, lambda call: tuple(call[1:4]))
+    for call in tried:
+        done = attempt(place / "x", call, FAILURES[call[2]])
+        assert done["status"] == 0 and not any("error" in line for line in done["said"]), (call, done)
+        messages = [line["message"] for line in done["said"] if "refused" in line]
+        refused += len(messages)
+        assert all(message.startswith(str(place / "x")) and "\n" not in message for message in messages)
+        assert done["said"][-2]["done"] == "replace"  # what was refused was done when it was asked for again
+        survives(place / "x", done["said"])
+        shutil.rmtree(place / "x")
+    assert refused > 0.6 * len(tried)
+
+
+@pytest.mark.parametrize("most", [0, 9000, 60_000])
+def test_the_system_refuses_what_is_too_large(most: int, attempt: Try, place: Path) -> None:
+    done = attempt(place / f"{most}", None, f"LIMIT {most}")
+    assert done["status"] == 0 and not any("error" in line for line in done["said"]), done
+    assert any("File too large" in line["message"] for line in done["said"] if "refused" in line)
+    survives(place / f"{most}", done["said"])
+
+
+def test_who_may_not_write_can_read(attempt: Try, place: Path) -> None:
+    done = attempt(place / "read", None, "READ")
+    assert done["status"] == 0 and not any("error" in line for line in done["said"]), done
+    reading, *refused = done["said"]
+    number = len(killed_writer.of_base())
+    assert (reading["documents"], reading["decided"]) == (number, number) and reading["found"]
+    assert [line["refused"] for line in refused] == ["add", "remove", "compact", "replace"]
+    assert {line["message"] for line in refused} == {
+        f"{place / 'read'}: Permission denied; an index is written by whoever may write its folder"
+    }
+
+
+CHANGING = (
+    "trace=open,openat,creat,write,pwrite64,writev,pwritev,sendfile,copy_file_range,ftruncate,truncate,fallocate,"
+    "fsync,fdatasync,msync,sync_file_range,mkdir,mkdirat,link,linkat,rename,renameat,renameat2,unlink,unlinkat,rmdir,"
+    "symlink"
+)
+OURS = {"openat": "open", "fallocate": "posix_fallocate", "linkat": "link", "unlinkat": "unlink", "mkdirat": "mkdir"}
+
+
+@pytest.fixture(scope="module")
+def log(place: Path) -> tuple[list[tuple[str, str]], list[list[Any]]]:
+    """The calls that the system saw of a writer, whole and in order of their ends; and those that are watched."""
     if shutil.which("strace") is None or subprocess.run(["strace", "-o", os.devnull, "true"], check=False).returncode:
         pytest.skip("needs strace, and leave to trace")
-    return attempt(tmp_path / "x", 0, "kill", before=["strace", "-f", *options])
-
-
-@pytest.mark.thorough
-def test_all_is_synced_before_the_manifest_has_its_name(tmp_path) -> None:
-    log = tmp_path / "log"
-    done = straced(tmp_path, "-y", "-o", str(log), "-e", "trace=openat,write,fsync,link,linkat,unlink")
+    file, base = place / "log", place / "traced"
+    strace = ["strace", "-f", "-y", "-s", "100000", "-o", file, "-e", CHANGING]
+    done = subprocess.run([*strace, *COMMAND, base, "alone"], capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
-    synced: set[str] = set()
-    written: set[str] = set()
-    commits = 0
-    for line in log.read_text().splitlines():
-        if (found := re.search(r'openat\(.*"([^"]*/x/[^"]*)", O_\w+\|O_CREAT', line)) and "lock" not in found[1]:
-            written.add(str(Path(found[1]).resolve()))
-        elif found := re.search(r"fsync\(\d+<([^>]*)>\) += 0", line):
-            synced.add(found[1])
-            if found[1] == str((tmp_path / "x").resolve()):
-                written.clear()
-        elif found := re.search(r'link(?:at)?\(.*"([^"]*)", .*"([^"]*manifest[^"]*)".*\) += 0', line):
-            commits += 1
-            assert written <= synced, written - synced
-            folders = {str(Path(name).parent) for name in written} - {str((tmp_path / "x").resolve())}
-            assert folders <= synced
-            synced.clear()
-    assert commits >= 12 and not written  # the folder was synced after the last one
-    survives(tmp_path / "x", done)
+    begun: dict[str, str] = {}
+    seen = []
+    for line in file.read_text().partition('"begins')[2].splitlines()[1:]:
+        thread, _, text = line.partition(" ")
+        text = text.lstrip()
+        if text.endswith("<unfinished ...>"):
+            begun[thread] = text.removesuffix("<unfinished ...>")
+            continue
+        if resumed := re.match(r"<\.\.\. \w+ resumed>", text):
+            text = begun.pop(thread) + text[resumed.end() :]
+        name, _, arguments = text.partition("(")
+        if f"{base}" in arguments and not (name == "openat" and "O_CREAT" not in arguments):
+            seen.append((OURS.get(name, name), arguments.replace(f"{base}/", "").replace(f"<{base}>", "<.>")))
+    return seen, json.loads(done.stdout.splitlines()[-1])["calls"]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "inject",
-    [
-        "fsync:signal=KILL:when=7",
-        "link,linkat:signal=KILL:when=4",
-        "unlink:signal=KILL:when=3",
-        "fallocate:error=ENOSPC:when=1",
-    ],
-)
-def test_a_writer_is_killed_at_a_call_of_the_system(inject: str, tmp_path) -> None:
-    done = straced(tmp_path, "-o", os.devnull, "-e", f"inject={inject}")
-    assert done.returncode != 0
-    survives(tmp_path / "x", done)
+def test_no_call_that_changes_a_file_is_unwatched(log) -> None:
+    seen, watched = log
+    assert Counter(name for name, _ in seen) == Counter(call[2] for call in watched)
 
 
-def test_what_a_killed_create_left_is_no_hindrance(tmp_path) -> None:
-    for name in ("segments", "deleted"):
-        (tmp_path / "x" / name).mkdir(parents=True)
-    (tmp_path / "x" / "manifest.00000001.new").write_text("half")
-    with nd.Index.create(tmp_path / "x", engine="cpu") as index:
-        index.add(texts=["to be"])
-        assert not list((tmp_path / "x").glob("*.new"))
-    (tmp_path / "y" / "segments").mkdir(parents=True)
-    (tmp_path / "y" / "segments" / "mine").write_text("not an index's")
-    with pytest.raises(nd.OutputError, match="is not empty"):
-        nd.Index.create(tmp_path / "y")
+@pytest.mark.thorough
+def test_all_is_synced_before_a_manifest_has_its_name(log) -> None:
+    seen, _ = log
+    made: set[str] = set()  # files of this writer
+    safe: set[str] = set()  # those that are on disk, and those whose names are
+    text, owed, commits = "", False, 0
+    for name, arguments in seen:
+        assert arguments.rpartition(" = ")[2][:1] != "-" or "EEXIST" in arguments, (name, arguments)
+        path = (re.search(r"<([^>]*)>", arguments) or re.search(r'"([^"]*)"', arguments) or [""])[1]  # type: ignore[index]
+        if name == "open":
+            path = re.search(r'"([^"]*)"', arguments)[1]  # type: ignore[index]
+            made.add(path)
+            text = "" if path.endswith(".new") else text
+        elif name in ("write", "ftruncate", "posix_fallocate"):
+            safe -= {path, f"{path} is named"}
+            text += arguments if path.endswith(".new") else ""
+        elif name == "fsync":
+            assert arguments.endswith(" = 0")
+            safe |= {path} | {f"{each} is named" for each in made if str(Path(each).parent) == path}
+            owed &= path != "."
+        elif name == "link":
+            assert not owed  # the folder was synced after the manifest before this one
+            source, target = re.findall(r'"([^"]*)"', arguments)
+            assert source in safe and target.startswith("manifest."), arguments
+            segments = re.findall(r'\\"file\\": (\d+)', text)
+            deleted = re.findall(r'\\"deleted\\": (\d+)', text)
+            assert segments
+            files = {f"segments/{int(each):08}" for each in segments} | {f"deleted/{int(each):08}" for each in deleted}
+            assert {*(files & made), *(f"{each} is named" for each in files & made)} <= safe, target
+            owed, commits = True, commits + 1
+        elif name == "unlink" and re.fullmatch(r"(segments|deleted)/.*|manifest.\d+", path):
+            assert not owed  # nothing goes before what takes its place is safe
+    assert commits >= 10 and not owed

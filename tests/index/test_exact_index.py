@@ -11,8 +11,9 @@ from growing import Texts, same_as_dedup, table
 
 import neardup_gpu as nd
 from neardup_gpu.cli.app import run
-from neardup_gpu.index import writer as writing
 from neardup_gpu.index.order import Order
+from neardup_gpu.index.segments import SEGMENT
+from neardup_gpu.store.arrays import ArraysFormat
 
 
 def exact(threshold: float = 0.5, max_partners: int | None = 64, shingling: str = "set") -> nd.Recipe:
@@ -168,14 +169,14 @@ def test_a_damaged_order_is_an_error(harm: str, tmp_path) -> None:
 def test_a_disk_that_is_full_after_the_order_was_written(tmp_path, monkeypatch) -> None:
     documents = table([0, 1], ["to be or not to be", "to be or not to go"])
     with nd.Index.create(tmp_path / "x", recipe=exact(), engine="cpu") as index:
-        write = writing.write
+        write = ArraysFormat.write
 
         def full(kind, *arguments):
-            if kind is writing.SEGMENT:
+            if kind is SEGMENT:
                 raise OSError(28, "No space left on device")
             write(kind, *arguments)
 
-        monkeypatch.setattr(writing, "write", full)
+        monkeypatch.setattr(ArraysFormat, "write", full)
         with pytest.raises(nd.OutputError, match="No space left on device; the index is as it was committed last"):
             index.add(documents, id_column="id")
         monkeypatch.undo()

@@ -54,7 +54,7 @@ def test_agreement(kernel, backend, data):
 
 @pytest.mark.launches
 @pytest.mark.parametrize(("kernel", "backend"), cases("gpu"))
-@examples(10)  # device code meets every fixed case as well, in tests/gpu
+@examples(5)  # device code meets every fixed case as well, in tests/gpu
 @given(data=st.data())
 def test_agreement_of_kernels(kernel, backend, data):
     check(kernel, backend, data.draw(inputs(kernel)))

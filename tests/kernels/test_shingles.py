@@ -33,7 +33,7 @@ class TestByEye:
         assert run(function, [[A], [A, B], [A, B, C]], 3) == [[of([A])], [of([A, B])], [of([A, B, C])]]
 
     def test_a_document_without_tokens_has_none(self, function):
-        for mode in shingles.MODES:
+        for mode in ("set", "bag", "circular"):
             assert run(function, [[], [A, B, C], []], 2, mode)[::2] == [[], []]
             assert run(function, [], 2, mode) == []
 

@@ -120,7 +120,7 @@ class TestRule:
         run_against_the_rule(monkeypatch, texts, recipe, share, keep, asked)
 
     @pytest.mark.thorough
-    @hypothesis_settings(200)
+    @hypothesis_settings(100)
     @given(*DRAWN)
     def test_against_brute_force_at_length(self, monkeypatch, texts, recipe, share, keep, asked):
         run_against_the_rule(monkeypatch, texts, recipe, share, keep, asked)

@@ -1,5 +1,6 @@
 """What tests have workers do: functions of a module, so that other processes find them by name; how tests wait."""
 
+import errno
 import logging
 import os
 import signal
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import neardup_gpu.errors
 from neardup_gpu.log import progress_log
+
+QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 300}
+"""Settings by which a Ray cluster notices within two seconds that a node was lost, not after fifteen."""
 
 
 def square(number):
@@ -24,8 +28,22 @@ def no_mark(path):
     return True
 
 
+def refuse_to_fork():
+    """Let this process find that the system has no room for another."""
+
+    def full(*_):
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    os.fork = os.posix_spawn = full
+
+
 def leave_a_thread():
     threading.Thread(target=time.sleep, args=(1000,), name="left", daemon=True).start()
+
+
+def refuse_to_fork_beside_a_thread():
+    leave_a_thread()
+    refuse_to_fork()
 
 
 def num_threads_left():

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import troubled
-from chores import wait_for
+from chores import QUICK, wait_for
 from faults import judge
 from faults.cases_output import DISKS, needs_mounts
 from grids import some
@@ -536,7 +536,7 @@ def test_ray_nodes_that_are_lost(calm, box, monkeypatch):
     marks = box / "marks"
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
     troubled.trouble(monkeypatch.setattr, troubled.on_lost_nodes, marks)
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": QUICK})
     lost = []
 
     def lose():

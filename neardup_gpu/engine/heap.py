@@ -1,0 +1,102 @@
+"""What the C library keeps of freed memory: all of it while a job runs, nothing within a bound.
+
+A page that went back to the system has to be fetched again, one fault after another, by whoever writes to it first. Of
+a job on short documents that was a third of the time, in which the same few buffers came and went for each batch. So a
+running job keeps what it frees, until `give_back` is called between stages and at its end. Within `--memory`
+freed memory goes back at once instead. Both are settings of glibc (mallopt(3)); other C libraries have none of them. A
+process whose environment sets them itself is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD
+_VARIABLE = "MALLOC_MMAP_THRESHOLD_"
+
+KEPT = 1 << 30, 1 << 30
+"""(bytes from which on an allocation is mapped by itself, most that stays free at the top of the heap) of a job."""
+
+MAPPED = 1 << 17, 1 << 17
+"""The same within a bound."""
+
+USUAL = 32 << 20, 64 << 20
+"""The most that glibc comes to by itself, as it learns from what is freed."""
+
+_changing = threading.Lock()
+_jobs, _bounds = 0, 0
+
+
+@cache
+def _of_c_library(name: str) -> Any:
+    """A function of glibc; None in another C library."""
+    return None if os.name == "nt" else getattr(ctypes.CDLL(None), name, None)
+
+
+def give_back() -> None:
+    """Let everything that is free go back to the system. It takes about a millisecond."""
+    if (trim := _of_c_library("malloc_trim")) is not None:
+        trim(0)
+
+
+def _change(jobs: int = 0, bounds: int = 0) -> None:
+    """One job or bound more, or less."""
+    global _jobs, _bounds
+    with _changing:
+        before = _wanted()
+        _jobs, _bounds = _jobs + jobs, _bounds + bounds
+        if _wanted() != before and (set_option := _of_c_library("mallopt")) is not None:
+            mapped, trimmed = _wanted()
+            if not set_option(_MMAP_THRESHOLD, mapped):  # some versions allow no more than:
+                set_option(_MMAP_THRESHOLD, USUAL[0])
+            set_option(_TRIM_THRESHOLD, trimmed)
+
+
+def _wanted() -> tuple[int, int]:
+    return MAPPED if _bounds else KEPT if _jobs else USUAL
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Let memory that is freed in the block be used again, and go back to the system only afterwards."""
+    if _VARIABLE in os.environ:
+        yield
+        return
+    _change(jobs=1)
+    try:
+        yield
+    finally:
+        _change(jobs=-1)
+        if not _jobs:
+            give_back()
+
+
+@contextlib.contextmanager
+def freed_at_once() -> Iterator[None]:
+    """Let memory that is freed in the block go back to the system, here and in processes that are started.
+
+    Otherwise glibc and Arrow's allocators keep some of it for later.
+    """
+    import pyarrow as pa
+
+    given = {_VARIABLE: str(MAPPED[0]), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    before, pool = {name: os.environ.get(name) for name in given}, pa.default_memory_pool()
+    _change(bounds=1)
+    os.environ.update(given)
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        _change(bounds=-1)
+        pa.set_memory_pool(pool)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,41 @@
+"""Memory that was freed stays with a job, and goes back within a bound."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import contextlib, sys
+from neardup_gpu.engine import heap
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+def freed():
+    before = resident()
+    array = bytearray(100_000_000)
+    used = resident() - before
+    del array
+    return used, resident() - before
+
+with contextlib.ExitStack() as stack:
+    for name in sys.argv[1:]:
+        stack.enter_context(getattr(heap, name)())
+    print(*freed())
+print(0, resident())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+@pytest.mark.parametrize(
+    ("blocks", "stays"), [(["kept"], True), (["freed_at_once"], False), (["kept", "freed_at_once"], False), ([], False)]
+)
+def test_freed_memory(blocks: list[str], stays: bool) -> None:
+    ran = subprocess.run([sys.executable, "-c", PROGRAM, *blocks], capture_output=True, text=True, check=True)
+    (used, left), (_, afterwards) = (map(int, line.split()) for line in ran.stdout.splitlines())
+    assert used >= 100_000_000
+    assert (left >= 100_000_000) == stays and (stays or left < 10_000_000)
+    assert afterwards < 95_000_000  # with all that was imported
