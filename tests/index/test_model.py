@@ -28,9 +28,13 @@ class Growing(RuleBasedStateMachine):
         self.live: dict[str, str] = {}
         self.number = 0
 
-    @initialize(most=st.sampled_from([1, 2, None]), r=st.sampled_from([1, 2]))
-    def create(self, most: int | None, r: int) -> None:
-        recipe = recipe_of(most, filter=(4, 1, r))
+    @initialize(most=st.sampled_from([1, 2, None]), r=st.sampled_from([1, 2, None]))
+    def create(self, most: int | None, r: int | None) -> None:
+        self.is_exact = r is None
+        if r is None:
+            recipe = nd.Recipe(method="exact", shingles=nd.Shingles(2), threshold=0.5, max_partners=most)
+        else:
+            recipe = recipe_of(most, filter=(4, 1, r))
         self.index = nd.Index.create(self.folder / "x", recipe=recipe, engine="cpu")
 
     @rule(
@@ -84,6 +88,10 @@ class Growing(RuleBasedStateMachine):
         for match in found.to_pylist():
             other = _shingles(self.live[match["id"]])
             assert match["resemblance"] == len(one & other) / len(one | other) >= 0.5
+        if self.is_exact and one:
+            sets = {id: _shingles(each) for id, each in self.live.items()}
+            near = {id for id, each in sets.items() if each and len(one & each) / len(one | each) >= 0.5}
+            assert set(found["id"].to_pylist()) == near
         same = [id for id, each in self.live.items() if text.split() and each.split() == text.split()]
         assert found["id"].to_pylist()[: len(same)] == same or not same or set(same) <= set(found["id"].to_pylist())
 
@@ -96,7 +104,7 @@ class Growing(RuleBasedStateMachine):
 
 def _shingles(text: str) -> set[tuple[str, ...]]:
     words = text.split()
-    return {tuple(words[i : i + 2]) for i in range(max(1, len(words) - 1))}
+    return {tuple(words[i : i + 2]) for i in range(max(1, len(words) - 1))} if words else set()
 
 
 @pytest.mark.thorough
