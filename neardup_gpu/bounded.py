@@ -175,7 +175,7 @@ def fit(
     room = forecast.room_in_memory(memory, load, recipe, threads)
     need = forecast.in_memory(load, recipe, threads, room)
     least = forecast.page_bytes(load) if page else 0
-    in_memory = room is not None and least <= memory and not alike
+    in_memory = room is not None and not alike and (not page or forecast.page_bytes(load, recipe) <= memory)
     division = forecast.divided(memory, load, recipe, threads, alike or in_memory)
     if tables:
         least = max(least, forecast.tables_bytes(load, recipe))

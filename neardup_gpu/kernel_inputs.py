@@ -23,6 +23,7 @@ import numpy as np
 from neardup_gpu import kernels
 from neardup_gpu.kernels import (
     bbit as bbit_kernel,
+    bucket_probe as bucket_probe_kernel,
     gather as gather_kernel,
     hamming_table as table_kernel,
     huffman_encode as encode_kernel,
@@ -819,6 +820,25 @@ def hamming_probe(draw: Draw, size: int) -> tuple:
     return words, rows, masks, queries, radius, *limits, None if num_words == 1 else values
 
 
+def bucket_probe(draw: Draw, size: int) -> tuple:
+    """Tables of the buckets of some rows, and queries of which half are near one of them."""
+    num_words, few = draw.option([1, 2]), size <= FEW
+    masks = _masks(draw, num_words) if few else _quarters(num_words)
+    values = near_fingerprints(draw, size // 8, num_words)
+    present = np.flatnonzero(draw.random.random(len(values)) < draw.option([1.0, 0.8])).astype(np.uint32)
+    keys = bucket_probe_kernel.buckets(values[present], masks)
+    order = np.argsort(keys, axis=1, kind="stable")
+    num_queries = draw.integer(0, size // 8) if few else size // 8
+    queries = np.concatenate([values[:num_queries], near_fingerprints(draw, num_queries, num_words)])
+    first = draw.random.integers(0, len(values) + 1, len(queries)) * draw.integer(0, 1)
+    stop = first + draw.random.integers(0, len(values) + 2, len(queries))
+    most = draw.random.integers(0, draw.option([64, 3]), len(queries))
+    allowed = (draw.random.random(len(values)) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
+    tables = np.take_along_axis(keys, order, 1), present[order].reshape(keys.shape)
+    radius = draw.option([3, draw.integer(0, 8)]) if few else 3
+    return *tables, masks, values, queries, radius, first, stop, most, allowed
+
+
 def huffman_encode(draw: Draw, size: int) -> tuple:
     """Tables of sorted words: near one another, random, or all equal."""
     tables, length = [], size // 2
@@ -852,6 +872,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "bbit_equal": bbit_equal,
     "below": below,
     "bottomk": bottomk,
+    "bucket_probe": bucket_probe,
     "cluster_stream": cluster_stream,
     "components": components,
     "containers": containers,

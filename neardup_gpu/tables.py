@@ -169,13 +169,18 @@ def _limits(job: Job) -> dict[str, Any]:
             "all_counted": found.counted,
         }
     if found is None or method.measure.weighted:
-        limits |= {
-            "bucket_limit": method.bucket_limit,
-            "bucket_probe": method.bucket_probe,
-            "large_buckets": job.candidates.large_buckets,
-            "uncompared_pairs": job.candidates.uncompared_pairs,
-        }
+        limits |= unverified_limits(job.candidates, job.recipe)
     return limits
+
+
+def unverified_limits(candidates: Candidates, recipe: Recipe) -> dict[str, Any]:
+    """What large buckets left out, of a report."""
+    return {
+        "bucket_limit": recipe.method.bucket_limit,
+        "bucket_probe": recipe.method.bucket_probe,
+        "large_buckets": candidates.large_buckets,
+        "uncompared_pairs": candidates.uncompared_pairs,
+    }
 
 
 _COUNTED = ("null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")

@@ -131,6 +131,15 @@ def test_a_job_that_cannot_be_divided_may_hold_all_of_its_bound(few, monkeypatch
     assert not bounded.fit(2000 * MB, documents, None, Recipe(), fit, 0).divisible
 
 
+def test_a_page_is_made_beside_the_documents_of_a_job_in_memory(few, monkeypatch):
+    monkeypatch.setattr(forecast, "load_of", lambda *_, **__: load(10**6))
+    documents, engine = nd.open_documents(few, id_column="id"), Engine(backend="cpu", threads=1)
+    assert forecast.page_bytes(load(10**6)) < 1000 * MB
+    for memory, page, divided in ((1000, False, False), (1000, True, True), (1300, True, False)):
+        found = bounded.fit(memory * MB, documents, None, Recipe(), engine, 0, page=page)
+        assert (found.division is not None) == divided
+
+
 # -------------------------------------------------------------------------------------------------------------- bounds
 
 

@@ -164,13 +164,14 @@ def test_threads_that_sketch_at_once():
 
 
 SERVICE = """
-import threading
+import sys, threading
 import neardup_gpu as nd
 from numba.np.ufunc import parallel
 
 recipe = nd.Recipe(method="minhash")
 page = "<p>" + "to be or not to be that is the question " * 50
-work = [threading.Thread(target=lambda: [nd.sketch_text(page, recipe, html=True) for _ in range(20)]) for _ in range(8)]
+html = sys.argv[1] == "alone"
+work = [threading.Thread(target=lambda: [nd.sketch_text(page, recipe, html=html) for _ in range(20)]) for _ in range(8)]
 for thread in work: thread.start()
 for thread in work: thread.join()
 print(parallel._is_initialized)
@@ -183,7 +184,7 @@ def test_numbas_threads_are_not_started(first, tmp_path):
     environment = {**os.environ, "NEARDUP_CACHE_DIR": str(tmp_path), "NUMBA_THREADING_LAYER": "workqueue"}
     parallel = "import neardup_gpu as nd; nd.tokenize(['to be'], nd.Recipe(method='minhash'), backend='cpu')"
     for program in ([parallel] if first == "in parallel" else []) + [SERVICE]:
-        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", program, first], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     assert done.stdout == "False\n"
 

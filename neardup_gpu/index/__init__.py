@@ -14,19 +14,19 @@ entries of their own.
 
 Adding
 ------
-Copies are found by the 128 bits of their word sequence; candidates are all live entries that share r of k features
-(kernel `probe`) or, by the exact method, a shingle of their prefixes (kernel `prefix_probe`, and `order.py` for the
-order that these are taken in); they are verified from stored sets. V, the set of all pairs at the threshold, is
-followed for each new entry in order of sequence as far as decisions and the listing rule of `partners.py` need, and all
-pairs that were found are stored with the new entry. An entry of which some pairs in V may not be stored is **open**: it
-has partners enough, and more candidates than were looked at.
+Copies are found by the 128 bits of their word sequence, candidates as the method says (`finding/`), and pairs are
+verified from stored sets. What is kept of documents is chosen when an index is made (`keeps.py`): without sets, pairs
+are estimated from stored sketches (`estimates.py`). V, the set of all pairs at the threshold, is followed for each new
+entry in order of sequence as far as decisions and the listing rule of `partners.py` need, and all pairs that
+were found are stored with the new entry. An entry of which some pairs in V may not be stored is **open**: it has
+partners enough, and more candidates than were looked at.
 
 An entry is kept when it has no pair with a kept one. As later documents rank behind, that is final; what is removed
 because of an entry that is taken away may be kept by the next `decide`.
 
 `decide` is the job's `keep` over live entries and their pairs. The stored pairs suffice if no live entry is open, or if
-priority is "first" and nothing was ever taken away; otherwise pairs are found anew among stored features and sets, by
-the stages of `dedup` themselves.
+priority is "first" and nothing was ever taken away; otherwise pairs are found anew among what is stored, by the stages
+of `dedup` themselves. Where nothing is verified no pairs are stored, and they always are.
 
 Commits
 -------

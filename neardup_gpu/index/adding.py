@@ -21,7 +21,7 @@ from .merging import Merges
 from .opened import Opened
 from .sketches import Sketched, joined, sketched
 from .snapshot import Snapshot, on_host
-from .writer import Death, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
+from .writer import Death, Decided, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
@@ -105,9 +105,19 @@ class Adding:
                 raise InputError("the input holds no documents; nothing was added")
             with clock.stage("merge"):
                 self._merges.finish()
+        self._say_outgrown()
 
     def _take_merged(self) -> None:
         self._opened.committed(self._writer)
+
+    def _say_outgrown(self) -> None:
+        expected, entries = self._writer.manifest.keeps.expected, self._writer.manifest.entries
+        if expected is not None and entries > expected:
+            log.warning(
+                "%s in tables for %s: they miss nothing, and answer more slowly; expect more when an index is made",
+                count(entries, "entry"),
+                f"{expected:,}",
+            )
 
     def _add(self, documents: Any, files: list[list[Any]] | None, done: int) -> bool:
         """Add an input of which the first `done` rows are there already; returns whether it has any."""
@@ -125,7 +135,8 @@ class Adding:
                 with self._clock.stage("sketch"):
                     from ..sketching import text_of
 
-                    part = sketched(text_of(batch.text, start, stop), self._opened.recipe, self._runtime)
+                    text, keeps = text_of(batch.text, start, stop), self._writer.manifest.keeps
+                    part = sketched(text, self._opened.recipe, keeps, self._runtime)
                     total = documents.num_rows
                     self._clock.report("sketch", stop - start, None if total is None else total - rows - waiting)
                 ids.append(batch.ids[start:stop])
@@ -170,7 +181,7 @@ class Adding:
             self._opened.committed(writer)
             return
         with self._clock.stage("collide"):
-            part = joined(sketches, recipe)
+            part = joined(sketches)
             first = manifest.next_sequence
             if numbered:
                 names = pa.array(np.arange(first, first + len(part.tokens)))
@@ -181,7 +192,7 @@ class Adding:
             death = self._in_the_way(names, kind)
             segments = writer.segments if death is None else death.segments
             snapshot = Snapshot(segments, on_host(runtime.backend))
-            new, found = segment_of(snapshot, first, names, part, recipe, runtime)
+            new, found = segment_of(snapshot, first, names, part, recipe, manifest.keeps, runtime)
         with self._clock.stage("write"):
             stop = first + len(names)
             writer.change(new, death, next_sequence=stop, id_kind=kind, inputs=inputs)
@@ -194,9 +205,13 @@ class Adding:
         )
         self._opened.committed(writer)
         if self._output is not None:
-            self._tables.append(table_of(names, found, Snapshot(writer.segments, on_host(runtime.backend))))
+            self._tables.append(self._table_of(names, found))
         with self._clock.stage("merge"):
             self._merges.turn()
+
+    def _table_of(self, names: pa.Array, found: Decided) -> pa.Table:
+        snapshot = Snapshot(self._writer.segments, on_host(self._runtime.backend))
+        return table_of(names, found, snapshot, self._opened.recipe)
 
     def _in_the_way(self, names: pa.Array, kind: str) -> Death | None:
         """What dies because documents of these ids are there already.
@@ -230,8 +245,9 @@ class Adding:
     def decisions(self) -> pa.Table:
         """What was decided of all documents that were added."""
         kind = self._opened.manifest.id_type
-        names = {"id": kind, "kept": pa.bool_(), "duplicate_of": kind, "resemblance": pa.float64(), "group": kind}
-        return self._artefact(pa.schema(list(names.items())), self._tables)
+        nothing = np.empty(0, np.int64)
+        empty = Decided(nothing.astype(bool), nothing, nothing.astype(float), nothing)
+        return self._artefact(self._table_of(pa.array([], kind), empty).schema, self._tables)
 
     def skipped(self) -> pa.Table:
         """Rows that cannot be read and were left out."""

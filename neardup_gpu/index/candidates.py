@@ -1,6 +1,7 @@
 """What new entries resemble: those of their candidates that are at the threshold, as far as decisions need them.
 
-V is the set of all pairs of live entries that the method finds and that resemble each other enough. The pairs of new
+V is the set of all pairs of live entries that the method makes candidates and that resemble each other enough: by their
+sets; of an index without sets by what the method estimates; without a threshold all candidates do. The pairs of new
 entries with earlier ones, old or new, are found in order of sequence, as in `partners.py`:
 
     1. the first `max_partners` better partners of each; an entry with more candidates than were looked at is open
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import resemblance as resemblance_kernel, standing
+from neardup_gpu.kernels import components, resemblance as resemblance_kernel, standing
 from neardup_gpu.kernels.standing import KEPT as IS_KEPT, REMOVED, UNDECIDED
 
 from ..data import Pairs
@@ -25,13 +26,15 @@ from ..engine.choice import to_host
 from ..measures import worth
 from ..partners import ASKED, MOST_ASKED, TOGETHER
 from ..stages import Verified
-from .finding import finder_of
+from .estimates import estimated
+from .finding import Found, finder_of
 from .segments import KEPT, OPEN, Segment
 from .snapshot import WITHOUT_END, Snapshot
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
+    from .keeps import Keeps
     from .sketches import Sketched
 
 
@@ -61,22 +64,30 @@ class Joining:
     sketches : Sketched
         The new entries.
     recipe : Recipe
+    keeps : Keeps
     runtime : Runtime
     """
 
-    def __init__(self, snapshot: Snapshot, sketches: Sketched, recipe: Recipe, runtime: Runtime) -> None:
-        self.snapshot, self.sketches, self.recipe, self.runtime = snapshot, sketches, recipe, runtime
-        self.finder = finder_of(recipe)
+    def __init__(self, snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, runtime: Runtime) -> None:
+        self.snapshot, self.sketches, self.recipe, self.keeps, self.runtime = snapshot, sketches, recipe, keeps, runtime
+        self.finder = finder_of(recipe, keeps)
         self.new: Segment = snapshot.segments[-1]
         self.founders = self.new["founders"]
         self.most: int | None = recipe.max_partners
         self._found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def ask(
-        self, rows: np.ndarray, first: np.ndarray, most: int, allowed: list[np.ndarray] | None = None
+        self,
+        rows: np.ndarray,
+        first: np.ndarray,
+        most: int,
+        allowed: list[np.ndarray] | None = None,
+        label: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Ask for the next candidates of some new rows and verify them; `first`, of all rows, is moved on where a list
-        is full. Returns whether each list is full, and how many of its candidates resemble the row enough."""
+        is full. Returns whether each list is full, and how many of its candidates resemble the row enough.
+
+        If entries have a label, those alone are verified that have another one than the row."""
         full, found = np.zeros(len(rows), bool), np.zeros(len(rows), np.int64)
         step = max(1, TOGETHER // min(most, 1 << 12))
         for begin in range(0, len(rows), step):
@@ -88,11 +99,24 @@ class Joining:
             full[some] = counts == most
             last = np.cumsum(counts)[full[some]] - 1
             first[asking[full[some]]] = candidates.entries[last] + 1
-            right = self.founders[asking[candidates.asked]]
-            worthy, values = verified(self.snapshot, candidates.entries, right, self.recipe, self.runtime)
+            if label is not None:
+                apart = label[candidates.entries] != label[self.founders[asking[candidates.asked]]]
+                candidates = Found(candidates.asked[apart], candidates.entries[apart])
+            worthy, values = self._worthy(candidates.entries, asking[candidates.asked])
             found[some] = np.bincount(candidates.asked[worthy], minlength=len(asking))
-            self._found.append((candidates.entries[worthy], right[worthy], values))
+            right = self.founders[asking[candidates.asked[worthy]]]
+            self._found.append((candidates.entries[worthy], right, values))
         return full, found
+
+    def _worthy(self, entries: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the pairs of entries and new rows that resemble each other enough, and what they are worth."""
+        if self.keeps.sets:
+            return verified(self.snapshot, entries, self.founders[rows], self.recipe, self.runtime)
+        values = estimated(self.snapshot, self.sketches, rows, entries, self.recipe).estimate
+        worthy = np.arange(len(rows))
+        if self.recipe.threshold is not None:
+            worthy = np.flatnonzero(values >= self.recipe.threshold)
+        return worthy, values[worthy]
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(left, right, resemblance) of all pairs that are known, each once, in order."""
@@ -128,23 +152,13 @@ class Joining:
         return [*allowed, np.isin(state, wanted).view(np.uint8)]
 
 
-def join(snapshot: Snapshot, sketches: Sketched, recipe: Recipe, runtime: Runtime) -> Joined:
+def join(snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, runtime: Runtime) -> Joined:
     """Find the pairs of new entries, which are the last segment of a snapshot, and decide of them."""
     if not len(sketches.tokens):
         nothing = np.empty(0, np.int64)
         return Joined(nothing, nothing, np.empty(0), np.empty(0, np.uint8))
-    search = Joining(snapshot, sketches, recipe, runtime)
-    number, most = len(sketches.tokens), search.most
-    first, is_open, found = np.zeros(number, np.int64), np.zeros(number, bool), np.zeros(number, np.int64)
-    rows = np.flatnonzero(sketches.tokens > 0)
-    asked = ASKED if most is None else max(ASKED, min(most + 1, MOST_ASKED))
-    while len(rows):
-        full, true = search.ask(rows, first, asked)
-        found[rows] += true
-        enough = np.zeros(len(rows), bool) if most is None else found[rows] >= most
-        is_open[rows[full & enough]] = True
-        rows = rows[full & ~enough]
-        asked = min(2 * asked, MOST_ASKED)
+    search = Joining(snapshot, sketches, recipe, keeps, runtime)
+    first, is_open = _first_partners(search)
     was_open, reached = is_open.copy(), first.copy()
     asked = ASKED
     while True:
@@ -163,6 +177,41 @@ def join(snapshot: Snapshot, sketches: Sketched, recipe: Recipe, runtime: Runtim
             was_open[late] = False
     flags = np.where(state == IS_KEPT, KEPT, np.uint8(0)) | np.where(was_open, OPEN, np.uint8(0))
     return Joined(*search.pairs(), flags.astype(np.uint8))
+
+
+def _first_partners(search: Joining) -> tuple[np.ndarray, np.ndarray]:
+    """Find the first `max_partners` better partners of all new rows; returns where each goes on, and which are open."""
+    number, most = len(search.founders), search.most
+    first, is_open, found = np.zeros(number, np.int64), np.zeros(number, bool), np.zeros(number, np.int64)
+    rows = np.flatnonzero(search.sketches.tokens > 0)
+    asked = ASKED if most is None else max(ASKED, min(most + 1, MOST_ASKED))
+    while len(rows):
+        full, true = search.ask(rows, first, asked)
+        found[rows] += true
+        enough = np.zeros(len(rows), bool) if most is None else found[rows] >= most
+        is_open[rows[full & enough]] = True
+        rows = rows[full & ~enough]
+        asked = min(2 * asked, MOST_ASKED)
+    return first, is_open
+
+
+def all_joined(
+    snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, runtime: Runtime
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(left, right, resemblance) of pairs that join all that V joins, and of the first `max_partners` better partners.
+
+    The entries, numbered from 0, are the one segment. Of an open one only candidates of another component are compared.
+    """
+    search = Joining(snapshot, sketches, recipe, keeps, runtime)
+    first, is_open = _first_partners(search)
+    rows, asked = np.flatnonzero(is_open), ASKED
+    while len(rows):
+        left, right, _ = search.pairs()
+        label = components.cpu(len(search.founders), left, right)
+        full, _ = search.ask(rows, first, asked, label=label)
+        rows = rows[full]
+        asked = min(2 * asked, MOST_ASKED)
+    return search.pairs()
 
 
 def _kept_partners(search: Joining, state: np.ndarray, rows: np.ndarray, first: np.ndarray) -> None:

@@ -3,12 +3,17 @@
 Stored pairs suffice where all pairs of live entries are among them, or where nothing was ever taken away and what came
 first is kept, which is how they were chosen. Otherwise the candidates are found again among stored features, and
 verified from stored sets, by the stages of `dedup`: the answer is that of `dedup` over the live documents either way.
+
+Of an index without sets, pairs of min-hash are found anew as they are when documents are added, all of them at once in
+order of priority. Where nothing is verified no pairs are stored: `dedup` compares the simhashes in its own tables, of
+which the largest buckets leave pairs out, so that its answer is that of these tables.
 """
 
 from __future__ import annotations
 
 import contextlib
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +22,7 @@ import pyarrow as pa
 
 from .. import __version__
 from ..data import Ragged
-from ..decisions import Groups, Ranked, decide as decide_ranked, proposed, rows_by_priority
+from ..decisions import Groups, Ranked, decide as decide_ranked, identical, proposed, rows_by_priority, unverified
 from ..engine.processors import own_threads
 from ..partners import partners_of, selected
 from ..result import Report, Result
@@ -25,17 +30,21 @@ from ..stages import Verified
 from ..store.artefacts import DOCUMENTS, PAIRS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
-from ..tables import Facts, decided_counts, tables_of
-from .candidates import as_verified
+from ..tables import Facts, decided_counts, tables_of, unverified_limits
+from ..verification import in_host_memory
+from .candidates import all_joined, as_verified, join
 from .finding import finder_of
 from .opened import Opened
-from .segments import OPEN
+from .segments import OPEN, Segment
+from .sketches import Sketched
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
     from ..recipe import Recipe
+    from .keeps import Keeps
+    from .manifest import Manifest
 
 
 class Live(NamedTuple):
@@ -126,7 +135,7 @@ def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, 
         runtime = stack.enter_context(opened.running())
         manifest, snapshot = opened.snapshot(runtime)
         place = folder or Path(tempfile.gettempdir())
-        result = decided(snapshot, manifest.id_type, manifest.disturbed, recipe, clock, runtime, place)
+        result = decided(manifest, snapshot, recipe, clock, runtime, place)
         if folder is not None:
             write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
             write_table(result.pairs, folder / f"{PAIRS}.parquet")
@@ -135,23 +144,20 @@ def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, 
 
 
 def decided(
-    snapshot: Snapshot, kind: pa.DataType, disturbed: bool, recipe: Recipe, clock: Clock, runtime: Runtime, folder: Path
+    manifest: Manifest, snapshot: Snapshot, recipe: Recipe, clock: Clock, runtime: Runtime, folder: Path
 ) -> Result:
     """Decide of all live documents.
 
     Parameters
     ----------
+    manifest : Manifest
     snapshot : Snapshot
-    kind : pyarrow.DataType
-        Of the ids.
-    disturbed : bool
-        See `Manifest`.
     recipe : Recipe
         The index's, with the priority and clustering that were asked for.
     folder : path
         Where temporary files go, if pairs have to be found anew.
     """
-    live = Live.of(snapshot, kind)
+    live, keeps = Live.of(snapshot, manifest.id_type), manifest.keeps
     with clock.stage("collide"):
         rows = rows_by_priority(recipe.keep, live.tokens, None)
         ranked = Ranked(0, rows, live.tokens[rows])
@@ -160,22 +166,40 @@ def decided(
         np.minimum.at(best, back[rows], np.arange(len(rows)))
         same = best[back[rows]] if len(rows) else np.empty(0, np.int64)
         everyone = np.arange(len(rows))
-        ranks = np.flatnonzero((same == everyone) & (ranked.num_tokens > 0))
+        keys, representative = None, same
+        if recipe.method.tells_pairs:
+            keys = finder_of(recipe, keeps).keys(snapshot, live.entry[rows])
+        if not recipe.verifies:
+            representative, present = everyone.copy(), np.flatnonzero(ranked.num_tokens > 0)
+            representative[present] = present[identical(keys, present, runtime)]
+        ranks = np.flatnonzero((representative == everyone) & (ranked.num_tokens > 0))
         mine = live.entry[rows[ranks]]  # the entry of each representative
-        groups = Groups(same, same, None, ranks, None, None, np.zeros(len(ranks), bool))
-    if suffice(snapshot, disturbed, recipe):
+        groups = Groups(same, representative, keys, ranks, None, None, np.zeros(len(ranks), bool))
+    limits = {"max_partners": recipe.max_partners, "unlisted_pairs": 0, "all_counted": False}
+    if not recipe.verifies:
+        with clock.stage("collide"):
+            assert keys is not None
+            candidates = proposed(replace(groups, keys=runtime.put(keys[ranks])), recipe, runtime)
+            listed = deciding = in_host_memory(unverified(groups, candidates.pairs, recipe, runtime), runtime)
+            limits = unverified_limits(candidates, recipe)
+    elif suffice(snapshot, manifest.disturbed, recipe):
         with clock.stage("verify"):
             order = np.argsort(mine, kind="stable")
             left, right, values = stored_pairs(snapshot, mine[order])
             known = as_verified(order[left], order[right], values)
             listed, deciding = selected(known, groups.pinned, recipe.cluster, recipe.max_partners, False)
+    elif keeps.sets:
+        listed, deciding = _found_anew(snapshot, groups, mine, recipe, keeps, clock, runtime, folder)
     else:
-        listed, deciding = _found_anew(snapshot, groups, mine, recipe, clock, runtime, folder)
+        with clock.stage("collide"):
+            listed, deciding = _estimated_anew(snapshot, groups, mine, recipe, keeps, runtime)
     with clock.stage("decide"):
         decisions = decide_ranked(ranked, groups, deciding, listed, recipe, runtime)
         facts = Facts(ranked, groups, decisions, live.ids)
         tables = tables_of(facts, recipe, {}, against=False)
-    return Result(tables.documents, tables.pairs, Report(_report(facts, recipe, clock)), recipe, facts=facts)
+    return Result(
+        tables.documents, tables.pairs, Report(_report(facts, recipe, keeps, limits, clock)), recipe, facts=facts
+    )
 
 
 def _found_anew(
@@ -183,15 +207,14 @@ def _found_anew(
     groups: Groups,
     entries: np.ndarray,
     recipe: Recipe,
+    keeps: Keeps,
     clock: Clock,
     runtime: Runtime,
     folder: Path,
 ) -> tuple[Verified, Verified]:
     """(listed, deciding) by the stages of the job, from stored features and sets."""
-    keys = finder_of(recipe).keys(snapshot, entries)
+    keys = finder_of(recipe, keeps).keys(snapshot, entries)
     with clock.stage("collide"):
-        from dataclasses import replace
-
         groups = replace(groups, keys=runtime.put(keys))
         candidates = proposed(groups, recipe, runtime)
     in_file = np.sort(entries)
@@ -202,12 +225,33 @@ def _found_anew(
     return found.listed, found.deciding
 
 
+def _estimated_anew(
+    snapshot: Snapshot, groups: Groups, entries: np.ndarray, recipe: Recipe, keeps: Keeps, runtime: Runtime
+) -> tuple[Verified, Verified]:
+    """(listed, deciding) of entries in order of priority, from stored features and samples."""
+    number, finder = len(entries), finder_of(recipe, keeps)
+    nothing = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
+    keys, sketch = finder.keys(snapshot, entries), snapshot.sketches_of(entries)
+    sketches = Sketched(np.empty((number, 2), np.uint64), np.ones(number, np.int64), keys, nothing, sketch)
+    ranks = np.arange(number)
+    arrays = {"sequence": ranks, "entry": ranks, "founders": ranks, "sketch": sketch, **finder.arrays(sketches)}
+    by_rank = Snapshot([Segment.in_memory(arrays, "integer")], snapshot.backend)
+    found = all_joined if recipe.cluster == "components" else join
+    left, right, values = found(by_rank, sketches, recipe, keeps, runtime)[:3]
+    known = as_verified(left, right, values)
+    return selected(known, groups.pinned, recipe.cluster, recipe.max_partners, False)
+
+
 _TEXTS = {"format": "memory", "text_columns": None, "id_column": None, "html": False}
 """Where documents of an index are to be read from: only who added them knows."""
 
 
-def _report(facts: Facts, recipe: Recipe, clock: Clock) -> dict[str, Any]:
+def _report(facts: Facts, recipe: Recipe, keeps: Keeps, limits: dict[str, Any], clock: Clock) -> dict[str, Any]:
     decided, sizes = decided_counts(facts, recipe)
+    label, words = recipe.method.in_words(recipe.threshold)
+    if recipe.verifies and not keeps.sets:
+        decided["verified_pairs"] = 0
+        words += "; resemblance is estimated from samples, and nothing verified"
     tokens = facts.ranked.num_tokens
     counts: dict[str, Any] = {
         "documents": len(facts.ranked),
@@ -230,8 +274,8 @@ def _report(facts: Facts, recipe: Recipe, clock: Clock) -> dict[str, Any]:
         "threads": own_threads(),
         "counts": counts,
         **sizes,
-        "candidates": list(recipe.method.in_words(recipe.threshold)),
+        "candidates": [label, words],
         "recall": {"expected": recipe.expected_recall, "sampled": None},
-        "limits": {"max_partners": recipe.max_partners, "unlisted_pairs": 0, "all_counted": False},
+        "limits": limits,
         "timings": clock.seconds,
     }

@@ -24,9 +24,10 @@ from . import manifest as manifests, upkeep
 from .adding import Added, Adding
 from .deciding import decide
 from .finding import finder_of
+from .keeps import Keeps, chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
-from .queries import ask, ask_text
+from .queries import ask, ask_text, asked_for
 from .removing import remove
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class Index:
         seed: int = 1,
         max_partners: int | None = 64,
         recipe: Recipe | None = None,
+        sets: bool | None = None,
+        expected: int | None = None,
         engine: str | Engine = "auto",
     ) -> Self:
         """Make an empty index.
@@ -84,10 +87,11 @@ class Index:
         ----------
         path : path
             A folder, which is made; there is nothing yet, or an empty folder.
-        method : MinHash, "minhash" or "exact", default "minhash"
+        method : MinHash, SimHash, "minhash", "exact" or "simhash", default "minhash"
             How candidates are found. "exact" finds every pair at the threshold.
         threshold : float in (0, 1], default None
-            Least resemblance of two near-duplicates; 0.8 unless given.
+            Least resemblance of two near-duplicates; by min-hash 0.8 unless given. By simhash, where none is given,
+            all documents within the radius are near-duplicates, and nothing is verified.
         shingle_size : int from 1 to 64, default 5
             Tokens in a shingle.
         shingling : "set", "bag", "circular" or "spots", default "set"
@@ -100,6 +104,13 @@ class Index:
             How many better and how many kept near-duplicates of a document are listed, as in `dedup`.
         recipe : Recipe, default None
             A complete recipe, whose `keep` is "first"; excludes the settings before.
+        sets : bool, default None
+            Whether the shingles of documents are stored, 8 bytes each, so that pairs are verified; they are unless
+            given, where there is a threshold. Without them min-hash stores its samples, and the share of equal samples
+            stands for resemblance; simhash takes no threshold then.
+        expected : int, default None
+            By simhash, how many documents are expected: tables are chosen for them, which can hold any number, and are
+            slower for more; 1,000,000 unless given.
         engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
             Where to run. Changes no result.
 
@@ -134,7 +145,8 @@ class Index:
             seed=seed,
             max_partners=max_partners,
         )
-        _check_recipe(chosen)
+        keeps = chosen_keeps(chosen, sets, expected)
+        _check_recipe(chosen, keeps)
         place = as_engine(engine)
         if (around := index_around(Path(os.path.realpath(folder)).parent)) is not None:
             raise OutputError(f"{folder}: lies in the index {around.name}; name another folder")
@@ -144,7 +156,7 @@ class Index:
                 what = "is an index already" if is_index(folder) else "is not empty"
                 raise OutputError(f"{folder}: {what}; name another folder")
             manifests.make_folders(folder)
-            manifests.commit(folder, Manifest(1, chosen.to_json()))
+            manifests.commit(folder, Manifest(1, chosen.to_json(), keeps=keeps))
             manifests.synced(folder.parent)
         except OutputError:
             raise
@@ -408,6 +420,7 @@ class Index:
         html: bool = False,
         glob: str | None = None,
         threshold: float | None = None,
+        radius: int | None = None,
         nearest: int | None = None,
     ) -> pa.Table:
         """Find the live documents that resemble a text, or each of many.
@@ -427,6 +440,8 @@ class Index:
         threshold : float, default None
             Least resemblance; the index's unless given. Its filter is made for the index's: of pairs that resemble each
             other less, fewer become candidates. An index by the exact method is asked at its threshold or above.
+        radius : int, default None
+            By simhash, bits in which simhashes may differ: at most the index's, which is usual.
         nearest : int, default None
             At most so many documents for each query.
 
@@ -434,8 +449,10 @@ class Index:
         -------
         pyarrow.Table
             query_id, id, resemblance, low, high, exact, kept: best first, ties in order of sequence, one query
-            after the other. `query_id` is 0 for a single text. Resemblance is exact.
-            `kept` says whether the document was kept when it was added.
+            after the other. `query_id` is 0 for a single text. Resemblance is exact; in an index without sets it is
+            what the method estimates, between `low` and `high` with 99% confidence, and `exact` is false: by min-hash
+            the share of equal samples, by simhash the cosine. `kept` says whether the document was kept when it was
+            added; by simhash, `distance` says in how many bits simhashes differ.
 
         Raises
         ------
@@ -455,20 +472,14 @@ class Index:
         [0.8]
         """
         self._opened.check_open()
-        least: Any = self.recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
-        if self.recipe.method.name == "exact" and least < self.recipe.threshold:
-            raise ParameterError(
-                f"threshold {least}: this index finds pairs at {self.recipe.threshold} or above; ask for no less, or "
-                "create one with a lower threshold"
-            )
-        nearest = checks.optional(checks.integer, "nearest", nearest, 1)
+        asked = asked_for(self.recipe, threshold, radius, nearest)
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
         if isinstance(source, str):
             for name, value in reading.items():
                 if value is not None:
                     raise ParameterError(f"{name}: one text is given, which has none; leave it out")
-            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), least, nearest)
-        return ask(self._opened, source, {**reading, "html": html}, least, nearest)
+            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), asked)
+        return ask(self._opened, source, {**reading, "html": html}, asked)
 
     # ----------------------------------------------------------------------------------------------------- deciding
 
@@ -600,8 +611,8 @@ class Index:
         return upkeep.info(self._opened)
 
 
-def _check_recipe(recipe: Recipe) -> None:
+def _check_recipe(recipe: Recipe, keeps: Keeps) -> None:
     """Refuse what an index does not keep."""
-    finder_of(recipe)
+    finder_of(recipe, keeps)
     if recipe.keep != "first" or recipe.cluster != "greedy":
         raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")

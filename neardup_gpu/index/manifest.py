@@ -28,6 +28,7 @@ from ..errors import InputError, OutputError
 from ..store.artefacts import OF_AN_INDEX
 from ..store.checksums import changed, checksum
 from ..store.outputs import try_to_lock
+from .keeps import Keeps
 
 try:
     import fcntl
@@ -108,6 +109,8 @@ class Manifest:
     segments : list of Place
         In order of sequence.
     inputs : list of Progress
+    keeps : Keeps
+        What is kept of documents; as long as an index lives.
     """
 
     number: int
@@ -118,6 +121,7 @@ class Manifest:
     disturbed: bool = False
     segments: list[Place] = field(default_factory=list)
     inputs: list[Progress] = field(default_factory=list)
+    keeps: Keeps = Keeps()
 
     @property
     def id_type(self) -> pa.DataType:
@@ -167,7 +171,8 @@ def _read(path: Path, data: bytes) -> Manifest:
         )
     places = [Place(**each) for each in values.pop("segments")]
     inputs = [Progress(**each) for each in values.pop("inputs")]
-    return Manifest(**values, segments=places, inputs=inputs)
+    keeps = Keeps(**values.pop("keeps", {}))
+    return Manifest(**values, segments=places, inputs=inputs, keeps=keeps)
 
 
 def numbers(folder: Path) -> list[int]:

@@ -182,7 +182,7 @@ def _renewing(writer: Writer, number: int) -> Finder | None:
         return None
     if sum(len(each.arrays["set_values"]) for each in writer.segments) > MOST_COUNTED:
         return None
-    return finder_of(Recipe.from_json(writer.manifest.recipe, f"{writer.folder}"))
+    return finder_of(Recipe.from_json(writer.manifest.recipe, f"{writer.folder}"), writer.manifest.keeps)
 
 
 def merge_last(writer: Writer, number: int) -> None:
@@ -309,12 +309,14 @@ def merged(
     everything = Snapshot([*before, *segments], "cpu")
     pairs = [everything.live(each["pair_left"]) & everything.live(each["pair_right"]) for each in segments]
     gone = [each.live_entries[each["gone"]] != 0 for each in segments]
-    set_sizes = [each.set_sizes(rows) for each, rows in zip(segments, entries, strict=True)]
+    with_sets = "set_values" in segments[0].arrays
+    set_sizes = [each.set_sizes(rows) for each, rows in zip(segments, entries, strict=True) if with_sets]
     ids = _ids_of(segments, documents)
     tables = [name.removesuffix("_keys") for name in segments[0].arrays if name.endswith("_keys")]
     columns = [name for name in COLUMNS if name in segments[0].arrays]
     num_pairs = sum(int(each.sum()) for each in pairs)
     num_gone = sum(int(each.sum()) for each in gone)
+    num_values = sum(int(each.sum()) for each in set_sizes)
     renumbered = {name: new_places if name == "id" else new_rows for name in tables}
     table_shapes = {name: _merged_shape(segments, name, renumbered[name]) for name in tables}
     shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
@@ -325,8 +327,7 @@ def merged(
         **{name: (segments[0][name].dtype, (number, *segments[0][name].shape[1:])) for name in columns},
         **{f"{name}_keys": (np.uint64, shape) for name, shape in table_shapes.items()},
         **{f"{name}_rows": (np.uint32, shape) for name, shape in table_shapes.items()},
-        "set_offsets": (np.int64, (number + 1,)),
-        "set_values": (np.uint64, (sum(int(each.sum()) for each in set_sizes),)),
+        **({"set_offsets": (np.int64, (number + 1,)), "set_values": (np.uint64, (num_values,))} if with_sets else {}),
         "pair_left": (np.int64, (num_pairs,)),
         "pair_right": (np.int64, (num_pairs,)),
         "pair_resemblance": (np.uint64, (num_pairs,)),
@@ -347,9 +348,10 @@ def merged(
             _concatenate(arrays[name], [each[name] for each in segments], [np.flatnonzero(some) for some in gone])
         renamed = [new[each["gone"][some]] for each, new, some in zip(segments, new_rows, gone, strict=True)]
         arrays["gone"][:] = np.concatenate(renamed)
-        arrays["set_offsets"][0] = 0
-        np.cumsum(np.concatenate(set_sizes), out=arrays["set_offsets"][1:])
-        _gather_sets(arrays, segments, entries, set_sizes, go_on)
+        if with_sets:
+            arrays["set_offsets"][0] = 0
+            np.cumsum(np.concatenate(set_sizes), out=arrays["set_offsets"][1:])
+            _gather_sets(arrays, segments, entries, set_sizes, go_on)
         for name in tables:
             parts = [_table(each, name) for each in segments]
             into = np.atleast_2d(arrays[f"{name}_keys"]), np.atleast_2d(arrays[f"{name}_rows"])
@@ -418,8 +420,11 @@ def _merged_shape(segments: list[Segment], name: str, renumbered: list[np.ndarra
 def _concatenate(target: np.ndarray, arrays: list[np.ndarray], some: list[np.ndarray]) -> None:
     start = 0
     for array, rows in zip(arrays, some, strict=True):
-        target[start : start + len(rows)] = array[rows]
-        start += len(rows)
+        step = max(1, AT_ONCE // max(1, array[:1].size))
+        for begin in range(0, len(rows), step):
+            part = array[rows[begin : begin + step]]
+            target[start : start + len(part)] = part
+            start += len(part)
 
 
 def _gather_sets(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from .. import checks
 from ..data import Ragged, arrow
 from ..engine.choice import to_host
-from ..errors import InputError
+from ..errors import InputError, ParameterError
 from ..measures import worth
+from ..methods.contract import Estimate
+from .estimates import estimated
 from .finding import finder_of
 from .manifest import Manifest
 from .opened import Opened
@@ -25,17 +28,52 @@ TOGETHER = 1 << 16
 """Pairs that are verified together, about."""
 
 
-_NOTHING = pa.table(
-    {
-        "query_id": pa.array([], pa.int64()),
-        "id": pa.array([], pa.int64()),
-        **{name: pa.array([], pa.float64()) for name in ("resemblance", "low", "high")},
-        **{name: pa.array([], pa.bool_()) for name in ("exact", "kept")},
-    }
-)
+class Asked(NamedTuple):
+    """Which documents are asked for.
+
+    least : float or None
+        Least resemblance; None where the distance decides.
+    radius : int or None
+        Bits in which simhashes may differ; the index's if None.
+    nearest : int or None
+        At most so many for each query.
+    """
+
+    least: float | None
+    radius: int | None
+    nearest: int | None
 
 
-def ask_text(opened: Opened, text: str, html: bool | str, least: float, nearest: int | None) -> pa.Table:
+def asked_for(recipe: Recipe, threshold: float | None, radius: int | None, nearest: int | None) -> Asked:
+    """What is asked of an index of a recipe.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If it cannot tell that.
+    """
+    if threshold is not None and not recipe.verifies:
+        raise ParameterError(
+            f"threshold {threshold}: the index verifies nothing, and finds all within its radius; ask for a radius"
+        )
+    if radius is not None:
+        if recipe.method.name != "simhash":
+            raise ParameterError(f"radius {radius}: the index finds by {recipe.method.name}; ask for a threshold")
+        if checks.integer("radius", radius) > recipe.method.radius:
+            raise ParameterError(
+                f"radius {radius}: the index was made with radius {recipe.method.radius} and finds no farther; ask for "
+                "that or less, or make an index of the larger radius"
+            )
+    least: Any = recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
+    if recipe.method.name == "exact" and least < recipe.threshold:
+        raise ParameterError(
+            f"threshold {least}: this index finds pairs at {recipe.threshold} or above; ask for no less, or create one "
+            "with a lower threshold"
+        )
+    return Asked(least, radius, checks.optional(checks.integer, "nearest", nearest, 1))
+
+
+def ask_text(opened: Opened, text: str, html: bool | str, asked: Asked) -> pa.Table:
     """What resembles one text, on one thread; `html` says how its markup is read, if it has any."""
     if html:
         from ..documents.html import read_page
@@ -45,11 +83,12 @@ def ask_text(opened: Opened, text: str, html: bool | str, least: float, nearest:
         data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False
-        sketches = sketched(Ragged(data, offsets), opened.recipe, runtime)
-        return answered(*opened.snapshot(runtime), pa.array([0]), sketches, least, nearest, opened.recipe, runtime)
+        manifest, snapshot = opened.snapshot(runtime)
+        sketches = sketched(Ragged(data, offsets), opened.recipe, manifest.keeps, runtime)
+        return answered(manifest, snapshot, pa.array([0]), sketches, asked, opened.recipe, runtime)
 
 
-def ask(opened: Opened, source: Any, reading: dict[str, Any], least: float, nearest: int | None) -> pa.Table:
+def ask(opened: Opened, source: Any, reading: dict[str, Any], asked: Asked) -> pa.Table:
     """What resembles each of many documents.
 
     Raises
@@ -60,9 +99,12 @@ def ask(opened: Opened, source: Any, reading: dict[str, Any], least: float, near
     from ..documents import open_documents
 
     with opened.running() as runtime:
-        recipe, snapshot = opened.recipe, opened.snapshot(runtime)
+        recipe, (manifest, snapshot) = opened.recipe, opened.snapshot(runtime)
+        keeps = manifest.keeps
         tables = [
-            answered(*snapshot, batch.ids, sketched(batch.text, recipe, runtime), least, nearest, recipe, runtime)
+            answered(
+                manifest, snapshot, batch.ids, sketched(batch.text, recipe, keeps, runtime), asked, recipe, runtime
+            )
             for batch in open_documents(source, **reading).batches(max_bytes=1 << 22)
         ]
     if not tables:
@@ -75,22 +117,48 @@ def answered(
     snapshot: Snapshot,
     query_ids: pa.Array,
     sketches: Sketched,
-    least: float,
-    nearest: int | None,
+    asked: Asked,
     recipe: Recipe,
     runtime: Runtime,
 ) -> pa.Table:
-    """Answer queries: query_id, id, resemblance, low, high, exact, kept; best first, ties by sequence number."""
+    """Answer queries: query_id, id, resemblance, low, high, exact, kept, and what the method tells of pairs beside it;
+    best first, ties by sequence number."""
     present = np.flatnonzero(sketches.tokens > 0)
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
-    found = finder_of(recipe).first(snapshot, sketches.take(present), never, ever, int(WITHOUT_END))
+    found = finder_of(recipe, manifest.keeps).first(snapshot, sketches.take(present), never, ever, int(WITHOUT_END))
     query, entry = present[found.asked], found.entries  # copies too, which share all features
-    value = np.empty(len(query))
-    for start in range(0, len(query), TOGETHER):
-        some = slice(start, start + TOGETHER)
-        value[some] = _resemblance(snapshot, sketches, query[some], entry[some], least, recipe, runtime)
-    enough = value >= least
-    return _table(snapshot, query_ids, query[enough], entry[enough], value[enough], manifest.id_type, nearest)
+    told = _told(snapshot, sketches, query, entry, recipe)
+    if asked.radius is not None:
+        near = told["distance"] <= asked.radius
+        query, entry, told = query[near], entry[near], {name: each[near] for name, each in told.items()}
+    exact = manifest.keeps.sets
+    if exact:
+        value = np.empty(len(query))
+        for start in range(0, len(query), TOGETHER):
+            some = slice(start, start + TOGETHER)
+            value[some] = _resemblance(snapshot, sketches, query[some], entry[some], asked.least, recipe, runtime)
+        like = Estimate(value, value, value)
+    else:
+        like = estimated(snapshot, sketches, query, entry, recipe)
+    columns = {"resemblance": like.estimate, "low": like.low, "high": like.high, "exact": np.full(len(query), exact)}
+    if asked.least is not None:
+        enough = like.estimate >= asked.least
+        query, entry, told = query[enough], entry[enough], {name: each[enough] for name, each in told.items()}
+        columns = {name: each[enough] for name, each in columns.items()}
+    return _table(snapshot, query_ids, query, entry, columns, told, manifest.id_type, asked.nearest)
+
+
+def _told(
+    snapshot: Snapshot, sketches: Sketched, query: np.ndarray, entry: np.ndarray, recipe: Recipe
+) -> dict[str, np.ndarray]:
+    """What the method tells of texts and entries beside resemblance, by column."""
+    if not recipe.method.tells_pairs:
+        return {}
+    texts, left = np.unique(query, return_inverse=True)
+    entries, right = np.unique(entry, return_inverse=True)
+    mine = sketches.keys[texts]
+    both = np.concatenate([mine, snapshot.sketches_of(entries)]) if len(entries) else mine
+    return recipe.method.pair_columns(both, left, right + len(texts))
 
 
 def _resemblance(
@@ -98,7 +166,7 @@ def _resemblance(
     sketches: Sketched,
     query: np.ndarray,
     entry: np.ndarray,
-    threshold: float,
+    threshold: float | None,
     recipe: Recipe,
     runtime: Runtime,
 ) -> np.ndarray:
@@ -119,13 +187,12 @@ def _table(
     query_ids: pa.Array,
     query: np.ndarray,
     entry: np.ndarray,
-    value: np.ndarray,
+    columns: dict[str, np.ndarray],
+    told: dict[str, np.ndarray],
     kind: pa.DataType,
     nearest: int | None,
 ) -> pa.Table:
-    """The live documents of entries, in order."""
-    if not len(entry):
-        return _NOTHING.set_column(0, "query_id", query_ids[:0]).set_column(1, "id", pa.array([], kind))
+    """The live documents of entries, in order; the columns are of entries."""
     kept = snapshot.kept(entry)
     rows: list[np.ndarray] = [np.empty(0, np.int64)]
     sequence: list[np.ndarray] = [np.empty(0, np.int64)]
@@ -140,20 +207,17 @@ def _table(
             first.append(np.arange(len(places)) == (0 if begins else -1))
             begins = False
     row, number = np.concatenate(rows), np.concatenate(sequence)
-    order = np.lexsort((number, -value[row], query[row]))
+    order = np.lexsort((number, -columns["resemblance"][row], query[row]))
     if nearest is not None:
         asked = query[row[order]]
         order = order[np.arange(len(order)) - np.searchsorted(asked, asked) < nearest]
     row, stays = row[order], kept[row[order]] & np.concatenate(first)[order]
-    found = value[row]
     return pa.table(
         {
             "query_id": query_ids.take(arrow(query[row])),
             "id": pa.concat_arrays(ids).take(arrow(order)),
-            "resemblance": arrow(found),
-            "low": arrow(found),
-            "high": arrow(found),
-            "exact": arrow(np.ones(len(found), bool)),
+            **{name: arrow(each[row]) for name, each in columns.items()},
             "kept": arrow(stays),
+            **{name: arrow(each[row]) for name, each in told.items()},
         }
     )

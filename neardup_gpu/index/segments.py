@@ -11,8 +11,9 @@
     flags          uint8    entries     KEPT, OPEN
     hash_keys      uint64   entries     first halves of the 128 bits of entries with words, ascending; hash_rows, uint32
     hash_second    uint64   entries     second half of each entry
-    what candidates are found by        see `finding/`: feature_keys and feature_rows, or posting_keys and posting_rows
-    set_offsets    int64    entries + 1 where each entry's shingles begin in set_values, uint64
+    what candidates are found by        see `finding/`: such as feature_keys and feature_rows
+    set_offsets    int64    entries + 1 where each entry's shingles begin in set_values, uint64; of an index with sets
+    sketch         see `Method.stored`  a row of each entry; of an index that needs them, see `Keeps.sketches`
     pair_left, pair_right    int64      entries of each stored pair, which was found when the right one was added
     pair_resemblance  uint64            the bits of a float64
     gone           uint32   some        places of entries that were removed when added; for each of them
@@ -62,7 +63,7 @@ AS_BEFORE = "the index is as it was committed last"
 
 KEPT, OPEN = np.uint8(1), np.uint8(2)
 
-COLUMNS = ("founders", "tokens", "flags", "hash_second")
+COLUMNS = ("founders", "tokens", "flags", "hash_second", "sketch")
 """Arrays that have a row for each entry; a segment has those that its method keeps."""
 
 
@@ -108,7 +109,7 @@ class Segment:
     _sound: set[str] = field(default_factory=set)
 
     @classmethod
-    def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str, order: Order | None) -> Segment:
+    def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str, order: Order | None = None) -> Segment:
         """A segment of which nothing is dead, and which is in no file."""
         documents, entries = (np.ones(len(arrays[name]), np.uint8) for name in ("sequence", "founders"))
         return cls(arrays, id_kind, documents, entries, order=order)
@@ -183,6 +184,14 @@ class Segment:
         if self.file is not None:
             self.file.verify_rows("set_offsets", "set_values", rows)
         return Ragged(*gather.cpu(self.arrays["set_values"], self.arrays["set_offsets"], rows))
+
+    def sketches_of(self, rows: np.ndarray) -> np.ndarray:
+        """What is kept of the sketches of some entries."""
+        sketch = self.arrays["sketch"]
+        if self.file is not None:
+            width = sketch[:1].size
+            self.file.verify("sketch", rows * width, (rows + 1) * width)
+        return sketch[rows]
 
     def set_sizes(self, rows: np.ndarray) -> np.ndarray:
         """How many shingles some entries have."""

@@ -19,6 +19,7 @@ from ..stages import count_shingles, count_tokens
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
+    from .keeps import Keeps
 
 
 class Sketched(NamedTuple):
@@ -27,16 +28,19 @@ class Sketched(NamedTuple):
     hashes : array of uint64, shape (documents, 2)
         The 128 bits of the word sequence of each.
     tokens : array of int64, shape (documents,)
-    keys : array of uint64, shape (documents, k)
-        k is 0 for methods that do not sketch; a finder may put something else there, see `finding/contract.py`.
+    keys : array, a row for each document
+        What `Method.keys` gives, uint64; of methods that do not sketch, no columns, or what their finder puts there.
     sets : Ragged of uint64
-        Distinct shingles, ascending.
+        Distinct shingles, ascending; of an index without sets, no shingles.
+    sketch : array, a row for each document, or None
+        What `Method.stored` gives, in an index that keeps it.
     """
 
     hashes: np.ndarray
     tokens: np.ndarray
     keys: Any
     sets: Ragged
+    sketch: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> Sketched:
         """Some of them."""
@@ -45,38 +49,45 @@ class Sketched(NamedTuple):
         if np.array_equal(rows, np.arange(len(self.tokens))):
             return self
         sets = Ragged(*gather.cpu(self.sets.values, self.sets.offsets, rows))
-        return Sketched(self.hashes[rows], self.tokens[rows], self.keys[rows], sets)
+        sketch = None if self.sketch is None else self.sketch[rows]
+        return Sketched(self.hashes[rows], self.tokens[rows], self.keys[rows], sets, sketch)
 
 
-def sketched(text: Ragged, recipe: Recipe, runtime: Runtime) -> Sketched:
+def sketched(text: Ragged, recipe: Recipe, keeps: Keeps, runtime: Runtime) -> Sketched:
     """Sketch documents of UTF-8 text."""
-    ids = pa.nulls(len(text))
-    parts = list(runtime.map(partial(_sketched, text, recipe, runtime.backend), [Span.of_documents(text.offsets, ids)]))
-    return joined(parts, recipe)
+    make = partial(_sketched, text, recipe, keeps, runtime.backend)
+    return joined(list(runtime.map(make, [Span.of_documents(text.offsets, pa.nulls(len(text)))])))
 
 
-def joined(parts: list[Sketched], recipe: Recipe) -> Sketched:
-    """Several as one."""
+def joined(parts: list[Sketched]) -> Sketched:
+    """Several as one, at least one."""
     if len(parts) == 1:
         return parts[0]
-    values = np.concatenate([np.empty(0, np.uint64), *(part.sets.values for part in parts)])
-    sizes = np.concatenate([np.empty(0, np.int64), *(part.sets.sizes for part in parts)])
+    sizes = np.concatenate([part.sets.sizes for part in parts])
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    sketches = [part.sketch for part in parts if part.sketch is not None]
     return Sketched(
-        np.concatenate([np.empty((0, 2), np.uint64), *(part.hashes for part in parts)]),
-        np.concatenate([np.empty(0, np.int64), *(part.tokens for part in parts)]),
-        np.concatenate([np.empty((0, recipe.method.key_columns), np.uint64), *(part.keys for part in parts)]),
-        Ragged(values, np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])),
+        np.concatenate([part.hashes for part in parts]),
+        np.concatenate([part.tokens for part in parts]),
+        np.concatenate([part.keys for part in parts]),
+        Ragged(np.concatenate([part.sets.values for part in parts]), offsets),
+        np.concatenate(sketches) if sketches else None,
     )
 
 
-def _sketched(text: Ragged, recipe: Recipe, backend: str, span: Span) -> Sketched:
+def _sketched(text: Ragged, recipe: Recipe, keeps: Keeps, backend: str, span: Span) -> Sketched:
     tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend)
-    shingles, _ = count_shingles(tokens, recipe, backend)
-    method, seed = recipe.method, recipe.seed
-    keys: Any = np.empty((len(shingles), 0), np.uint64)
+    method, how = recipe.method, {"seed": recipe.seed, "backend": backend}
+    by_tokens = method.elements == "tokens"
+    shingles = None if by_tokens and not keeps.sets else count_shingles(tokens, recipe, backend)[0]
+    made, keys = None, np.empty((len(tokens), 0), np.uint64)
     if method.sketches:
-        keys = method.keys(method.sketch(shingles, seed=seed, backend=backend), seed=seed, backend=backend)
+        made = method.sketch(tokens if by_tokens else shingles, **how)
+        keys = to_host(method.keys(made, **how))
     hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
-    sets: Any = to_host(method.measure.prepared(shingles, backend))
-    offsets = np.array(sets.offsets)
-    return Sketched(to_host(hashes), to_host(tokens.sizes), to_host(keys), Ragged(sets.values, offsets))
+    sets = Ragged(np.empty(0, np.uint64), np.zeros(len(tokens) + 1, np.int64))
+    if keeps.sets:
+        found: Any = to_host(method.measure.prepared(shingles, backend))
+        sets = Ragged(found.values, np.array(found.offsets))
+    sketch = to_host(method.stored(made, **how)) if keeps.sketches(recipe) else None
+    return Sketched(to_host(hashes), to_host(tokens.sizes), keys, sets, sketch)

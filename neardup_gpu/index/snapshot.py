@@ -110,6 +110,16 @@ class Snapshot:
 
         return Ragged(*gather.cpu(together.values, together.offsets, back))
 
+    def sketches_of(self, entries: np.ndarray) -> np.ndarray:
+        """What is kept of the sketches of some entries, which are stored; in the order asked for."""
+        found = np.empty(0, np.uint64)
+        for segment, some, rows in self.located(entries):
+            part = segment.sketches_of(rows)
+            if not len(found):
+                found = np.zeros((len(entries), *part.shape[1:]), part.dtype)
+            found[some] = part
+        return found
+
     def set_sizes(self, entries: np.ndarray) -> np.ndarray:
         """How many shingles some entries have, which are stored: int64."""
         found = np.zeros(len(entries), np.int64)

@@ -73,6 +73,8 @@ def info(opened: Opened) -> dict[str, Any]:
         "next_sequence": manifest.next_sequence,
         "ids": manifest.id_kind,
         "commit": manifest.number,
+        "sets": manifest.keeps.sets,
+        "expected": manifest.keeps.expected,
         "inputs": [{"path": each.name, "rows": each.rows, "whole": each.whole} for each in manifest.inputs],
         "recipe": opened.recipe.describe(),
     }

@@ -37,6 +37,7 @@ from .snapshot import Snapshot, hashes_of
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
+    from .keeps import Keeps
 
 MOST_ENTRIES = 2**32 - 2
 """Of a segment: rows are 32 bits."""
@@ -51,12 +52,15 @@ class Decided(NamedTuple):
     keeper : array of int64
         The entry that is kept for each.
     resemblance : array of float64
-        To the keeper; 1 for copies of it.
+        To the keeper; 1 for copies of it; NaN where nothing is verified.
+    entry : array of int64
+        What each is a member of.
     """
 
     kept: np.ndarray
     keeper: np.ndarray
     resemblance: np.ndarray
+    entry: np.ndarray
 
 
 class Death(NamedTuple):
@@ -110,7 +114,13 @@ def checked_ids(ids: pa.Array, manifest: Manifest) -> pa.Array:
 
 
 def segment_of(
-    snapshot: Snapshot, first: int, ids: pa.Array, sketches: Sketched, recipe: Recipe, runtime: Runtime
+    snapshot: Snapshot,
+    first: int,
+    ids: pa.Array,
+    sketches: Sketched,
+    recipe: Recipe,
+    keeps: Keeps,
+    runtime: Runtime,
 ) -> tuple[Segment, Decided]:
     """Make the segment of some new documents, in memory, whose first sequence number is given."""
     number = len(ids)
@@ -119,7 +129,7 @@ def segment_of(
     founding = np.flatnonzero(entry == sequence)
     mine = sketches.take(founding)
     some = np.flatnonzero(mine.tokens > 0)
-    finder = finder_of(recipe)
+    finder = finder_of(recipe, keeps)
     mine, order = finder.prepared(mine, snapshot.order)
     kind = kind_of(ids)
     named = Ids.of(ids)
@@ -138,20 +148,23 @@ def segment_of(
         "hash_rows": hash_rows,
         "hash_second": np.ascontiguousarray(mine.hashes[:, 1]),
         **finder.arrays(mine),
-        "set_offsets": mine.sets.offsets,
-        "set_values": mine.sets.values,
+        **({"set_offsets": mine.sets.offsets, "set_values": mine.sets.values} if keeps.sets else {}),
+        **({} if mine.sketch is None else {"sketch": mine.sketch}),
     }
     new = Segment.in_memory(arrays, kind, order)
     together = Snapshot([*snapshot.segments, new], snapshot.backend)
-    found = join(together, mine, recipe, runtime)
+    found = join(together, mine, recipe, keeps, runtime)
+    stored = slice(None if recipe.verifies else 0)  # `decide` finds unverified pairs anew
     arrays |= {
         "flags": found.flags,
-        "pair_left": found.left,
-        "pair_right": found.right,
-        "pair_resemblance": words_of(found.resemblance),
+        "pair_left": found.left[stored],
+        "pair_right": found.right[stored],
+        "pair_resemblance": words_of(found.resemblance[stored]),
     }
     keeper, value = _keepers(together, sequence[founding], found.left, found.right, found.resemblance, recipe)
     gone = np.flatnonzero(found.flags & KEPT == 0)
+    if not recipe.verifies:
+        value[gone] = np.nan
     arrays |= {
         "gone": gone.astype(np.uint32),
         "keeper": keeper[gone],
@@ -216,7 +229,7 @@ def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray) -> Deci
         value[some[there]] = segment["keeper_resemblance"].view(np.float64)[place[there]]
     dead = ~snapshot.live(keeper)  # removed since: what is left of the same words stands for it
     keeper[dead], value[dead] = entry[dead], 1.0
-    return Decided(snapshot.kept(entry) & (entry == sequence), keeper, value)
+    return Decided(snapshot.kept(entry) & (entry == sequence), keeper, value, entry)
 
 
 class Writer:
@@ -387,17 +400,21 @@ def ids_there(snapshot: Snapshot, ids: pa.Array, kind: str) -> tuple[np.ndarray,
     return query, sequence
 
 
-def table_of(ids: pa.Array, found: Decided, snapshot: Snapshot) -> pa.Table:
+def table_of(ids: pa.Array, found: Decided, snapshot: Snapshot, recipe: Recipe) -> pa.Table:
     """What was decided, with the columns of documents.parquet."""
     names = snapshot.names_of(found.keeper, ids.type)
     kept = arrow(found.kept)
     null = pa.nulls(len(ids), ids.type)
-    return pa.table(
-        {
-            "id": ids,
-            "kept": kept,
-            "duplicate_of": pc.if_else(kept, null, names),
-            "resemblance": arrow(found.resemblance, found.kept),
-            "group": names,
-        }
-    )
+    columns = {
+        "id": ids,
+        "kept": kept,
+        "duplicate_of": pc.if_else(kept, null, names),
+        "resemblance": arrow(found.resemblance, found.kept | np.isnan(found.resemblance)),
+        "group": names,
+    }
+    if recipe.method.tells_pairs:
+        both = snapshot.sketches_of(np.concatenate([found.entry, found.keeper]))
+        number = np.arange(len(ids))
+        told = recipe.method.pair_columns(both, number, number + len(ids))
+        columns |= {name: arrow(values, found.kept) for name, values in told.items()}
+    return pa.table(columns)

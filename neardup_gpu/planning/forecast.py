@@ -165,9 +165,10 @@ def tables_bytes(load: Load, recipe: Recipe) -> int:
     return int(PROCESS + MARGIN * (a_document * counts.documents + a_pair * counts.listed_pairs))
 
 
-def page_bytes(load: Load) -> int:
-    """What a process needs that makes the page of a result."""
-    return int(PROCESS + 600 * (load.work.documents + load.work.against_documents))
+def page_bytes(load: Load, recipe: Recipe | None = None) -> int:
+    """What a process needs that makes the page of a result; with a recipe, one that holds the job's documents, too."""
+    held = 0 if recipe is None else MARGIN * _of_documents(load, recipe)
+    return int(PROCESS + held + 600 * (load.work.documents + load.work.against_documents))
 
 
 def _of_documents(load: Load, recipe: Recipe) -> int:

@@ -234,8 +234,10 @@ class TestLocalWorkers:
 
     @pytest.mark.skipif(not local_workers.FORKS, reason="workers are not forked here")
     def test_the_process_that_workers_are_forked_from_may_die(self, tmp_path):
+        here, there = tmp_path / "here", tmp_path / "there"
         with LocalWorkers(2, threads=1) as workers:
-            before = set(results(workers, tasks_of(os.getpid, (), (), (), ())).values())
+            results(workers, tasks_of(chores.where, ((here, there),), ((there, here),)))  # so that both are there
+            before = {worker.process.pid for worker in workers._workers}
             workers._nursery._process.kill()
             workers._nursery._process.wait()
             assert set(results(workers, tasks_of(os.getpid, (), ())).values()) <= before  # they live on

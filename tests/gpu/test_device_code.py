@@ -56,7 +56,7 @@ def run_fixed(kernel, number, order):
 @pytest.mark.parametrize("order", hostir.ORDERS)
 @pytest.mark.parametrize("kernel", GPU)
 @settings(
-    max_examples=15,
+    max_examples=10,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

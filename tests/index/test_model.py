@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from growing import recipe_of, same_as_dedup, table
+from growing import same_as_dedup, table
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -28,13 +28,22 @@ class Growing(RuleBasedStateMachine):
         self.live: dict[str, str] = {}
         self.number = 0
 
-    @initialize(most=st.sampled_from([1, 2, None]), r=st.sampled_from([1, 2, None]))
-    def create(self, most: int | None, r: int | None) -> None:
-        self.is_exact = r is None
-        if r is None:
-            recipe = nd.Recipe(method="exact", shingles=nd.Shingles(2), threshold=0.5, max_partners=most)
-        else:
-            recipe = recipe_of(most, filter=(4, 1, r))
+    @initialize(
+        most=st.sampled_from([1, 2, None]),
+        method=st.sampled_from(
+            [
+                nd.MinHash(filter=(4, 1, 1)),
+                nd.MinHash(filter=(4, 1, 2)),
+                nd.SimHash(radius=16, bucket_limit=3),
+                nd.Exact(),
+            ]
+        ),
+        verified=st.booleans(),
+    )
+    def create(self, most: int | None, method: nd.MinHash | nd.SimHash | nd.Exact, verified: bool) -> None:
+        self.is_exact = method.name == "exact"
+        threshold = 0.5 if verified or method.name != "simhash" else None
+        recipe = nd.Recipe(method=method, shingles=nd.Shingles(2), threshold=threshold, max_partners=most)
         self.index = nd.Index.create(self.folder / "x", recipe=recipe, engine="cpu")
 
     @rule(
@@ -87,7 +96,10 @@ class Growing(RuleBasedStateMachine):
         one = _shingles(text)
         for match in found.to_pylist():
             other = _shingles(self.live[match["id"]])
-            assert match["resemblance"] == len(one & other) / len(one | other) >= 0.5
+            if match["exact"]:
+                assert match["resemblance"] == len(one & other) / len(one | other) >= 0.5
+            else:
+                assert match["low"] <= match["resemblance"] <= match["high"] and match["distance"] <= 16
         if self.is_exact and one:
             sets = {id: _shingles(each) for id, each in self.live.items()}
             near = {id for id, each in sets.items() if each and len(one & each) / len(one | each) >= 0.5}

@@ -239,7 +239,7 @@ def test_crowds(corpora_made, tmp_path, method):
     assert report["tasks"]["slices"] > 3
 
 
-CUTS = list(itertools.product((1, 2, 7, 40), (1, 3, 16)))
+CUTS = list(itertools.product(some((1, 2, 7, 40), (1, 2, 7, 20)), (1, 3, 16)))
 
 
 @pytest.mark.thorough

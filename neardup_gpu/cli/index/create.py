@@ -7,22 +7,25 @@ from typing import Any
 
 from ...methods.exact import Exact
 from ...methods.minhash import MinHash
+from ...methods.simhash import SimHash
 from ...printable import shell_path
 from ...settings import setting
 from ..console import say_written
-from ..methods import ShinglesFlags, chosen, method_flags
+from ..methods import ShinglesFlags, Verified, chosen, method_flags
 from ..options import DECIDING, MATCHING, flags, given
 from .options import NewIndex, Said, SaidFlags
 
-METHODS: dict[str, tuple[type, ...]] = {"minhash": (MinHash,), "exact": (Exact,)}
+METHODS: dict[str, tuple[type, ...]] = {"minhash": (MinHash,), "exact": (Exact,), "simhash": (SimHash, Verified)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """How candidates are found, and which are near-duplicates."""
 
-    method: str = setting("minhash", "How near-duplicates are found: minhash or exact.", metavar="NAME")
-    threshold: float | None = setting(None, "Least resemblance, above 0 to 1.", metavar="X", shown="0.8")
+    method: str = setting("minhash", f"How near-duplicates are found: {', '.join(METHODS)}.", metavar="NAME")
+    threshold: float | None = setting(
+        None, "Least resemblance, above 0 to 1.", metavar="X", shown="0.8, by simhash none"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +39,20 @@ class Listing:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """What is kept of documents."""
+
+    sets: bool = setting(
+        True, "Keep no shingles: resemblance is estimated from samples, and nothing verified.", flag="--no-sets"
+    )
+    expected: int | None = setting(
+        None, "Documents to expect, for which tables of simhashes are chosen.", metavar="N", shown="1000000 by simhash"
+    )
+
+
 ChoiceFlags: Any = flags(MATCHING, Choice)
+KeptFlags: Any = flags(MATCHING, Kept)
 ListingFlags: Any = flags(DECIDING, Listing)
 MethodFlags: Any = method_flags(METHODS)
 
@@ -48,6 +64,7 @@ def create(
     choice: ChoiceFlags = None,
     shingles: ShinglesFlags = None,
     settings: MethodFlags = None,
+    kept: KeptFlags = None,
     listing: ListingFlags = None,
     written: SaidFlags = None,
 ) -> None:
@@ -57,6 +74,9 @@ def create(
 
     how = chosen(METHODS, choice, shingles, settings)
     how.pop("frequencies", None)
+    how |= given(kept)
+    if how.pop("sets", False):  # the flag says no
+        how["sets"] = False
     most = given(listing).get("max_partners")
     if most is not None:
         how["max_partners"] = number_or_all(most)

@@ -19,6 +19,10 @@ def info(index: IndexFolder, /, *, printed: JsonFlags = None) -> None:
         return
     names = ("documents", "entries", "pairs", "dead_documents", "segments")
     rows = [(name.replace("_", " "), f"{found[name]:,}") for name in names]
+    if not found["sets"]:
+        rows.append(("sets", "none: nothing is verified"))
+    if found["expected"] is not None:
+        rows.append(("expected", f"{found['expected']:,}"))
     whole = sum(each["whole"] for each in found["inputs"])
     rows += [("size", size(found["bytes"])), ("files added", f"{whole:,}")]
     rows += [("half added", f"{each['path']}, {each['rows']:,} rows") for each in found["inputs"] if not each["whole"]]

@@ -30,6 +30,7 @@ class Near:
     """Which matches to find."""
 
     threshold: float | None = setting(None, "Least resemblance.", metavar="X", shown="the index's")
+    radius: int | None = setting(None, "Bits in which simhashes may differ.", metavar="K", shown="the index's")
     nearest: int | None = setting(None, "At most N documents for each query.", metavar="N", shown="all")
 
 
@@ -98,7 +99,7 @@ def _say_table(found: pa.Table) -> None:
         return
     from rich.cells import cell_len
 
-    names = ("query_id", "id", "resemblance", "kept")
+    names = ["query_id", "id", "resemblance", "kept", *(["distance"] if "distance" in found.column_names else [])]
     rows = [list(names), *([_shown(match[name]) for name in names] for match in found.to_pylist())]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     say(

@@ -8,15 +8,17 @@ from ...errors import ParameterError
 from .contract import Finder, Found
 from .exact import ByPrefixes
 from .minhash import ByFeatures
+from .simhash import ByBits
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
+    from ..keeps import Keeps
 
-FINDERS: dict[str, type] = {"minhash": ByFeatures, "exact": ByPrefixes}
+FINDERS: dict[str, type] = {"minhash": ByFeatures, "exact": ByPrefixes, "simhash": ByBits}
 
 
-def finder_of(recipe: Recipe) -> Finder:
-    """The finder of a recipe.
+def finder_of(recipe: Recipe, keeps: Keeps) -> Finder:
+    """The finder of a recipe, in an index that keeps this.
 
     Raises
     ------
@@ -29,7 +31,11 @@ def finder_of(recipe: Recipe) -> Finder:
         raise ParameterError(f"method {method.name}: an index finds candidates by {names}; name one of these")
     if method.measure.weighted:
         raise ParameterError(f"weighting {method.weighting!r}: an index compares sets without weights; leave it out")
-    return FINDERS[method.name](recipe)
+    if method.needs_statistics:
+        raise ParameterError(
+            f"weighting {method.weighting!r}: an index cannot count all documents first; take 'tf' or 'log'"
+        )
+    return FINDERS[method.name](recipe, keeps)
 
 
 __all__ = ["FINDERS", "Finder", "Found", "finder_of"]

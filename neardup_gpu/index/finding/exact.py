@@ -22,6 +22,7 @@ from .contract import Found
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
+    from ..keeps import Keeps
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -63,9 +64,10 @@ class ByPrefixes:
     Parameters
     ----------
     recipe : Recipe
+    keeps : Keeps
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         assert recipe.threshold is not None
         self.threshold = recipe.threshold
 

@@ -15,6 +15,7 @@ from .contract import Found
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
+    from ..keeps import Keeps
     from ..order import Order
     from ..sketches import Sketched
     from ..snapshot import Snapshot
@@ -26,9 +27,10 @@ class ByFeatures:
     Parameters
     ----------
     recipe : Recipe
+    keeps : Keeps
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: MinHash = recipe.method
 
     def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:

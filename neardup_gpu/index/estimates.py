@@ -1,0 +1,33 @@
+"""What stored sketches say of pairs, where there are no sets to compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..methods.contract import Estimate
+
+if TYPE_CHECKING:
+    from ..recipe import Recipe
+    from .sketches import Sketched
+    from .snapshot import Snapshot
+
+TOGETHER = 1 << 14
+"""Pairs whose sketches are compared together."""
+
+
+def estimated(
+    snapshot: Snapshot, sketches: Sketched, asked: np.ndarray, entries: np.ndarray, recipe: Recipe
+) -> Estimate:
+    """What the method estimates of documents, given by number, and stored entries, with 99% intervals."""
+    assert sketches.sketch is not None
+    found = Estimate(*(np.empty(len(asked)) for _ in range(3)))
+    for start in range(0, len(asked), TOGETHER):
+        some = slice(start, start + TOGETHER)
+        documents, left = np.unique(asked[some], return_inverse=True)
+        there, right = np.unique(entries[some], return_inverse=True)
+        both = np.concatenate([sketches.sketch[documents], snapshot.sketches_of(there)])
+        for whole, part in zip(found, recipe.method.estimate(both, left, right + len(documents)), strict=True):
+            whole[some] = part
+    return found

@@ -1,0 +1,109 @@
+"""Simhash in an index: sorted tables of leading bits; candidates are simhashes within the radius.
+
+The masks of a `TableDesign` are such that two simhashes within the radius agree in all bits of some mask. A table keeps
+these bits of each entry as its keys, at the top of a word: the entries of a bucket lie together then, in the order of
+their numbers, and the kernel `bucket_probe` looks for the first ones within the radius. The simhashes themselves are
+the column `sketch`.
+
+The design is chosen when the index is made, for the documents that are expected, and segments of one index have the
+same tables, as they are merged. In an index that outgrows it buckets grow, and nothing is missed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neardup_gpu.kernels import bucket_probe
+
+from ...engine.choice import kernel
+from ...hamming.design import SEARCH, TableDesign, choose
+from ...methods.simhash import SimHash
+from ..segments import sorted_table
+from .contract import Found
+
+if TYPE_CHECKING:
+    from ...recipe import Recipe
+    from ..keeps import Keeps
+    from ..order import Order
+    from ..sketches import Sketched
+    from ..snapshot import Snapshot
+
+MOST_TABLES = 64
+"""Tables of an index at most: each takes 12 bytes of an entry."""
+
+MET = 100
+"""How much longer it takes to look at an entry of a bucket than `hamming.design` says, which compares sorted words."""
+
+
+def design_for(expected: int, method: SimHash) -> TableDesign:
+    """The tables for an index of so many documents, each of which asks once."""
+    memory = (12 * MOST_TABLES + 16) * expected
+    return choose(
+        expected, method.radius, bits=method.bits, num_queries=MET * expected, probe=SEARCH / MET, memory=memory
+    )
+
+
+class ByBits:
+    """Candidates are within the radius: `simhash_keys` and `simhash_rows`, shape (tables, entries with words).
+
+    Parameters
+    ----------
+    recipe : Recipe
+    keeps : Keeps
+        Says how many bits lead in a table at least.
+    """
+
+    def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
+        assert keeps.leading is not None
+        self.method: SimHash = recipe.method
+        self.design = TableDesign(self.method.bits, self.method.radius, keeps.leading)
+
+    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+        """As they are; tables of bits need no order of shingles."""
+        return sketches, None
+
+    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
+        """The tables of entries, those without words are in none."""
+        rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
+        keys = bucket_probe.buckets(sketches.keys[rows], self.design.array)
+        found_rows = np.empty(keys.shape, np.uint32)
+        for number in range(len(keys)):
+            keys[number], found_rows[number] = sorted_table(keys[number], rows)
+        return {"simhash_keys": keys, "simhash_rows": found_rows}
+
+    def first(
+        self,
+        snapshot: Snapshot,
+        sketches: Sketched,
+        first: np.ndarray,
+        stop: np.ndarray,
+        most: int,
+        allowed: list[np.ndarray] | None = None,
+    ) -> Found:
+        """The first `most` entries within the radius of each document, from `first` on and before `stop`."""
+        run = kernel(bucket_probe, snapshot.backend)
+        remaining = np.full(len(first), most, np.int64)
+        parts: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        for number, segment in enumerate(snapshot.segments):
+            founders = segment["founders"]
+            if not len(founders):
+                continue
+            some = np.flatnonzero((remaining > 0) & (first <= founders[-1]) & (stop > founders[0]))
+            if not len(some):
+                continue
+            bounds = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
+            live = segment.live_entries if allowed is None else allowed[number]
+            tables = segment["simhash_keys"], segment["simhash_rows"], self.design.array, segment["sketch"]
+            rows, offsets = run(*tables, sketches.keys[some], self.method.radius, *bounds, remaining[some], live)
+            sizes = np.diff(offsets)
+            remaining[some] -= sizes
+            parts.append((np.repeat(some, sizes), founders[rows]))
+        asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
+        order = np.argsort(asked, kind="stable")
+        return Found(asked[order], entries[order])
+
+    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
+        """The simhashes of entries: uint64, shape (entries,) or (entries, 2)."""
+        return snapshot.sketches_of(entries)
