@@ -114,13 +114,15 @@ class Work:
 class Predicted:
     """A kernel's work, the share of its bound that it should reach, and its work when an H100 measured it, if other.
 
-    `where` is its step and name in results of first_contact.py; `batch` says whether each batch of text has it.
+    `where` is its step and name in results of first_contact.py, `was` its name there before, if other; `batch` says
+    whether each batch of text has it.
     """
 
     work: Work
     share: float
     where: tuple[str, str]
     before: Work | None = None
+    was: str = ""
     batch: bool = True
 
 
@@ -139,7 +141,14 @@ def predictions(text: Text) -> dict[str, Predicted]:
         "beginnings written": Predicted(
             Work(memory=n * (1 + 12 / 32) + 8 * tokens), 0.36, ("tokens", "_token_beginnings.fill_in_ascii")
         ),
-        "tokens": Predicted(Work(instructions=39.2 * tokens), 0.75, ("tokens", "tokens._fingerprint_tokens")),
+        "tokens": Predicted(
+            # Of 32 threads with 8 tokens each: 12.4 steps of 237 instructions, then the tokens beyond ASCII, of which
+            # one by itself took 2,300, side by side: three times one warp's share. See PROFILE.md.
+            Work(instructions=(12.4 * 237 / 256 + 3 * 2300 / 2048) * tokens),
+            0.75,
+            ("tokens", "tokens._fingerprint_tokens"),
+            before=Work(instructions=39.2 * tokens),
+        ),
         "shingles": Predicted(
             # Of eight in a row the first takes 5 reductions, and each other 2; loads and stores lie 64 bytes apart.
             Work(wavefronts=shingles * ((40 + 7 * 16) / 8 * LOOK_UP + (5 + 14 + 8) / 8 * 16 / 32)),
@@ -164,15 +173,23 @@ def predictions(text: Text) -> dict[str, Predicted]:
         "simhash, 64 bits": Predicted(
             Work(instructions=22.6 * tokens), 0.62, ("simhash tf, 64 bits", "simhash._add"), batch=False
         ),
-        "sets: two sorts": Predicted(
-            # By 8 bytes with a place of 8, then by a row of 4 with one: a pass for each byte of the key.
-            Work(sorting=shingles * (8 * 32 + 8 + 4 * 24 + 4)),
+        # Words of a row, a key and a place, as `_sort.order_of` packs them: a pass for each byte moves 8 bytes twice.
+        # By keys of 8 bytes with places of 8 it was twice as much, and sets were then sorted by rows of 4 with places.
+        "sets: a sort": Predicted(
+            Work(sorting=shingles * (8 * 16 + 8)),
             0.86,
-            ("unique", "argsort"),
+            ("unique", "sort_words"),
+            before=Work(sorting=shingles * (8 * 32 + 8 + 4 * 24 + 4)),
+            was="argsort",
             batch=False,
         ),
         "pair tables: 15 sorts of 10 million rows": Predicted(
-            Work(sorting=15 * 1e7 * (8 * 32 + 8)), 0.84, ("pair tables 6,14,2, random rows", "argsort"), batch=False
+            Work(sorting=15 * 1e7 * (8 * 16 + 8)),
+            0.84,
+            ("pair tables 6,14,2, random rows", "sort_words"),
+            before=Work(sorting=15 * 1e7 * (8 * 32 + 8)),
+            was="argsort",
+            batch=False,
         ),
     }
 
@@ -199,10 +216,11 @@ def compared(text: Text, found: dict[tuple[str, str], float], machine: Machine, 
     """For each kernel that was measured: its prediction, the share that it reached, and whether that refutes it."""
     rows = []
     for name, one in predictions(text).items():
-        if one.where in found:
+        where = (one.where[0], one.was) if before and one.was else one.where
+        if where in found:
             work = one.before if before and one.before else one.work
-            reached = work.ms(machine) / found[one.where]
-            row = {"kernel": name, "ms": found[one.where], "bound": work.bound(machine), "reached": round(reached, 2)}
+            reached = work.ms(machine) / found[where]
+            row = {"kernel": name, "ms": found[where], "bound": work.bound(machine), "reached": round(reached, 2)}
             rows.append({**row, "share": one.share, "refuted": reached < REFUTED * one.share})
     return rows
 

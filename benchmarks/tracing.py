@@ -18,6 +18,7 @@ from unittest import mock
 from neardup_gpu import kernels
 from neardup_gpu.documents import Documents
 from neardup_gpu.kernel_inputs import kernel_modules
+from neardup_gpu.kernels import _sort
 from neardup_gpu.kernels._launch import Kernel, Staging, namespace, simulated
 
 _HARNESS = Path(__file__).resolve().parent.parent / "tests" / "gpu" / "harness"
@@ -139,7 +140,8 @@ class _Noted:
 
 @contextmanager
 def tracing() -> Iterator[list[tuple[str, Any, Any]]]:
-    """(name, begin, end) of each kernel and function of CuPy while this lasts; methods and indexing are not seen.
+    """(name, begin, end) of each kernel and function of CuPy while this lasts, and of sorts by `_sort.sort_words`;
+    other methods and indexing are not seen.
 
     Between two moments lies also what the host takes to launch, where the device waits for it.
     """
@@ -158,6 +160,9 @@ def tracing() -> Iterator[list[tuple[str, Any, Any]]]:
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(Kernel, "blocks", noted))
+        sort = _sort.sort_words
+        sorting = mock.patch.object(_sort, "sort_words", lambda words: note("sort_words", lambda: sort(words)))
+        stack.enter_context(sorting)
         for module in modules():
             if hasattr(module, "namespace") and not module.__name__.endswith("._launch"):
                 stack.enter_context(mock.patch.object(module, "namespace", lambda: _Noted(note)))

@@ -8,6 +8,8 @@ is off by at most one, as sizes are below 2**40; and as rounding is monotone, bo
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ._launch import array_module, jit
@@ -96,3 +98,43 @@ def prefix_lengths_of(sizes, threshold):
     short = sizes - least_overlaps_of(2 * sizes, threshold) + 1
     long = sizes - least_shares_of(sizes, threshold) + 1
     return xp.where(there, short, 0), xp.where(there, long, 0)
+
+
+@jit()
+def _below(t, trials, p):
+    """P(Bin(trials, p) < t), summed from t - 1 down; t - 1 is at most the mean."""
+    k, q = t - 1, 1.0 - p
+    ways = math.lgamma(trials + 1.0) - math.lgamma(k + 1.0) - math.lgamma(trials - k + 1.0)
+    term = math.exp(ways + k * math.log(p) + (trials - k) * math.log(q))
+    total = term
+    while k > 0 and term > 1e-18 * total:
+        term *= k * q / ((trials - k + 1) * p)
+        total += term
+        k -= 1
+    return total
+
+
+@jit()
+def _surely_reached(trials, p, probability):
+    if p >= 1.0:
+        return max(trials, 1)
+    low, high = np.int64(1), min(trials, np.int64(trials * p) + 1)
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if _below(middle, trials, p) <= 1.0 - probability:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@jit()
+def surely_reached(trials, p, probability):
+    """The greatest t with P(Bin(n, p) >= t) >= probability, and at least 1, of an array of numbers n of trials: int64.
+
+    The probability is more than 1/2: then t is at most the median, so below the mean and 1.
+    """
+    found = np.empty(len(trials), np.int64)
+    for i in range(len(trials)):
+        found[i] = _surely_reached(trials[i], p, probability)
+    return found

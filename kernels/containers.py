@@ -21,7 +21,7 @@ from numba import prange
 
 from ._bounds import least_shared, prefix_lengths_of
 from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
-from .prefixes import LONG, PLACE_BITS, _write_keys
+from .prefixes import LONG, PLACE_BITS, by_count
 from .rarity import MOST, SHARED_BITS, shift_of
 
 
@@ -181,35 +181,30 @@ def cpu(values, offsets, rows, counters, beyond, marks, threshold):
     return shingles[there], entries[there]
 
 
-_COUNT = np.uint64((1 << 33) - 1)  # the bits of a count, in what `_write_keys` writes
-
-
 @kernel("void(uint64[::1], uint64[::1], int64[::1], int64[::1], uint64[::1], uint8[::1], uint64, uint64[::1])")
-def _write_containers(keys, elements, offsets, short, words, marks, shift, entries):
+def _write_containers(counts, elements, offsets, short, words, marks, shift, entries):
     """One thread an element, in the order of places: its posting's entry, or 0; `words` are entries of documents."""
     at = np.int64(cuda.grid(1))
-    if at >= len(keys):
+    if at >= len(counts):
         return
     d, entry = row_of(offsets, at), np.uint64(0)
-    if keys[at] & _COUNT >= np.uint64(2) and at - offsets[d] >= short[d] and marks[elements[at] >> shift]:
+    if counts[at] >= np.uint64(2) and at - offsets[d] >= short[d] and marks[elements[at] >> shift]:
         entry = words[d]
     entries[at] = entry
 
 
 def gpu(values, offsets, rows, counters, beyond, marks, threshold):
-    """As `reference`; all elements are sorted by (document, count), and each one's place says whether it is beyond."""
+    """As `reference`; documents in the order of counts, where an element's place says whether it is beyond."""
     xp = namespace()
     first, last = int(offsets[0]), int(offsets[-1])
     values, offsets = on_device(values[first:last]), on_device(offsets) - first
     counters, beyond, marks = xp.asarray(counters), xp.asarray(beyond), xp.asarray(marks)
-    keys = xp.empty(len(values), np.uint64)
-    _write_keys.threads(len(keys), values, offsets, counters, beyond, shift_of(counters), keys)
-    order = xp.argsort(keys, kind="stable")
+    counts, order = by_count(xp, values, offsets, counters, beyond, shift_of(counters))
     _, short = prefix_lengths_of(xp.diff(offsets), threshold)
     words = LONG | xp.asarray(rows).astype(np.uint64) << np.uint64(PLACE_BITS) | short.astype(np.uint64)
-    ordered, entries = xp.empty(len(keys), np.uint64), xp.empty(len(keys), np.uint64)
+    ordered, entries = xp.empty(len(counts), np.uint64), xp.empty(len(counts), np.uint64)
     _write_containers.threads(
-        len(keys), keys[order], values[order], offsets, short, words, marks, shift_of(marks), ordered
+        len(counts), counts, values[order], offsets, short, words, marks, shift_of(marks), ordered
     )
     entries[order] = ordered
     there = entries != 0

@@ -93,13 +93,14 @@ def cpu(values, offsets):
 
 
 def gpu(values, offsets):
-    """As `reference`; all rows are sorted together, and their distinct values sorted back into rows."""
+    """As `reference`; all rows are sorted together, and each count is put where its value first occurs."""
     xp = namespace()
     values, offsets = xp.asarray(values), xp.asarray(offsets)
     order, begins = order_in_rows(values, offsets)
     before = xp.zeros(len(begins) + 1, np.int64)
     before[1:] = xp.cumsum(begins)
     counts = xp.diff(xp.append(xp.flatnonzero(begins), xp.asarray(len(begins))))
-    first = order[begins]  # where each value first occurs, as the sorts are stable
-    back = xp.argsort(first, kind="stable")
-    return values[int(offsets[0]) :][first[back]], before[offsets - offsets[0]], counts[back]
+    of_first = xp.zeros(len(order), np.int64)
+    of_first[order[begins]] = counts  # each run begins with the value's first occurrence, as the order is stable
+    there = xp.flatnonzero(of_first)
+    return values[int(offsets[0]) :][there], before[offsets - offsets[0]], of_first[there]

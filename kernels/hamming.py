@@ -40,7 +40,7 @@ from ._near import (
     num_near_words,
     num_runs_of_table,
 )
-from ._sort import radix_sort
+from ._sort import order_of, radix_sort
 
 NO_LIMIT = 2**62
 """A `bucket_limit` that no bucket exceeds."""
@@ -178,7 +178,7 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
 _SLICE = 1 << 27  # fingerprints from which those of a pass are chosen at a time: 2.1 GB
 
 
-_ROW_BYTES = 52  # most that a row takes while its table is sorted; see `gpu`
+_ROW_BYTES = 45  # most that a row takes while its table is compared; see `gpu`
 
 
 def _rows_of_pass(xp, fingerprints, parts, split, upper):
@@ -197,8 +197,8 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
     of its bucket that are before it; from number `bucket_limit` on, with the first `bucket_probe` of them.
 
     Fingerprints stay on the device, 8 or 16 bytes each, and whether each is crowded, 1 byte. While a table is sorted a
-    row takes 8 bytes for its word, 4 for its number, 8 for the leading bits and 32 for the sort of these: 8 for a copy,
-    8 for int64 indices, 16 for the other buffer of both. Comparing takes less, and 9 bytes for each pair found.
+    row takes 8 bytes for its word, 4 for its number and 16 for the sort; while its bucket is found, 33 in place of the
+    16, of which 16 say where it begins and ends. Comparing takes less, and 9 bytes for each pair found.
 
     Parameters
     ----------
@@ -228,9 +228,9 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
                 words, rows = _rows_of_pass(xp, values, prepared.moves[number], split, upper)
             else:
                 words, rows = permuted_on_device(xp, values, prepared.moves[number]), None
-            order = xp.argsort(words & top, kind="stable")
+            order, _ = order_of(words, int(top).bit_count())
             words = words[order]
-            rows = order.astype(np.uint32) if rows is None else rows[order]
+            rows = order if rows is None else rows[order]
             del order
             starts, stops, large, uncompared = compared_ranges(xp, words, words, top, bucket_limit, bucket_probe, True)
             whole = values, values, radius, masks[:known]

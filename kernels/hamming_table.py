@@ -10,7 +10,7 @@ import numpy as np
 
 from ._bits import as_integers, in_columns, permuted_on_device, permuted_words, plan
 from ._launch import check_rows, namespace, on_device
-from ._sort import radix_sort
+from ._sort import order_of, radix_sort
 
 
 def reference(fingerprints, mask, whole):
@@ -53,5 +53,5 @@ def gpu(fingerprints, mask, whole):
     check_rows(len(fingerprints), "fingerprints")
     xp, prepared = namespace(), plan(mask.reshape(1, *mask.shape))
     words = permuted_on_device(xp, in_columns(on_device(fingerprints)), prepared.moves[0])
-    order = xp.argsort(words if whole else words & prepared.tops[0], kind="stable")
-    return words[order], order.astype(np.uint32)
+    order, _ = order_of(words, 64 if whole else int(prepared.tops[0]).bit_count())
+    return words[order], order

@@ -14,7 +14,8 @@ import numba
 import numpy as np
 from numba import prange
 
-from ._launch import jit, namespace, on_device
+from ._launch import jit, on_device
+from ._sort import order_of
 
 
 def reference(keys, rows, offsets):
@@ -85,7 +86,6 @@ def cpu(keys, rows, offsets):
 def gpu(keys, rows, offsets):
     """As `reference`."""
     del offsets
-    namespace()
     keys, rows = on_device(keys), on_device(rows)
-    order = keys.argsort(kind="stable")
+    order, _ = order_of(keys)
     return keys[order], rows[order]

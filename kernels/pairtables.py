@@ -25,7 +25,7 @@ from numba import prange, types
 from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin_words
 from ._launch import TABLES, check_rows, cuda, jit, kernel, load, most_rows, namespace, on_device, row_of, shares
 from ._matches import Matches
-from ._sort import in_parts, sort_part
+from ._sort import in_parts, order_of, sort_part
 
 
 def _subsets(k, r, tables):
@@ -257,7 +257,7 @@ def cpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None):
 _THREADS = 1 << 18  # about as many as a device runs at a time
 _SLICE = 1 << 30  # bytes of features whose keys are computed at a time
 _CHUNK = 1 << 26  # pairs written at a time: 0.5 GB
-_ROW_BYTES = 44  # most that a row takes while its table is sorted; see `gpu`
+_ROW_BYTES = 36  # most that a row takes while its table is sorted; see `gpu`
 
 
 @kernel("void(uint64[:,::1], int64[::1], uint64, uint64[::1], uint64[::1])")
@@ -362,17 +362,31 @@ def _keyed_rows(xp, features, present, columns, begin, tables, split, upper):
     return xp.concatenate(keys), xp.concatenate(rows)
 
 
-def _table(xp, *arguments):
-    """The `_keyed_rows` sorted by key: (rows; where each bucket of two rows or more begins, and its size)."""
-    keys, rows = _keyed_rows(xp, *arguments)
-    order = xp.argsort(keys, kind="stable")
-    keys, rows = keys[order], rows[order]
-    del order
+def buckets_of(xp, keys, num_bits=64):
+    """Keys that agree in their `num_bits` highest bits, on the device.
+
+    Returns
+    -------
+    places : array of uint32, shape (n,)
+        Those of the keys that any other agrees with, bucket by bucket, ascending in each.
+    starts : array of int64, shape (buckets,)
+        Where each bucket begins among them.
+    sizes : array of uint64, shape (buckets,)
+        2 or more.
+    """
+    order, begins = order_of(keys, num_bits)
     joined = xp.zeros(len(keys) + 1, bool)  # to the key before
-    joined[1 : len(keys)] = keys[1:] == keys[:-1]
-    starts = xp.flatnonzero(joined[1:] & ~joined[:-1])
-    stops = xp.flatnonzero(joined[:-1] & ~joined[1:]) + 1
-    return rows, starts, (stops - starts).astype(np.uint64)
+    joined[:-1] = ~begins
+    firsts, lasts = xp.flatnonzero(joined[1:] & ~joined[:-1]), xp.flatnonzero(joined[:-1] & ~joined[1:])
+    sizes = lasts - firsts + 1
+    return order[xp.flatnonzero(joined[1:] | joined[:-1])], xp.cumsum(sizes) - sizes, sizes.astype(np.uint64)
+
+
+def _table(xp, *arguments):
+    """Buckets of two rows or more: (their rows, bucket by bucket; where each begins; its size), and rows in all."""
+    keys, rows = _keyed_rows(xp, *arguments)
+    places, starts, sizes = buckets_of(xp, keys)
+    return rows[places], starts, sizes, len(rows)
 
 
 @kernel("void(int64[::1], uint64[::1], uint32[::1], boolean[::1])")
@@ -427,11 +441,12 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
         features               6 * 8 bytes                        24 GB
         present, crowded       1 byte each                         1 GB
         rows and keys          4 + 8 bytes                         6 GB
-        argsort                8 for a copy of the keys, 8 for
-                               int64 indices, 16 for the other
-                               buffer of both                     16 GB
+        order                  8 for the words that are sorted,
+                               8 for their other buffer or else
+                               4 for places, and 10 for flags
+                               and what is flagged                11 GB
 
-    While a table is sorted that is 47 GB together, at other times less. The 33 GB that are left hold 1.3 billion
+    While a table is sorted that is 42 GB together, at other times less. The 38 GB that are left hold 1.5 billion
     pairs with their repeats: 8 bytes each once found, 25 while repeats are dropped, which is whenever the pairs found
     have doubled, as in `cpu`. Where that is not enough, CuPy raises its OutOfMemoryError; a lower
     `bucket_limit` leaves fewer pairs.
@@ -468,15 +483,15 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
         begin = np.uint64(advance_by_tables(poly ^ np.uint64(number), modulus))
         filtered = resident and num_large == 0 and from_first
         for upper in range(1 << split):
-            rows, starts, sizes = _table(xp, features, present, columns, begin, moduli, split, upper)
+            rows, starts, sizes, num_rows = _table(xp, features, present, columns, begin, moduli, split, upper)
             counts, large, uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
             num_large += len(large)
             num_uncompared += uncompared
             if len(large):
                 mark_buckets(xp, starts[large], sizes[large], rows, crowded)
             if bucket_limit < 1:  # which a row alone exceeds
-                num_large += len(rows) - int(xp.sum(sizes))
-                crowded[rows] = True
+                num_large += num_rows - len(rows)
+                crowded |= present
             for packed in pairs_of(xp, starts, sizes, most, counts, rows, np.uint64(bits)):
                 if filtered:
                     new = xp.empty(len(packed), bool)

@@ -30,6 +30,7 @@ from numba import prange
 from . import gather, sets
 from ._bounds import least_shared, prefix_lengths, prefix_lengths_of
 from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._sort import order_of
 from .rarity import MOST, SHARED_BITS, count_of, shift_of
 from .sets import distinct
 
@@ -216,29 +217,35 @@ def _mark_singles(values, first, counters, shift, single):
         single[at] = counters[values[first + at] >> shift] < np.uint8(2)
 
 
-_COUNT_BITS = 33  # of a count: at most 255 and 2**32 - 1 more
-_COUNT = np.uint64((1 << _COUNT_BITS) - 1)
 _NONE = np.uint64(2**64 - 1)
 
 
-@kernel("void(uint64[::1], int64[::1], uint8[::1], uint32[::1], uint64, uint64[::1])")
-def _write_keys(values, offsets, counters, beyond, shift, keys):
-    """One thread an element: its document, above its count."""
+@kernel("void(uint64[::1], uint8[::1], uint32[::1], uint64, uint64[::1])")
+def _write_counts(values, counters, beyond, shift, counts):
+    """One thread an element: its count."""
     at = cuda.grid(1)
-    if at < len(keys):
-        count = np.uint64(count_of(counters, beyond, shift, values[at]))
-        keys[at] = np.uint64(row_of(offsets, at)) << np.uint64(_COUNT_BITS) | count
+    if at < len(counts):
+        counts[at] = np.uint64(count_of(counters, beyond, shift, values[at]))
+
+
+def by_count(xp, values, offsets, counters, beyond, shift):
+    """Elements by row and count, for `gpu`: (counts, in that order; the place of each element)."""
+    counts = xp.empty(len(values), np.uint64)
+    _write_counts.threads(len(counts), values, counters, beyond, shift, counts)
+    num_bits = max(1, int(counts.max()).bit_length()) if len(counts) else 1
+    order, _ = order_of(counts << np.uint64(64 - num_bits), num_bits, offsets)
+    return counts[order], order
 
 
 @kernel("void(uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint64[::1])")
-def _write_entries(keys, offsets, rows, short, long, entries):
+def _write_entries(counts, offsets, rows, short, long, entries):
     """One thread an element, in the order of places: its posting's entry, or `_NONE`."""
     at = np.int64(cuda.grid(1))
-    if at >= len(keys):
+    if at >= len(counts):
         return
-    d = np.int64(keys[at] >> np.uint64(_COUNT_BITS))
+    d = row_of(offsets, at)
     place, entry = at - offsets[d], _NONE
-    if keys[at] & _COUNT >= np.uint64(2) and place < long[d]:
+    if counts[at] >= np.uint64(2) and place < long[d]:
         entry = np.uint64(rows[d]) << np.uint64(PLACE_BITS) | np.uint64(place)
         if place >= short[d]:
             entry |= LONG
@@ -248,7 +255,7 @@ def _write_entries(keys, offsets, rows, short, long, entries):
 def gpu(values, offsets, rows, counters, beyond, threshold):
     """As `reference`; in a first pass those documents end whose prefix surely has no posting.
 
-    The others become sets, are all sorted by (document, count), and each element's place says whether it is a posting.
+    The others become sets, each in the order of counts, and an element's place there says whether it is a posting.
     """
     xp = namespace()
     values, offsets = on_device(values), on_device(offsets)
@@ -262,13 +269,11 @@ def gpu(values, offsets, rows, counters, beyond, threshold):
     _, long = prefix_lengths_of(xp.diff(offsets), threshold)
     which = xp.flatnonzero(long > singles)
     elements, ends = sets.gpu(*gather.gpu(values, offsets, which))
-    keys = xp.empty(len(elements), np.uint64)
-    _write_keys.threads(len(keys), elements, ends, counters, beyond, shift, keys)
-    order = xp.argsort(keys, kind="stable")
+    counts, order = by_count(xp, elements, ends, counters, beyond, shift)
     distinct_sizes = xp.diff(ends)
     short, long = prefix_lengths_of(distinct_sizes, threshold)
-    entries = xp.empty(len(keys), np.uint64)
-    _write_entries.threads(len(keys), keys[order], ends, xp.asarray(rows)[which], short, long, entries)
+    entries = xp.empty(len(counts), np.uint64)
+    _write_entries.threads(len(counts), counts, ends, xp.asarray(rows)[which], short, long, entries)
     there = entries != _NONE
     sizes = xp.zeros(len(rows), np.int32)
     has = long > singles[which]

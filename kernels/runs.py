@@ -19,7 +19,7 @@ from numba import prange
 
 from . import gather
 from ._launch import jit, namespace, shares
-from ._sort import in_parts, radix_sort, sort_part
+from ._sort import in_parts, order_of, radix_sort, sort_part
 from .prefixes import LONG, PLACE_BITS
 
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
@@ -177,22 +177,20 @@ def gpu(shingles, entries, num_rows):
     xp = namespace()
     shingles, entries = xp.asarray(shingles), xp.asarray(entries)
     order = xp.argsort(entries, kind="stable")
-    order = order[xp.argsort(shingles[order], kind="stable")]
-    shingles, entries = shingles[order], entries[order]
-    begins = xp.ones(len(shingles), bool)
-    begins[1:] = shingles[1:] != shingles[:-1]
+    again, begins = order_of(shingles[order])
+    entries = entries[order[again]]
     starts = xp.append(xp.flatnonzero(begins), xp.asarray(len(begins)))
     shorts = xp.zeros(len(entries) + 1, np.int64)
     shorts[1:] = xp.cumsum(entries < LONG)
     shorts = xp.diff(shorts[starts])
     which = xp.flatnonzero((xp.diff(starts) > 1) & (shorts > 0))
-    which = which[xp.argsort(entries[starts[which]] >> np.uint64(PLACE_BITS), kind="stable")]
+    which = which[order_of(entries[starts[which]], 64 - PLACE_BITS)[0]]
     entries, starts = gather.gpu(entries, starts, which)
     run = xp.zeros(len(entries), np.uint64)
     run[starts[1:-1]] = np.uint64(1)
     run = xp.cumsum(run)
     rows = entries >> np.uint64(PLACE_BITS) & _ROW
-    order = xp.argsort(rows, kind="stable")
+    order, _ = order_of(rows << np.uint64(32), 32)
     places = (run << np.uint64(PLACE_BITS) | entries & _PLACE)[order]
     offsets = xp.searchsorted(rows[order], xp.arange(num_rows + 1, dtype=np.uint64))
     return entries, starts, starts[:-1] + shorts[which], places, offsets

@@ -1,7 +1,7 @@
 """Sets: rows of shingles in ascending order, without repeats.
 
 Source: Broder 1997, section 2, for the sets.
-Cost: O(n) to order a row of n fingerprints, as these are uniform; on a GPU two radix sorts of all rows together.
+Cost: O(n) to order a row of n fingerprints, as these are uniform; on a GPU a radix sort of all rows together.
 """
 
 from __future__ import annotations

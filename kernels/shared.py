@@ -20,7 +20,7 @@ import numpy as np
 
 from ._launch import check_rows, jit, namespace, on_device
 from ._matches import halves
-from .pairtables import bucket_pairs, limited, mark_buckets, pairs_of, sort_by_key
+from .pairtables import bucket_pairs, buckets_of, limited, mark_buckets, pairs_of, sort_by_key
 
 
 def reference(values, offsets, least, bucket_limit, bucket_probe):
@@ -158,25 +158,17 @@ def gpu(values, offsets, least, bucket_limit, bucket_probe):
     bits, offsets = _row_bits(offsets), on_device(offsets)
     values = on_device(values)[int(offsets[0]) : int(offsets[-1])]
     crowded = xp.zeros(len(offsets) - 1, bool)
-    places = xp.arange(len(values)) + offsets[0]
-    rows = xp.searchsorted(offsets[1:], places, side="right").astype(np.uint32)
+    num_bits = max(1, int(values.max()).bit_length()) if len(values) else 1  # small images fill the words, as in `cpu`
+    places, starts, sizes = buckets_of(xp, values << np.uint64(64 - num_bits), num_bits)
+    rows = xp.searchsorted(offsets[1:], places + offsets[0], side="right").astype(np.uint32)
     del places
-    order = xp.argsort(values, kind="stable")
-    keys, rows = values[order], rows[order]
-    del order
-    joined = xp.zeros(len(keys) + 1, bool)  # to the key before
-    joined[1 : len(keys)] = keys[1:] == keys[:-1]
-    starts = xp.flatnonzero(joined[1:] & ~joined[:-1])
-    stops = xp.flatnonzero(joined[:-1] & ~joined[1:]) + 1
-    sizes = (stops - starts).astype(np.uint64)
-    del keys, joined, stops
     pairs, large, num_uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
     num_large = len(large)
     if num_large:
         mark_buckets(xp, starts[large], sizes[large], rows, crowded)
     if bucket_limit < 1:  # which a row alone exceeds
-        num_large += len(rows) - int(xp.sum(sizes))
-        crowded[rows] = True
+        num_large += len(values) - len(rows)
+        crowded |= offsets[1:] > offsets[:-1]
     parts = [(xp.empty(0, np.uint64), xp.empty(0, np.int64))]
     most = np.uint64(max(bucket_limit, bucket_probe))
     for packed in pairs_of(xp, starts, sizes, most, pairs, rows, np.uint64(bits)):

@@ -194,7 +194,7 @@ def _fingerprint(tokens, offsets, new_offsets, w, circular, q, tables, leaving, 
         at += 1
 
 
-@kernel("void(uint64[::1], int64[::1], int64[::1], uint64, uint64[::1], uint64[::1])")
+@kernel("void(uint64[::1], uint32[::1], int64[::1], uint64, uint64[::1], uint64[::1])")
 def _label_in_order(values, order, firsts, q, tables, labelled):
     """One thread a shingle, in sorted order; `firsts` is where its run of equal ones begins."""
     modulus = cuda.shared.array(TABLES, types.uint64)

@@ -10,7 +10,8 @@ ordering of combining marks (The Unicode Standard 3.11). The tables are those of
 
 Cost: time linear in the bytes of text. On the CPU, ASCII is classified 64 bytes at a time and fingerprinted 8 bytes at
 a time, a modular reduction each; other characters are first rewritten, one at a time, in a scratch copy of their
-document. On a GPU, tokens' beginnings are found 32 bytes a thread, then tokens are read one a thread, a look-up a byte.
+document. On a GPU, tokens' beginnings are found 32 bytes a thread, then tokens are read one a thread: first those of
+ASCII, eight look-ups for eight bytes, then the others.
 """
 
 from __future__ import annotations
@@ -346,75 +347,108 @@ def _run_length(word, begins):
 
 
 @Device
-def _append_ascii(words, begins, i, f, tables):
-    """Extend a token by the run of ASCII letters, digits and `_` at i: (fingerprint, where the run ends).
+def _append_ascii(words, begins, i, known, f, tables):
+    """Extend a token by what of eight bytes from i on are ASCII letters, digits and `_`, in eight look-ups.
 
-    Eight bytes at a time, which takes eight look-ups however many of them belong to the run: neighbouring threads, with
-    words of other lengths, mostly take the same steps.
+    Returns (fingerprint, how many they are, whether the token ends there for certain). `known` is 1 if it does not end
+    at i, whether or not a document begins there, else 0.
     """
-    before, length = np.uint64(1), np.int64(8)  # that a document begins at i is known
-    while length == 8:
-        word = np.uint64(_next_eight(words[i >> 3], words[(i >> 3) + 1], i))
-        starts = np.uint64(begins[i >> 5]) | np.uint64(begins[(i >> 5) + 1]) << np.uint64(32)
-        starts = (starts >> (np.uint64(i) & np.uint64(31))) & ~before
-        length = np.int64(_run_length(word, starts))
-        if length > 0:
-            moving, staying = _moving_and_staying(np.uint64(f), word, length)
-            f = np.uint64(advance_by_tables(np.uint64(moving), tables)) ^ np.uint64(staying)
+    word = np.uint64(_next_eight(words[i >> 3], words[(i >> 3) + 1], i))
+    starts = np.uint64(begins[i >> 5]) | np.uint64(begins[(i >> 5) + 1]) << np.uint64(32)
+    starts = (starts >> (np.uint64(i) & np.uint64(31))) & ~np.uint64(known)
+    length = np.int64(_run_length(word, starts))
+    if length > 0:
+        moving, staying = _moving_and_staying(np.uint64(f), word, length)
+        f = np.uint64(advance_by_tables(np.uint64(moving), tables)) ^ np.uint64(staying)
+    ends = starts | ~np.uint64(high_bits(word))  # what is ASCII and not in the run divides
+    return f, length, length < 8 and (ends >> np.uint64(length)) & np.uint64(1) != np.uint64(0)
+
+
+@Device
+def _read_token(text, words, begins, n, i, k, page, sequence, starts, items, spelling, f, tables):
+    """The fingerprint `f`, extended by the token that begins at item k of the code point at i."""
+    begin, state = i, DIVIDE
+    while i < n and (i == begin or k > 0 or not begins_at(begins, i)):
+        byte = text[i]
+        if byte < 128:
+            if state == SINGLE or not is_word(byte):
+                break
+            state = WORD
+            f, length, ended = _append_ascii(words, begins, i, np.uint64(1), f, tables)
             i += length
-        before = np.uint64(0)
-    return f, i
+            if ended:
+                break
+            continue
+        combining, kind, length, place, next_i, next_k = _item(text, begins, n, i, k, page, sequence, starts, items)
+        if combining > 0:
+            f, state, i, k, ended = _append_run(
+                text, begins, n, i, k, page, sequence, starts, items, spelling, f, state, state == DIVIDE, tables
+            )  # fmt: skip
+            if ended:
+                break
+            continue
+        if kind == DIVIDE or (kind == WORD and state == SINGLE) or (kind == SINGLE and state != DIVIDE):
+            break
+        if kind != VANISH:
+            if place < 0:
+                f = _append(f, text, i, length, tables)
+            else:
+                f = _append(f, spelling, place, length, tables)
+            if kind != MARK:
+                state = kind
+        i, k = next_i, next_k
+    return f
 
 
 EACH = 8  # tokens of a thread, so that a block copies its tables once for 2,048
+_BLOCK = 256
+_TOKENS = EACH * _BLOCK
 
 
-@kernel(f"void(uint8[::1], uint64[::1], uint32[::1], int64, {TABLE}, uint64, uint64[::1], uint64[::1])")
+@kernel(f"void(uint8[::1], uint64[::1], uint32[::1], int64, {TABLE}, uint64, uint64[::1], uint64[::1])", block=_BLOCK)
 def _fingerprint_tokens(text, words, begins, n, page, sequence, starts, items, spelling, q, tables, values):
     """One thread `EACH` tokens: read each from where it begins, which stands in `values`, and put its fingerprint
     there.
+
+    First those of ASCII alone, eight bytes a step. A thread whose token ends goes on to its next one while its
+    neighbours go on with theirs: else all would wait for the longest of 32. The others, which take many times as long,
+    are set aside and then read side by side: else each would keep a warp waiting. See benchmarks/PROFILE.md.
 
     Neighbouring threads read neighbouring text, from the first-level cache; the look-ups are in shared memory, where
     about three of the 16 lanes served at a time meet in a bank. `words` and `begins` go on for 32 bytes after the text.
     """
     modulus = cuda.shared.array(TABLES, types.uint64)
+    others = cuda.shared.array(_TOKENS, types.uint32)  # the simulator tells arrays apart by their lines
+    num_others = cuda.shared.array(1, types.uint32)
+    if cuda.threadIdx.x == 0:
+        num_others[0] = np.uint32(0)
     load(tables, modulus)
-    token = np.int64(cuda.blockIdx.x) * EACH * cuda.blockDim.x + cuda.threadIdx.x
-    end = min(token + EACH * cuda.blockDim.x, len(values))
+    first = np.int64(cuda.blockIdx.x) * EACH * cuda.blockDim.x
+    token, end = first + cuda.threadIdx.x, min(first + EACH * cuda.blockDim.x, len(values))
+    i, f, known = np.int64(0), q, np.uint64(1)
+    if token < end:
+        i = np.int64(values[token] >> np.uint64(3))
     while token < end:
-        begin = np.int64(values[token] >> np.uint64(3))
-        i, k = begin, np.int64(values[token] & np.uint64(7))
-        f, state = q, DIVIDE
-        while i < n and (i == begin or k > 0 or not begins_at(begins, i)):
-            byte = text[i]
-            if byte < 128:
-                if state == SINGLE or not is_word(byte):
-                    break
-                state = WORD
-                f, i = _append_ascii(words, begins, i, f, modulus)
-                continue
-            combining, kind, length, place, next_i, next_k = _item(
-                text, begins, n, i, k, page, sequence, starts, items
-            )  # fmt: skip
-            if combining > 0:
-                f, state, i, k, ended = _append_run(
-                    text, begins, n, i, k, page, sequence, starts, items, spelling, f, state, state == DIVIDE, modulus
-                )  # fmt: skip
-                if ended:
-                    break
-                continue
-            if kind == DIVIDE or (kind == WORD and state == SINGLE) or (kind == SINGLE and state != DIVIDE):
-                break
-            if kind != VANISH:
-                if place < 0:
-                    f = _append(f, text, i, length, modulus)
-                else:
-                    f = _append(f, spelling, place, length, modulus)
-                if kind != MARK:
-                    state = kind
-            i, k = next_i, next_k
-        values[token] = f
-        token += cuda.blockDim.x
+        f, length, ended = _append_ascii(words, begins, i, known, f, modulus)
+        i, known = i + length, np.uint64(0)
+        if length < 8:
+            if ended:
+                values[token] = f
+            else:
+                others[cuda.atomic.add(num_others, 0, np.uint32(1))] = np.uint32(token - first)
+            token += cuda.blockDim.x
+            f, known = q, np.uint64(1)
+            if token < end:
+                i = np.int64(values[token] >> np.uint64(3))
+    cuda.syncthreads()
+    at = np.int64(cuda.threadIdx.x)
+    while at < np.int64(num_others[0]):
+        token = first + np.int64(others[at])
+        i, k = np.int64(values[token] >> np.uint64(3)), np.int64(values[token] & np.uint64(7))
+        values[token] = _read_token(
+            text, words, begins, n, i, k, page, sequence, starts, items, spelling, q, modulus
+        )  # fmt: skip
+        at += cuda.blockDim.x
 
 
 def _as_words(xp, text, first, n):

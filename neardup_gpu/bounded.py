@@ -15,7 +15,7 @@ from .engine import heap
 from .engine.memory import parse_size
 from .errors import InputError, OutputError, ParameterError
 from .log import log
-from .report import size
+from .report import count, size
 from .tasks.scale_out import ScaleOut
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def fit(
         return Fit(need, room, divisible=division is not None and least <= memory)
     if division is None or least > memory:
         least = max(least, forecast.least(load, recipe, alike))
-        work = f"{need.documents:,} documents in {size(need.text_bytes)} of text"
+        work = f"{count(need.documents, 'document')} in {size(need.text_bytes)} of text"
         raise ParameterError(f"{size(memory)} of memory are too few for {work}; give at least {_rounded(least)}")
     return Fit(division.need, division=division)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import checks
 from .errors import ArgumentTypeError, ParameterError
+from .report import count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +50,7 @@ class Ragged:
             raise ParameterError("Ragged offsets: none given; give [0] if there are no rows")
         valid = (offsets[0] >= 0) & (offsets[-1] <= len(values)) & (offsets[1:] >= offsets[:-1]).all()
         if not valid:  # the only place that waits for a GPU, if the offsets lie there
-            raise ParameterError(f"Ragged offsets must not decrease and must lie within the {len(values):,} values")
+            raise ParameterError(f"Ragged offsets must not decrease and must lie within {count(len(values), 'value')}")
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "offsets", offsets)
 
@@ -83,7 +84,8 @@ class Ragged:
         return int(self.values.nbytes + self.offsets.nbytes)
 
     def __repr__(self) -> str:
-        return f"Ragged({len(self):,} rows, {int(self.offsets[-1] - self.offsets[0]):,} {self.values.dtype} values)"
+        number = int(self.offsets[-1] - self.offsets[0])
+        return f"Ragged({count(len(self), 'row')}, {count(number, f'{self.values.dtype} value')})"
 
     @classmethod
     def from_rows(cls, rows: list[Any], dtype: Any) -> Ragged:

@@ -402,6 +402,21 @@ def probe(draw: Draw, size: int) -> tuple:
     return sorted_keys, np.ascontiguousarray(orders.T.astype(np.uint32)), queries, r, first, stop, most, allowed
 
 
+def tally(draw: Draw, size: int) -> tuple:
+    """Lists of a sorted table, of which a query has some, many or none; lists that are empty, long or met again."""
+    random, num_rows = draw.random, max(1, size // 8)
+    pairs = np.unique(random.zipf(1.5, size).astype(np.uint64) % 97 << np.uint64(32) | draw.words(size) % num_rows)
+    keys, rows = pairs >> np.uint64(32), (pairs & np.uint64(2**32 - 1)).astype(np.uint32)
+    offsets = draw.offsets(min(size, 400), 8)
+    asked = random.integers(0, 100, int(offsets[-1]), np.uint64)
+    starts, stops = np.searchsorted(keys, asked), np.searchsorted(keys, asked, side="right")
+    unasked = random.random(len(asked)) < draw.option([0.2, 0.0, 1.0])
+    stops[unasked] = starts[unasked]
+    least = random.integers(1, draw.option([4, 2]), max(0, len(offsets) - 1))
+    allowed = (random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
+    return rows, starts, stops, offsets, least, allowed
+
+
 def merge(draw: Draw, size: int) -> tuple:
     """Runs of sorted keys, some of them in several runs, or one key in all."""
     offsets = np.append(0, np.sort(draw.random.integers(0, size + 1, draw.option([8, 0, 1, 3])))).astype(np.int64)
@@ -914,6 +929,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "standing": standing,
     "supershingles": supershingles,
     "suppress": suppress,
+    "tally": tally,
     "tokens": tokens,
     "unions": unions,
     "visible_text": visible_text,

@@ -15,6 +15,7 @@ from .data import arrow
 from .documents import Documents
 from .errors import InputError, ParameterError
 from .recipe import Recipe
+from .report import count
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -361,7 +362,9 @@ class Result:
 
     def __repr__(self) -> str:
         counts = self.report["counts"]
-        return f"Result({counts['documents']:,} documents: {counts['kept']:,} kept, {counts['removed']:,} removed)"
+        return (
+            f"Result({count(counts['documents'], 'document')}: {counts['kept']:,} kept, {counts['removed']:,} removed)"
+        )
 
     def _repr_html_(self) -> str:
         from .report_page.notebook import shown

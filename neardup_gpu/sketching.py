@@ -24,7 +24,7 @@ from .engine.pieces import Span
 from .errors import InputError
 from .log import log
 from .recipe import Recipe
-from .report import size
+from .report import count, size
 from .stages import count_shingles, count_tokens
 from .store.disk import room
 from .store.spool import DiskFullError, disk_full
@@ -439,6 +439,6 @@ def no_documents(skipped: pa.Table | None) -> InputError:
         return InputError("the input holds no documents; nothing was written")
     first = skipped.slice(0, 1).to_pylist()[0]
     return InputError(
-        f"the input holds no documents that can be read: {num_skipped(skipped):,} rows were skipped, the first in "
+        f"the input holds no documents that can be read: {count(num_skipped(skipped), 'row')} left out, the first in "
         f"{first['file']} ({first['reason']})"
     )

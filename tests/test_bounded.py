@@ -57,7 +57,7 @@ def many(tmp_path_factory):
 
 
 def plain(table):
-    """A table whose types do not depend on whether it was written in parts."""
+    """The values of a table: where it was written in parts, each has a dictionary of its own."""
     return table.replace_schema_metadata(None).to_pydict()
 
 
@@ -71,6 +71,7 @@ def test_a_bounded_job_decides_as_any_other(few, tmp_path, method):
     tight = nd.dedup(few, memory=TIGHT, output=tmp_path / "tight", **options)
     assert "tasks" in tight.report and "tasks" not in usual.report
     assert plain(tight.documents) == plain(usual.documents) and plain(tight.pairs) == plain(usual.pairs)
+    assert (tight.documents.schema, tight.pairs.schema) == (usual.documents.schema, usual.pairs.schema)
     assert len(tight.removed) == len(usual.removed) > 10
     for name in ("kept", "removed", "groups"):
         assert tight.report["counts"][name] == usual.report["counts"][name]

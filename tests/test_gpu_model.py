@@ -25,7 +25,7 @@ def test_shares_are_those_that_an_h100_reached():
 
 def test_a_kernel_as_slow_as_before_refutes_what_is_predicted_of_its_next_form():
     rows = {row["kernel"]: row for row in model.compared(TEXT, model.measured(RESULTS), H100, before=False)}
-    assert [name for name, row in rows.items() if row["refuted"]] == ["shingles"]
+    assert [name for name, row in rows.items() if row["refuted"]] == ["tokens", "shingles"]
     assert rows["document fingerprints"]["reached"] < rows["document fingerprints"]["share"]
 
 
@@ -39,7 +39,7 @@ def test_a_batch_computes_for_longer_than_it_is_launched():
     """As engine/memory.py says of its size; a quarter of it would not on a B200."""
     for machine in model.MACHINES.values():
         found = model.batch(machine, 55)
-        assert found["computing"] > 2 * found["launching"]
+        assert found["computing"] > 1.5 * found["launching"]
         assert found["launching"] < 1
     assert model.batch(model.MACHINES["B200"], 55, 2**23)["computing"] < found["launching"]
 

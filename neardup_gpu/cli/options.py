@@ -144,7 +144,9 @@ def with_values(words: list[str]) -> list[str]:
 
 
 def _true_or_word(_: type, tokens: list[Token]) -> bool | str:
-    word = tokens[-1].value
+    flag, word = tokens[-1].keyword or "", tokens[-1].value
+    if word not in (_ALONE, MAY_HAVE.get(flag)):
+        raise ValueError(f"{word!r} is no value of it; give {flag} alone, or {flag} {MAY_HAVE.get(flag)}")
     return True if word == _ALONE else word
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
+from ..report import count
 from . import nested
 from .ahead import Step, closing, in_order
 from .batches import Found, num_bytes
@@ -131,7 +132,8 @@ class Ipc:
             problem = "ends without the mark that ends an Arrow stream, so it was cut off; write it again"
             noted.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None)
         elif end < size:
-            problem = f"{size - end:,} bytes follow the end of the Arrow stream; put each stream into a file of its own"
+            more = count(size - end, "byte")
+            problem = f"has {more} after the end of the Arrow stream; put each stream into a file of its own"
             noted.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None)
 
     def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:

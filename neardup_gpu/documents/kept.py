@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from ..data import arrow
 from ..engine.processors import own_threads
 from ..errors import InputError, NeardupError, OutputError, ResourceError, want
+from ..report import count
 from .ahead import Step, closing, in_order
 from .batches import num_bytes
 from .columns import is_view, plain_type
@@ -66,7 +67,7 @@ class Rows:
         """Raise InputError unless the mask of every row has been taken."""
         if self.position != len(self.keep):
             raise InputError(
-                f"{len(self.keep):,} documents were read first, and now {self.position:,}; "
+                f"{count(len(self.keep), 'document')} at the first reading, and now {self.position:,}; "
                 "run again on files that do not change."
             )
 

@@ -88,16 +88,18 @@ class Columns:
         log.info("%s: the text is column %r", self._readers[0].name, column)
         return column
 
-    def check_values(self, name: str, parameter: str = "keep") -> None:
+    def check_values(self, name: str, parameter: str = "keep", advice: str | None = None) -> None:
         """Raise InputError unless every file has this column, of values that can be compared.
 
-        `parameter` is what names the column.
+        `parameter` is what names the column, `advice` what to do instead of naming another one there.
         """
         # What arrays and objects in JSON hold is not known.
         inferred = self._readers[0].infers_types
-        self.check(name, lambda kind: not (inferred and pa.types.is_nested(kind)), "a value", parameter)
+        self.check(name, lambda kind: not (inferred and pa.types.is_nested(kind)), "a value", parameter, advice)
 
-    def check(self, name: str, fits: Callable[[pa.DataType], bool], what: str, parameter: str) -> None:
+    def check(
+        self, name: str, fits: Callable[[pa.DataType], bool], what: str, parameter: str, advice: str | None = None
+    ) -> None:
         """Raise InputError unless every file has the column, once, and of a fitting type.
 
         Parameters
@@ -109,7 +111,10 @@ class Columns:
             What the column should hold, as the message says it.
         parameter : str
             The parameter that names the column.
+        advice : str, default None
+            What to do; to name another column, unless given.
         """
+        advice = advice or f"Name one with {parameter}=..."
         for reader in self._readers:
             if infers_types(reader) and len(reader.schema):
                 reader.look_for(name, typed=name not in self.text, key=name == self.key)
@@ -121,15 +126,13 @@ class Columns:
             count = nested.count(schema, name)
             if count != 1:
                 problem = "no column" if count == 0 else f"{count} columns named"
-                raise InputError(
-                    f"{reader.name}: {problem} {name!r}; {_what_is_there(reader, name)}. Name one with {parameter}=..."
-                )
+                raise InputError(f"{reader.name}: {problem} {name!r}; {_what_is_there(reader, name)}. {advice}")
             kind = nested.field(schema, name).type
             if not fits(kind):
                 where, holds = reader.name, str(kind)
                 if infers_types(reader):
                     where, holds = reader.deciding_place(name), reader.type_in_words(kind)
-                raise InputError(f"{where}: column {name!r} holds {holds}, not {what}. Name one with {parameter}=...")
+                raise InputError(f"{where}: column {name!r} holds {holds}, not {what}. {advice}")
 
     def type_of(self, name: str) -> pa.DataType:
         """The type that the column is given in: one for all files.
@@ -204,7 +207,7 @@ class DecidedColumns:
         self.text, self.key, self.are_own, self.others = text, key, are_own, types.names
         self._types = types
 
-    def check_values(self, name: str, parameter: str = "keep") -> None:
+    def check_values(self, name: str, parameter: str = "keep", advice: str | None = None) -> None:
         """Raise InputError unless the column's type was decided for the whole."""
         if name not in self._types.names:
             raise InputError(f"column {name!r} was not named when the input was divided; name it in {parameter}.")

@@ -12,6 +12,7 @@ from pyarrow import fs
 from .. import checks
 from ..errors import InputError, ParameterError
 from ..log import log
+from ..report import count
 from .columns import artefact_kind
 from .contract import Reader
 from .files import POINTER, File, escaped_name
@@ -248,7 +249,7 @@ def open_described(description: dict[str, Any]) -> Documents:
     )
     if documents.num_files != description["num_files"]:
         raise InputError(
-            f"{description['paths'][0]}: {documents.num_files} files, but there were {description['num_files']} "
+            f"{description['paths'][0]}: {count(documents.num_files, 'file')}, but {description['num_files']:,} "
             "when the result was made; run dedup again."
         )
     return documents

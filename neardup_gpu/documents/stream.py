@@ -391,7 +391,7 @@ class Documents:
             rows = np.concatenate(parts) if parts else np.empty(0, np.int64)
         else:
             return {}
-        file = pa.DictionaryArray.from_arrays(arrow(numbers.astype(np.int32)), strings(self._names))
+        file = pa.DictionaryArray.from_arrays(arrow(numbers.astype(np.int32)), strings(self._names).cast(pa.string()))
         return {"file": file, "row": arrow(rows)}
 
     def check_unique(self, ids: pa.Array | pa.ChunkedArray, what: str = "input") -> None:

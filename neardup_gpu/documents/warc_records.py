@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..report import count
+
 CHUNK = 1 << 18
 """Bytes read, or unpacked, at a time."""
 
@@ -120,7 +122,7 @@ class Records:
         content = b"".join(self._parts(length)) if wanted(header, length) else None
         held = len(content) if content is not None else sum(map(len, self._parts(length)))
         if held < length:
-            raise DamagedRecordError(self._start, f"is cut off {length - held:,} bytes before its end")
+            raise DamagedRecordError(self._start, f"is cut off {count(length - held, 'byte')} before its end")
         end = b"".join(self._parts(len(END)))
         if end != END:
             cut = END.startswith(end)
@@ -225,7 +227,7 @@ class Records:
                 break
         if zeros:  # which only the end of a file may hold
             self._member = self._start = self._next
-            raise DamagedRecordError(self._next, f"is missing: there are {zeros:,} zeros instead")
+            raise DamagedRecordError(self._next, f"is missing: its place holds {count(zeros, 'zero')}")
         self._member, self._inflate = self._next, zlib.decompressobj(31)
         return True
 

@@ -39,10 +39,10 @@ Beside the slots of `Staging` (three of at most twice the batch and its offsets)
 
     tokens      1 for a copy (of a batch that was halved), 1/2 for where documents and groups of bytes begin, 4 for
                 fingerprints
-    shingles    4 for tokens and 4 for shingles; bags up to 24 more while all are sorted by document and value: 4 a
-                shingle for its row, 12 for its place, copies and the other buffer of the sort 32; spots up to 36 more:
-                8 to count the tokens that are no stop words, 4 for these and for places of the others, 24 for
-                copies of these places, their rows' ends and where their chains begin and end
+    shingles    4 for tokens and 4 for shingles; bags up to 24 more: 16 a shingle while all are sorted by document and
+                value, then up to 48 for their order and where runs of equal ones begin; spots up to 36 more: 8 to
+                count the tokens that are no stop words, 4 for these and for places of the others, 24 for copies of
+                these places, their rows' ends and where their chains begin and end
     the rest    goes to blocks of memory that do not fit
 
 Text of more tokens than that (ligatures that stand for phrases) may exceed it: then the batch is halved.

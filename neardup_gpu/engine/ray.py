@@ -94,7 +94,7 @@ class RayWorkers:
         try:
             if self._resources("CPU") < self._num_cpus:
                 raise ResourceError(
-                    f"the Ray cluster has {self._resources('CPU'):g} processors, fewer than the {self._num_cpus} that "
+                    f"the Ray cluster has fewer processors ({self._resources('CPU'):g}) than the {self._num_cpus} that "
                     "num_cpus_a_task sets aside for each task"
                 )
             number = int(self._resources("GPU"))

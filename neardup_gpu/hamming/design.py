@@ -20,6 +20,7 @@ import numpy as np
 
 from .. import checks
 from ..errors import ParameterError
+from ..report import count
 from .values import of_integers
 
 LEADING = 64
@@ -272,7 +273,7 @@ class TableDesign:
         return sum(num_fingerprints / 2.0 ** mask.bit_count() for mask in self.masks)
 
     def __str__(self) -> str:
-        return f"{self.num_tables:,} tables of {self.prefix} leading bits or more (radius {self.radius})"
+        return f"{count(self.num_tables, 'table')} of {self.prefix} leading bits or more (radius {self.radius})"
 
 
 BUILD, SEARCH, SORT, COMPARE = 50.0, 400.0, 20.0, 0.15

@@ -25,6 +25,7 @@ from neardup_gpu.kernels._launch import check_rows
 from ..data import arrow, one_array
 from ..errors import InputError, NeardupError, ResourceError, want
 from ..recipe import Recipe
+from ..report import count
 from ..sketch_files import distinct_files
 from ..store.parquet import opened
 from .joins import CHUNK_BYTES, read_chunks
@@ -127,7 +128,7 @@ class FingerprintFiles:
         ids = one_array(chunks)
         if self.id_column is not None and (num_ids := len(pc.unique(ids))) < len(ids):
             raise InputError(
-                f"{self.name}: {len(ids):,} rows have {num_ids:,} ids in column {self.id_column!r}; "
+                f"{self.name}: {len(ids):,} rows have {count(num_ids, 'id')} in column {self.id_column!r}; "
                 "pass id_column=... with ids that are unique over all files"
             )
         return Chunk(values, ids, sum(piece.num_null for piece in pieces))

@@ -15,6 +15,7 @@ from .. import checks
 from ..data import Ragged
 from ..engine.contract import BACKENDS
 from ..errors import ParameterError
+from ..report import count
 from ..store.ids import Ids
 from ..store.outputs import new_file
 from .design import TableDesign, given_or_cheapest
@@ -91,7 +92,7 @@ class HammingIndex:
         design = given_or_cheapest(design, values, radius, num_queries=load, memory=memory)
         named = None if ids is None else Ids.of(ids)
         if named is not None and len(named) != len(values):
-            raise ParameterError(f"ids must be one for each of {len(values):,} fingerprints, got {len(named):,}")
+            raise ParameterError(f"ids must be one for each of {count(len(values), 'fingerprint')}, got {len(named):,}")
         stored = described(recipe)
         distinct, members = Members.of(values, backend)
         tables = Tables.build(distinct, design, compress, backend)
@@ -137,7 +138,7 @@ class HammingIndex:
         return len(self._parts)
 
     def __repr__(self) -> str:
-        return f"HammingIndex({len(self):,} fingerprints, {self.design}, {self.num_bytes:,} bytes)"
+        return f"HammingIndex({count(len(self), 'fingerprint')}, {self.design}, {self.num_bytes:,} bytes)"
 
     def _repr_html_(self) -> str:
         return _as_html(self)

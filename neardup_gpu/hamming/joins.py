@@ -14,6 +14,7 @@ from neardup_gpu.kernels._launch import array_module, to_host
 from .. import checks
 from ..engine.choice import kernel
 from ..errors import ArgumentTypeError, InputError
+from ..report import count
 from .design import SORT, TableDesign, given_or_cheapest
 from .members import Members, slices
 from .near_pairs import BUCKET_LIMIT, BUCKET_PROBE, checked_limits
@@ -272,7 +273,7 @@ def _read_chunks(path: str, chunk_bytes: int) -> Iterator[np.ndarray]:
             while remaining:
                 chunk = np.fromfile(file, dtype, num_words * min(remaining, max(1, chunk_bytes // (8 * num_words))))
                 if len(chunk) < num_words:
-                    raise InputError(f"{path}: ends {remaining:,} fingerprints early; write it again")
+                    raise InputError(f"{path}: ends {count(remaining, 'fingerprint')} early; write it again")
                 chunk = chunk[: len(chunk) // num_words * num_words].astype(np.uint64, copy=False)
                 chunk = chunk.reshape(-1, *shape[1:])
                 remaining -= len(chunk)

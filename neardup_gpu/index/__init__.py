@@ -28,6 +28,9 @@ because of an entry that is taken away may be kept by the next `decide`.
 priority is "first" and nothing was ever taken away; otherwise pairs are found anew among what is stored, by the stages
 of `dedup` themselves. Where nothing is verified no pairs are stored, and they always are.
 
+An index that was made with a modulus keeps about every m-th shingle of its entries in a table, too, by which queries
+ask what contains a text, or is contained in it (`containment.py`, kernel `tally`).
+
 Commits
 -------
 A commit writes a segment of what is new, and the dead rows that are new, syncs them and their folders, writes the

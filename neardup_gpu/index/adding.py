@@ -16,6 +16,7 @@ from ..report import count
 from ..sketch_jobs import skipped_path
 from ..sketching import num_skipped
 from ..store.artefacts import BY_ITSELF
+from .columns import as_bytes, id_type_of, types_of
 from .inputs import inputs_of, rows_done, with_progress
 from .merging import Merges
 from .opened import Opened
@@ -92,8 +93,9 @@ class Adding:
         """Add all inputs, one after another."""
         anything, clock = False, self._clock
         beside = self._opened.engine.threads != 1
+        reading = {**reading, "other_columns": list(self._writer.manifest.columns)}
         with clock.turns(), Merges(self._writer, self._take_merged, beside) as self._merges:
-            for documents, files in inputs_of(source, reading):
+            for documents, files in inputs_of(source, reading, self._look):
                 done, whole = rows_done(self._writer.manifest, files)
                 if whole:
                     self.counts = self.counts._replace(already=self.counts.already + done)
@@ -109,6 +111,10 @@ class Adding:
 
     def _take_merged(self) -> None:
         self._opened.committed(self._writer)
+
+    def _look(self, documents: Any) -> None:
+        """Find out the types of the columns that the index keeps, before anything is added."""
+        self._types = types_of(documents, self._writer.manifest.column_types)
 
     def _say_outgrown(self) -> None:
         expected, entries = self._writer.manifest.keeps.expected, self._writer.manifest.entries
@@ -126,8 +132,9 @@ class Adding:
         numbered = documents.id_column is None and documents.format != "text"
         ids: list[pa.Array] = []
         sketches: list[Sketched] = []
+        columns: list[dict[str, pa.Array]] = []
         waiting, skip, rows = 0, done, done
-        for batch in documents.batches():
+        for batch in documents.batches(list(self._types)):
             start = min(skip, batch.num_rows)
             skip -= start
             while start < batch.num_rows:
@@ -141,15 +148,16 @@ class Adding:
                     self._clock.report("sketch", stop - start, None if total is None else total - rows - waiting)
                 ids.append(batch.ids[start:stop])
                 sketches.append(part)
+                columns.append({name: values[start:stop] for name, values in batch.columns.items()})
                 waiting += stop - start
                 start = stop
                 if waiting == self._commit_every or sum(len(p.sets.values) for p in sketches) > COMMIT_SHINGLES:
                     rows += waiting
-                    self._commit(ids, sketches, numbered, files, rows, False)
-                    ids, sketches, waiting = [], [], 0
+                    self._commit(ids, sketches, columns, numbered, files, rows, False)
+                    ids, sketches, columns, waiting = [], [], [], 0
         rows += waiting
         if waiting or files is not None:
-            self._commit(ids, sketches, numbered, files, rows, True)
+            self._commit(ids, sketches, columns, numbered, files, rows, True)
         self._note_skipped(documents.skipped)
         return rows > 0
 
@@ -160,13 +168,14 @@ class Adding:
         number, first = num_skipped(skipped), skipped.slice(0, 1).to_pylist()[0]
         self.counts = self.counts._replace(skipped=self.counts.skipped + number)
         where = first["file"] if first["row"] is None else f"{first['file']}, row {first['row']}"
-        listed = "" if self._output is None else f"; {skipped_path(self._output)} lists them"
-        log.warning("%s left out, the first in %s: %s%s", count(number, "row"), where, first["reason"], listed)
+        listed = "" if self._output is None else f" ({skipped_path(self._output)} lists them)"
+        log.warning("%s left out%s, the first in %s: %s", count(number, "row"), listed, where, first["reason"])
 
     def _commit(
         self,
         ids: list[pa.Array],
         sketches: list[Sketched],
+        columns: list[dict[str, pa.Array]],
         numbered: bool,
         files: list[list[Any]] | None,
         rows: int,
@@ -193,9 +202,20 @@ class Adding:
             segments = writer.segments if death is None else death.segments
             snapshot = Snapshot(segments, on_host(runtime.backend))
             new, found = segment_of(snapshot, first, names, part, recipe, manifest.keeps, runtime)
+            new.arrays |= as_bytes(columns, self._types)
+            self._clock.report("collide", len(names), None)
         with self._clock.stage("write"):
             stop = first + len(names)
-            writer.change(new, death, next_sequence=stop, id_kind=kind, inputs=inputs)
+            writer.change(
+                new,
+                death,
+                next_sequence=stop,
+                id_kind=kind,
+                id_as=str(id_type_of(ids, manifest.id_as)),
+                columns={name: str(kind) for name, kind in self._types.items()},
+                inputs=inputs,
+            )
+            self._clock.report("write", len(names), None)
         replaced = 0 if death is None else death.documents
         self.counts = self.counts._replace(
             documents=self.counts.documents + len(names),
@@ -254,5 +274,5 @@ class Adding:
         return self._artefact(SKIPPED_COLUMNS, self._skipped)
 
     def _artefact(self, schema: pa.Schema, tables: list[pa.Table]) -> pa.Table:
-        table = pa.concat_tables([schema.empty_table(), *tables])
+        table = pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in tables)])
         return table.replace_schema_metadata({METADATA_KEY: self._opened.recipe.to_json().encode(), BY_ITSELF: b"1"})

@@ -22,7 +22,16 @@ import pyarrow as pa
 
 from .. import __version__
 from ..data import Ragged
-from ..decisions import Groups, Ranked, decide as decide_ranked, identical, proposed, rows_by_priority, unverified
+from ..decisions import (
+    Groups,
+    Ranked,
+    decide as decide_ranked,
+    identical,
+    keep_column,
+    proposed,
+    rows_by_priority,
+    unverified,
+)
 from ..engine.processors import own_threads
 from ..partners import partners_of, selected
 from ..result import Report, Result
@@ -33,6 +42,7 @@ from ..store.parquet import write_table
 from ..tables import Facts, decided_counts, tables_of, unverified_limits
 from ..verification import in_host_memory
 from .candidates import all_joined, as_verified, join
+from .columns import as_given, of_live
 from .finding import finder_of
 from .opened import Opened
 from .segments import OPEN, Segment
@@ -61,13 +71,14 @@ class Live(NamedTuple):
     @classmethod
     def of(cls, snapshot: Snapshot, kind: pa.DataType) -> Live:
         """Those of a snapshot."""
-        ids, entries = [pa.array([], kind)], [np.empty(0, np.int64)]
+        ids, entries = [], [np.empty(0, np.int64)]
         for segment in snapshot.segments:
             places = np.flatnonzero(segment.live_documents)
-            ids.append(segment.ids.arrow(places).cast(kind))
+            ids.append(segment.ids.arrow(places))
             entries.append(segment["entry"][places])
         entry = np.concatenate(entries)
-        return cls(pa.concat_arrays(ids), entry, snapshot.tokens(entry))
+        together = as_given(pa.concat_arrays(ids), kind) if ids else pa.array([], kind)
+        return cls(together, entry, snapshot.tokens(entry))
 
 
 class StoredSets:
@@ -159,7 +170,9 @@ def decided(
     """
     live, keeps = Live.of(snapshot, manifest.id_type), manifest.keeps
     with clock.stage("collide"):
-        rows = rows_by_priority(recipe.keep, live.tokens, None)
+        name, _ = keep_column(recipe.keep)
+        column = None if name is None else of_live(snapshot, name, manifest.column_types[name])
+        rows = rows_by_priority(recipe.keep, live.tokens, column)
         ranked = Ranked(0, rows, live.tokens[rows])
         entries, back = np.unique(live.entry, return_inverse=True)
         best = np.full(len(entries), len(rows), np.int64)

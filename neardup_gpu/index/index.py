@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace as changed_settings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from .. import checks
+from ..decisions import keep_column
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
-from ..errors import OutputError, ParameterError
+from ..errors import InputError, OutputError, ParameterError
 from ..recipe import Recipe, choose_recipe
+from ..report import count
 from ..sketch_jobs import skipped_path
 from ..store.artefacts import index_around, is_index
 from ..store.outputs import new_files
 from ..store.parquet import write_table
-from . import manifest as manifests, upkeep
+from . import containment as by_elements, manifest as manifests, upkeep
 from .adding import Added, Adding
+from .columns import checked_names, kept_of
 from .deciding import decide
 from .finding import finder_of
 from .keeps import Keeps, chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
-from .queries import ask, ask_text, asked_for
-from .removing import remove
+from .queries import Answer, answered, ask, ask_text, asked_for
+from .removing import remove, remove_before
 
 if TYPE_CHECKING:
     from ..result import Result
@@ -76,6 +81,8 @@ class Index:
         stop_words: Any = None,
         seed: int = 1,
         max_partners: int | None = 64,
+        containment: int | None = None,
+        columns: str | Sequence[str] = (),
         recipe: Recipe | None = None,
         sets: bool | None = None,
         expected: int | None = None,
@@ -102,8 +109,14 @@ class Index:
             All random constants are drawn from it.
         max_partners : int, default 64
             How many better and how many kept near-duplicates of a document are listed, as in `dedup`.
+        containment : int from 1 to 2**32, default None
+            A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can be
+            asked what contains a text, and what is contained in it. The smaller, the shorter the texts that are found.
+        columns : str or list of str, default ()
+            Columns to keep of each document, such as its date: documents are removed by them, kept by them, and shown
+            with them. They hold integers, floats, strings, bools, dates or timestamps. Each input has to have them.
         recipe : Recipe, default None
-            A complete recipe, whose `keep` is "first"; excludes the settings before.
+            A complete recipe, whose `keep` is "first"; excludes the settings before but containment.
         sets : bool, default None
             Whether the shingles of documents are stored, 8 bytes each, so that pairs are verified; they are unless
             given, where there is a threshold. Without them min-hash stores its samples, and the share of equal samples
@@ -133,7 +146,7 @@ class Index:
         ...     index.info()["documents"]
         0
         """
-        folder = Path(checks.path("path", path))
+        folder, names = Path(checks.path("path", path)), checked_names(columns)
         chosen = choose_recipe(
             recipe,
             usual="minhash",
@@ -145,7 +158,7 @@ class Index:
             seed=seed,
             max_partners=max_partners,
         )
-        keeps = chosen_keeps(chosen, sets, expected)
+        keeps = chosen_keeps(chosen, sets, expected, containment)
         _check_recipe(chosen, keeps)
         place = as_engine(engine)
         if (around := index_around(Path(os.path.realpath(folder)).parent)) is not None:
@@ -156,7 +169,7 @@ class Index:
                 what = "is an index already" if is_index(folder) else "is not empty"
                 raise OutputError(f"{folder}: {what}; name another folder")
             manifests.make_folders(folder)
-            manifests.commit(folder, Manifest(1, chosen.to_json(), keeps=keeps))
+            manifests.commit(folder, Manifest(1, chosen.to_json(), keeps=keeps, columns=names))
             manifests.synced(folder.parent)
         except OutputError:
             raise
@@ -269,7 +282,10 @@ class Index:
         return self._opened.manifest.documents
 
     def __repr__(self) -> str:
-        return f"Index({str(self.folder)!r}, {len(self):,} documents)"
+        return f"Index({str(self.folder)!r}, {count(len(self), 'document')})"
+
+    def _repr_html_(self) -> str:
+        return upkeep.as_html(self._opened)
 
     # ------------------------------------------------------------------------------------------------------ adding
 
@@ -332,8 +348,8 @@ class Index:
         Raises
         ------
         NeardupError
-            If the input cannot be read, an id is there already, the index is being written by another process or cannot
-            be written; what was committed before is there.
+            If the input cannot be read or lacks a column that the index keeps, an id is there already, the index is
+            being written by another process or cannot be written; what was committed before is there.
 
         Notes
         -----
@@ -376,13 +392,21 @@ class Index:
 
     # ----------------------------------------------------------------------------------------------------- removing
 
-    def remove(self, ids: Any) -> int:
+    def remove(self, ids: Any = None, *, before: Any = None, column: str | None = None, dry_run: bool = False) -> int:
         """Take documents away. What was removed because of them may be kept by the next `decide`.
 
         Parameters
         ----------
-        ids : array or list of integers, strings or bytes
+        ids : array or list of integers, strings or bytes, default None
             Of the type that the index's ids have.
+        before : date, datetime, number or str, default None
+            Instead of ids: take away the documents whose `column` is less than this; never those where it is null or
+            NaN. Dates and times may be strings such as "2026-01-31"; a time without a time zone is one of the
+            column's.
+        column : str, default None
+            One of the columns that the index keeps.
+        dry_run : bool, default False
+            Take nothing away, and only say how many documents that would be.
 
         Returns
         -------
@@ -392,7 +416,8 @@ class Index:
         Raises
         ------
         ParameterError
-            If the ids are not an array or a list of them.
+            If the ids are not an array or a list of them, the index does not keep the column, or `before` is not what
+            the column holds.
         InputError
             If an id is not there, or is null; nothing was taken away then.
         OutputError
@@ -407,7 +432,14 @@ class Index:
         (1, 1)
         """
         self._opened.check_open()
-        return remove(self._opened, ids)
+        dry_run = checks.flag("dry_run", dry_run)
+        if (ids is None) == (before is None):
+            raise ParameterError("ids and before: give one of them, to remove documents by their ids or by a column")
+        if (before is None) != (column is None):
+            raise ParameterError("before and column: belong together, as in before='2026-01-31', column='date'")
+        if column is None:
+            return remove(self._opened, ids, dry_run)
+        return remove_before(self._opened, checks.text("column", column), before, dry_run)
 
     # ------------------------------------------------------------------------------------------------------- asking
 
@@ -422,8 +454,12 @@ class Index:
         threshold: float | None = None,
         radius: int | None = None,
         nearest: int | None = None,
+        containment: float | None = None,
+        direction: str | None = None,
+        common: int | None = None,
+        columns: str | Sequence[str] = (),
     ) -> pa.Table:
-        """Find the live documents that resemble a text, or each of many.
+        """Find the live documents that resemble a text, or each of many; or that contain it, or are contained in it.
 
         Parameters
         ----------
@@ -444,6 +480,15 @@ class Index:
             By simhash, bits in which simhashes may differ: at most the index's, which is usual.
         nearest : int, default None
             At most so many documents for each query.
+        containment : float in (0, 1], default None
+            Ask for containment, |A n B| / |A|, instead of resemblance, and for so much at least; of an index that was
+            made with `containment`. Excludes `threshold`.
+        direction : "in" or "of", default None
+            "in" unless given: the documents that the query is contained in. "of": those that are contained in it.
+        common : int, default None
+            Shingles that more documents have (copies count once) are not followed; 10,000 unless given.
+        columns : str or list of str, default ()
+            Columns that the index keeps, to give with each document.
 
         Returns
         -------
@@ -454,10 +499,17 @@ class Index:
             the share of equal samples, by simhash the cosine. `kept` says whether the document was kept when it was
             added; by simhash, `distance` says in how many bits simhashes differ.
 
+            With `containment`: that in place of resemblance, exact too, and num_elements, num_not_followed and note.
+            A query is looked up by its elements, about every m-th of its shingles. Of s elements, a document that has
+            the share c or more is found with probability 0.99 (0.98995 where all of them are needed), or
+            1 - (1 - c)**s if that is less: index/containment.py says why.
+            `note` is null, but for queries without elements, "too short for modulus 16", and those of which some were
+            not followed, which it counts; such a query has a row even if nothing is found for it, whose `id` is null.
+
         Raises
         ------
         InputError
-            If the queries cannot be read.
+            If the queries cannot be read, or the index was made without what containment needs.
         ParameterError, ArgumentTypeError
             If an argument is not as described above.
         DamagedError
@@ -472,14 +524,31 @@ class Index:
         [0.8]
         """
         self._opened.check_open()
-        asked = asked_for(self.recipe, threshold, radius, nearest)
+        answer: Answer = partial(answered, asked=asked_for(self.recipe, threshold, radius, nearest))
+        if containment is not None:
+            if threshold is not None or radius is not None:
+                other = "threshold" if radius is None else "radius"
+                raise ParameterError(f"{other} and containment: both say what is near; leave one of them out")
+            least = checks.fraction("containment", containment, zero=False, hint="0.9 is usual")
+            if self._opened.manifest.keeps.containment is None:
+                raise InputError(
+                    f"{self.folder}: keeps nothing that containment can be asked by; make an index with containment=16"
+                )
+            way = checks.one_of("direction", "in" if direction is None else direction, ("in", "of"))
+            most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
+            nearest = checks.optional(checks.integer, "nearest", nearest, 1)
+            answer = partial(by_elements.answered, asked=by_elements.Asked(least, way, most, nearest))
+        elif direction is not None or common is not None:
+            raise ParameterError("direction and common: are for containment; give that too, or leave them out")
+        kept = self._opened.manifest.column_types
+        names = list(kept_of(checks.columns("columns", columns, none=True), kept, "columns"))
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
         if isinstance(source, str):
             for name, value in reading.items():
                 if value is not None:
                     raise ParameterError(f"{name}: one text is given, which has none; leave it out")
-            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), asked)
-        return ask(self._opened, source, {**reading, "html": html}, asked)
+            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), answer, names)
+        return ask(self._opened, source, {**reading, "html": html, "other_columns": list(kept)}, answer, names)
 
     # ----------------------------------------------------------------------------------------------------- deciding
 
@@ -496,8 +565,9 @@ class Index:
 
         Parameters
         ----------
-        keep : "first" or "longest", default "first"
-            Which document of a group stays.
+        keep : str, default "first"
+            Which document of a group stays: "first", "longest", or by a column that the index keeps, "date" or
+            "date:desc", as in `dedup`.
         cluster : "greedy" or "components", default "greedy"
             As in `dedup`.
         output : path, default None
@@ -535,8 +605,8 @@ class Index:
         [True, False, True]
         """
         self._opened.check_open()
-        if checks.text("keep", keep) not in ("first", "longest"):
-            raise ParameterError(f"keep {keep!r}: an index stores no columns; 'first' and 'longest' can be decided by")
+        name, _ = keep_column(checks.text("keep", keep))
+        kept_of([] if name is None else [name], self._opened.manifest.column_types, f"keep {keep!r}")
         recipe = changed_settings(self.recipe, keep=keep, cluster=cluster)
         output = checks.optional(checks.path, "output", output)
         return decide(self._opened, recipe, output, checks.flag("overwrite", overwrite), Clock(progress))

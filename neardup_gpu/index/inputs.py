@@ -8,7 +8,7 @@ files: adding them again is refused by their ids.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..documents import Documents, open_documents
@@ -16,9 +16,15 @@ from ..errors import InputError
 from .manifest import Manifest, Progress
 
 
-def inputs_of(source: Any, reading: dict[str, Any]) -> Iterator[tuple[Documents, list[list[Any]] | None]]:
-    """(documents, their files as `Progress` has them) of each input; None where it is not known by its files."""
+def inputs_of(
+    source: Any, reading: dict[str, Any], look: Callable[[Documents], None]
+) -> Iterator[tuple[Documents, list[list[Any]] | None]]:
+    """(documents, their files as `Progress` has them) of each input; None where it is not known by its files.
+
+    `look` is called with all of them together, before the first.
+    """
     documents = open_documents(source, **reading)
+    look(documents)
     paths = documents.local_files
     if not documents.rewindable or not paths or len(paths) != documents.num_files:
         yield documents, None
@@ -54,8 +60,8 @@ def rows_done(manifest: Manifest, files: list[list[Any]] | None) -> tuple[int, b
                 (now[0] for then, now in zip(earlier.files, files, strict=False) if then != now), earlier.name
             )
             raise InputError(
-                f"{changed}: has changed since {earlier.rows:,} of its documents were added; remove these, or put "
-                "back the file as it was"
+                f"{changed}: has changed since it was added as far as document {earlier.rows:,}; remove what was added "
+                "of it, or put back the file as it was"
             )
     return 0, False
 

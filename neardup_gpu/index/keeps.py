@@ -25,18 +25,21 @@ class Keeps:
         Documents that tables of simhashes were chosen for.
     leading : int or None
         The fewest bits that lead in each of these tables, see `hamming.TableDesign`.
+    containment : int or None
+        The modulus by which segments keep elements of their entries (`containment.py`), if they do.
     """
 
     sets: bool = True
     expected: int | None = None
     leading: int | None = None
+    containment: int | None = None
 
     def sketches(self, recipe: Recipe) -> bool:
         """Whether the sketch of each entry is stored, by which pairs are estimated, or their distance told."""
         return recipe.method.tells_pairs or not self.sets
 
 
-def chosen(recipe: Recipe, sets: bool | None, expected: int | None) -> Keeps:
+def chosen(recipe: Recipe, sets: bool | None, expected: int | None, containment: int | None) -> Keeps:
     """What an index of a recipe keeps.
 
     Raises
@@ -44,6 +47,7 @@ def chosen(recipe: Recipe, sets: bool | None, expected: int | None) -> Keeps:
     ParameterError, ArgumentTypeError
         If its method cannot do with that.
     """
+    modulus = checks.optional(checks.integer, "containment", containment, 1, 1 << 32, "16 is usual")
     by_distance = recipe.method.name == "simhash"
     sets = recipe.verifies if sets is None else checks.flag("sets", sets)
     if sets and not recipe.verifies:
@@ -53,11 +57,13 @@ def chosen(recipe: Recipe, sets: bool | None, expected: int | None) -> Keeps:
     if not sets and recipe.verifies and recipe.method.name != "minhash":
         name = "simhashes tell no resemblance" if by_distance else f"{recipe.method.name} tells no resemblance"
         raise ParameterError(f"sets: without them {name}, and a threshold is of that; keep sets, or take no threshold")
+    if modulus is not None and not sets:
+        raise ParameterError("containment: is verified by sets, and none are kept; keep them, or leave containment out")
     if not by_distance:
         if expected is not None:
             raise ParameterError("expected: chooses tables of simhashes; leave it out, or take method simhash")
-        return Keeps(sets)
+        return Keeps(sets, containment=modulus)
     from .finding.simhash import design_for
 
     expected = EXPECTED if expected is None else checks.integer("expected", expected, 1, 2**40)
-    return Keeps(sets, expected, design_for(expected, recipe.method).prefix)
+    return Keeps(sets, expected, design_for(expected, recipe.method).prefix, modulus)

@@ -28,6 +28,7 @@ from ..errors import InputError, OutputError
 from ..store.artefacts import OF_AN_INDEX
 from ..store.checksums import changed, checksum
 from ..store.outputs import try_to_lock
+from .columns import ID_TYPES, type_named
 from .keeps import Keeps
 
 try:
@@ -35,8 +36,9 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
-ID_TYPES = {"integer": pa.int64(), "string": pa.large_string(), "binary": pa.large_binary()}
+FORMAT = 2
+"""What is written; earlier ones, which lacked some fields, are read."""
+
 SEGMENTS, DELETED, LOCK = "segments", "deleted", "writer.lock"
 _NEW = re.compile(rf"{OF_AN_INDEX.pattern}(\.\w+)?\.new")
 _KIND = "neardup index"
@@ -102,6 +104,10 @@ class Manifest:
         As JSON, with the version of the definitions.
     id_kind : str or None
         What ids are: "integer", "string" or "binary"; None as long as there are none.
+    id_as : str or None
+        The Arrow type in which they were given.
+    columns : dict of str to str
+        The columns that are kept of documents, and their Arrow types; "null" as long as that is unknown.
     next_sequence, next_file : int
         Neither was used yet.
     disturbed : bool
@@ -116,6 +122,8 @@ class Manifest:
     number: int
     recipe: str
     id_kind: str | None = None
+    id_as: str | None = None
+    columns: dict[str, str] = field(default_factory=dict)
     next_sequence: int = 0
     next_file: int = 0
     disturbed: bool = False
@@ -125,8 +133,13 @@ class Manifest:
 
     @property
     def id_type(self) -> pa.DataType:
-        """The type in which ids are stored; of integers as long as there are none."""
-        return ID_TYPES[self.id_kind or "integer"]
+        """The type of ids in results: the one in which they were given."""
+        return ID_TYPES[self.id_kind or "integer"] if self.id_as is None else type_named(self.id_as)
+
+    @property
+    def column_types(self) -> dict[str, pa.DataType]:
+        """The columns that are kept of documents."""
+        return {name: type_named(kind) for name, kind in self.columns.items()}
 
     @property
     def documents(self) -> int:
@@ -164,7 +177,7 @@ def _read(path: Path, data: bytes) -> Manifest:
     if found is None or f"{checksum(found[2]):016x}".encode() != found[1]:
         raise changed(path)
     values = json.loads(found[2])
-    if values.pop("kind") != _KIND or (version := values.pop("format")) != FORMAT:
+    if values.pop("kind") != _KIND or not 1 <= (version := values.pop("format")) <= FORMAT:
         age = "a later" if version > FORMAT else "an earlier"
         raise InputError(
             f"{path}: was written by {age} version, in format {version}; this version reads format {FORMAT}"

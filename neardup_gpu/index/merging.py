@@ -29,6 +29,7 @@ from ..data import Ragged
 from ..errors import OutputError
 from ..recipe import Recipe
 from ..store.ids import Ids
+from .columns import merge_columns, merged_columns
 from .finding import Finder, finder_of
 from .manifest import SEGMENTS, Place, check_newest
 from .order import MOST_COUNTED, ORDER, Order
@@ -324,6 +325,7 @@ def merged(
         "entry": (np.int64, (num_documents,)),
         "copies": (np.uint32, (len(copies),)),
         **{name: (array.dtype, array.shape) for name, array in ids.items()},
+        **merged_columns(segments, documents),
         **{name: (segments[0][name].dtype, (number, *segments[0][name].shape[1:])) for name in columns},
         **{f"{name}_keys": (np.uint64, shape) for name, shape in table_shapes.items()},
         **{f"{name}_rows": (np.uint32, shape) for name, shape in table_shapes.items()},
@@ -339,6 +341,7 @@ def merged(
         arrays["sequence"][:], arrays["entry"][:], arrays["copies"][:] = sequence, entry, copies
         for name, array in ids.items():
             arrays[name][:] = array
+        merge_columns(segments, documents, arrays)
         for name in columns:
             go_on()
             _concatenate(arrays[name], [each[name] for each in segments], entries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..engine.choice import to_host
 from ..errors import InputError, ParameterError
 from ..measures import worth
 from ..methods.contract import Estimate
+from .columns import with_columns
 from .estimates import estimated
 from .finding import finder_of
 from .manifest import Manifest
@@ -44,6 +46,10 @@ class Asked(NamedTuple):
     nearest: int | None
 
 
+Answer = Callable[["Manifest", Snapshot, pa.Array, Sketched, "Recipe", "Runtime"], pa.Table]
+"""What answers queries: `answered`, or that of `containment.py`, and what was asked for."""
+
+
 def asked_for(recipe: Recipe, threshold: float | None, radius: int | None, nearest: int | None) -> Asked:
     """What is asked of an index of a recipe.
 
@@ -73,8 +79,8 @@ def asked_for(recipe: Recipe, threshold: float | None, radius: int | None, neare
     return Asked(least, radius, checks.optional(checks.integer, "nearest", nearest, 1))
 
 
-def ask_text(opened: Opened, text: str, html: bool | str, asked: Asked) -> pa.Table:
-    """What resembles one text, on one thread; `html` says how its markup is read, if it has any."""
+def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, columns: list[str]) -> pa.Table:
+    """The answer to one text, on one thread; `html` says how its markup is read, if it has any."""
     if html:
         from ..documents.html import read_page
 
@@ -85,11 +91,12 @@ def ask_text(opened: Opened, text: str, html: bool | str, asked: Asked) -> pa.Ta
         offsets.flags.writeable = False
         manifest, snapshot = opened.snapshot(runtime)
         sketches = sketched(Ragged(data, offsets), opened.recipe, manifest.keeps, runtime)
-        return answered(manifest, snapshot, pa.array([0]), sketches, asked, opened.recipe, runtime)
+        found = answer(manifest, snapshot, pa.array([0]), sketches, opened.recipe, runtime)
+        return with_columns(found, manifest, snapshot, columns)
 
 
-def ask(opened: Opened, source: Any, reading: dict[str, Any], asked: Asked) -> pa.Table:
-    """What resembles each of many documents.
+def ask(opened: Opened, source: Any, reading: dict[str, Any], answer: Answer, columns: list[str]) -> pa.Table:
+    """The answers to many documents.
 
     Raises
     ------
@@ -102,14 +109,12 @@ def ask(opened: Opened, source: Any, reading: dict[str, Any], asked: Asked) -> p
         recipe, (manifest, snapshot) = opened.recipe, opened.snapshot(runtime)
         keeps = manifest.keeps
         tables = [
-            answered(
-                manifest, snapshot, batch.ids, sketched(batch.text, recipe, keeps, runtime), asked, recipe, runtime
-            )
+            answer(manifest, snapshot, batch.ids, sketched(batch.text, recipe, keeps, runtime), recipe, runtime)
             for batch in open_documents(source, **reading).batches(max_bytes=1 << 22)
         ]
     if not tables:
         raise InputError("the input holds no documents; there is nothing to ask")
-    return pa.concat_tables(tables, promote_options="permissive")
+    return with_columns(pa.concat_tables(tables, promote_options="permissive"), manifest, snapshot, columns)
 
 
 def answered(
@@ -117,9 +122,10 @@ def answered(
     snapshot: Snapshot,
     query_ids: pa.Array,
     sketches: Sketched,
-    asked: Asked,
     recipe: Recipe,
     runtime: Runtime,
+    *,
+    asked: Asked,
 ) -> pa.Table:
     """Answer queries: query_id, id, resemblance, low, high, exact, kept, and what the method tells of pairs beside it;
     best first, ties by sequence number."""
@@ -145,7 +151,7 @@ def answered(
         enough = like.estimate >= asked.least
         query, entry, told = query[enough], entry[enough], {name: each[enough] for name, each in told.items()}
         columns = {name: each[enough] for name, each in columns.items()}
-    return _table(snapshot, query_ids, query, entry, columns, told, manifest.id_type, asked.nearest)
+    return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, asked.nearest)
 
 
 def _told(
@@ -182,7 +188,7 @@ def _resemblance(
     return to_host(runtime.run(worth, recipe.method.measure, sets, left, right, threshold, runtime.backend))
 
 
-def _table(
+def matches_of(
     snapshot: Snapshot,
     query_ids: pa.Array,
     query: np.ndarray,
@@ -191,8 +197,9 @@ def _table(
     told: dict[str, np.ndarray],
     kind: pa.DataType,
     nearest: int | None,
+    by: str = "resemblance",
 ) -> pa.Table:
-    """The live documents of entries, in order; the columns are of entries."""
+    """The live documents of entries, the greatest first by one of the columns, which are of entries."""
     kept = snapshot.kept(entry)
     rows: list[np.ndarray] = [np.empty(0, np.int64)]
     sequence: list[np.ndarray] = [np.empty(0, np.int64)]
@@ -207,7 +214,7 @@ def _table(
             first.append(np.arange(len(places)) == (0 if begins else -1))
             begins = False
     row, number = np.concatenate(rows), np.concatenate(sequence)
-    order = np.lexsort((number, -columns["resemblance"][row], query[row]))
+    order = np.lexsort((number, -columns[by][row], query[row]))
     if nearest is not None:
         asked = query[row[order]]
         order = order[np.arange(len(order)) - np.searchsorted(asked, asked) < nearest]

@@ -1,4 +1,4 @@
-"""Removing documents by their ids."""
+"""Removing documents by their ids, or by a column."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import pyarrow as pa
 
 from .. import checks
 from ..errors import InputError, ParameterError
+from ..report import count
+from .columns import earlier, kept_of
 from .opened import Opened
 from .writer import TOO_LARGE, buried, checked_ids, ids_there, kind_of
 
 
-def remove(opened: Opened, ids: Any) -> int:
-    """Take the documents of some ids away, all or none; returns how many.
+def remove(opened: Opened, ids: Any, dry_run: bool) -> int:
+    """Take the documents of some ids away, all or none, unless it is a dry run; returns how many.
 
     Raises
     ------
@@ -31,17 +33,45 @@ def remove(opened: Opened, ids: Any) -> int:
     if given.null_count:
         raise InputError("ids: null is no id; nothing was removed")
     with opened.running() as runtime:
-        writer = opened.write()
+        if not dry_run:
+            opened.write()
         manifest, snapshot = opened.snapshot(runtime)
         asked = checked_ids(given, manifest).unique()
         found, sequence = ids_there(snapshot, asked, kind_of(asked))
         missing = np.setdiff1d(np.arange(len(asked)), found)
         if len(missing):
-            more = f", nor are {len(missing) - 1:,} others" if len(missing) > 1 else ""
+            more = f", nor {count(len(missing) - 1, 'other id')}" if len(missing) > 1 else ""
             raise InputError(f"id {asked[int(missing[0])].as_py()!r} is not in the index{more}; nothing was removed")
-        writer.change(death=buried(writer.segments, sequence))
-        opened.committed(writer)
+        if not dry_run:
+            _take_away(opened, sequence)
     return len(sequence)
+
+
+def remove_before(opened: Opened, column: str, before: Any, dry_run: bool) -> int:
+    """Take the documents away whose column is less than a value, unless it is a dry run; returns how many.
+
+    Raises
+    ------
+    ParameterError
+        If the index does not keep the column, or the value is not what it holds.
+    OutputError
+        If the index cannot be written.
+    """
+    kept_of([column], opened.manifest.column_types, "column")
+    with opened.running() as runtime:
+        if not dry_run:
+            opened.write()
+        manifest, snapshot = opened.snapshot(runtime)
+        sequence = earlier(snapshot, column, manifest.column_types[column], before)
+        if len(sequence) and not dry_run:
+            _take_away(opened, sequence)
+    return len(sequence)
+
+
+def _take_away(opened: Opened, sequence: np.ndarray) -> None:
+    writer = opened.write()
+    writer.change(death=buried(writer.segments, sequence))
+    opened.committed(writer)
 
 
 def _as_array(ids: Any) -> pa.Array:

@@ -5,13 +5,14 @@
     copies         uint32   some        places of documents that founded no entry, in the order of (entry, place)
     id_keys        uint64   documents   hashes of ids, ascending; id_rows, uint32, has their places
     ids, or id_offsets and id_values    see `store/ids.py`
+    columns        uint8    bytes       what is kept of documents beside their texts, if anything is, see `columns.py`
 
     founders       int64    entries     names of the entries that are stored here, ascending
     tokens         uint32   entries     words of each
     flags          uint8    entries     KEPT, OPEN
     hash_keys      uint64   entries     first halves of the 128 bits of entries with words, ascending; hash_rows, uint32
     hash_second    uint64   entries     second half of each entry
-    what candidates are found by        see `finding/`: such as feature_keys and feature_rows
+    what candidates are found by        see `finding/`, and for containment `containment.py`
     set_offsets    int64    entries + 1 where each entry's shingles begin in set_values, uint64; of an index with sets
     sketch         see `Method.stored`  a row of each entry; of an index that needs them, see `Keeps.sketches`
     pair_left, pair_right    int64      entries of each stored pair, which was found when the right one was added
@@ -238,6 +239,7 @@ def write(kind: ArraysFormat, path: Path, header: dict[str, Any], arrays: dict[s
     """
     try:
         try:
+            open(path, "xb").close()
             kind.write(path, header, {name: np.ascontiguousarray(array) for name, array in arrays.items()})
             with open(path, "rb") as file:
                 os.fsync(file.fileno())

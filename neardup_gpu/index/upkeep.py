@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from typing import Any
 
@@ -72,9 +73,31 @@ def info(opened: Opened) -> dict[str, Any]:
         "bytes": sum(each.num_bytes for each in manifest.segments),
         "next_sequence": manifest.next_sequence,
         "ids": manifest.id_kind,
+        "containment": manifest.keeps.containment,
+        "columns": manifest.columns,
         "commit": manifest.number,
         "sets": manifest.keeps.sets,
         "expected": manifest.keeps.expected,
         "inputs": [{"path": each.name, "rows": each.rows, "whole": each.whole} for each in manifest.inputs],
         "recipe": opened.recipe.describe(),
     }
+
+
+def as_html(opened: Opened) -> str:
+    """The table that notebooks show of an index."""
+    from ..report import count, size
+
+    manifest, recipe = opened.manifest, opened.recipe
+    num_bytes = sum(each.num_bytes for each in manifest.segments)
+    near = f"{recipe.method.measure.name} of {recipe.threshold:g} or more," if recipe.verifies else "found"
+    ids = f", whose ids are {manifest.id_type}" if manifest.id_kind else ""
+    lines = {
+        "documents": f"{manifest.documents:,}{ids}",
+        "distinct sequences of words": f"{manifest.entries:,}",
+        "columns": ", ".join(f"{name} ({kind})" for name, kind in manifest.columns.items()) or "none",
+        "near-duplicates": f"{near} by {recipe.method.name}",
+        "size": f"{size(num_bytes)} in {count(len(manifest.segments), 'segment')}",
+        "folder": opened.folder.name,
+    }
+    cells = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in lines.items())
+    return f"<table>{cells}</table>"

@@ -15,6 +15,7 @@ from ..data import arrow
 from ..errors import InputError, OutputError, ParameterError, ResourceError
 from ..store.ids import Ids
 from .candidates import join
+from .elements import tables
 from .finding import finder_of
 from .manifest import (
     DELETED,
@@ -148,6 +149,7 @@ def segment_of(
         "hash_rows": hash_rows,
         "hash_second": np.ascontiguousarray(mine.hashes[:, 1]),
         **finder.arrays(mine),
+        **({} if keeps.containment is None else tables(mine.sets, keeps.containment, recipe, snapshot.backend)),
         **({"set_offsets": mine.sets.offsets, "set_values": mine.sets.values} if keeps.sets else {}),
         **({} if mine.sketch is None else {"sketch": mine.sketch}),
     }

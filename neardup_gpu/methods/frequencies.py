@@ -21,6 +21,7 @@ from ..definitions import METADATA_KEY, checked_settings, settings_of, versions
 from ..engine.choice import kernel, to_host
 from ..engine.pieces import spans
 from ..errors import DamagedError, InputError, NeardupError, ParameterError
+from ..report import count
 from ..store.checksums import changed
 from ..store.outputs import new_file
 from ..store.parquet import read_table, write_table
@@ -173,7 +174,8 @@ class Frequencies:
         return len(self.tokens)
 
     def __repr__(self) -> str:
-        return f"Frequencies({len(self):,} {self.elements} of {self.num_documents:,} documents, {self.digest})"
+        documents = count(self.num_documents, "document")
+        return f"Frequencies({len(self):,} {self.elements} of {documents}, {self.digest})"
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a Parquet file of two columns, token and documents; 16 bytes a token before compression.

@@ -233,13 +233,13 @@ def _borrowed(recipe: Recipe) -> list[str]:
 
 def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:
     """What was chosen in place of what is usual."""
-    from ..report import size
+    from ..report import count, size
 
     said = []
     if shape.slices != first.slices:
         said.append(f"slices of {size(used)} in place of {size(usual)}: {shape.slices:,} in place of {first.slices:,}")
     if shape.partitions != first.partitions:
-        said.append(f"{shape.partitions:,} partitions in place of {first.partitions:,}")
+        said.append(f"{count(shape.partitions, 'partition')} in place of {first.partitions:,}")
     return [f"chosen for larger blocks: {', and '.join(said)}"] if said else []
 
 

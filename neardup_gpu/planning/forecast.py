@@ -67,9 +67,9 @@ class Need(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        from ..report import duration, size
+        from ..report import count, duration, size
 
-        found = f"{self.documents:,} documents, {size(self.text_bytes)} of text"
+        found = f"{count(self.documents, 'document')}, {size(self.text_bytes)} of text"
         need = f"{size(self.memory)} of memory, {size(self.disk)} of temporary disk"
         return f"{found}: about {need} and {duration(self.seconds)} are needed"
 

@@ -279,7 +279,9 @@ def _sources(run: Run, column: str | None) -> tuple[Any, str | None]:
             ) from None
     sources = pa.chunked_array(values, pa.string())
     if len(sources) != len(run.documents):
-        raise InputError(f"{run.name}: its input has {len(sources):,} documents, not {len(run.documents):,} as it had")
+        raise InputError(
+            f"{run.name}: its input has {count(len(sources), 'document')}, not {len(run.documents):,} as it had"
+        )
     return sources, column
 
 

@@ -90,16 +90,10 @@ class ArraysFormat:
             return False
 
     def write(self, path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Write a file where there is none yet; `header` becomes JSON, beside the description of the arrays.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written; FileExistsError if there is one.
-        """
+        """Write a file where there is none yet; `header` becomes JSON, beside the description of the arrays."""
         text = _described(header, {name: (array.dtype, array.shape) for name, array in arrays.items()})
         beginning = self._beginning(text, [found for array in arrays.values() for found in _checksums(array)])
-        with open(path, "xb") as out:
+        with open(path, "wb") as out:
             out.write(beginning)
             for array in arrays.values():
                 out.write(array.data)  # `tofile` does not say why it fails

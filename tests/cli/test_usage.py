@@ -38,6 +38,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         ("explain out -x", "there is no option -x. See neardup explain --help."),
         ("dedup x --no-html", "there is no option --no-html; did you mean --html? See neardup dedup --help."),
         ("dedup x --threshold", "--threshold needs a value. See neardup dedup --help."),
+        (
+            "dedup x --html=foo",
+            "--html: 'foo' is no value of it; give --html alone, or --html tree. See neardup dedup --help.",
+        ),
         ("sketch x -o", "-o needs a value. See neardup sketch --help."),
         ("dedup x --threshold high", "--threshold: 'high' is not a number. See neardup dedup --help."),
         ("dedup x --threshold=", "--threshold: '' is not a number. See neardup dedup --help."),
@@ -116,3 +120,12 @@ def test_help_whatever_else_there_is(run: Run, words: list[str]) -> None:
     status, out, err = run(*words)
     assert (status, err) == (0, "")
     assert out.startswith(f"Usage: neardup {' '.join(word for word in words if word in ('dedup', 'hamming', 'join'))}")
+
+
+def test_what_is_one_is_singular(run: Run, tmp_path) -> None:
+    (tmp_path / "bad.jsonl").write_text("nothing of JSON\n")
+    said = run("dedup", tmp_path / "bad.jsonl", "--dry-run", "--on-error", "skip", "--quiet")[2]
+    assert f"no documents that can be read: 1 row left out, the first in {tmp_path / 'bad.jsonl'}" in said, said
+    (tmp_path / "one.jsonl").write_text('{"text": "to be or not to be"}\n')
+    said = run("dedup", tmp_path / "one.jsonl", "--dry-run", "--memory", "1MB", "--backend", "cpu", "--quiet")[2]
+    assert "too few for 1 document in 31 bytes of text" in said, said

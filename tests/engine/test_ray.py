@@ -99,7 +99,7 @@ class TestCluster:
         assert found == {0: (b"", 1, 1, None)}
 
     def test_a_cluster_that_is_too_small(self, cluster):
-        with pytest.raises(ResourceError, match="has 1 processors, fewer than the 2 that num_cpus_a_task"):
+        with pytest.raises(ResourceError, match=r"has fewer processors \(1\) than the 2 that num_cpus_a_task"):
             started(cluster.address, num_cpus_a_task=2)
         with pytest.raises(ResourceError, match="has 2 GPUs, fewer than 3"):
             started(cluster.address, num_gpus=3)

@@ -18,7 +18,7 @@ from cupy_calls import on_device
 from fixed_cases import CASES, expected, fixed
 from strategies import SEEDS, inputs
 
-from neardup_gpu.kernels import _matches, _near
+from neardup_gpu.kernels import _matches, _near, _sort
 
 GPU = [kernel for kernel, module in KERNELS.items() if hasattr(module, "gpu")]
 IN_ORDERS = [
@@ -84,6 +84,24 @@ def test_pairs_that_do_not_fit_leave_the_device(kernel, monkeypatch):
         result, _ = run(kernel, fixed(kernel, number), "lane")
         assert_same(expected(kernel, number), result)
     assert left
+
+
+@pytest.mark.parametrize("num_bits", [0, 7, 52, 64])
+@pytest.mark.parametrize("offsets", [None, [3, 3, 700, 701, 701, 3003, 3003]])
+def test_keys_that_agree_in_what_there_is_room_for(num_bits, offsets):
+    """Also those of which some are equal, within rows and in neighbouring ones; ties stay as they are."""
+    random = np.random.default_rng(num_bits)
+    keys = random.integers(0, 3, 3000, np.uint64) << np.uint64(60) | random.integers(0, 2000, 3000, np.uint64)
+    keys[random.random(3000) < 0.3] <<= np.uint64(12)
+    with hostir.device("random", num_bits):
+        given = None if offsets is None else on_device(np.array(offsets))
+        order, begins = map(on_host, _sort.order_of(on_device(keys), num_bits, given))
+    rows = np.zeros(3000, np.int64) if offsets is None else np.repeat(np.arange(6), np.diff(offsets))
+    kept = keys & np.uint64(2**64 - 2 ** (64 - num_bits))
+    expected = np.lexsort((kept, rows))
+    same = (rows[expected][1:] == rows[expected][:-1]) & (kept[expected][1:] == kept[expected][:-1])
+    assert_same(expected.astype(np.uint32), order)
+    assert_same(np.append(True, ~same), begins)
 
 
 def test_fixed_cases_launch_every_kernel():

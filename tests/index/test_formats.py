@@ -1,9 +1,11 @@
 """Small indexes that earlier versions made open, or are refused by the name of their version."""
 
+import datetime as dt
 import tarfile
 from dataclasses import asdict
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import neardup_gpu as nd
@@ -13,12 +15,17 @@ from neardup_gpu.store.checksums import checksum
 HERE = Path(__file__).parent
 
 
+def unpacked(format: int, folder: Path) -> Path:
+    """An index of five documents in two segments, one of them removed."""
+    with tarfile.open(HERE / f"format_{format}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "plays"
+
+
 @pytest.fixture
 def plays(tmp_path) -> Path:
-    """The index of format 1: five documents in two segments, one of them removed."""
-    with tarfile.open(HERE / "format_1.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path / "plays"
+    """The index of format 1, which keeps no columns."""
+    return unpacked(1, tmp_path)
 
 
 def test_format_1_opens(plays: Path) -> None:
@@ -32,17 +39,31 @@ def test_format_1_opens(plays: Path) -> None:
             {"id": "e", "kept": True},
         ]
         assert index.query("to be or not to be")["id"].to_pylist() == ["a", "b"]
+        assert index.info()["columns"] == {}
         index.add({"id": ["f"], "text": ["that is the question"]}, id_column="id")
         assert index.compact() > 0
         assert index.query("that is the question")["id"].to_pylist() == ["c", "f"]
 
 
+def test_format_2_opens(tmp_path: Path) -> None:
+    with nd.Index.open(unpacked(2, tmp_path), engine="cpu") as index:
+        assert index.check()["documents"] == 4
+        assert index.info()["columns"] == {"date": "date32[day]", "pages": "int64"}
+        kept = index.decide(keep="date").documents
+        assert kept.filter(kept["kept"])["id"].to_pylist() == ["b", "c", "e"]
+        assert index.query("to be or not to be", columns=["pages"])["pages"].to_pylist() == [1, None]
+        new = {"id": ["f"], "text": ["that is the question"], "date": pa.array([dt.date(1602, 1, 1)]), "pages": [2]}
+        index.add(new, id_column="id")
+        assert index.compact() > 0
+        assert index.remove(before="1603-01-01", column="date") == 1
+
+
 def test_a_later_format_is_refused_by_its_number(plays: Path) -> None:
     (path,) = plays.glob("manifest.*")
-    newer = path.read_bytes().replace(b'"format": 1', b'"format": 2')
+    newer = path.read_bytes().replace(b'"format": 1', b'"format": 3')
     text = newer.partition(b'"manifest": ')[2].removesuffix(b"}\n")
     path.write_bytes(f'{{"checksum": "{checksum(text):016x}", "manifest": '.encode() + text + b"}\n")
-    with pytest.raises(nd.InputError, match="written by a later version, in format 2; this version reads format 1"):
+    with pytest.raises(nd.InputError, match="written by a later version, in format 3; this version reads format 2"):
         nd.Index.open(plays)
 
 

@@ -97,7 +97,7 @@ def test_rows_that_were_left_out_are_listed(folder, tmp_path, caplog) -> None:
     found = pq.read_table("d.skipped.parquet")
     assert found.select(["row", "rows"]).to_pylist() == [{"row": 2, "rows": 1}, {"row": 4, "rows": 1}]
     assert pq.read_table("d.parquet")["id"].to_pylist() == ["d", "e"]
-    assert "2 rows left out, the first in" in caplog.text and "d.skipped.parquet lists them" in caplog.text
+    assert "2 rows left out (d.skipped.parquet lists them), the first in a.jsonl, row 2: " in caplog.text
     assert run([*command, "--overwrite"]) == 0
     assert pq.read_table("d.skipped.parquet").num_rows == pq.read_table("d.parquet").num_rows == 0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from growing import same_as_dedup, table
+from growing import same_as_dedup, value_of, valued
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -44,7 +44,7 @@ class Growing(RuleBasedStateMachine):
         self.is_exact = method.name == "exact"
         threshold = 0.5 if verified or method.name != "simhash" else None
         recipe = nd.Recipe(method=method, shingles=nd.Shingles(2), threshold=threshold, max_partners=most)
-        self.index = nd.Index.create(self.folder / "x", recipe=recipe, engine="cpu")
+        self.index = nd.Index.create(self.folder / "x", recipe=recipe, columns="value", engine="cpu")
 
     @rule(
         texts=st.lists(TEXTS, min_size=1, max_size=12), commit_every=st.sampled_from([1, 3, 100]), output=st.booleans()
@@ -53,7 +53,7 @@ class Growing(RuleBasedStateMachine):
         ids = [f"d{self.number + i}" for i in range(len(texts))]
         self.number += len(texts)
         file = self.folder / f"{self.number}.parquet" if output else None
-        self.index.add(table(ids, texts), id_column="id", commit_every=commit_every, output=file)
+        self.index.add(valued(ids, texts), id_column="id", commit_every=commit_every, output=file)
         self.live |= dict(zip(ids, texts, strict=True))
         if file is not None:
             for each in pq.read_table(file).to_pylist():
@@ -65,7 +65,7 @@ class Growing(RuleBasedStateMachine):
     def replace(self, data: st.DataObject) -> None:
         ids = data.draw(st.lists(st.sampled_from(sorted(self.live)), min_size=1, max_size=4, unique=True))
         texts = [data.draw(st.one_of(st.just(self.live[id]), TEXTS)) for id in ids]
-        self.index.add(table(ids, texts), id_column="id", replace=True)
+        self.index.add(valued(ids, texts), id_column="id", replace=True)
         self.live = {id: text for id, text in self.live.items() if id not in ids} | dict(zip(ids, texts, strict=True))
 
     @precondition(lambda self: self.live)
@@ -74,6 +74,13 @@ class Growing(RuleBasedStateMachine):
         ids = data.draw(st.lists(st.sampled_from(sorted(self.live)), min_size=1, max_size=6, unique=True))
         assert self.index.remove(ids) == len(ids)
         for id in ids:
+            del self.live[id]
+
+    @rule(before=st.integers(0, 5))
+    def remove_before(self, before: int) -> None:
+        gone = [id for id in self.live if (value_of(id) or before) < before]
+        assert self.index.remove(before=before, column="value") == len(gone)
+        for id in gone:
             del self.live[id]
 
     @rule()
@@ -85,17 +92,18 @@ class Growing(RuleBasedStateMachine):
         self.index.close()
         self.index = nd.Index.open(self.folder / "x", engine="cpu")
 
-    @rule(how=st.sampled_from([{}, {}, {"keep": "longest"}, {"cluster": "components"}]))
+    @rule(how=st.sampled_from([{}, {}, {"keep": "longest"}, {"cluster": "components"}, {"keep": "value:desc"}]))
     def decide(self, how: dict[str, str]) -> None:
         assert len(self.index) == len(self.live)
-        same_as_dedup(self.index, self.live, **how)
+        same_as_dedup(self.index, self.live, valued, **how)
 
     @rule(text=TEXTS)
     def query(self, text: str) -> None:
-        found = self.index.query(text)
+        found = self.index.query(text, columns="value")
         one = _shingles(text)
         for match in found.to_pylist():
             other = _shingles(self.live[match["id"]])
+            assert match["value"] == value_of(match["id"])
             if match["exact"]:
                 assert match["resemblance"] == len(one & other) / len(one | other) >= 0.5
             else:

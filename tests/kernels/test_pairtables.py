@@ -266,4 +266,4 @@ def test_half_a_billion_documents_are_sorted_in_one_pass(monkeypatch):
     monkeypatch.setattr(launch, "simulated", lambda: False)
     assert launch.most_rows(pairtables._ROW_BYTES) > 500_000_000
     pool.get_limit = lambda: 40_000_000_000
-    assert launch.most_rows(pairtables._ROW_BYTES) == 15_500_000_000 // 2 // 44
+    assert launch.most_rows(pairtables._ROW_BYTES) == 15_500_000_000 // 2 // 36

@@ -1,7 +1,10 @@
 """Documents for an index, and what `dedup` says of them."""
 
 import random
+from collections.abc import Callable
 from typing import Any
+
+import pyarrow as pa
 
 import neardup_gpu as nd
 
@@ -44,14 +47,26 @@ def table(ids: Any, texts: list[str]) -> dict:
     return {"id": ids, "text": texts}
 
 
-def same_as_dedup(index: nd.Index, live: dict, **how: str) -> None:
+def valued(ids: list[str], texts: list[str]) -> dict:
+    """Documents with a column `value`, which their ids determine."""
+    return {**table(ids, texts), "value": pa.array([value_of(id) for id in ids], pa.int32())}
+
+
+def value_of(id: str) -> int | None:
+    number = int(id[1:]) * 7 % 5
+    return number if number else None
+
+
+def same_as_dedup(index: nd.Index, live: dict, documents: Callable[..., dict] = table, **how: str) -> None:
     """`decide` gives the very rows that `dedup` gives of the live documents."""
     found = index.decide(**how)
     if not live:
         assert len(found.documents) == 0
         return
     recipe = index.recipe.with_(**how)
-    expected = nd.dedup(table(list(live), list(live.values())), id_column="id", recipe=recipe, engine="cpu", check=0)
+    expected = nd.dedup(
+        documents(list(live), list(live.values())), id_column="id", recipe=recipe, engine="cpu", check=0
+    )
     for name in ("documents", "pairs"):
         mine, theirs = getattr(found, name).to_pylist(), getattr(expected, name).to_pylist()
         assert mine == theirs, (name, [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]][:3])

@@ -22,7 +22,6 @@ import io
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import sys
@@ -168,10 +167,19 @@ CALLS = (
 )
 
 
+def limit_files(most: int | None) -> None:
+    """Let no file of this process have more bytes than that."""
+    import resource  # of POSIX
+
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY if most is None else most, resource.RLIM_INFINITY)
+    )
+
+
 def write(folder: Path, at: list[Any] | None, how: str, say: Any) -> None:
     """Do all steps in the index; one that was refused is done once more."""
     if how.startswith("LIMIT"):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(how.split()[1]), resource.RLIM_INFINITY))
+        limit_files(int(how.split()[1]))
     watch = Watch(folder, at, how)
     watch.install()
     with nd.Index.open(folder, engine="cpu") as index:
@@ -182,7 +190,7 @@ def write(folder: Path, at: list[Any] | None, how: str, say: Any) -> None:
             except nd.OutputError as error:
                 say({"refused": name, "message": str(error)})
                 if how.startswith("LIMIT"):
-                    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+                    limit_files(None)
                 try:
                     step()
                 except nd.InputError as error:

@@ -275,7 +275,7 @@ class TestSkipped:
         (folder / "a.jsonl").write_bytes(b"{\n" * 300)
         (folder / "b.jsonl").write_bytes(b"{\n" * 300)
         here, there = errors(tmp_path, folder, text_columns="text", on_error="skip", slice_bytes=300)
-        assert here == there and "no documents that can be read: 600 rows were skipped" in here[1]
+        assert here == there and "no documents that can be read: 600 rows left out" in here[1]
 
 
 class TestEmpty:

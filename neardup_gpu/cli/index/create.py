@@ -12,8 +12,8 @@ from ...printable import shell_path
 from ...settings import setting
 from ..console import say_written
 from ..methods import ShinglesFlags, Verified, chosen, method_flags
-from ..options import DECIDING, MATCHING, flags, given
-from .options import NewIndex, Said, SaidFlags
+from ..options import DECIDING, DOCUMENTS, MATCHING, flags, given
+from .options import NewIndex, Said, SaidFlags, names_in
 
 METHODS: dict[str, tuple[type, ...]] = {"minhash": (MinHash,), "exact": (Exact,), "simhash": (SimHash, Verified)}
 
@@ -40,6 +40,18 @@ class Listing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stored:
+    """What is kept of documents beside their texts."""
+
+    columns: list[str] | None = setting(
+        None,
+        "Columns to keep of each document, such as date,source: to remove, to decide and to be shown by.",
+        metavar="NAMES",
+        shown="none",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kept:
     """What is kept of documents."""
 
@@ -49,8 +61,15 @@ class Kept:
     expected: int | None = setting(
         None, "Documents to expect, for which tables of simhashes are chosen.", metavar="N", shown="1000000 by simhash"
     )
+    containment: int | None = setting(
+        None,
+        "Keep one in M shingles in a table, so that queries can ask what contains what; 16 is usual.",
+        metavar="M",
+        shown="none",
+    )
 
 
+StoredFlags: Any = flags(DOCUMENTS, Stored)
 ChoiceFlags: Any = flags(MATCHING, Choice)
 KeptFlags: Any = flags(MATCHING, Kept)
 ListingFlags: Any = flags(DECIDING, Listing)
@@ -61,6 +80,7 @@ def create(
     index: NewIndex,
     /,
     *,
+    stored: StoredFlags = None,
     choice: ChoiceFlags = None,
     shingles: ShinglesFlags = None,
     settings: MethodFlags = None,
@@ -80,6 +100,7 @@ def create(
     most = given(listing).get("max_partners")
     if most is not None:
         how["max_partners"] = number_or_all(most)
+    how["columns"] = names_in(given(stored).get("columns", []))
     with Index.create(index, **how) as made:
         found = {"documents": len(made)}
     say_written(found, None, Said(output=index, **given(written)), f"neardup index add {shell_path(index)} FILES")

@@ -18,7 +18,11 @@ from .options import IndexFolder
 class Keeping:
     """Which documents are kept."""
 
-    keep: str = setting("first", "Which document of a group to keep: first or longest.", metavar="RULE")
+    keep: str = setting(
+        "first",
+        "Which document of a group to keep: first, longest, or by a column of the index, such as date:desc.",
+        metavar="RULE",
+    )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
 
 

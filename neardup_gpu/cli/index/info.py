@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...report import recipe_lines, row, size
+from ...report import count, recipe_lines, row, size
 from ..console import say, say_json
 from ..options import JsonFlags, given
 from .options import IndexFolder
@@ -24,6 +24,11 @@ def info(index: IndexFolder, /, *, printed: JsonFlags = None) -> None:
     if found["expected"] is not None:
         rows.append(("expected", f"{found['expected']:,}"))
     whole = sum(each["whole"] for each in found["inputs"])
+    if found["containment"] is not None:
+        rows.append(("containment", f"by one shingle in {found['containment']:,}"))
     rows += [("size", size(found["bytes"])), ("files added", f"{whole:,}")]
-    rows += [("half added", f"{each['path']}, {each['rows']:,} rows") for each in found["inputs"] if not each["whole"]]
+    if found["columns"]:
+        rows.append(("columns", ", ".join(f"{name} ({kind})" for name, kind in found["columns"].items())))
+    half = [each for each in found["inputs"] if not each["whole"]]
+    rows += [("half added", f"{each['path']}, {count(each['rows'], 'row')}") for each in half]
     say(*(row(label, text, 15) for label, text in rows), *recipe_lines(found["recipe"]))

@@ -21,3 +21,8 @@ class Said(Output):
 
 
 SaidFlags: Any = flags(OUTPUT, Said)
+
+
+def names_in(columns: list[str]) -> list[str]:
+    """Names of columns that were given by a flag, with commas between them or each by a flag of its own."""
+    return [name for each in columns for name in each.split(",")]

@@ -10,9 +10,9 @@ from ...errors import ParameterError
 from ...printable import printable, shell_path
 from ...report import count
 from ...settings import setting
-from ..console import say, say_json, say_written, shown_progress
+from ..console import note, say, say_json, say_written, shown_progress
 from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, Output, ReadingFlags, argument, flags, given, one_or_all
-from .options import IndexFolder
+from .options import IndexFolder, names_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +32,15 @@ class Near:
     threshold: float | None = setting(None, "Least resemblance.", metavar="X", shown="the index's")
     radius: int | None = setting(None, "Bits in which simhashes may differ.", metavar="K", shown="the index's")
     nearest: int | None = setting(None, "At most N documents for each query.", metavar="N", shown="all")
+    containment: float | None = setting(
+        None, "Ask which documents contain the share X of the query's shingles, not which resemble it.", metavar="X"
+    )
+    direction: str | None = setting(
+        None, "Documents that the query is contained in, or parts of the query: in or of.", metavar="WAY", shown="in"
+    )
+    common: int | None = setting(
+        None, "By containment: shingles of more than N documents are not followed.", metavar="N", shown="10000"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +52,18 @@ class Matches(Output):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What is told of matches."""
+
+    columns: list[str] | None = setting(
+        None, "Columns that the index keeps, to tell of each match, such as date,source.", metavar="NAMES", shown="none"
+    )
+
+
 AskedFlags: Any = flags(DOCUMENTS, Asked)
 NearFlags: Any = flags(MATCHING, Near)
-MatchesFlags: Any = flags(OUTPUT, Matches)
+MatchesFlags: Any = flags(OUTPUT, Matches, Shown)
 
 
 def query(
@@ -60,11 +78,13 @@ def query(
     written: MatchesFlags = None,
     engine: EngineFlags = None,
 ) -> None:
-    """Find the documents of an index that resemble a text, or each of many: the best first."""
+    """Find the documents of an index that resemble a text, or each of many, or that contain it: the best first."""
     from ...definitions import METADATA_KEY
     from ...index import Index
 
-    shown, text = Matches(**given(written)), given(asked).get("text")
+    output = given(written)
+    columns = names_in(output.pop("columns", []))
+    shown, text = Matches(**output), given(asked).get("text")
     if (text is None) == (not inputs):
         raise ParameterError("--text and INPUT: give one of them, a text or files of documents")
     how = given(reading)
@@ -75,31 +95,58 @@ def query(
         raise ParameterError("--text: is no file; leave out how files are read")
     with shown_progress(shown), Index.open(index, engine=Engine(**given(engine))) as opened:
         source: Any = text if text is not None else [one_or_all(inputs)] if len(inputs) == 1 else list(inputs)
-        found = opened.query(source, **how, **given(near))
+        found = opened.query(source, **how, **given(near), columns=columns)
         about = {METADATA_KEY: opened.recipe.to_json().encode()}
+    matches = found.filter(found["id"].is_valid())
+    remarks = _remarks(found) if "note" in found.column_names else {}
+    if any(remarks.values()) and not shown.quiet:
+        _say_remarks(remarks)
     if shown.output is None:
         if shown.json:
             for match in found.to_pylist():
                 say_json(match)
         elif not shown.quiet:
-            _say_table(found)
-            say(("\n" if len(found) else "") + count(len(found), "document"))
+            _say_table(matches, columns)
+            say(("\n" if len(matches) else "") + count(len(matches), "document"))
         return
     from ...store.outputs import new_file
     from ...store.parquet import write_table
 
     with new_file(shown.output, shown.overwrite) as file:
         write_table(found.replace_schema_metadata(about), file)
-    say_written({"matches": len(found)}, None, shown, f"neardup index info {shell_path(index)}")
+    counts = {"matches": len(matches), **{name: len(rows) for name, rows in remarks.items()}}
+    say_written(counts, None, shown, f"neardup index info {shell_path(index)}")
 
 
-def _say_table(found: pa.Table) -> None:
+def _remarks(found: pa.Table) -> dict[str, list[dict[str, Any]]]:
+    """A row of each query that was too short to be looked up, or of which some elements were not followed."""
+    noted = found.filter(found["note"].is_valid()).to_pylist()
+    of_each = {str(row["query_id"]): row for row in reversed(noted)}
+    rows = list(reversed(of_each.values()))
+    return {
+        "too_short": [row for row in rows if row["num_elements"] == 0],
+        "not_followed": [row for row in rows if row["num_not_followed"]],
+    }
+
+
+def _say_remarks(remarks: dict[str, list[dict[str, Any]]]) -> None:
+    """Say on stderr, in one line, of which queries there may be more than was found, and why."""
+    said = []
+    for rows in filter(None, remarks.values()):
+        others = f" and {count(len(rows) - 1, 'other')}" if len(rows) > 1 else ""
+        said.append(f"query {_shown(rows[0]['query_id'])}{others}: {rows[0]['note']}")
+    note("; ".join(said), "warning")
+
+
+def _say_table(found: pa.Table, columns: list[str]) -> None:
     """Print matches as columns."""
     if not len(found):
         return
     from rich.cells import cell_len
 
-    names = ["query_id", "id", "resemblance", "kept", *(["distance"] if "distance" in found.column_names else [])]
+    value = next(name for name in ("resemblance", "containment") if name in found.column_names)
+    distance = ["distance"] if "distance" in found.column_names else []
+    names = ["query_id", "id", value, "kept", *distance, *columns]
     rows = [list(names), *([_shown(match[name]) for name in names] for match in found.to_pylist())]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     say(
@@ -110,6 +157,8 @@ def _say_table(found: pa.Table) -> None:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

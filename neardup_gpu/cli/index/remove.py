@@ -7,10 +7,11 @@ from typing import Any
 
 from ...errors import InputError, ParameterError
 from ...printable import shell_path
+from ...report import count
 from ...settings import setting
-from ..console import say_written, shown_progress
-from ..options import DOCUMENTS, flags, given
-from .options import IndexFolder, Said, SaidFlags
+from ..console import say, say_json, say_written, shown_progress
+from ..options import DOCUMENTS, OUTPUT, flags, given
+from .options import IndexFolder, Said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,23 +21,42 @@ class Which:
     ids: str | None = setting(
         None, "Their ids: a text file with one a line, or Parquet with a column id.", metavar="FILE"
     )
+    before: str | None = setting(
+        None, "Or those whose --column is before this date, time, number or string.", metavar="VALUE"
+    )
+    column: str | None = setting(None, "One of the columns that the index keeps.", metavar="NAME")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removed(Said):
+    """How it is told what was removed."""
+
+    dry_run: bool = setting(False, "Remove nothing, but say how many documents that would be.")
 
 
 WhichFlags: Any = flags(DOCUMENTS, Which)
+RemovedFlags: Any = flags(OUTPUT, Removed)
 
 
-def remove(index: IndexFolder, /, *, which: WhichFlags = None, written: SaidFlags = None) -> None:
+def remove(index: IndexFolder, /, *, which: WhichFlags = None, written: RemovedFlags = None) -> None:
     """Take documents out of an index."""
     from ...index import Index
 
-    shown, ids = Said(output=index, **given(written)), given(which).get("ids")
-    if ids is None:
-        raise ParameterError("--ids: name a file with the ids of the documents to remove")
+    shown, how = Removed(output=index, **given(written)), given(which)
+    if not how.keys() & {"ids", "before"}:
+        raise ParameterError("--ids and --before: name a file with ids of documents, or what their --column is before")
     with shown_progress(shown), Index.open(index) as opened:
-        removed = opened.remove(_read(ids, opened.info()["ids"]))
+        if "ids" in how:
+            how["ids"] = _read(how["ids"], opened.info()["ids"])
+        removed = opened.remove(**how, dry_run=shown.dry_run)
         left = len(opened)
-    following = f"neardup index decide {shell_path(index)} --output OUT"
-    say_written({"removed": removed, "documents": left}, None, shown, following)
+    if not shown.dry_run:
+        following = f"neardup index decide {shell_path(index)} --output OUT"
+        say_written({"removed": removed, "documents": left}, None, shown, following)
+    elif shown.json:
+        say_json({"status": "done", "output": None, "removed": removed, "documents": left})
+    elif not shown.quiet:
+        say(f"{count(removed, 'document')} of {left:,} would be removed")
 
 
 def _read(path: str, kind: str | None) -> Any:

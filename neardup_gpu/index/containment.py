@@ -1,0 +1,275 @@
+"""Containment: which live documents contain a text, or are contained in one.
+
+    c(A, B) = |A n B| / |A|     the containment of A in B, of sets of shingles
+
+An index that was made with a modulus m keeps the elements of its entries as well, L(A): those of a mod-m sketch
+(`methods/modm.py`), the images under one permutation of about every m-th shingle. `contained_keys` has those of all
+entries, ascending, and `contained_rows` the entries. L(A n B) = L(A) n L(B), as a shingle is chosen or not whatever
+document it is in. A query follows its own elements to the entries that have them (kernel `tally`); entries that have
+enough of them are candidates, and these are compared by their stored sets: what is answered is exact.
+
+How many are enough
+-------------------
+Let c be the least containment that is asked for, and R = `RECALL`. What is improbable here is improbable over the draw
+of the permutation.
+
+Where A is the query, it is known to have s elements. An entry B is a candidate if it has t of them, the greatest t with
+P(Bin(s, c) >= t) >= R, and at least 1. The s elements are drawn from the |A| shingles without replacement, so the
+number H of those that are in B is hypergeometric, of mean s |A n B| / |A|, which is at least s c if B is to be found.
+
+- Its generating function has real zeros alone, so H is distributed as the successes in s independent trials of unequal
+  probabilities (Vatutin and Mikhailov 1982; Pitman 1997). Of all such numbers of one mean, that of equal probabilities
+  has the heaviest tail below it (Hoeffding 1956, theorem 4: for k <= mean - 1). So if t <= s c, or t = 1,
+  P(H >= t) >= P(Bin(s, |A n B| / |A|) >= t) >= P(Bin(s, c) >= t).
+- That is at least R, unless t had to be raised to 1: then it is 1 - (1 - c)**s.
+- If t > s c > 1, then t = s: otherwise s (1 - c) >= 1, and the tail below t, to which s c and all below it belong,
+  would be above 1/4 (Greenberg and Mohri 2014). So c**s >= R, and H = s unless one of the (1 - c) |A| shingles, at
+  most, that B lacks was drawn: P(H = s) >= 1 - s (1 - c) >= 1 + s ln c >= 1 + ln R, which is 0.98995 for R = 0.99.
+
+Where A is the entry, of n shingles, the number of elements of A n B is distributed as Bin(|A n B|, 1 / m), and |A n B|
+is at least k, the least integer with k / n >= c. An entry is a candidate if it has t of the query's elements, the
+greatest t with P(Bin(k, 1 / m) >= t) >= R, and at least 1: where it was raised to 1, P is 1 - (1 - 1 / m)**k. So no
+number of elements has to be stored with an entry.
+
+Elements that more than `common` live entries have are not followed. If these are u of the query's, a candidate has
+max(1, t - u) of the others. While t > u nothing is lost by that, as whoever has t elements has t - u of the others.
+
+A query without elements has no candidates, whoever contains it: the answer says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from neardup_gpu.kernels import resemblance as resemblance_kernel, tally
+from neardup_gpu.kernels._bounds import least_shares_of, surely_reached
+
+from ..data import Ragged, arrow
+from ..engine.choice import kernel, to_host
+from ..measures import CONTAINMENT, worth
+from .elements import elements_of
+from .queries import matches_of
+from .segments import Segment
+
+if TYPE_CHECKING:
+    from ..engine.contract import Runtime
+    from ..recipe import Recipe
+    from .manifest import Manifest
+    from .sketches import Sketched
+    from .snapshot import Snapshot
+
+RECALL = 0.99
+"""Least probability with which what contains a query, or is contained in it, is a candidate."""
+
+COMMON = 10_000
+"""Elements of more entries are not followed, unless asked for."""
+
+TOGETHER = 1 << 24
+"""Entries of lists that are looked at together, about."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for.
+
+    Parameters
+    ----------
+    least : float
+        The least containment.
+    direction : "in" or "of"
+        Whether documents are asked for that the query is contained in, or that are parts of the query.
+    common : int
+        See above.
+    nearest : int or None
+        At most so many documents for each query.
+    """
+
+    least: float
+    direction: str
+    common: int
+    nearest: int | None
+
+
+def answered(
+    manifest: Manifest,
+    snapshot: Snapshot,
+    query_ids: pa.Array,
+    sketches: Sketched,
+    recipe: Recipe,
+    runtime: Runtime,
+    *,
+    asked: Asked,
+) -> pa.Table:
+    """Answer queries, as `Index.query` says."""
+    assert manifest.keeps.containment is not None
+    elements = elements_of(sketches.sets, manifest.keeps.containment, recipe, snapshot.backend)
+    lists = Lists(snapshot, elements, asked.common)
+    query, entry = candidates(snapshot, sketches.sets, lists, asked, manifest.keeps.containment)
+    some, value = _verified(snapshot, sketches, query, entry, asked, runtime)
+    numbers = arrow(np.arange(len(elements)))
+    columns = {"containment": value, "low": value, "high": value, "exact": np.ones(len(value), bool)}
+    found = matches_of(
+        snapshot, numbers, query[some], entry[some], columns, {}, manifest.id_type, asked.nearest, by="containment"
+    )
+    return _with_notes(found, query_ids, elements.sizes, lists.not_followed, manifest.keeps.containment, asked.common)
+
+
+class Lists:
+    """Where the entries of each element of some queries lie, in each segment; none of those that too many have.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    elements : Ragged of uint64
+        Of each query.
+    common : int
+        Elements of more live entries are not followed.
+    """
+
+    def __init__(self, snapshot: Snapshot, elements: Ragged, common: int) -> None:
+        self.offsets = elements.offsets - elements.offsets[0]
+        values = elements.values[elements.offsets[0] : elements.offsets[-1]]
+        self.starts, self.stops = [], []
+        for segment in snapshot.segments:
+            starts, stops = _places(segment, values)
+            self.starts.append(starts)
+            self.stops.append(stops)
+        followed = self._number_of_live(snapshot.segments, common) <= common
+        for segment, starts, stops in zip(snapshot.segments, self.starts, self.stops, strict=True):
+            stops[~followed] = starts[~followed]
+            _rows(segment, starts, stops)
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(~followed)])
+        self.not_followed = before[self.offsets[1:]] - before[self.offsets[:-1]]
+
+    def _number_of_live(self, segments: list[Segment], common: int) -> np.ndarray:
+        """Live entries that have each element; of those of which more do even without all dead ones, any number above
+        `common`."""
+        number = np.zeros(int(self.offsets[-1]), np.int64)
+        for starts, stops in zip(self.starts, self.stops, strict=True):
+            number += stops - starts
+        if not (number > common).any():
+            return number
+        dead = sum(int(np.count_nonzero(each.live_entries == 0)) for each in segments)
+        doubtful = np.flatnonzero((number > common) & (number - dead <= common))
+        number[doubtful] = 0
+        for segment, starts, stops in zip(segments, self.starts, self.stops, strict=True):
+            rows = _rows(segment, starts[doubtful], stops[doubtful])
+            for at in doubtful.tolist():
+                number[at] += np.count_nonzero(segment.live_entries[rows[starts[at] : stops[at]]])
+        return number
+
+
+def _places(segment: Segment, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the entries of each element begin and end in a segment's table.
+
+    What is beside them was seen by the search, and is compared with its checksums: in an ascending table it shows that
+    they are right, whatever else was seen on the way.
+    """
+    keys = segment.arrays["contained_keys"]
+    starts, stops = np.searchsorted(keys, elements), np.searchsorted(keys, elements, side="right")
+    if segment.file is not None:
+        segment.file.verify("contained_keys", np.maximum(starts - 1, 0), np.minimum(stops + 1, len(keys)))
+    return starts, stops
+
+
+def _rows(segment: Segment, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """The rows of a segment's table, of which some runs are compared with their checksums."""
+    if segment.file is not None:
+        segment.file.verify("contained_rows", starts, stops)
+    return segment.arrays["contained_rows"]
+
+
+def candidates(
+    snapshot: Snapshot, sets: Ragged, lists: Lists, asked: Asked, modulus: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(number of the query, entry) of all candidates, by query and then by entry."""
+    least = np.ones(len(sets), np.int64)
+    if asked.direction == "in":
+        sizes = lists.offsets[1:] - lists.offsets[:-1]
+        least = np.maximum(1, surely_reached(sizes, asked.least, RECALL) - lists.not_followed)
+    run = kernel(tally, snapshot.backend)
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for segment, starts, stops in zip(snapshot.segments, lists.starts, lists.stops, strict=True):
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(stops - starts)])[lists.offsets]
+        first = 0
+        while first < len(sets):
+            last = max(first + 1, int(np.searchsorted(before, before[first] + TOGETHER, side="right")) - 1)
+            some = lists.offsets[first : last + 1]
+            rows, shared, offsets = map(
+                to_host,
+                run(segment.arrays["contained_rows"], starts, stops, some, least[first:last], segment.live_entries),
+            )
+            query = np.repeat(np.arange(first, last), np.diff(offsets))
+            if asked.direction == "of":
+                common = least_shares_of(segment.set_sizes(rows), asked.least)
+                needed = surely_reached(common, 1 / modulus, RECALL) - lists.not_followed[query]
+                query, rows = query[shared >= needed], rows[shared >= needed]
+            parts.append((query, segment["founders"][rows]))
+            first = last
+    query, entry = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(query, kind="stable")  # segments are in the order of their entries
+    return query[order], entry[order]
+
+
+def _verified(
+    snapshot: Snapshot, sketches: Sketched, query: np.ndarray, entry: np.ndarray, asked: Asked, runtime: Runtime
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the pairs that reach the least containment, and their containment; sets are held a block at a time."""
+    entries, row = np.unique(entry, return_inverse=True)
+    number = len(sketches.sets)
+    sizes = np.concatenate([sketches.sets.sizes, snapshot.set_sizes(entries)])
+    left, right = (number + row, query) if asked.direction == "in" else (query, number + row)
+    possible = CONTAINMENT.possible(sizes, left, right, asked.least)
+    bounds = resemblance_kernel.blocks_of_pairs(
+        query[possible], number + row[possible], sizes, max(1, runtime.shares.sets // 8)
+    )
+    value = np.full(len(query), -1.0)
+    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+        some = possible[start:stop]
+        rows, places = np.unique(np.concatenate([left[some], right[some]]), return_inverse=True)
+        mine = sketches.take(rows[rows < number]).sets
+        theirs = snapshot.sets_of(entries[rows[rows >= number] - number])
+        together = Ragged(
+            np.concatenate([mine.values, theirs.values]),
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([mine.sizes, theirs.sizes]))]),
+        )
+        ends = places[: len(some)], places[len(some) :]
+        value[some] = to_host(runtime.run(worth, CONTAINMENT, together, *ends, asked.least, runtime.backend))
+    enough = np.flatnonzero(value >= asked.least)
+    return enough, value[enough]
+
+
+def _with_notes(
+    found: pa.Table, query_ids: pa.Array, sizes: np.ndarray, not_followed: np.ndarray, modulus: int, common: int
+) -> pa.Table:
+    """Matches, of which `query_id` is the number of the query, with what is to be said of each query.
+
+    A query of which something is to be said has a row, if need be one without a document.
+    """
+    numbers = found["query_id"].to_numpy()
+    notes: list[str | None] = [None] * len(sizes)
+    for query in np.flatnonzero((sizes == 0) | (not_followed > 0)).tolist():
+        notes[query] = f"too short for modulus {modulus}"
+        if sizes[query]:
+            numbers_of = f"{not_followed[query]:,} of {sizes[query]:,} elements"
+            notes[query] = f"{numbers_of} are in more than {common:,} entries and were not followed"
+    alone = np.setdiff1d([query for query, note in enumerate(notes) if note is not None], numbers).astype(np.int64)
+    without = {name: pa.nulls(len(alone), found.schema.field(name).type) for name in found.column_names}
+    together = pa.concat_tables([found, pa.table({**without, "query_id": arrow(alone)})])
+    number = together["query_id"].to_numpy()
+    order = np.argsort(number, kind="stable")
+    number, together = number[order], together.take(arrow(order))
+    return pa.table(
+        {
+            "query_id": query_ids.take(arrow(number)),
+            "id": together["id"],
+            **{name: together[name] for name in ("containment", "low", "high", "exact", "kept")},
+            "num_elements": arrow(sizes[number]),
+            "num_not_followed": arrow(not_followed[number]),
+            "note": pa.array([notes[query] for query in number.tolist()], pa.string()),
+        }
+    )
