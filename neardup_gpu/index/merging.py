@@ -123,7 +123,7 @@ class Merge:
                 self._go_on()
                 if segment.file is not None:
                     segment.file.verify_all()
-            self._arrays, self._order = merged(self._before, self._parts, self._path, self._go_on, self._renewing)
+            self._arrays, self._order = merged(self._before, self._parts, self._path, self._renewing, self._go_on)
         except OSError as error:
             raise OutputError(f"{self._path}: {error.strerror}; {AS_BEFORE}") from None
 
@@ -289,8 +289,8 @@ def merged(
     before: list[Segment],
     segments: list[Segment],
     path: Path,
+    renewing: Finder | None,
     go_on: Callable[[], None],
-    renewing: Finder | None = None,
 ) -> tuple[dict[str, np.ndarray], Order | None]:
     """Write the segment of several neighbours; returns its arrays, or nothing, and no file, if all is dead.
 
