@@ -109,12 +109,15 @@ def _take(row, counts, starts, need, chosen):
     `counts` are of one byte. The last ones, of those that stop at `MOST`, are left in the order of elements; returns
     how many numbers there are before them, and all. `starts` is room for 257 counts.
     """
-    starts[:] = 0
+    highest = 2
+    for count in counts:
+        highest = max(highest, np.int64(count))
+    starts[: highest + 2] = 0
     for count in counts:
         starts[np.int64(count) + 1] += 1
     starts[1] = starts[2] = 0
     last = 2
-    for count in range(2, 256):
+    for count in range(2, highest + 1):
         starts[count + 1] += starts[count]
         if starts[count] < need:
             last = count

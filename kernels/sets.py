@@ -71,9 +71,15 @@ def _near_their_places(row, out, ends):
 def distinct(row, out, ends):
     """The distinct values of a row, ascending, in the first places of `out`; `ends` is room for 2 len(row) + 1 counts.
 
-    `out` has room for the whole row. What is out of order is inserted; where values were sorted, that moves nothing.
+    `out` has room for the whole row, which may be a set already. What is out of order is inserted; where values were
+    sorted, that moves nothing.
     """
-    n = len(row)
+    n, ascending = len(row), 1
+    while ascending < n and row[ascending - 1] < row[ascending]:
+        ascending += 1
+    if ascending >= n:
+        out[:n] = row
+        return out[:n]
     if n > 16:
         _near_their_places(row, out, ends)
     else:

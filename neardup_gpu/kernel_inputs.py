@@ -28,6 +28,7 @@ from neardup_gpu.kernels import (
     hamming_table as table_kernel,
     huffman_encode as encode_kernel,
     overlap as overlap_kernel,
+    prefix_probe as prefix_probe_kernel,
     prefixes as prefixes_kernel,
     rarity as rarity_kernel,
     runs as runs_kernel,
@@ -526,6 +527,28 @@ def prefixes(draw: Draw, size: int) -> tuple:
     return values, offsets, rows, *_table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
 
 
+def prefix_probe(draw: Draw, size: int) -> tuple:
+    """A table of the prefixes of rows, many of which are alike, and the prefixes of these sets."""
+    values, offsets = _alike(draw, size)
+    table, threshold = _table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
+    table = np.maximum(table[0], np.uint8(2)), table[1]  # none is skipped
+    num_rows = len(offsets) - 1
+    shingles, entries, sizes, _ = prefixes_kernel.cpu(values, offsets, np.arange(num_rows), *table, threshold)
+    row = ((entries & ~prefixes_kernel.LONG) >> np.uint64(prefixes_kernel.PLACE_BITS)).astype(np.int64)
+    keys, places = prefix_probe_kernel.keys_of(shingles, entries)
+    if len(keys) <= FEW and draw.chance():  # of several shingles
+        keys &= np.uint64((15 << 60) + 1)
+    order = np.argsort(keys, kind="stable")
+    ends = np.append(0, np.cumsum(sizes, dtype=np.int64))
+    begins = np.searchsorted(row, np.arange(num_rows + 1))
+    first = draw.random.integers(0, num_rows + 1, num_rows) * draw.integer(0, 1)
+    stop = first + draw.random.integers(0, num_rows + 2, num_rows)
+    most = draw.random.integers(0, draw.option([64, 3]), num_rows)
+    allowed = (draw.random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
+    prefix = keys, places, begins, sizes
+    return keys[order], row[order].astype(np.uint32), ends, *prefix, threshold, first, stop, most, allowed
+
+
 def containers(draw: Draw, size: int) -> tuple:
     """Sets, by any numbers, the table in which they are counted, and marks of some of their shingles."""
     values, offsets = _alike(draw, size)
@@ -890,6 +913,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "occurrences": occurrences,
     "overlap": overlap,
     "pairtables": pairtables,
+    "prefix_probe": prefix_probe,
     "prefixes": prefixes,
     "probe": probe,
     "rarity": rarity,

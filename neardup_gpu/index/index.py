@@ -94,8 +94,8 @@ class Index:
         ----------
         path : path
             A folder, which is made; there is nothing yet, or an empty folder.
-        method : MinHash, SimHash, "minhash" or "simhash", default "minhash"
-            How candidates are found.
+        method : MinHash, SimHash, "minhash", "exact" or "simhash", default "minhash"
+            How candidates are found. "exact" finds every pair at the threshold.
         threshold : float in (0, 1], default None
             Least resemblance of two near-duplicates; by min-hash 0.8 unless given. By simhash, where none is given,
             all documents within the radius are near-duplicates, and nothing is verified.
@@ -475,7 +475,7 @@ class Index:
             Which files of a folder to read, such as "*.py".
         threshold : float, default None
             Least resemblance; the index's unless given. Its filter is made for the index's: of pairs that resemble each
-            other less, fewer become candidates.
+            other less, fewer become candidates. An index by the exact method is asked at its threshold or above.
         radius : int, default None
             By simhash, bits in which simhashes may differ: at most the index's, which is usual.
         nearest : int, default None

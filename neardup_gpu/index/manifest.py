@@ -58,6 +58,8 @@ class Place:
     dead_documents, dead_entries : int
     deleted : int or None
         The file in deleted/ that says which are dead.
+    order : int or None
+        The file in segments/ that holds the order in which its prefixes were taken.
     """
 
     file: int
@@ -70,6 +72,7 @@ class Place:
     dead_documents: int = 0
     dead_entries: int = 0
     deleted: int | None = None
+    order: int | None = None
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,7 @@ class Manifest:
     def files(self) -> set[str]:
         """Paths of its files, below the folder of the index."""
         found = {f"{SEGMENTS}/{each.file:08}" for each in self.segments}
+        found |= {f"{SEGMENTS}/{each.order:08}" for each in self.segments if each.order is not None}
         return found | {f"{DELETED}/{each.deleted:08}" for each in self.segments if each.deleted is not None}
 
 

@@ -25,11 +25,16 @@ import numpy as np
 from neardup_gpu.kernels import gather, merge as merge_kernel
 from neardup_gpu.kernels._launch import alone
 
+from ..data import Ragged
 from ..errors import OutputError
+from ..recipe import Recipe
 from ..store.ids import Ids
 from .columns import merge_columns, merged_columns
+from .finding import Finder, finder_of
 from .manifest import SEGMENTS, Place, check_newest
-from .segments import AS_BEFORE, COLUMNS, SEGMENT, Segment, copies_of
+from .order import MOST_COUNTED, ORDER, Order
+from .segments import AS_BEFORE, COLUMNS, SEGMENT, Segment, copies_of, write
+from .sketches import Sketched
 from .snapshot import Snapshot
 from .writer import Writer, place_of
 
@@ -72,6 +77,8 @@ class Merge:
     writer : Writer
     start, stop : int
         Numbers of the first of its segments and of the one after the last.
+    renewing : Finder, optional
+        Makes a new order of shingles. Then these have to be all segments until it is published.
 
     Raises
     ------
@@ -79,13 +86,15 @@ class Merge:
         If another process has written to the index.
     """
 
-    def __init__(self, writer: Writer, start: int, stop: int) -> None:
+    def __init__(self, writer: Writer, start: int, stop: int, renewing: Finder | None = None) -> None:
         check_newest(writer.folder, writer.manifest)
         self._writer, self._stopped = writer, threading.Event()
         self._before, self._parts = writer.segments[:start], writer.segments[start:stop]
         self._files = [each.file for each in writer.manifest.segments[start:stop]]
         self._file, self._path = writer.new_file(SEGMENTS)
         self._arrays: dict[str, np.ndarray] = {}
+        self._order: Order | None = None
+        self._renewing = renewing
         writer.unpublished.add(self._name)
 
     @property
@@ -114,7 +123,7 @@ class Merge:
                 self._go_on()
                 if segment.file is not None:
                     segment.file.verify_all()
-            self._arrays = merged(self._before, self._parts, self._path, self._go_on)
+            self._arrays, self._order = merged(self._before, self._parts, self._path, self._renewing, self._go_on)
         except OSError as error:
             raise OutputError(f"{self._path}: {error.strerror}; {AS_BEFORE}") from None
 
@@ -141,7 +150,11 @@ class Merge:
         parts, of_parts = segments[start:stop], places[start:stop]
         segments[start:stop], places[start:stop] = [], []
         if self._arrays:
-            place = place_of(self._arrays, self._file, of_parts[0].first, of_parts[-1].stop, self._path)
+            order = next((each.order for each in of_parts if each.order is not None), None)
+            if self._order is not None:
+                order, path = writer.new_file(SEGMENTS)
+                write(ORDER, path, {}, self._order.arrays)
+            place = place_of(self._arrays, self._file, of_parts[0].first, of_parts[-1].stop, self._path, order)
             segment = Segment.load(writer.folder, place, parts[0].id_kind)
             for name in ("live_documents", "live_entries"):
                 pairs = zip(self._parts, parts, strict=True)
@@ -161,6 +174,18 @@ class GivenUpError(Exception):
     """A merge was given up while it was being written."""
 
 
+def _renewing(writer: Writer, number: int) -> Finder | None:
+    """What makes a new order of shingles where so many of the last segments are merged, if they should have one.
+
+    Where all segments become one, and are few documents, these say better than the first ones did what is common.
+    """
+    if number < len(writer.segments) or all(each.order is None for each in writer.segments):
+        return None
+    if sum(len(each.arrays["set_values"]) for each in writer.segments) > MOST_COUNTED:
+        return None
+    return finder_of(Recipe.from_json(writer.manifest.recipe, f"{writer.folder}"), writer.manifest.keeps)
+
+
 def merge_last(writer: Writer, number: int) -> None:
     """Merge the last segments of an index into one, without what is dead, and commit.
 
@@ -171,7 +196,7 @@ def merge_last(writer: Writer, number: int) -> None:
     DamagedError
         If one of them is not as it was written.
     """
-    merge = Merge(writer, len(writer.segments) - number, len(writer.segments))
+    merge = Merge(writer, len(writer.segments) - number, len(writer.segments), _renewing(writer, number))
     try:
         merge.write()
         merge.publish()
@@ -218,7 +243,7 @@ class Merges(contextlib.AbstractContextManager["Merges"]):
             else:
                 behind = merge.stop
         while number := due(self._writer.manifest.segments[behind:]):
-            if self._pool is not None and self._under_way is None:
+            if self._pool is not None and self._under_way is None and _renewing(self._writer, number) is None:
                 last = len(self._writer.segments)
                 merge = Merge(self._writer, last - number, last)
                 self._under_way = merge, self._pool.submit(_alone, merge.write)
@@ -261,17 +286,22 @@ def _alone(write: Callable[[], None]) -> None:
 
 
 def merged(
-    before: list[Segment], segments: list[Segment], path: Path, go_on: Callable[[], None]
-) -> dict[str, np.ndarray]:
+    before: list[Segment],
+    segments: list[Segment],
+    path: Path,
+    renewing: Finder | None,
+    go_on: Callable[[], None],
+) -> tuple[dict[str, np.ndarray], Order | None]:
     """Write the segment of several neighbours; returns its arrays, or nothing, and no file, if all is dead.
 
+    Beside them the order of shingles that `renewing` made, if it was given, of all that are merged.
     `go_on` is called now and then, and may end it by an error; there is no file then.
     """
     documents = [np.flatnonzero(each.live_documents) for each in segments]
     entries = [np.flatnonzero(each.live_entries) for each in segments]
     number, num_documents = sum(map(len, entries)), sum(map(len, documents))
     if not number and not num_documents:
-        return {}
+        return {}, None
     new_rows = _renumbered([each.num_entries for each in segments], entries)
     new_places = _renumbered([each.num_documents for each in segments], documents)
     sequence = np.concatenate([each["sequence"][some] for each, some in zip(segments, documents, strict=True)])
@@ -331,7 +361,14 @@ def merged(
             for number, (keys, rows) in enumerate(zip(*into, strict=True)):
                 go_on()
                 merge_tables([(part[0][number], part[1][number]) for part in parts], renumbered[name], keys, rows)
-        return arrays
+        order = None
+        if renewing is not None:
+            sets = Ragged(arrays["set_values"], arrays["set_offsets"].copy())
+            nothing = np.empty((len(sets), 0), np.uint64)
+            mine, order = renewing.prepared(Sketched(nothing, arrays["tokens"], nothing, sets), None)
+            for name, array in renewing.arrays(mine).items() if order is not None else ():
+                arrays[name][:] = array
+        return arrays, order
 
 
 def _table(segment: Segment, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -70,7 +70,12 @@ def asked_for(recipe: Recipe, threshold: float | None, radius: int | None, neare
                 f"radius {radius}: the index was made with radius {recipe.method.radius} and finds no farther; ask for "
                 "that or less, or make an index of the larger radius"
             )
-    least = recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
+    least: Any = recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
+    if recipe.method.name == "exact" and least < recipe.threshold:
+        raise ParameterError(
+            f"threshold {least}: this index finds pairs at {recipe.threshold} or above; ask for no less, or create one "
+            "with a lower threshold"
+        )
     return Asked(least, radius, checks.optional(checks.integer, "nearest", nearest, 1))
 
 

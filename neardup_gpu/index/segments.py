@@ -42,6 +42,7 @@ from ..errors import OutputError
 from ..store.arrays import ArraysFile, ArraysFormat
 from ..store.ids import NAMES, Ids
 from .manifest import DELETED, SEGMENTS, Place
+from .order import Order
 
 SEGMENT = ArraysFormat(
     magic=b"NEARDUPX",
@@ -87,6 +88,8 @@ class Segment:
     id_kind : str
     place : Place or None
         None for one that is in memory alone.
+    order : Order or None
+        What its prefixes are taken by; None where there are none.
     file : ArraysFile or None
         What the arrays are mapped from. They are compared with their checksums when they are first asked for.
     live_documents, live_entries : arrays of uint8
@@ -99,15 +102,16 @@ class Segment:
     live_entries: np.ndarray
     place: Place | None = None
     file: ArraysFile | None = None
+    order: Order | None = None
     _sound: set[str] = field(default_factory=set)
     _known_tables: dict[str, Any] = field(default_factory=dict)
     _runs: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str) -> Segment:
+    def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str, order: Order | None = None) -> Segment:
         """A segment of which nothing is dead, and which is in no file."""
         documents, entries = (np.ones(len(arrays[name]), np.uint8) for name in ("sequence", "founders"))
-        return cls(arrays, id_kind, documents, entries)
+        return cls(arrays, id_kind, documents, entries, order=order)
 
     @classmethod
     def load(cls, folder: Path, place: Place, id_kind: str) -> Segment:
@@ -120,7 +124,8 @@ class Segment:
         """
         file = ArraysFile(folder / SEGMENTS / f"{place.file:08}", SEGMENT, at_once=0)
         documents, entries = (np.ones(len(file.arrays[name]), np.uint8) for name in ("sequence", "founders"))
-        segment = cls(file.arrays, id_kind, documents, entries, place, file)
+        order = None if place.order is None else Order(folder / SEGMENTS / f"{place.order:08}")
+        segment = cls(file.arrays, id_kind, documents, entries, place, file, order)
         if place.deleted is not None:
             segment.read_dead(folder / DELETED / f"{place.deleted:08}")
         return segment

@@ -28,8 +28,8 @@ class Sketched(NamedTuple):
     hashes : array of uint64, shape (documents, 2)
         The 128 bits of the word sequence of each.
     tokens : array of int64, shape (documents,)
-    keys : array of uint64, a row for each document
-        What `Method.keys` gives.
+    keys : array, a row for each document
+        What `Method.keys` gives, uint64; of methods that do not sketch, no columns, or what their finder puts there.
     sets : Ragged of uint64
         Distinct shingles, ascending; of an index without sets, no shingles.
     sketch : array, a row for each document, or None
@@ -38,7 +38,7 @@ class Sketched(NamedTuple):
 
     hashes: np.ndarray
     tokens: np.ndarray
-    keys: np.ndarray
+    keys: Any
     sets: Ragged
     sketch: np.ndarray | None = None
 
@@ -78,8 +78,10 @@ def _sketched(text: Ragged, recipe: Recipe, keeps: Keeps, backend: str, span: Sp
     method, how = recipe.method, {"seed": recipe.seed, "backend": backend}
     by_tokens = method.elements == "tokens"
     shingles = None if by_tokens and not keeps.sets else count_shingles(tokens, recipe, backend)[0]
-    made = method.sketch(tokens if by_tokens else shingles, **how)
-    keys = to_host(method.keys(made, **how))
+    made, keys = None, np.empty((len(tokens), 0), np.uint64)
+    if method.sketches:
+        made = method.sketch(tokens if by_tokens else shingles, **how)
+        keys = to_host(method.keys(made, **how))
     hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
     sets = Ragged(np.empty(0, np.uint64), np.zeros(len(tokens) + 1, np.int64))
     if keeps.sets:

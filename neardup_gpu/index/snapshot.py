@@ -11,6 +11,7 @@ import xxhash
 from neardup_gpu.kernels.probe import in_order
 
 from ..data import Ragged, arrow
+from .order import Order
 from .segments import KEPT, Segment
 
 WITHOUT_END = np.int64(2**62)
@@ -45,6 +46,11 @@ class Snapshot:
 
     def __init__(self, segments: Sequence[Segment], backend: str) -> None:
         self.segments, self.backend = list(segments), backend
+
+    @property
+    def order(self) -> Order | None:
+        """What prefixes are taken by, which is the same in all segments that have some."""
+        return next((each.order for each in self.segments if each.order is not None), None)
 
     # ----------------------------------------------------------------------------------------- where entries are
 

@@ -12,6 +12,7 @@ from . import manifest as manifests
 from .manifest import DELETED, SEGMENTS
 from .merging import merge_last
 from .opened import Opened
+from .order import ORDER
 from .segments import DEAD, SEGMENT
 
 
@@ -37,6 +38,10 @@ def check(opened: Opened) -> dict[str, Any]:
     opened.check_open()
     folder, manifest = opened.folder, opened.manifest
     num_bytes = os.path.getsize(manifests.path_of(folder, manifest.number))
+    for number in {place.order for place in manifest.segments if place.order is not None}:
+        path = folder / SEGMENTS / f"{number:08}"
+        ArraysFile(path, ORDER).verify_all()
+        num_bytes += os.path.getsize(path)
     for place in manifest.segments:
         files = [(folder / SEGMENTS / f"{place.file:08}", SEGMENT)]
         if place.deleted is not None:

@@ -30,6 +30,7 @@ from .manifest import (
     synced,
     with_segments,
 )
+from .order import ORDER
 from .segments import AS_BEFORE, KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
 from .sketches import Sketched
 from .snapshot import Snapshot, hashes_of
@@ -129,6 +130,8 @@ def segment_of(
     founding = np.flatnonzero(entry == sequence)
     mine = sketches.take(founding)
     some = np.flatnonzero(mine.tokens > 0)
+    finder = finder_of(recipe, keeps)
+    mine, order = finder.prepared(mine, snapshot.order)
     kind = kind_of(ids)
     named = Ids.of(ids)
     hash_keys, hash_rows = sorted_table(mine.hashes[some, 0], some)
@@ -145,12 +148,12 @@ def segment_of(
         "hash_keys": hash_keys,
         "hash_rows": hash_rows,
         "hash_second": np.ascontiguousarray(mine.hashes[:, 1]),
-        **finder_of(recipe, keeps).arrays(mine),
+        **finder.arrays(mine),
         **({} if keeps.containment is None else tables(mine.sets, keeps.containment, recipe, snapshot.backend)),
         **({"set_offsets": mine.sets.offsets, "set_values": mine.sets.values} if keeps.sets else {}),
         **({} if mine.sketch is None else {"sketch": mine.sketch}),
     }
-    new = Segment.in_memory(arrays, kind)
+    new = Segment.in_memory(arrays, kind, order)
     together = Snapshot([*snapshot.segments, new], snapshot.backend)
     found = join(together, mine, recipe, keeps, runtime)
     stored = slice(None if recipe.verifies else 0)  # `decide` finds unverified pairs anew
@@ -293,9 +296,13 @@ class Writer:
             for number in death.touched:
                 places[number] = self.write_dead(segments[number], places[number], folders)
         if new is not None:
+            order = next((each.order for each in places if each.order is not None), None)
+            if order is None and new.order is not None:
+                order, path = self.new_file(SEGMENTS)
+                write(ORDER, path, {}, new.order.arrays)
             file, path = self.new_file(SEGMENTS)
             write(SEGMENT, path, {}, new.arrays)
-            place = place_of(new.arrays, file, manifest.next_sequence, changes["next_sequence"], path)
+            place = place_of(new.arrays, file, manifest.next_sequence, changes["next_sequence"], path, order)
             segments = [*segments, Segment.load(self.folder, place, new.id_kind)]
             places.append(place)
         self.publish(segments, places, folders, **changes)
@@ -341,12 +348,13 @@ class Writer:
         self.manifest, self.segments = manifest, segments
 
 
-def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path) -> Place:
+def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path, order: int | None) -> Place:
     """The place of a segment that was written."""
     documents, entries = len(arrays["sequence"]), len(arrays["founders"])
     if entries > MOST_ENTRIES:
         raise ResourceError(f"{entries:,} entries in a segment, and there may be {MOST_ENTRIES:,}; commit more often")
-    return Place(file, first, stop, documents, entries, len(arrays["pair_left"]), os.path.getsize(path))
+    num_pairs, num_bytes = len(arrays["pair_left"]), os.path.getsize(path)
+    return Place(file, first, stop, documents, entries, num_pairs, num_bytes, order=order)
 
 
 def buried(segments: list[Segment], dead: np.ndarray) -> Death:

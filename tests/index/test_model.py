@@ -31,12 +31,18 @@ class Growing(RuleBasedStateMachine):
     @initialize(
         most=st.sampled_from([1, 2, None]),
         method=st.sampled_from(
-            [nd.MinHash(filter=(4, 1, 1)), nd.MinHash(filter=(4, 1, 2)), nd.SimHash(radius=16, bucket_limit=3)]
+            [
+                nd.MinHash(filter=(4, 1, 1)),
+                nd.MinHash(filter=(4, 1, 2)),
+                nd.SimHash(radius=16, bucket_limit=3),
+                nd.Exact(),
+            ]
         ),
         verified=st.booleans(),
     )
-    def create(self, most: int | None, method: nd.MinHash | nd.SimHash, verified: bool) -> None:
-        threshold = 0.5 if verified or method.name == "minhash" else None
+    def create(self, most: int | None, method: nd.MinHash | nd.SimHash | nd.Exact, verified: bool) -> None:
+        self.is_exact = method.name == "exact"
+        threshold = 0.5 if verified or method.name != "simhash" else None
         recipe = nd.Recipe(method=method, shingles=nd.Shingles(2), threshold=threshold, max_partners=most)
         self.index = nd.Index.create(self.folder / "x", recipe=recipe, columns="value", engine="cpu")
 
@@ -102,6 +108,10 @@ class Growing(RuleBasedStateMachine):
                 assert match["resemblance"] == len(one & other) / len(one | other) >= 0.5
             else:
                 assert match["low"] <= match["resemblance"] <= match["high"] and match["distance"] <= 16
+        if self.is_exact and one:
+            sets = {id: _shingles(each) for id, each in self.live.items()}
+            near = {id for id, each in sets.items() if each and len(one & each) / len(one | each) >= 0.5}
+            assert set(found["id"].to_pylist()) == near
         same = [id for id, each in self.live.items() if text.split() and each.split() == text.split()]
         assert found["id"].to_pylist()[: len(same)] == same or not same or set(same) <= set(found["id"].to_pylist())
 
@@ -114,7 +124,7 @@ class Growing(RuleBasedStateMachine):
 
 def _shingles(text: str) -> set[tuple[str, ...]]:
     words = text.split()
-    return {tuple(words[i : i + 2]) for i in range(max(1, len(words) - 1))}
+    return {tuple(words[i : i + 2]) for i in range(max(1, len(words) - 1))} if words else set()
 
 
 @pytest.mark.thorough

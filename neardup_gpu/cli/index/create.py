@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...methods.exact import Exact
 from ...methods.minhash import MinHash
 from ...methods.simhash import SimHash
 from ...printable import shell_path
@@ -14,7 +15,7 @@ from ..methods import ShinglesFlags, Verified, chosen, method_flags
 from ..options import DECIDING, DOCUMENTS, MATCHING, flags, given
 from .options import NewIndex, Said, SaidFlags, names_in
 
-METHODS: dict[str, tuple[type, ...]] = {"minhash": (MinHash,), "simhash": (SimHash, Verified)}
+METHODS: dict[str, tuple[type, ...]] = {"minhash": (MinHash,), "exact": (Exact,), "simhash": (SimHash, Verified)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ParameterError
 from .contract import Finder, Found
+from .exact import ByPrefixes
 from .minhash import ByFeatures
 from .simhash import ByBits
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from ...recipe import Recipe
     from ..keeps import Keeps
 
-FINDERS: dict[str, type] = {"minhash": ByFeatures, "simhash": ByBits}
+FINDERS: dict[str, type] = {"minhash": ByFeatures, "exact": ByPrefixes, "simhash": ByBits}
 
 
 def finder_of(recipe: Recipe, keeps: Keeps) -> Finder:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
+    from ..order import Order
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -30,6 +31,13 @@ class Found(NamedTuple):
 
 class Finder(Protocol):
     """How candidates are found by a method, of which each recipe makes a finder."""
+
+    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+        """New entries as `arrays` and `first` take them, and the order of shingles of the whole index, if it needs one.
+
+        The order is made of these entries if there is none yet. Queries are not prepared.
+        """
+        ...
 
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """What a segment keeps of its entries: columns named in `segments.COLUMNS`, and sorted tables.

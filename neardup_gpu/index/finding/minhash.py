@@ -16,6 +16,7 @@ from .contract import Found
 if TYPE_CHECKING:
     from ...recipe import Recipe
     from ..keeps import Keeps
+    from ..order import Order
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -31,6 +32,10 @@ class ByFeatures:
 
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: MinHash = recipe.method
+
+    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+        """As they are; features need no order."""
+        return sketches, None
 
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those without words are in none."""

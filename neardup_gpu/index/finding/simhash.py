@@ -26,6 +26,7 @@ from .contract import Found
 if TYPE_CHECKING:
     from ...recipe import Recipe
     from ..keeps import Keeps
+    from ..order import Order
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -58,6 +59,10 @@ class ByBits:
         assert keeps.leading is not None
         self.method: SimHash = recipe.method
         self.design = TableDesign(self.method.bits, self.method.radius, keeps.leading)
+
+    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+        """As they are; tables of bits need no order of shingles."""
+        return sketches, None
 
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """The tables of entries, those without words are in none."""

@@ -1,0 +1,127 @@
+"""The exact join in an index: a sorted table of the postings of prefixes, in an order of shingles that is frozen.
+
+No pair at the threshold is missed: `kernels/prefixes.py` has the proof, for any order that all sets share. `dedup`
+skips shingles that one document alone has; here nothing is skipped, as the next document may have them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neardup_gpu.kernels import gather, prefix_probe, prefixes
+from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
+
+from ...data import Ragged
+from ...engine.choice import kernel
+from ..order import Order
+from ..segments import sorted_table
+from .contract import Found
+
+if TYPE_CHECKING:
+    from ...recipe import Recipe
+    from ..keeps import Keeps
+    from ..sketches import Sketched
+    from ..snapshot import Snapshot
+
+
+@dataclass(frozen=True, eq=False)
+class Prefixes:
+    """The prefixes of some sets.
+
+    keys, places : arrays
+        Of shingles, see `kernels/prefix_probe.py`.
+    offsets : array of int64, shape (sets + 1,)
+        Where those of each set begin.
+    sizes : array of int32, shape (sets,)
+    """
+
+    keys: np.ndarray
+    places: np.ndarray
+    offsets: np.ndarray
+    sizes: np.ndarray
+
+    @classmethod
+    def of(cls, sets: Ragged, order: Order, threshold: float, backend: str) -> Prefixes:
+        """Those of sets, in an order."""
+        run, numbers = kernel(prefixes, backend), np.arange(len(sets))
+        shingles, entries, sizes, _ = run(sets.values, sets.offsets, numbers, *order.table, threshold)
+        rows = ((entries & ~LONG) >> np.uint64(PLACE_BITS)).astype(np.int64)
+        keys, places = prefix_probe.keys_of(shingles, entries)
+        return cls(keys, places, np.searchsorted(rows, np.arange(len(sets) + 1)), sizes)
+
+    def __getitem__(self, rows: np.ndarray) -> Prefixes:
+        """Those of some of the sets."""
+        keys, offsets = gather.cpu(self.keys, self.offsets, rows)
+        return Prefixes(keys, gather.cpu(self.places, self.offsets, rows)[0], offsets, self.sizes[rows])
+
+
+class ByPrefixes:
+    """Candidates share a shingle of their prefixes: `posting_keys` and `posting_rows`, see `kernels/prefix_probe.py`.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    keeps : Keeps
+    """
+
+    def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
+        assert recipe.threshold is not None
+        self.threshold = recipe.threshold
+
+    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+        """With prefixes for keys; the order is frozen with the first documents that have shingles."""
+        if order is None and not len(sketches.sets.values):
+            return sketches, None
+        order = order or Order.of(sketches.sets)
+        return sketches._replace(keys=Prefixes.of(sketches.sets, order, self.threshold, "cpu")), order
+
+    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
+        """The table of the postings of entries."""
+        keys, rows = np.empty(0, np.uint64), np.empty(0, np.int64)
+        if isinstance(sketches.keys, Prefixes):
+            mine: Prefixes = sketches.keys
+            keys, rows = mine.keys, np.repeat(np.arange(len(mine.sizes)), np.diff(mine.offsets))
+        keys, rows = sorted_table(keys, rows)
+        return {"posting_keys": keys, "posting_rows": rows}
+
+    def first(
+        self,
+        snapshot: Snapshot,
+        sketches: Sketched,
+        first: np.ndarray,
+        stop: np.ndarray,
+        most: int,
+        allowed: list[np.ndarray] | None = None,
+    ) -> Found:
+        """The first `most` entries from `first` on and before `stop` that share a shingle of prefixes with each."""
+        parts: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        run, remaining = kernel(prefix_probe, snapshot.backend), np.full(len(first), most)
+        mine: Any = sketches.keys
+        if snapshot.order is not None and not isinstance(mine, Prefixes):
+            mine = Prefixes.of(sketches.sets, snapshot.order, self.threshold, snapshot.backend)
+        for number, segment in enumerate(snapshot.segments):
+            founders = segment["founders"]
+            if segment.order is None or not len(founders):
+                continue
+            some = np.flatnonzero((remaining > 0) & (first <= founders[-1]) & (stop > founders[0]))
+            if not len(some):
+                continue
+            asking = mine if len(some) == len(first) else mine[some]
+            bounds = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
+            live = segment.live_entries if allowed is None else allowed[number]
+            table = segment["posting_keys"], segment["posting_rows"], segment["set_offsets"]
+            prefix = asking.keys, asking.places, asking.offsets, asking.sizes
+            rows, offsets = run(*table, *prefix, self.threshold, *bounds, remaining[some], live)
+            sizes = np.diff(offsets)
+            remaining[some] -= sizes
+            parts.append((np.repeat(some, sizes), founders[rows]))
+        asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
+        by_asked = np.argsort(asked, kind="stable")
+        return Found(asked[by_asked], entries[by_asked])
+
+    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
+        """Nothing of each entry: documents are joined by their shingles."""
+        return np.empty((len(entries), 0), np.uint64)

@@ -1,0 +1,89 @@
+"""The order of shingles that prefixes are taken in: frozen when an index gets its first shingles.
+
+Shingles are ordered by (count, shingle), where the count is that of a table of counters which many shingles share
+(`kernels/rarity.py`), made of the first documents and never changed: so all entries and all queries use one order,
+which is all that correctness asks for. A shingle that was not seen then is among the rarest, unless others share its
+counter. Counters begin at 2, as `kernels/prefixes.py` skips what is counted once: here any shingle may come again.
+
+The table is a file of its own among the segments, which the manifest names with each segment whose postings follow it.
+Where all segments are merged into one, no other posting follows it: as long as that is of few shingles, their postings
+are made again, in an order that is made of all of them. So an index that began with one document is soon as fast as one
+that began with many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from neardup_gpu.kernels import gather, rarity
+
+from ..data import Ragged
+from ..store.arrays import ArraysFile, ArraysFormat
+
+ORDER = ArraysFormat(
+    magic=b"NEARDUPO",
+    version=1,
+    name="an order of shingles of an index",
+    advice="neardup index create makes an index",
+    again="make the index again from its documents",
+)
+
+MOST_BITS = 22
+"""A table has at most 2**22 counters, which take 4.25 MiB."""
+
+MOST_COUNTED = 1 << 22
+"""Of more shingles about so many are counted, those of every second entry, or every third, and so on."""
+
+FEWEST = 2
+"""Where counters begin."""
+
+
+@dataclass
+class Order:
+    """An order of all shingles.
+
+    path : Path or None
+        Its file; None for one that is in memory alone.
+    made : tuple of arrays or None
+        The table, if it is in memory.
+    """
+
+    path: Path | None = None
+    made: tuple[np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def of(cls, sets: Ragged) -> Order:
+        """The order in which the shingles that some sets have come last, the commonest last of all."""
+        step = -(-len(sets.values) // MOST_COUNTED)
+        values = sets.values
+        if step > 1:
+            values, _ = gather.cpu(sets.values, sets.offsets, np.arange(0, len(sets), step))
+        bits = min(max(rarity.FEWEST_BITS, (len(values) - 1).bit_length()), MOST_BITS)
+        counters, beyond = rarity.cpu(values, bits)
+        lifted = np.minimum(counters, rarity.MOST - FEWEST) + np.uint8(FEWEST)
+        return cls(made=(lifted, beyond))
+
+    @cached_property
+    def table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Its counters, as the kernel `prefixes` takes them.
+
+        Raises
+        ------
+        InputError, DamagedError
+            If its file is not there, or not as it was written.
+        """
+        if self.made is not None:
+            return self.made
+        assert self.path is not None
+        file = ArraysFile(self.path, ORDER)
+        file.verify_all()
+        return file.arrays["counters"], file.arrays["beyond"]
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What its file holds."""
+        return dict(zip(("counters", "beyond"), self.table, strict=True))
