@@ -256,6 +256,7 @@ def _compare(measure: SetMeasure, sets: Ragged, left: Any, right: Any, threshold
     left, right = same_device(sets.values, left, right)
     sizes = sets.sizes[left], sets.sizes[right]
     common = kernel(resemblance, backend)(sets.values, sets.offsets, left, right, measure.least(*sizes, threshold))
+    (common,) = same_device(sets.values, common)  # of an index sets are on the host, whatever compares them
     return measure.of(common, *sizes)
 
 

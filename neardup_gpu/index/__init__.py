@@ -1,7 +1,8 @@
 """An index that grows: documents are added all day, asked for at any moment, and removed; what was acknowledged stays.
 
     NAME/manifest.00000042     JSON with a checksum: the recipe, the segments, progress of inputs, counts
-    NAME/segments/00000007     a file of named arrays, never changed: see `segments.py`
+    NAME/segments/00000007     a file of named arrays, never changed: see `segments.py`; by the exact method, also an
+                               order of shingles: see `order.py`
     NAME/deleted/00000009      which documents and entries of a segment are dead
     NAME/writer.lock           locked by the one process that writes, and its name
 

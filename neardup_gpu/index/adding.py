@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..log import log
 from ..report import count
 from ..sketch_jobs import skipped_path
-from ..sketching import num_skipped
+from ..sketching import num_skipped, text_of
 from ..store.artefacts import BY_ITSELF
 from .columns import as_bytes, id_type_of, types_of
 from .inputs import inputs_of, rows_done, with_progress
@@ -140,8 +140,6 @@ class Adding:
             while start < batch.num_rows:
                 stop = min(batch.num_rows, start + self._commit_every - waiting)
                 with self._clock.stage("sketch"):
-                    from ..sketching import text_of
-
                     text, keeps = text_of(batch.text, start, stop), self._writer.manifest.keeps
                     part = sketched(text, self._opened.recipe, keeps, self._runtime)
                     total = documents.num_rows
@@ -211,7 +209,7 @@ class Adding:
                 death,
                 next_sequence=stop,
                 id_kind=kind,
-                id_as=str(id_type_of(ids, manifest.id_as)),
+                id_as=str(id_type_of(ids, None if manifest.id_kind is None else str(manifest.id_type))),
                 columns={name: str(kind) for name, kind in self._types.items()},
                 inputs=inputs,
             )

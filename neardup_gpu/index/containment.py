@@ -172,7 +172,8 @@ def _places(segment: Segment, elements: np.ndarray) -> tuple[np.ndarray, np.ndar
     keys = segment.arrays["contained_keys"]
     starts, stops = np.searchsorted(keys, elements), np.searchsorted(keys, elements, side="right")
     if segment.file is not None:
-        segment.file.verify("contained_keys", np.maximum(starts - 1, 0), np.minimum(stops + 1, len(keys)))
+        low, high = np.minimum(starts, stops), np.maximum(starts, stops)  # in a damaged table the two may cross
+        segment.file.verify("contained_keys", np.maximum(low - 1, 0), np.minimum(high + 1, len(keys)))
     return starts, stops
 
 

@@ -210,9 +210,8 @@ def decided(
         decisions = decide_ranked(ranked, groups, deciding, listed, recipe, runtime)
         facts = Facts(ranked, groups, decisions, live.ids)
         tables = tables_of(facts, recipe, {}, against=False)
-    return Result(
-        tables.documents, tables.pairs, Report(_report(facts, recipe, keeps, limits, clock)), recipe, facts=facts
-    )
+    report = Report(_report(facts, recipe, keeps, limits, runtime.backend, clock))
+    return Result(tables.documents, tables.pairs, report, recipe, facts=facts)
 
 
 def _found_anew(
@@ -259,7 +258,9 @@ _TEXTS = {"format": "memory", "text_columns": None, "id_column": None, "html": F
 """Where documents of an index are to be read from: only who added them knows."""
 
 
-def _report(facts: Facts, recipe: Recipe, keeps: Keeps, limits: dict[str, Any], clock: Clock) -> dict[str, Any]:
+def _report(
+    facts: Facts, recipe: Recipe, keeps: Keeps, limits: dict[str, Any], backend: str, clock: Clock
+) -> dict[str, Any]:
     decided, sizes = decided_counts(facts, recipe)
     label, words = recipe.method.in_words(recipe.threshold)
     if recipe.verifies and not keeps.sets:
@@ -283,7 +284,7 @@ def _report(facts: Facts, recipe: Recipe, keeps: Keeps, limits: dict[str, Any], 
         "measure": recipe.method.measure.name,
         "input": _TEXTS,
         "against": None,
-        "backend": "cpu",
+        "backend": backend,
         "threads": own_threads(),
         "counts": counts,
         **sizes,

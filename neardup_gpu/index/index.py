@@ -17,7 +17,7 @@ from ..decisions import keep_column
 from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
-from ..errors import InputError, OutputError, ParameterError
+from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from ..recipe import Recipe, choose_recipe
 from ..report import count
 from ..sketch_jobs import skipped_path
@@ -116,7 +116,8 @@ class Index:
             Columns to keep of each document, such as its date: documents are removed by them, kept by them, and shown
             with them. They hold integers, floats, strings, bools, dates or timestamps. Each input has to have them.
         recipe : Recipe, default None
-            A complete recipe, whose `keep` is "first"; excludes the settings before but containment.
+            A complete recipe, whose `keep` is "first"; excludes the settings before but containment and
+            columns.
         sets : bool, default None
             Whether the shingles of documents are stored, 8 bytes each, so that pairs are verified; they are unless
             given, where there is a threshold. Without them min-hash stores its samples, and the share of equal samples
@@ -220,8 +221,6 @@ class Index:
             mine, theirs = recipe.describe(), found.recipe.describe()
             name = next((key for key in {**mine, **theirs} if mine.get(key) != theirs.get(key)), "recipe")
             found.close()
-            from ..errors import RecipeMismatchError
-
             raise RecipeMismatchError(f"{folder}: made with {name} = {theirs.get(name)}, asked for {mine.get(name)}")
         return found
 

@@ -7,8 +7,8 @@ there are at most seven of a tier, and each document is written again once for e
 While documents are added, this is done by a thread beside the one that adds, into a file that no manifest names. The
 thread that adds puts it into the place of its parts after its next commit: one thread alone writes manifests.
 
-Only the numbers of entries, which are 8 bytes each, and of what is looked at in a range of keys are in memory: arrays
-are read from mapped files and written to a mapped file, tables range of keys by range.
+Only the ids, the numbers of entries, which are 8 bytes each, and what is looked at in a range of keys are in memory:
+arrays are read from mapped files and written to a mapped file, tables range of keys by range.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from neardup_gpu.kernels import gather, merge as merge_kernel
 from neardup_gpu.kernels._launch import alone
@@ -416,7 +417,10 @@ def _renumbered(sizes: list[int], stay: list[np.ndarray]) -> list[np.ndarray]:
 def _merged_shape(segments: list[Segment], name: str, renumbered: list[np.ndarray]) -> tuple[int, ...]:
     """The shape of a merged table, from which rows without a new number have vanished."""
     rows = [_table(each, name)[1][:1] for each in segments]
-    number = sum(int(np.count_nonzero(new[each] >= 0)) for new, each in zip(renumbered, rows, strict=True))
+    number = 0
+    for new, each in zip(renumbered, rows, strict=True):
+        for start in range(0, each.shape[1], AT_ONCE):
+            number += int(np.count_nonzero(new[each[0, start : start + AT_ONCE]] >= 0))
     return (*segments[0][f"{name}_rows"].shape[:-1], number)
 
 
@@ -453,7 +457,5 @@ def _gather_sets(
 
 
 def _ids_of(segments: list[Segment], documents: list[np.ndarray]) -> dict[str, np.ndarray]:
-    import pyarrow as pa
-
     parts = [segment.ids.arrow(places) for segment, places in zip(segments, documents, strict=True)]
     return Ids.of(pa.concat_arrays(parts)).arrays

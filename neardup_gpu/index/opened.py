@@ -114,15 +114,18 @@ class Opened:
             If another process is, or the folder cannot be written.
         """
         self.check_open()
-        if self._writer is None:
-            with contextlib.ExitStack() as stack:  # lets go of the lock if the rest fails
-                locked = stack.enter_context(manifests.writing(self.folder))
-                self._load()
-                writer = Writer(self.folder, self.manifest, self.state[1])
-                if locked:  # else another one may be writing what no manifest names yet
-                    writer.clean()
-                self._writer = writer
-                self._stack.push(stack.pop_all())
+        with self._refreshing:
+            if self._writer is None:
+                with contextlib.ExitStack() as stack:  # lets go of the lock if the rest fails
+                    locked = stack.enter_context(manifests.writing(self.folder))
+                    self._load()
+                    writer = Writer(self.folder, self.manifest, self.state[1])
+                    if locked:  # else another one may be writing what no manifest names yet
+                        writer.clean()
+                    self._writer = writer
+                    self._stack.push(stack.pop_all())
+            else:  # which may have committed something and failed afterwards
+                self.state = self._writer.manifest, self._writer.segments
         return self._writer
 
     def committed(self, writer: Writer) -> None:

@@ -46,13 +46,13 @@ FEWEST = 2
 class Order:
     """An order of all shingles.
 
-    path : Path or None
-        Its file; None for one that is in memory alone.
+    file : ArraysFile or None
+        What it is mapped from; None for one that is in memory alone.
     made : tuple of arrays or None
         The table, if it is in memory.
     """
 
-    path: Path | None = None
+    file: ArraysFile | None = None
     made: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
@@ -67,21 +67,31 @@ class Order:
         lifted = np.minimum(counters, rarity.MOST - FEWEST) + np.uint8(FEWEST)
         return cls(made=(lifted, beyond))
 
+    @classmethod
+    def load(cls, path: Path) -> Order:
+        """Map the file of an order: it may vanish from its folder as soon as there is another one.
+
+        Raises
+        ------
+        InputError, DamagedError
+            If it is not there, or its header is not as it was written.
+        """
+        return cls(ArraysFile(path, ORDER, at_once=0))
+
     @cached_property
     def table(self) -> tuple[np.ndarray, np.ndarray]:
         """Its counters, as the kernel `prefixes` takes them.
 
         Raises
         ------
-        InputError, DamagedError
-            If its file is not there, or not as it was written.
+        DamagedError
+            If its file is not as it was written.
         """
         if self.made is not None:
             return self.made
-        assert self.path is not None
-        file = ArraysFile(self.path, ORDER)
-        file.verify_all()
-        return file.arrays["counters"], file.arrays["beyond"]
+        assert self.file is not None
+        self.file.verify_all()
+        return self.file.arrays["counters"], self.file.arrays["beyond"]
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

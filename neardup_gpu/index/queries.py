@@ -81,11 +81,11 @@ def asked_for(recipe: Recipe, threshold: float | None, radius: int | None, neare
 
 def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, columns: list[str]) -> pa.Table:
     """The answer to one text, on one thread; `html` says how its markup is read, if it has any."""
-    if html:
-        from ..documents.html import read_page
-
-        text = read_page(text, tree=html == "tree").text
     with opened.alone() as runtime:
+        if html:
+            from ..documents.html import read_page
+
+            text = read_page(text, tree=html == "tree").text
         data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False
@@ -112,9 +112,9 @@ def ask(opened: Opened, source: Any, reading: dict[str, Any], answer: Answer, co
             answer(manifest, snapshot, batch.ids, sketched(batch.text, recipe, keeps, runtime), recipe, runtime)
             for batch in open_documents(source, **reading).batches(max_bytes=1 << 22)
         ]
-    if not tables:
-        raise InputError("the input holds no documents; there is nothing to ask")
-    return with_columns(pa.concat_tables(tables, promote_options="permissive"), manifest, snapshot, columns)
+        if not tables:
+            raise InputError("the input holds no documents; there is nothing to ask")
+        return with_columns(pa.concat_tables(tables, promote_options="permissive"), manifest, snapshot, columns)
 
 
 def answered(

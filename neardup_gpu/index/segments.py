@@ -124,7 +124,7 @@ class Segment:
         """
         file = ArraysFile(folder / SEGMENTS / f"{place.file:08}", SEGMENT, at_once=0)
         documents, entries = (np.ones(len(file.arrays[name]), np.uint8) for name in ("sequence", "founders"))
-        order = None if place.order is None else Order(folder / SEGMENTS / f"{place.order:08}")
+        order = None if place.order is None else Order.load(folder / SEGMENTS / f"{place.order:08}")
         segment = cls(file.arrays, id_kind, documents, entries, place, file, order)
         if place.deleted is not None:
             segment.read_dead(folder / DELETED / f"{place.deleted:08}")

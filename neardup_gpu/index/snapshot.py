@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from neardup_gpu.kernels import gather
 from neardup_gpu.kernels.probe import in_order
 
 from ..data import Ragged, arrow
@@ -104,8 +105,6 @@ class Snapshot:
             return together
         back = np.empty_like(number)
         back[number] = np.arange(len(number))
-        from neardup_gpu.kernels import gather
-
         return Ragged(*gather.cpu(together.values, together.offsets, back))
 
     def sketches_of(self, entries: np.ndarray) -> np.ndarray:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..errors import DamagedError
 from ..store.arrays import ArraysFile
-from . import manifest as manifests
 from .manifest import DELETED, SEGMENTS
 from .merging import merge_last
 from .opened import Opened
@@ -20,11 +19,16 @@ def compact(opened: Opened) -> int:
     """Merge all segments into one, in which nothing is dead; returns its bytes."""
     with opened.running():
         writer = opened.write()
-        some = opened.manifest.segments
+        some = writer.manifest.segments
         if len(some) > 1 or any(each.deleted is not None for each in some):
             merge_last(writer, len(some))
             opened.committed(writer)
-    return sum(each.num_bytes for each in opened.manifest.segments)
+    return num_bytes(opened)
+
+
+def num_bytes(opened: Opened) -> int:
+    """Bytes of all files that the manifest names."""
+    return sum(os.path.getsize(opened.folder / name) for name in opened.manifest.files())
 
 
 def check(opened: Opened) -> dict[str, Any]:
@@ -37,11 +41,9 @@ def check(opened: Opened) -> dict[str, Any]:
     """
     opened.check_open()
     folder, manifest = opened.folder, opened.manifest
-    num_bytes = os.path.getsize(manifests.path_of(folder, manifest.number))
     for number in {place.order for place in manifest.segments if place.order is not None}:
         path = folder / SEGMENTS / f"{number:08}"
         ArraysFile(path, ORDER).verify_all()
-        num_bytes += os.path.getsize(path)
     for place in manifest.segments:
         files = [(folder / SEGMENTS / f"{place.file:08}", SEGMENT)]
         if place.deleted is not None:
@@ -49,14 +51,12 @@ def check(opened: Opened) -> dict[str, Any]:
         for path, kind in files:
             found = ArraysFile(path, kind)
             found.verify_all()
-            num_bytes += os.path.getsize(path)
             if kind is SEGMENT and len(found.arrays["sequence"]) != place.documents:
                 raise DamagedError(f"{path}: is not the file that the manifest names; {SEGMENT.again}")
     held = info(opened)
     return {
         "files": 1 + len(manifest.files()),
-        "bytes": num_bytes,
-        **{name: held[name] for name in ("documents", "entries", "pairs")},
+        **{name: held[name] for name in ("bytes", "documents", "entries", "pairs")},
     }
 
 
@@ -70,7 +70,7 @@ def info(opened: Opened) -> dict[str, Any]:
         "pairs": sum(each.pairs for each in manifest.segments),
         "dead_documents": sum(each.dead_documents for each in manifest.segments),
         "segments": len(manifest.segments),
-        "bytes": sum(each.num_bytes for each in manifest.segments),
+        "bytes": num_bytes(opened),
         "next_sequence": manifest.next_sequence,
         "ids": manifest.id_kind,
         "containment": manifest.keeps.containment,
@@ -88,7 +88,6 @@ def as_html(opened: Opened) -> str:
     from ..report import count, size
 
     manifest, recipe = opened.manifest, opened.recipe
-    num_bytes = sum(each.num_bytes for each in manifest.segments)
     near = f"{recipe.method.measure.name} of {recipe.threshold:g} or more," if recipe.verifies else "found"
     ids = f", whose ids are {manifest.id_type}" if manifest.id_kind else ""
     lines = {
@@ -96,7 +95,7 @@ def as_html(opened: Opened) -> str:
         "distinct sequences of words": f"{manifest.entries:,}",
         "columns": ", ".join(f"{name} ({kind})" for name, kind in manifest.columns.items()) or "none",
         "near-duplicates": f"{near} by {recipe.method.name}",
-        "size": f"{size(num_bytes)} in {count(len(manifest.segments), 'segment')}",
+        "size": f"{size(num_bytes(opened))} in {count(len(manifest.segments), 'segment')}",
         "folder": opened.folder.name,
     }
     cells = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in lines.items())

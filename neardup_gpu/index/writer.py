@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup_gpu.kernels import identical
+
 from ..data import arrow
 from ..errors import InputError, OutputError, ParameterError, ResourceError
 from ..store.ids import Ids
@@ -177,8 +179,6 @@ def segment_of(
 
 def _entries(snapshot: Snapshot, sequence: np.ndarray, sketches: Sketched) -> np.ndarray:
     """The entry of each new document: that of a live one with the same words, else of the first new one."""
-    from neardup_gpu.kernels import identical
-
     entry = sequence.copy()
     some = np.flatnonzero(sketches.tokens > 0)
     hashes = np.ascontiguousarray(sketches.hashes[some])

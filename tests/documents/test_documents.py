@@ -526,7 +526,7 @@ def test_gone_files_are_noticed(tmp_path):
     (tmp_path / "a.txt").unlink()
     with one_line(InputError, "a.txt", "no such"):
         read(documents)
-    with one_line(InputError, "1 files", "2"):
+    with one_line(InputError, "1 file,", "2"):
         open_described(documents.describe())
 
 

@@ -9,7 +9,19 @@ import pyarrow.parquet as pq
 import pytest
 from agreement import on_host
 
-from neardup_gpu import Engine, MinHash, Recipe, ScaleOut, Shingles, SimHash, dedup, dedup_in_tasks, pairs, sketch
+from neardup_gpu import (
+    Engine,
+    Index,
+    MinHash,
+    Recipe,
+    ScaleOut,
+    Shingles,
+    SimHash,
+    dedup,
+    dedup_in_tasks,
+    pairs,
+    sketch,
+)
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.gpu import DEFAULT_SHARE
 from neardup_gpu.errors import NeardupError, ParameterError
@@ -238,6 +250,19 @@ def test_a_job_in_tasks(tmp_path, small, method, workers):
     )
     assert pq.read_table(tmp_path / "out" / "documents").to_pylist() == expected.documents.to_pylist()
     assert pq.read_table(tmp_path / "out" / "pairs").to_pylist() == expected.pairs.to_pylist()
+
+
+@pytest.mark.parametrize("method", ["minhash", "exact", "simhash"])
+def test_a_growing_index(tmp_path, small, method):
+    answers = []
+    for backend in ("cpu", "gpu"):
+        with Index.create(tmp_path / backend, method=method, engine=backend) as index:
+            index.add(small, commit_every=1000)
+            asked = index.query(small.slice(0, 200)), index.query(small["text"][3].as_py())
+            index.remove(list(range(0, 500, 3)))
+            answers.append((*asked, index.decide().documents, index.decide().pairs))
+    for one, other in zip(*answers, strict=True):
+        assert one.equals(other)
 
 
 def test_a_document_that_does_not_fit():

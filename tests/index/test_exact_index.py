@@ -108,7 +108,7 @@ def test_a_crowd_with_much_in_common(tmp_path) -> None:
         same_as_dedup(index, live)
         index.compact()
         same_as_dedup(index, live)
-        counters, _ = Order(order_file(index)).table
+        counters, _ = Order.load(order_file(index)).table
         assert np.count_nonzero(counters > 140) == 29  # the shingles of the template
         assert index.query(pages[0], threshold=0.9)["id"].to_pylist()[0] == "p0"
 
@@ -155,6 +155,10 @@ def test_a_damaged_order_is_an_error(harm: str, tmp_path) -> None:
     path.unlink()
     if harm != "gone":
         path.write_bytes(data if harm == "flipped" else data[:-4096])
+    if harm != "flipped":
+        with pytest.raises(nd.InputError, match=path.name):
+            nd.Index.open(tmp_path / "x", engine="cpu")
+        return
     with nd.Index.open(tmp_path / "x", engine="cpu") as index:
         for call in (
             index.check,
@@ -227,3 +231,17 @@ def test_the_commands_of_an_exact_index(tmp_path, monkeypatch, capsys) -> None:
     ):
         with pytest.raises(nd.NeardupError, match=message):
             run(["index", *words])
+
+
+def test_a_snapshot_reads_its_order_after_it_was_replaced(tmp_path) -> None:
+    texts = Texts(11)
+    with nd.Index.create(tmp_path / "x", method="exact", shingle_size=2, threshold=0.5, engine="cpu") as writer:
+        writer.add(texts=texts.some(20))
+        with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
+            text, state = texts.some(1)[0], reader._opened.state
+            writer.add(texts=texts.some(20))
+            writer.compact()
+            reader.refresh()  # lets go of the files of the first snapshot
+            assert reader._opened.state is not state
+            reader._opened.state = state  # as another thread has it that began to ask before
+            assert set(reader.query(text)["id"].to_pylist()) <= set(range(20))
