@@ -228,7 +228,8 @@ class Segment:
         keys, rows, _ = self._tables(name)
         if name not in self._runs:
             self._runs[name] = probe.within(keys, rows, self.num_entries)
-        return probe.of_runs(rows, *self._runs[name], asked, r, first, most, allowed)
+        runs, ends = self._runs[name]
+        return probe.of_runs(rows, runs, ends, asked, r, first, most, allowed)
 
     def _tables(self, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
         """Keys and rows of the tables of a name, shape (tables, rows), and which of their blocks were compared."""
