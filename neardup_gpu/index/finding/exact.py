@@ -7,7 +7,7 @@ skips shingles that one document alone has; here nothing is skipped, as the next
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from ...data import Ragged
 from ...engine.choice import kernel
 from ..order import Order
 from ..segments import sorted_table
+from .by_segment import by_segment
 from .contract import Found
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
     from ..keeps import Keeps
+    from ..segments import Segment
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -97,30 +99,18 @@ class ByPrefixes:
         allowed: list[np.ndarray] | None = None,
     ) -> Found:
         """The first `most` entries from `first` on and before `stop` that share a shingle of prefixes with each."""
-        parts: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        run, remaining = kernel(prefix_probe, snapshot.backend), np.full(len(first), most)
-        mine: Any = sketches.keys
+        run, mine = kernel(prefix_probe, snapshot.backend), sketches.keys
         if snapshot.order is not None and not isinstance(mine, Prefixes):
             mine = Prefixes.of(sketches.sets, snapshot.order, self.threshold, snapshot.backend)
-        for number, segment in enumerate(snapshot.segments):
-            founders = segment["founders"]
-            if segment.order is None or not len(founders):
-                continue
-            some = np.flatnonzero((remaining > 0) & (first <= founders[-1]) & (stop > founders[0]))
-            if not len(some):
-                continue
+
+        def look(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            if segment.order is None:  # of entries without shingles
+                return np.empty(0, np.int64), np.zeros(len(some) + 1, np.int64)
             asking = mine if len(some) == len(first) else mine[some]
-            bounds = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
-            live = segment.live_entries if allowed is None else allowed[number]
             table = segment["posting_keys"], segment["posting_rows"], segment["set_offsets"]
-            prefix = asking.keys, asking.places, asking.offsets, asking.sizes
-            rows, offsets = run(*table, *prefix, self.threshold, *bounds, remaining[some], live)
-            sizes = np.diff(offsets)
-            remaining[some] -= sizes
-            parts.append((np.repeat(some, sizes), founders[rows]))
-        asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
-        by_asked = np.argsort(asked, kind="stable")
-        return Found(asked[by_asked], entries[by_asked])
+            return run(*table, asking.keys, asking.places, asking.offsets, asking.sizes, self.threshold, *bounds)
+
+        return by_segment(snapshot, first, stop, most, allowed, look)
 
     def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """Nothing of each entry: documents are joined by their shingles."""

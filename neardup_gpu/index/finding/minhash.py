@@ -11,6 +11,7 @@ from neardup_gpu.kernels.probe import in_order
 
 from ...methods.minhash import MinHash
 from ..snapshot import WITHOUT_END
+from .by_segment import found_of
 from .contract import Found
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class ByFeatures:
         assert self.method.filter is not None
         size, r = len(first), self.method.filter.r
         if size == 0:
-            return _found([])
+            return found_of([])
         (nearest, latest), (earliest, farthest) = _ends(first), _ends(stop)
         remaining, nowhere = np.full(size, most, np.int64), (np.zeros(size, np.int64), np.full(size, WITHOUT_END))
         parts: list[tuple[np.ndarray, np.ndarray]] = []
@@ -80,7 +81,7 @@ class ByFeatures:
                 sizes = np.diff(offsets)
                 remaining -= sizes
                 parts.append((np.repeat(np.arange(size), sizes), segment.some("founders", rows)))
-        return _found(parts)
+        return found_of(parts)
 
     def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """The features of entries, restored from their tables: uint64, shape (entries, k)."""
@@ -105,12 +106,3 @@ def _in_order(sketches: Sketched, snapshot: Snapshot) -> tuple[np.ndarray, np.nd
 def _ends(numbers: np.ndarray) -> tuple[int, int]:
     """The least and the greatest."""
     return (int(numbers[0]),) * 2 if len(numbers) == 1 else (int(numbers.min()), int(numbers.max()))
-
-
-def _found(parts: list[tuple[np.ndarray, np.ndarray]]) -> Found:
-    """What was found segment by segment."""
-    if not parts:
-        return Found(np.empty(0, np.int64), np.empty(0, np.int64))
-    asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
-    order = np.argsort(asked, kind="stable")
-    return Found(asked[order], entries[order])

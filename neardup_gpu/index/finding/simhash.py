@@ -21,12 +21,14 @@ from ...engine.choice import kernel
 from ...hamming.design import SEARCH, TableDesign, choose
 from ...methods.simhash import SimHash
 from ..segments import sorted_table
+from .by_segment import by_segment
 from .contract import Found
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
     from ..keeps import Keeps
     from ..order import Order
+    from ..segments import Segment
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -84,25 +86,12 @@ class ByBits:
     ) -> Found:
         """The first `most` entries within the radius of each document, from `first` on and before `stop`."""
         run = kernel(bucket_probe, snapshot.backend)
-        remaining = np.full(len(first), most, np.int64)
-        parts: list[tuple[np.ndarray, np.ndarray]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        for number, segment in enumerate(snapshot.segments):
-            founders = segment["founders"]
-            if not len(founders):
-                continue
-            some = np.flatnonzero((remaining > 0) & (first <= founders[-1]) & (stop > founders[0]))
-            if not len(some):
-                continue
-            bounds = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
-            live = segment.live_entries if allowed is None else allowed[number]
+
+        def look(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             tables = segment["simhash_keys"], segment["simhash_rows"], self.design.array, segment["sketch"]
-            rows, offsets = run(*tables, sketches.keys[some], self.method.radius, *bounds, remaining[some], live)
-            sizes = np.diff(offsets)
-            remaining[some] -= sizes
-            parts.append((np.repeat(some, sizes), founders[rows]))
-        asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.argsort(asked, kind="stable")
-        return Found(asked[order], entries[order])
+            return run(*tables, sketches.keys[some], self.method.radius, *bounds)
+
+        return by_segment(snapshot, first, stop, most, allowed, look)
 
     def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """The simhashes of entries: uint64, shape (entries,) or (entries, 2)."""

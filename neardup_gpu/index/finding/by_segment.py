@@ -1,0 +1,54 @@
+"""Candidates segment by segment, for finders that ask each segment by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .contract import Found
+
+if TYPE_CHECKING:
+    from ..segments import Segment
+    from ..snapshot import Snapshot
+
+Look = Callable[["Segment", np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Looks into a segment for some documents, given by their numbers: their first rows from one on and before another, so
+many at most of those that are allowed. Gives (rows, where those of each document begin)."""
+
+
+def by_segment(
+    snapshot: Snapshot,
+    first: np.ndarray,
+    stop: np.ndarray,
+    most: int,
+    allowed: list[np.ndarray] | None,
+    look: Look,
+) -> Found:
+    """The first `most` candidates of each document, as `Finder.first` says, by what `look` finds in each segment."""
+    remaining = np.full(len(first), most, np.int64)
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    for number, segment in enumerate(snapshot.segments):
+        founders = segment["founders"]
+        if not len(founders):
+            continue
+        some = np.flatnonzero((remaining > 0) & (first <= founders[-1]) & (stop > founders[0]))
+        if not len(some):
+            continue
+        begin, end = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
+        live = segment.live_entries if allowed is None else allowed[number]
+        rows, offsets = look(segment, some, begin, end, remaining[some], live)
+        sizes = np.diff(offsets)
+        remaining[some] -= sizes
+        parts.append((np.repeat(some, sizes), founders[rows]))
+    return found_of(parts)
+
+
+def found_of(parts: list[tuple[np.ndarray, np.ndarray]]) -> Found:
+    """Candidates of one segment after another as those of one document after another."""
+    if not parts:
+        return Found(np.empty(0, np.int64), np.empty(0, np.int64))
+    asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(asked, kind="stable")
+    return Found(asked[order], entries[order])
