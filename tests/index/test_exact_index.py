@@ -238,10 +238,12 @@ def test_a_snapshot_reads_its_order_after_it_was_replaced(tmp_path) -> None:
     with nd.Index.create(tmp_path / "x", method="exact", shingle_size=2, threshold=0.5, engine="cpu") as writer:
         writer.add(texts=texts.some(20))
         with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
-            text, state = texts.some(1)[0], reader._opened.state
+            text, state, path = texts.some(1)[0], reader._opened.state, order_file(reader)
             writer.add(texts=texts.some(20))
             writer.compact()
-            reader.refresh()  # lets go of the files of the first snapshot
+            reader.refresh()  # lets go of the files of the first snapshot, which the next commit removes
+            writer.add(texts=texts.some(1))
+            assert not path.exists()
             assert reader._opened.state is not state
             reader._opened.state = state  # as another thread has it that began to ask before
             assert set(reader.query(text)["id"].to_pylist()) <= set(range(20))
