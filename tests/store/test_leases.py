@@ -1,9 +1,12 @@
-"""Leases of places in stores, which have no locks: here a store of fsspec in memory, whose time goes fast."""
+"""Leases of places, whose time goes fast here.
+
+The places are folders, where files are written and read as wholes, as objects of a store are: readers of one file in
+fsspec's memory share its position, so that threads disturb one another there.
+"""
 
 import json
 import threading
 import time
-import uuid
 
 import pytest
 
@@ -12,14 +15,12 @@ from neardup_gpu.store import leases
 from neardup_gpu.store.leases import Lease
 from neardup_gpu.store.places import Place
 
-pytest.importorskip("fsspec")
-
 
 @pytest.fixture
-def place(monkeypatch):
+def place(monkeypatch, tmp_path):
     monkeypatch.setattr(leases, "LEASE", 4.0)
     monkeypatch.setattr(leases, "MOMENT", 0.05)
-    return Place.of(f"memory://{uuid.uuid4().hex}/work")
+    return Place.of(tmp_path / "work")
 
 
 def wait_for(condition):
@@ -78,7 +79,6 @@ def test_who_is_overtaken_learns_it_and_leaves_the_lease(place):
 
 def test_a_store_that_does_not_answer_any_more(place, monkeypatch):
     with Lease(place, "lock") as lease:
-        monkeypatch.setattr(lease, "_place", Place("memory://"))
         monkeypatch.setattr(Place, "read_text", refused)
         wait_for(lambda: says_that_it_is_lost(lease))
         assert "could not be renewed for 4 s (no answer)" in says_that_it_is_lost(lease)

@@ -200,17 +200,27 @@ def write(folder: Path, at: list[Any] | None, how: str, say: Any) -> None:
 
 
 def read(folder: Path, say: Any) -> None:
-    """Read the index, and try to write to it, as somebody who may not."""
+    """Read the index, and try to write to it, as somebody who may not.
+
+    It is read once before: who may not write might not be let into the folder of this Python either, and then nothing
+    could be imported any more.
+    """
+
+    def answers() -> dict[str, Any]:
+        index.check()
+        found = index.query(max(of_base().values(), key=len))["id"].to_pylist()
+        return {"documents": len(index), "decided": len(index.decide().documents), "found": found}
+
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
+    with nd.Index.open(folder, engine="cpu") as index:
+        answers()
     if os.geteuid() == 0:
         os.setegid(65534)
         os.seteuid(65534)
     try:
         with nd.Index.open(folder, engine="cpu") as index:
-            index.check()
-            found = index.query(max(of_base().values(), key=len))["id"].to_pylist()
-            say({"documents": len(index), "decided": len(index.decide().documents), "found": found})
+            say(answers())
             for name, step in steps(index).items():
                 try:
                     step()
