@@ -36,6 +36,9 @@ DENSE = 16
 BLOCK_WORDS = 1 << 13
 """Words of 8 bytes in a block of a file, of which each has a checksum."""
 
+MARKS_A_KEY = 16
+"""Marks for each key of a table, at least: so at most one of 16 other keys is looked up in vain."""
+
 
 def reference(keys, rows, queries, r, first, stop, most, allowed):
     """The first rows that share keys with each query, from the definition.
@@ -90,22 +93,64 @@ def _want(first, last, sound, wanted):
                 wanted[block] = wanted[len(sound)] = np.uint8(1)
 
 
+@jit(parallel=True)
+def _mark(keys, shift, found):
+    """Set the mark of each key of each table."""
+    for table in prange(len(keys)):
+        for key in keys[table]:
+            place = key >> shift
+            found[table, np.int64(place >> np.uint64(6))] |= np.uint64(1) << (place & np.uint64(63))
+
+
+def marks(keys):
+    """Of each table, which highest bits its keys have: for `of_file`, where many queries follow one another.
+
+    A key whose mark is not set is in no row of the table. Marks are read in order, as queries are, and there are few of
+    them, where looking into a large table is to wait for the memory.
+
+    Parameters
+    ----------
+    keys :
+        As of `reference`.
+
+    Returns
+    -------
+    array of uint64, shape (k, words)
+        A bit for each value of the highest bits, 16 to 32 for each key.
+    """
+    bits = max(6, (MARKS_A_KEY * keys.shape[1]).bit_length())
+    found = np.zeros((len(keys), 1 << (bits - 6)), np.uint64)
+    _mark(keys, np.uint64(64 - bits), found)
+    return found
+
+
 @jit()
-def _find(keys, rows, table, asked, numbers, begin, end, first, stop, guesses, sound, wanted, runs, size):
+def _marked(marks, asked, numbers, shift, some, theirs):
+    """Copy the queries whose marks are set; returns how many there are."""
+    size = np.int64(0)
+    for place in range(len(asked)):
+        key = asked[place]
+        mark = key >> shift
+        some[size], theirs[size] = key, numbers[place]
+        size += np.int64((marks[np.int64(mark >> np.uint64(6))] >> (mark & np.uint64(63))) & np.uint64(1))
+    return size
+
+
+@jit()
+def _find(keys, rows, table, asked, numbers, dense, first, stop, guesses, sound, wanted, runs, size):
     """Write the runs of a table that some queries have; returns where the next one is to be written.
 
     A run is (query, table, first place, place behind the last one), of the rows that are looked for. `guesses` say
-    where keys of the table may be, if there are any.
+    where keys of the table may be, if there are any; `dense` is whether the table is read from one to the next.
     """
     sound_keys, sound_rows = sound
     wanted_keys, wanted_rows = wanted
     there, entries = keys[table], np.int64(keys.shape[1])
     start, guessed = np.int64(-1), len(guesses) > 0
     if not guessed:
-        guesses = np.empty(min(AT_ONCE, end - begin), np.int64)
-    dense = entries <= DENSE * np.int64(asked.shape[1])
-    for place in range(begin, end if entries > 0 else begin):
-        key, query, at = asked[table, place], numbers[table, place], (place - begin) % AT_ONCE
+        guesses = np.empty(min(AT_ONCE, len(asked)), np.int64)
+    for place in range(len(asked) if entries > 0 else 0):
+        key, query, at = asked[place], numbers[place], place % AT_ONCE
         if dense and start >= np.int64(0):
             while start < entries and there[start] < key:
                 start += np.int64(1)
@@ -113,12 +158,12 @@ def _find(keys, rows, table, asked, numbers, begin, end, first, stop, guesses, s
             start = near(keys, table, key, guesses[place])
         else:
             if at == 0:
-                some = min(AT_ONCE, end - place)
+                some = min(AT_ONCE, len(asked) - place)
                 for i in range(some):
-                    guesses[i] = first_guess(entries, asked[table, place + i])
+                    guesses[i] = first_guess(entries, asked[place + i])
                 for _ in range(ROUNDS):
                     for i in range(some):
-                        guesses[i] = better_guess(keys, table, asked[table, place + i], guesses[i])
+                        guesses[i] = better_guess(keys, table, asked[place + i], guesses[i])
             start = near(keys, table, key, guesses[at])
         stops = start
         if start < entries and there[start] == key:
@@ -146,15 +191,21 @@ def _find(keys, rows, table, asked, numbers, begin, end, first, stop, guesses, s
 
 
 @jit(parallel=True)
-def _find_all(keys, rows, asked, numbers, first, stop, sound, wanted, runs, sizes):
+def _find_all(keys, rows, marks, shift, asked, numbers, first, stop, sound, wanted, runs, sizes):
     """Pieces of the queries of each table in parallel, of which each writes its runs behind its own beginning."""
     pieces, number, nothing = sizes.shape[1], asked.shape[1], np.empty(0, np.int64)
     for task in prange(sizes.size):
         table, piece = task // pieces, task % pieces
         begin, end = piece * number // pieces, (piece + 1) * number // pieces
+        some, theirs = asked[table, begin:end], numbers[table, begin:end]
+        if len(marks) > 0:
+            marked, whose = np.empty(end - begin, np.uint64), np.empty(end - begin, np.uint32)
+            left = _marked(marks[table], some, theirs, shift, marked, whose)
+            some, theirs = marked[:left], whose[:left]
+        dense = keys.shape[1] <= DENSE * len(some) * pieces
         size = table * number + begin
         sizes[table, piece] = (
-            _find(keys, rows, table, asked, numbers, begin, end, first, stop, nothing, sound, wanted, runs, size) - size
+            _find(keys, rows, table, some, theirs, dense, first, stop, nothing, sound, wanted, runs, size) - size
         )
 
 
@@ -243,11 +294,10 @@ def _probe_few(keys, rows, asked, numbers, r, first, stop, most, allowed, sound)
                 else:
                     guesses[table, query] = better_guess(keys, table, key, guesses[table, query])
     for table in range(tables):
-        begin = table * queries
+        begin, some_keys, theirs = table * queries, asked[table], numbers[table]
+        dense = entries <= DENSE * queries
         sizes[table, 0] = (
-            _find(
-                keys, rows, table, asked, numbers, 0, queries, first, stop, guesses[table], sound, wanted, runs, begin
-            )
+            _find(keys, rows, table, some_keys, theirs, dense, first, stop, guesses[table], sound, wanted, runs, begin)
             - begin
         )
         some += sizes[table, 0]
@@ -285,7 +335,11 @@ def in_order(queries):
     return sorted_tables(queries, np.arange(len(queries), dtype=np.uint32))
 
 
-def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND):
+UNMARKED = np.empty((0, 1), np.uint64)
+"""Of tables whose marks were not set."""
+
+
+def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND, marks=UNMARKED):
     """As `cpu`, of tables that lie in a file, of which not everything was compared with its checksums.
 
     Parameters
@@ -297,6 +351,8 @@ def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND):
         What `in_order` makes of the queries.
     sound : (array of uint8, array of uint8)
         Of each block of the keys, and of the rows, whether it was compared; without any nothing has to be.
+    marks : array of uint64, shape (k, words), optional
+        What `marks` makes of the keys, all of which were compared before.
 
     Returns
     -------
@@ -312,7 +368,8 @@ def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND):
     pieces = max(1, min(queries // FEW, -(-4 * numba.get_num_threads() // tables)))
     runs, sizes = np.empty((tables * queries, 4), np.int64), np.empty((tables, pieces), np.int64)
     wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
-    _find_all(keys, rows, *asked, first, stop, sound, wanted, runs, sizes)
+    shift = np.uint64(65 - (64 * marks.shape[1]).bit_length())
+    _find_all(keys, rows, marks, shift, *asked, first, stop, sound, wanted, runs, sizes)
     if not sizes.any():
         return np.empty(0, np.int64), np.zeros(queries + 1, np.int64), wanted
     ends = np.zeros(queries, np.int64)
