@@ -13,11 +13,13 @@ is wanted, twice: they are counted before they are written.
 
 from __future__ import annotations
 
+import contextlib
+
 import numba
 import numpy as np
 from numba import prange
 
-from ._launch import Device, cuda, is_alone, jit, kernel, namespace, on_device
+from ._launch import Device, alone, cuda, is_alone, jit, kernel, namespace, on_device
 from ._table_search import better_guess, first_guess, first_row, near, run_end
 from ._tables import sorted_tables
 
@@ -30,14 +32,14 @@ AT_ONCE = 32
 ROUNDS = 3
 """Guesses of where a key is, of which each is off by about the root of what the one before is off by."""
 
+SOON = 1 << 14
+"""Keys that one thread looks up sooner than several have begun, where others of the process are at work."""
+
 DENSE = 16
 """Entries a query, up to which a table is read from one to the next."""
 
 BLOCK_WORDS = 1 << 13
 """Words of 8 bytes in a block of a file, of which each has a checksum."""
-
-MARKS_A_KEY = 16
-"""Marks for each key of a table, at least: so at most one of 16 other keys is looked up in vain."""
 
 
 def reference(keys, rows, queries, r, first, stop, most, allowed):
@@ -93,47 +95,78 @@ def _want(first, last, sound, wanted):
                 wanted[block] = wanted[len(sound)] = np.uint8(1)
 
 
+@jit()
+def _bits(key):
+    """The bits of a key in its word: three, some of which may be one."""
+    low = np.uint64(63)
+    first, second, third = key & low, (key >> np.uint64(6)) & low, (key >> np.uint64(12)) & low
+    return (np.uint64(1) << first) | (np.uint64(1) << second) | (np.uint64(1) << third)
+
+
 @jit(parallel=True)
-def _mark(keys, shift, found):
-    """Set the mark of each key of each table."""
+def _mark(keys, shift, marks):
+    """Set the marks of each key of each table."""
     for table in prange(len(keys)):
         for key in keys[table]:
-            place = key >> shift
-            found[table, np.int64(place >> np.uint64(6))] |= np.uint64(1) << (place & np.uint64(63))
+            marks[table, np.int64(key >> shift)] |= _bits(key)
 
 
-def marks(keys):
-    """Of each table, which highest bits its keys have: for `of_file`, where many queries follow one another.
+@jit(parallel=True)
+def _marked(marks, shift, keys, numbers, some, theirs, sizes):
+    """Copy the queries whose marks are set, and how many each table has."""
+    for table in prange(len(keys)):
+        size = np.int64(0)
+        for place in range(sizes[table]):
+            key = keys[table, place]
+            bits = _bits(key)
+            some[table, size], theirs[table, size] = key, numbers[table, place]
+            size += np.int64(marks[table, np.int64(key >> shift)] & bits == bits)
+        sizes[table] = size
 
-    A key whose mark is not set is in no row of the table. Marks are read in order, as queries are, and there are few of
-    them, where looking into a large table is to wait for the memory.
+
+def _shift(marks):
+    return np.uint64(65 - marks.shape[1].bit_length())
+
+
+def mark(keys, marks):
+    """Mark the keys of tables, so that most others are told from them without a look at the tables.
+
+    That is a filter of Bloom's in blocks of a word: a key's highest bits say which word, its lowest bits which three of
+    the word's bits. Words are read in order, as queries are, and there are few of them, where to look into a large
+    table is to wait for the memory. Of n keys in w words other keys have all marks with a probability of about
+    (1 - exp(-3 n / 64 w))**3, a little more as words are not filled alike: at 16 bits a key 0.5 to 1%.
+
+    Source: Putze, Sanders and Singler, Cache-, hash- and space-efficient Bloom filters, WEA 2007.
 
     Parameters
     ----------
     keys :
         As of `reference`.
+    marks : array of uint64, shape (k, words), words a power of two, at least two
+        In which those of the keys are set.
+    """
+    _mark(keys, _shift(marks), marks)
+
+
+def marked(asked, marks):
+    """What is asked for but those keys whose marks are not set: they are in none of the tables that were marked.
+
+    Parameters
+    ----------
+    asked :
+        As of `of_file`.
+    marks :
+        As of `mark`.
 
     Returns
     -------
-    array of uint64, shape (k, words)
-        A bit for each value of the highest bits, 16 to 32 for each key.
+    asked
+        Like the one given.
     """
-    bits = max(6, (MARKS_A_KEY * keys.shape[1]).bit_length())
-    found = np.zeros((len(keys), 1 << (bits - 6)), np.uint64)
-    _mark(keys, np.uint64(64 - bits), found)
-    return found
-
-
-@jit()
-def _marked(marks, asked, numbers, shift, some, theirs):
-    """Copy the queries whose marks are set; returns how many there are."""
-    size = np.int64(0)
-    for place in range(len(asked)):
-        key = asked[place]
-        mark = key >> shift
-        some[size], theirs[size] = key, numbers[place]
-        size += np.int64((marks[np.int64(mark >> np.uint64(6))] >> (mark & np.uint64(63))) & np.uint64(1))
-    return size
+    keys, numbers, sizes = asked
+    some, theirs, sizes = np.empty_like(keys), np.empty_like(numbers), sizes.copy()
+    _marked(marks, _shift(marks), keys, numbers, some, theirs, sizes)
+    return some, theirs, sizes
 
 
 @jit()
@@ -191,26 +224,22 @@ def _find(keys, rows, table, asked, numbers, dense, first, stop, guesses, sound,
 
 
 @jit(parallel=True)
-def _find_all(keys, rows, marks, shift, asked, numbers, first, stop, sound, wanted, runs, sizes):
+def _find_all(keys, rows, asked, numbers, asking, first, stop, sound, wanted, runs, sizes):
     """Pieces of the queries of each table in parallel, of which each writes its runs behind its own beginning."""
-    pieces, number, nothing = sizes.shape[1], asked.shape[1], np.empty(0, np.int64)
+    pieces, nothing = sizes.shape[1], np.empty(0, np.int64)
     for task in prange(sizes.size):
         table, piece = task // pieces, task % pieces
-        begin, end = piece * number // pieces, (piece + 1) * number // pieces
+        begin, end = piece * asking[table] // pieces, (piece + 1) * asking[table] // pieces
         some, theirs = asked[table, begin:end], numbers[table, begin:end]
-        if len(marks) > 0:
-            marked, whose = np.empty(end - begin, np.uint64), np.empty(end - begin, np.uint32)
-            left = _marked(marks[table], some, theirs, shift, marked, whose)
-            some, theirs = marked[:left], whose[:left]
-        dense = keys.shape[1] <= DENSE * len(some) * pieces
-        size = table * number + begin
+        dense = keys.shape[1] <= DENSE * asking[table]
+        size = table * asked.shape[1] + begin
         sizes[table, piece] = (
             _find(keys, rows, table, some, theirs, dense, first, stop, nothing, sound, wanted, runs, size) - size
         )
 
 
 @jit()
-def _by_query(runs, sizes, queries, ends):
+def _by_query(runs, sizes, asking, width, ends):
     """Bring runs together by their query, in the order of tables: (those of query i are before ends[i])."""
     pieces, number = sizes.shape[1], np.int64(0)
     for size in sizes.ravel():
@@ -219,7 +248,7 @@ def _by_query(runs, sizes, queries, ends):
     for place in range(2):
         for table in range(len(sizes)):
             for piece in range(pieces):
-                begin = table * queries + piece * queries // pieces
+                begin = table * width + piece * asking[table] // pieces
                 for at in range(begin, begin + sizes[table, piece]):
                     query = runs[at, 0]
                     if place == 0:
@@ -233,7 +262,7 @@ def _by_query(runs, sizes, queries, ends):
                         ends[query] += 1
         if place == 0:
             before = np.int64(0)
-            for query in range(queries):
+            for query in range(len(ends)):
                 before, ends[query] = before + ends[query], before
     return grouped
 
@@ -278,24 +307,25 @@ def _merge_all(rows, runs, ends, r, most, allowed, found, places, counts):
 
 
 @jit()
-def _probe_few(keys, rows, asked, numbers, r, first, stop, most, allowed, sound):
+def _probe_few(keys, rows, asked, numbers, asking, r, first, stop, most, allowed, sound):
     """All of it on one thread: rows that are found, where those of each query begin, and blocks that are wanted."""
-    tables, queries = asked.shape
-    runs, sizes = np.empty((tables * queries, 4), np.int64), np.zeros((tables, 1), np.int64)
+    (tables, width), queries = asked.shape, len(first)
+    runs, sizes = np.empty((tables * width, 4), np.int64), np.zeros((tables, 1), np.int64)
     wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
     some, entries = np.int64(0), np.int64(keys.shape[1])
-    guesses = np.empty((tables, queries), np.int64)  # of all tables side by side
+    guesses = np.empty((tables, width), np.int64)  # of all tables side by side
     for step in range(1 + ROUNDS if entries > 0 else 0):
         for table in range(tables):
-            for query in range(queries):
+            for query in range(asking[table]):
                 key = asked[table, query]
                 if step == 0:
                     guesses[table, query] = first_guess(entries, key)
                 else:
                     guesses[table, query] = better_guess(keys, table, key, guesses[table, query])
     for table in range(tables):
-        begin, some_keys, theirs = table * queries, asked[table], numbers[table]
-        dense = entries <= DENSE * queries
+        begin, size = table * width, asking[table]
+        some_keys, theirs = asked[table, :size], numbers[table, :size]
+        dense = entries <= DENSE * size
         sizes[table, 0] = (
             _find(keys, rows, table, some_keys, theirs, dense, first, stop, guesses[table], sound, wanted, runs, begin)
             - begin
@@ -305,7 +335,7 @@ def _probe_few(keys, rows, asked, numbers, r, first, stop, most, allowed, sound)
     if some == 0:
         return np.empty(0, np.int64), offsets, wanted
     ends = np.zeros(queries, np.int64)
-    grouped = _by_query(runs, sizes, queries, ends)
+    grouped = _by_query(runs, sizes, asking, width, ends)
     found = np.empty(0, np.int64)
     for place in range(2):
         for query in range(queries):
@@ -329,17 +359,16 @@ def in_order(queries):
     -------
     keys : array of uint64, shape (k, queries)
     numbers : array of uint32, shape (k, queries)
+    sizes : array of int64, shape (k,)
+        How many there are of each table, in its first places.
     """
+    sizes = np.full(queries.shape[1], len(queries), np.int64)
     if len(queries) == 1:
-        return queries.reshape(-1, 1), np.zeros((queries.shape[1], 1), np.uint32)
-    return sorted_tables(queries, np.arange(len(queries), dtype=np.uint32))
+        return queries.reshape(-1, 1), np.zeros((queries.shape[1], 1), np.uint32), sizes
+    return *sorted_tables(queries, np.arange(len(queries), dtype=np.uint32)), sizes
 
 
-UNMARKED = np.empty((0, 1), np.uint64)
-"""Of tables whose marks were not set."""
-
-
-def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND, marks=UNMARKED):
+def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND):
     """As `cpu`, of tables that lie in a file, of which not everything was compared with its checksums.
 
     Parameters
@@ -347,12 +376,10 @@ def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND, mark
     keys, rows, r, first, stop, most, allowed :
         As of `reference`. Where the file is damaged they may be anything: what is found then is of no use, but it is
         found without harm.
-    asked : (array of uint64, array of uint32)
-        What `in_order` makes of the queries.
+    asked : (array of uint64, array of uint32, array of int64)
+        What `in_order` makes of the queries, or `marked` leaves of that.
     sound : (array of uint8, array of uint8)
         Of each block of the keys, and of the rows, whether it was compared; without any nothing has to be.
-    marks : array of uint64, shape (k, words), optional
-        What `marks` makes of the keys, all of which were compared before.
 
     Returns
     -------
@@ -361,19 +388,19 @@ def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND, mark
     wanted : (array of uint8, array of uint8)
         Of each block, whether it has to be compared before what was found is used; and last, whether any has to be.
     """
-    r, queries = np.int64(r), asked[0].shape[1]
+    r, queries, (tables, width) = np.int64(r), len(first), asked[0].shape
     if is_alone() or queries <= FEW:
         return _probe_few(keys, rows, *asked, r, first, stop, most, allowed, sound)
-    tables = len(keys)
-    pieces = max(1, min(queries // FEW, -(-4 * numba.get_num_threads() // tables)))
-    runs, sizes = np.empty((tables * queries, 4), np.int64), np.empty((tables, pieces), np.int64)
+    soon = int(asked[2].sum()) <= SOON
+    pieces = 1 if soon else max(1, min(width // FEW, -(-4 * numba.get_num_threads() // tables)))
+    runs, sizes = np.empty((tables * width, 4), np.int64), np.empty((tables, pieces), np.int64)
     wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
-    shift = np.uint64(65 - (64 * marks.shape[1]).bit_length())
-    _find_all(keys, rows, marks, shift, *asked, first, stop, sound, wanted, runs, sizes)
+    with alone() if soon else contextlib.nullcontext():
+        _find_all(keys, rows, *asked, first, stop, sound, wanted, runs, sizes)
     if not sizes.any():
         return np.empty(0, np.int64), np.zeros(queries + 1, np.int64), wanted
     ends = np.zeros(queries, np.int64)
-    grouped = _by_query(runs, sizes, queries, ends)
+    grouped = _by_query(runs, sizes, asked[2], width, ends)
     return *_merged(rows, grouped, ends, r, most, allowed), wanted
 
 

@@ -45,9 +45,12 @@ class Step(NamedTuple, Generic[T]):
     num_bytes: int = 0
 
 
-def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The same items; a background thread makes the next one while the caller works on this one."""
-    return _in_background(iter([Step(lambda: items)]), 1, 1, lambda _: 1)
+def ahead(items: Iterable[T], most_bytes: int = 1, num_bytes: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
+    """The same items; a background thread makes the next ones while the caller works on this one.
+
+    As many as hold `most_bytes` wait to be taken, by what `num_bytes` says of each; one unless given.
+    """
+    return _in_background(iter([Step(lambda: items)]), 1, most_bytes, num_bytes)
 
 
 def in_order(steps: Iterable[Step[T]], num_bytes: Callable[[T], int], threads: int | None = None) -> Iterator[T]:

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numba
 import numpy as np
 import pyarrow as pa
 
 from ..definitions import METADATA_KEY
+from ..documents.ahead import ahead, closing
 from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS
+from ..engine.pieces import Span
 from ..errors import InputError
 from ..log import log
 from ..report import count
 from ..sketch_jobs import skipped_path
-from ..sketching import num_skipped, text_of
+from ..sketching import num_skipped
 from ..store.artefacts import BY_ITSELF
 from .columns import as_bytes, id_type_of, types_of
+from .committing import Commits
 from .inputs import inputs_of, rows_done, with_progress
+from .marks import Marks
 from .merging import Merges
 from .opened import Opened
-from .sketches import Sketched, joined, sketched
+from .sketches import Sketched, joined, sketched_span
 from .snapshot import Snapshot, on_host
 from .writer import Death, Decided, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
 
 if TYPE_CHECKING:
+    from ..documents import Batch, Documents
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
+    from .segments import Segment
 
-COMMIT_SHINGLES = 1 << 25
-"""Shingles of documents that wait for a commit, at most about: 256 MB."""
+COMMIT_SHINGLES = 1 << 23
+"""Shingles of documents that wait for a commit, at most about: 64 MB."""
 
 
 class Added(NamedTuple):
@@ -69,6 +79,36 @@ def _repeated(id: pa.Scalar) -> InputError:
     return InputError(f"id {id.as_py()!r} stands for several documents; ids name one each")
 
 
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Some documents of a batch; see `engine.contract.Piece`. `ends` is whether a commit ends behind them."""
+
+    batch: Batch
+    span: Span
+    ends: bool
+    kind: ClassVar[str] = "documents"
+
+    @property
+    def num_bytes(self) -> int:
+        return self.span.num_bytes
+
+    def split(self) -> list[_Piece]:
+        spans = self.span.split()
+        return [replace(self, span=span, ends=self.ends and span is spans[-1]) for span in spans]
+
+    def describe(self) -> str:
+        return self.span.describe()
+
+
+class _Part(NamedTuple):
+    """Some documents that were sketched: their ids, what is kept beside their texts, and as `_Piece` has it, `ends`."""
+
+    ids: pa.Array
+    columns: dict[str, pa.Array]
+    sketched: Sketched
+    ends: bool
+
+
 class Adding:
     """One call of `Index.add`."""
 
@@ -87,6 +127,9 @@ class Adding:
         self._tables: list[pa.Table] = []
         self._skipped: list[pa.Table] = []
         self._input_begins = 0  # the sequence number of the first document of the input that is being added
+        self._next_sequence = 0  # and of the next document, behind a commit that is being made
+        self._segments = writer.segments  # those that documents are compared with: of such a commit, too
+        self._marks = Marks()
         self.counts = Added(0, 0, 0, 0, 0, 0)
 
     def add(self, source: Any, reading: dict[str, Any]) -> None:
@@ -94,7 +137,11 @@ class Adding:
         anything, clock = False, self._clock
         beside = self._opened.engine.threads != 1
         reading = {**reading, "other_columns": list(self._writer.manifest.columns)}
-        with clock.turns(), Merges(self._writer, self._take_merged, beside) as self._merges:
+        with (
+            clock.turns(),
+            Merges(self._writer, self._take_merged, beside) as self._merges,
+            Commits(beside) as self._commits,
+        ):
             for documents, files in inputs_of(source, reading, self._look):
                 done, whole = rows_done(self._writer.manifest, files)
                 if whole:
@@ -125,39 +172,66 @@ class Adding:
                 f"{expected:,}",
             )
 
-    def _add(self, documents: Any, files: list[list[Any]] | None, done: int) -> bool:
+    def _add(self, documents: Documents, files: list[list[Any]] | None, done: int) -> bool:
         """Add an input of which the first `done` rows are there already; returns whether it has any."""
         self.counts = self.counts._replace(already=self.counts.already + done)
-        self._input_begins = self._writer.manifest.next_sequence
+        self._input_begins = self._next_sequence = self._writer.manifest.next_sequence
+        self._segments = self._writer.segments
+        self._marks.expected = self._writer.manifest.entries + max(0, (documents.num_rows or 0) - done)
         numbered = documents.id_column is None and documents.format != "text"
-        ids: list[pa.Array] = []
-        sketches: list[Sketched] = []
-        columns: list[dict[str, pa.Array]] = []
-        waiting, skip, rows = 0, done, done
-        for batch in documents.batches(list(self._types)):
-            start = min(skip, batch.num_rows)
-            skip -= start
-            while start < batch.num_rows:
-                stop = min(batch.num_rows, start + self._commit_every - waiting)
+        waiting: list[_Part] = []
+        rows, total = done, documents.num_rows
+        with closing(self._sketches(documents, done)) as parts:
+            while True:
                 with self._clock.stage("sketch"):
-                    text, keeps = text_of(batch.text, start, stop), self._writer.manifest.keeps
-                    part = sketched(text, self._opened.recipe, keeps, self._runtime)
-                    total = documents.num_rows
-                    self._clock.report("sketch", stop - start, None if total is None else total - rows - waiting)
-                ids.append(batch.ids[start:stop])
-                sketches.append(part)
-                columns.append({name: values[start:stop] for name, values in batch.columns.items()})
-                waiting += stop - start
-                start = stop
-                if waiting == self._commit_every or sum(len(p.sets.values) for p in sketches) > COMMIT_SHINGLES:
-                    rows += waiting
-                    self._commit(ids, sketches, columns, numbered, files, rows, False)
-                    ids, sketches, columns, waiting = [], [], [], 0
-        rows += waiting
+                    part = next(parts, None)
+                    if part is None:
+                        break
+                    self._clock.report("sketch", len(part.ids), None if total is None else total - rows)
+                rows += len(part.ids)
+                waiting.append(part)
+                if part.ends or sum(len(each.sketched.sets.values) for each in waiting) > COMMIT_SHINGLES:
+                    self._commit(waiting, numbered, files, rows, False)
+                    waiting = []
         if waiting or files is not None:
-            self._commit(ids, sketches, columns, numbered, files, rows, True)
+            self._commit(waiting, numbered, files, rows, True)
+        self._end_commit()
         self._note_skipped(documents.skipped)
         return rows > 0
+
+    def _sketches(self, documents: Documents, done: int) -> Iterator[_Part]:
+        """All documents but the first ones; about as many as a commit has are sketched ahead."""
+        runtime, recipe, keeps = self._runtime, self._opened.recipe, self._writer.manifest.keeps
+        threads = numba.get_num_threads()
+
+        def sketch(piece: _Piece) -> _Part:
+            batch, some = piece.batch, slice(piece.span.first, piece.span.last)
+            found = sketched_span(batch.text, recipe, keeps, runtime.backend, piece.span)
+            return _Part(
+                batch.ids[some], {name: values[some] for name, values in batch.columns.items()}, found, piece.ends
+            )
+
+        def sketches() -> Iterator[_Part]:
+            numba.set_num_threads(threads)  # of the thread that runs this
+            yield from runtime.map(sketch, self._pieces(documents, done))
+
+        if threads == 1 or runtime.backend == "gpu":
+            return sketches()
+        return ahead(sketches(), 8 * COMMIT_SHINGLES, lambda part: part.sketched.num_bytes)
+
+    def _pieces(self, documents: Documents, done: int) -> Iterator[_Piece]:
+        """The same before they are sketched; none reaches beyond the documents of a commit."""
+        skip, room = done, self._commit_every
+        with closing(documents.batches(list(self._types))) as batches:
+            for batch in batches:
+                start = min(skip, batch.num_rows)
+                skip -= start
+                whole = Span.of_documents(batch.text.offsets, batch.ids)
+                while start < batch.num_rows:
+                    stop = min(batch.num_rows, start + room)
+                    room = room - (stop - start) or self._commit_every
+                    yield _Piece(batch, replace(whole, first=start, last=stop), room == self._commit_every)
+                    start = stop
 
     def _note_skipped(self, skipped: pa.Table | None) -> None:
         if skipped is None or not len(skipped):
@@ -170,62 +244,72 @@ class Adding:
         log.warning("%s left out%s, the first in %s: %s", count(number, "row"), listed, where, first["reason"])
 
     def _commit(
-        self,
-        ids: list[pa.Array],
-        sketches: list[Sketched],
-        columns: list[dict[str, pa.Array]],
-        numbered: bool,
-        files: list[list[Any]] | None,
-        rows: int,
-        whole: bool,
+        self, waiting: list[_Part], numbered: bool, files: list[list[Any]] | None, rows: int, whole: bool
     ) -> None:
-        """Commit some documents, and how far their input has got."""
-        writer, recipe, runtime = self._writer, self._opened.recipe, self._runtime
-        manifest = writer.manifest
-        inputs = with_progress(manifest, files, rows, whole)
-        if not ids:
-            writer.change(inputs=inputs)
-            self._opened.committed(writer)
+        """Begin to commit some documents, and how far their input has got."""
+        recipe, runtime, manifest = self._opened.recipe, self._runtime, self._writer.manifest
+        if not waiting:
+            self._end_commit()
+            self._writer.change(inputs=with_progress(self._writer.manifest, files, rows, whole))
+            self._opened.committed(self._writer)
             return
         with self._clock.stage("collide"):
-            part = joined(sketches)
-            first = manifest.next_sequence
+            part = joined([each.sketched for each in waiting])
+            first = self._next_sequence
             if numbered:
                 names = pa.array(np.arange(first, first + len(part.tokens)))
             else:
-                names = pa.concat_arrays([checked_ids(each, manifest) for each in ids])
+                names = pa.concat_arrays([checked_ids(each.ids, manifest) for each in waiting])
             names = checked_ids(names, manifest)
             kind = kind_of(names)
             death = self._in_the_way(names, kind)
-            segments = writer.segments if death is None else death.segments
-            snapshot = Snapshot(segments, on_host(runtime.backend))
+            segments = self._segments if death is None else death.segments
+            snapshot = Snapshot(segments, on_host(runtime.backend), marks=self._marks)
             new, found = segment_of(snapshot, first, names, part, recipe, manifest.keeps, runtime)
-            new.arrays |= as_bytes(columns, self._types)
+            new.arrays |= as_bytes([each.columns for each in waiting], self._types)
             self._clock.report("collide", len(names), None)
-        with self._clock.stage("write"):
-            stop = first + len(names)
-            writer.change(
-                new,
-                death,
-                next_sequence=stop,
-                id_kind=kind,
-                id_as=str(id_type_of(ids, None if manifest.id_kind is None else str(manifest.id_type))),
-                columns={name: str(kind) for name, kind in self._types.items()},
-                inputs=inputs,
-            )
-            self._clock.report("write", len(names), None)
+        self._end_commit()
+        manifest = self._writer.manifest
+        ids = [each.ids for each in waiting]
+        changes = {
+            "next_sequence": first + len(names),
+            "id_kind": kind,
+            "id_as": str(id_type_of(ids, None if manifest.id_kind is None else str(manifest.id_type))),
+            "columns": {name: str(kind) for name, kind in self._types.items()},
+            "inputs": with_progress(manifest, files, rows, whole),
+        }
+        self._next_sequence = first + len(names)
+        self._segments = [*(self._writer.segments if death is None else death.segments), new]
         replaced = 0 if death is None else death.documents
+        self._commits.begin(
+            partial(self._write, new, death, changes), partial(self._note_written, names, found, replaced)
+        )
+
+    def _write(self, new: Segment, death: Death | None, changes: dict[str, Any]) -> None:
+        self._writer.change(new, death, **changes)
+        self._opened.committed(self._writer)
+
+    def _end_commit(self) -> None:
+        """Wait until the commit that was begun is made, if one was, and merge what is due then."""
+        if not self._commits.under_way:
+            return
+        with self._clock.stage("write"):
+            self._commits.end()
+        with self._clock.stage("merge"):
+            self._merges.turn()
+        self._segments = self._writer.segments
+
+    def _note_written(self, names: pa.Array, found: Decided, replaced: int) -> None:
+        """Count the documents of a commit that was made, and keep what was decided of them."""
+        self._clock.report("write", len(names), None)
         self.counts = self.counts._replace(
             documents=self.counts.documents + len(names),
             kept=self.counts.kept + int(found.kept.sum()),
             removed=self.counts.removed + int((~found.kept).sum()),
             replaced=self.counts.replaced + replaced,
         )
-        self._opened.committed(writer)
         if self._output is not None:
             self._tables.append(self._table_of(names, found))
-        with self._clock.stage("merge"):
-            self._merges.turn()
 
     def _table_of(self, names: pa.Array, found: Decided) -> pa.Table:
         snapshot = Snapshot(self._writer.segments, on_host(self._runtime.backend))
@@ -246,7 +330,8 @@ class Adding:
             counts = names.value_counts()
             again = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
             raise _repeated(again)
-        there, sequence = ids_there(Snapshot(self._writer.segments, on_host(self._runtime.backend)), names, kind)
+        snapshot = Snapshot(self._segments, on_host(self._runtime.backend), marks=self._marks)
+        there, sequence = ids_there(snapshot, names, kind)
         if not len(there):
             return None
         mine = there[sequence >= self._input_begins]  # of this input, committed a moment ago
@@ -258,7 +343,8 @@ class Adding:
                 f"id {first!r} is in the index already; pass replace=True to let new documents take the place of old "
                 "ones, or give others ids"
             )
-        return buried(self._writer.segments, sequence)
+        self._end_commit()  # in which some of them may be
+        return buried(self._segments, sequence)
 
     def decisions(self) -> pa.Table:
         """What was decided of all documents that were added."""

@@ -11,6 +11,7 @@ null until something comes; so what a segment holds is cast to the type that the
 from __future__ import annotations
 
 import datetime
+import io
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -27,6 +28,7 @@ from ..errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from ..documents import Documents
+    from ..store.arrays import Filling
     from .manifest import Manifest
     from .segments import Segment
     from .snapshot import Snapshot
@@ -268,10 +270,29 @@ def merged_columns(segments: list[Segment], stay: list[np.ndarray]) -> dict[str,
     return {NAME: (np.uint8, (sink.size(),))}
 
 
-def merge_columns(segments: list[Segment], stay: list[np.ndarray], arrays: dict[str, np.ndarray]) -> None:
+def merge_columns(segments: list[Segment], stay: list[np.ndarray], filling: Filling) -> None:
     """Write the columns of those documents of several segments that stay into the array of the merged one."""
-    if NAME in arrays:
-        _write_merged(segments, stay, pa.FixedSizeBufferWriter(pa.py_buffer(arrays[NAME])))
+    if NAME in filling.arrays:
+        _write_merged(segments, stay, pa.PythonFile(_Sink(filling), "w"))
+
+
+class _Sink(io.RawIOBase):
+    """What Arrow writes into the array of columns."""
+
+    def __init__(self, filling: Filling) -> None:
+        self._filling, self._size = filling, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any) -> int:
+        values = np.frombuffer(data, np.uint8)
+        self._filling.put(NAME, values, self._size)
+        self._size += len(values)
+        return len(values)
 
 
 def _write_merged(segments: list[Segment], stay: list[np.ndarray], sink: Any) -> None:

@@ -247,7 +247,7 @@ def _estimated_anew(
     sketches = Sketched(np.empty((number, 2), np.uint64), np.ones(number, np.int64), keys, nothing, sketch)
     ranks = np.arange(number)
     arrays = {"sequence": ranks, "entry": ranks, "founders": ranks, "sketch": sketch, **finder.arrays(sketches)}
-    by_rank = Snapshot([Segment.in_memory(arrays, "integer")], snapshot.backend)
+    by_rank = Snapshot([], snapshot.backend, Segment.in_memory(arrays, "integer"))
     found = all_joined if recipe.cluster == "components" else join
     left, right, values = found(by_rank, sketches, recipe, keeps, runtime)[:3]
     known = as_verified(left, right, values)

@@ -8,14 +8,14 @@ While documents are added, this is done by a thread beside the one that adds, in
 thread that adds puts it into the place of its parts after its next commit: one thread alone writes manifests.
 
 Only the ids, the numbers of entries, which are 8 bytes each, and what is looked at in a range of keys are in memory:
-arrays are read from mapped files and written to a mapped file, tables range of keys by range.
+arrays are read from mapped files and written some values at a time, tables range of keys by range.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from neardup_gpu.kernels._launch import alone
 from ..data import Ragged
 from ..errors import OutputError
 from ..recipe import Recipe
+from ..store.arrays import Filling
 from ..store.ids import Ids
 from .columns import merge_columns, merged_columns
 from .finding import Finder, finder_of
@@ -338,37 +339,39 @@ def merged(
         "keeper": (np.int64, (num_gone,)),
         "keeper_resemblance": (np.uint64, (num_gone,)),
     }
-    with SEGMENT.filled(path, {}, shapes) as arrays:
-        arrays["sequence"][:], arrays["entry"][:], arrays["copies"][:] = sequence, entry, copies
-        for name, array in ids.items():
-            arrays[name][:] = array
-        merge_columns(segments, documents, arrays)
+    with SEGMENT.filled(path, {}, shapes) as filling:
+        for name, array in {"sequence": sequence, "entry": entry, "copies": copies, **ids}.items():
+            filling.put(name, array)
+        merge_columns(segments, documents, filling)
         for name in columns:
             go_on()
-            _concatenate(arrays[name], [each[name] for each in segments], entries)
+            _concatenate(filling, name, segments, entries)
         for name in ("pair_left", "pair_right", "pair_resemblance"):
-            _concatenate(arrays[name], [each[name] for each in segments], [np.flatnonzero(some) for some in pairs])
+            _concatenate(filling, name, segments, [np.flatnonzero(some) for some in pairs])
         for name in ("keeper", "keeper_resemblance"):
-            _concatenate(arrays[name], [each[name] for each in segments], [np.flatnonzero(some) for some in gone])
+            _concatenate(filling, name, segments, [np.flatnonzero(some) for some in gone])
         renamed = [new[each["gone"][some]] for each, new, some in zip(segments, new_rows, gone, strict=True)]
-        arrays["gone"][:] = np.concatenate(renamed)
+        filling.put("gone", np.concatenate(renamed))
         if with_sets:
-            arrays["set_offsets"][0] = 0
-            np.cumsum(np.concatenate(set_sizes), out=arrays["set_offsets"][1:])
-            _gather_sets(arrays, segments, entries, set_sizes, go_on)
+            filling.put("set_offsets", np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(set_sizes))]))
+            _gather_sets(filling, segments, entries, set_sizes, go_on)
         for name in tables:
             parts = [_table(each, name) for each in segments]
-            into = np.atleast_2d(arrays[f"{name}_keys"]), np.atleast_2d(arrays[f"{name}_rows"])
-            for number, (keys, rows) in enumerate(zip(*into, strict=True)):
+            for number in range(len(parts[0][0])):
                 go_on()
-                merge_tables([(part[0][number], part[1][number]) for part in parts], renumbered[name], keys, rows)
-        order = None
+                some = [(keys[number], rows[number]) for keys, rows in parts]
+                place = number * table_shapes[name][-1]
+                for keys, rows in merge_tables(some, renumbered[name]):
+                    filling.put(f"{name}_keys", keys, place)
+                    filling.put(f"{name}_rows", rows, place)
+                    place += len(keys)
+        arrays, order = filling.arrays, None
         if renewing is not None:
-            sets = Ragged(arrays["set_values"], arrays["set_offsets"].copy())
+            sets = Ragged(arrays["set_values"].copy(), arrays["set_offsets"].copy())
             nothing = np.empty((len(sets), 0), np.uint64)
-            mine, order = renewing.prepared(Sketched(nothing, arrays["tokens"], nothing, sets), None)
+            mine, order = renewing.prepared(Sketched(nothing, arrays["tokens"].copy(), nothing, sets), None)
             for name, array in renewing.arrays(mine).items() if order is not None else ():
-                arrays[name][:] = array
+                filling.put(name, array)
         return arrays, order
 
 
@@ -378,9 +381,9 @@ def _table(segment: Segment, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def merge_tables(
-    tables: list[tuple[np.ndarray, np.ndarray]], new_rows: list[np.ndarray], keys: np.ndarray, rows: np.ndarray
-) -> None:
-    """Merge sorted tables into `keys` and `rows`, range of keys by range; rows whose new number is -1 vanish."""
+    tables: list[tuple[np.ndarray, np.ndarray]], new_rows: list[np.ndarray]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(keys, rows) of several sorted tables merged, range of keys by range; rows whose new number is -1 vanish."""
     most = max(len(table[0]) for table in tables)
     longest = next(table[0] for table in tables if len(table[0]) == most)
     cuts = [np.zeros(len(tables), np.int64)]
@@ -388,7 +391,6 @@ def merge_tables(
     for place in range(step, most, step):
         cuts.append(np.array([np.searchsorted(table[0], longest[place]) for table in tables]))
     cuts.append(np.array([len(table[0]) for table in tables]))
-    done = 0
     for starts, stops in zip(cuts[:-1], cuts[1:], strict=True):
         some_keys, some_rows = [], []
         for (table_keys, table_rows), new, start, stop in zip(tables, new_rows, starts, stops, strict=True):
@@ -397,10 +399,7 @@ def merge_tables(
             some_keys.append(table_keys[start:stop][there])
             some_rows.append(numbers[there].astype(np.uint32))
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(each) for each in some_keys])])
-        found = merge_kernel.cpu(np.concatenate(some_keys), np.concatenate(some_rows), offsets)
-        end = done + int(offsets[-1])
-        keys[done:end], rows[done:end] = found
-        done = end
+        yield merge_kernel.cpu(np.concatenate(some_keys), np.concatenate(some_rows), offsets)
 
 
 def _renumbered(sizes: list[int], stay: list[np.ndarray]) -> list[np.ndarray]:
@@ -424,18 +423,20 @@ def _merged_shape(segments: list[Segment], name: str, renumbered: list[np.ndarra
     return (*segments[0][f"{name}_rows"].shape[:-1], number)
 
 
-def _concatenate(target: np.ndarray, arrays: list[np.ndarray], some: list[np.ndarray]) -> None:
+def _concatenate(filling: Filling, name: str, segments: list[Segment], some: list[np.ndarray]) -> None:
+    """Copy some rows of an array of each segment."""
     start = 0
-    for array, rows in zip(arrays, some, strict=True):
+    for segment, rows in zip(segments, some, strict=True):
+        array = segment[name]
         step = max(1, AT_ONCE // max(1, array[:1].size))
         for begin in range(0, len(rows), step):
             part = array[rows[begin : begin + step]]
-            target[start : start + len(part)] = part
-            start += len(part)
+            filling.put(name, part, start)
+            start += part.size
 
 
 def _gather_sets(
-    arrays: dict[str, np.ndarray],
+    filling: Filling,
     segments: list[Segment],
     entries: list[np.ndarray],
     sizes: list[np.ndarray],
@@ -451,7 +452,7 @@ def _gather_sets(
             before = int(ends[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
             values, _ = gather.cpu(segment["set_values"], segment["set_offsets"], rows[start:stop])
-            arrays["set_values"][done : done + len(values)] = values
+            filling.put("set_values", values, done)
             done += len(values)
             start = stop
 

@@ -62,11 +62,8 @@ DEAD = ArraysFormat(
 AS_BEFORE = "the index is as it was committed last"
 """What messages say where a file could not be written."""
 
-WORTH_MARKS = 16
-"""A table of so many entries for each query that was asked has its marks set: to set one takes as long as it saves."""
-
-MOST_MARKED = 1 << 27
-"""Keys of the tables of a segment that are marked: in 256 to 512 MB."""
+Asked = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""What tables are asked for, as `kernels/probe.py` has it."""
 
 KEPT, OPEN = np.uint8(1), np.uint8(2)
 
@@ -112,8 +109,6 @@ class Segment:
     _sound: set[str] = field(default_factory=set)
     _known_tables: dict[str, Any] = field(default_factory=dict)
     _runs: dict[str, Any] = field(default_factory=dict)
-    _asked: dict[str, int] = field(default_factory=dict)
-    _marks: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str, order: Order | None = None) -> Segment:
@@ -209,7 +204,7 @@ class Segment:
     def probe(
         self,
         name: str,
-        asked: tuple[np.ndarray, np.ndarray],
+        asked: Asked,
         r: int,
         first: np.ndarray,
         stop: np.ndarray,
@@ -221,10 +216,9 @@ class Segment:
         Of the file those blocks are compared with their checksums that decide what is found.
         """
         keys, rows, sound = self._tables(name)
-        marks = self._marks_of(name, keys, asked[0].shape[1])
         if self.file is None or self.file.num_left == 0:
-            return probe.of_file(keys, rows, asked, r, first, stop, most, allowed, marks=marks)[:2]
-        found, offsets, wanted = probe.of_file(keys, rows, asked, r, first, stop, most, allowed, sound, marks)
+            return probe.of_file(keys, rows, asked, r, first, stop, most, allowed)[:2]
+        found, offsets, wanted = probe.of_file(keys, rows, asked, r, first, stop, most, allowed, sound)
         for part, blocks in zip(("keys", "rows"), wanted, strict=True):
             if blocks[-1]:
                 self.file.verify_blocks(f"{name}_{part}", blocks[:-1])
@@ -240,16 +234,9 @@ class Segment:
         runs, ends = self._runs[name]
         return probe.of_runs(rows, runs, ends, asked, r, first, most, allowed)
 
-    def _marks_of(self, name: str, keys: np.ndarray, queries: int) -> np.ndarray:
-        """The marks of the keys of tables, if there are any; they are set once enough was asked that it pays."""
-        if queries <= probe.FEW or name in self._marks:
-            return self._marks.get(name, probe.UNMARKED)
-        self._asked[name] = self._asked.get(name, 0) + queries
-        if self._asked[name] * WORTH_MARKS < keys.shape[1] or keys.size > MOST_MARKED:
-            return probe.UNMARKED
-        self[f"{name}_keys"]  # all of them are compared with their checksums
-        self._marks[name] = probe.marks(keys)
-        return self._marks[name]
+    def keys(self, name: str) -> np.ndarray:
+        """The keys of the tables of a name, shape (tables, rows), all of them compared with their checksums."""
+        return np.atleast_2d(self[f"{name}_keys"])
 
     def _tables(self, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
         """Keys and rows of the tables of a name, shape (tables, rows), and which of their blocks were compared."""

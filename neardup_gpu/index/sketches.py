@@ -42,6 +42,12 @@ class Sketched(NamedTuple):
     sets: Ragged
     sketch: np.ndarray | None = None
 
+    @property
+    def num_bytes(self) -> int:
+        """Of all of it."""
+        arrays = [self.hashes, self.tokens, self.keys, self.sets.values, self.sets.offsets]
+        return sum(array.nbytes for array in arrays) + (0 if self.sketch is None else self.sketch.nbytes)
+
     def take(self, rows: np.ndarray) -> Sketched:
         """Some of them."""
         if len(rows) == len(self.tokens) and (np.diff(rows) == 1).all():  # all
@@ -53,7 +59,7 @@ class Sketched(NamedTuple):
 
 def sketched(text: Ragged, recipe: Recipe, keeps: Keeps, runtime: Runtime) -> Sketched:
     """Sketch documents of UTF-8 text."""
-    make = partial(_sketched, text, recipe, keeps, runtime.backend)
+    make = partial(sketched_span, text, recipe, keeps, runtime.backend)
     return joined(list(runtime.map(make, [Span.of_documents(text.offsets, pa.nulls(len(text)))])))
 
 
@@ -73,7 +79,8 @@ def joined(parts: list[Sketched]) -> Sketched:
     )
 
 
-def _sketched(text: Ragged, recipe: Recipe, keeps: Keeps, backend: str, span: Span) -> Sketched:
+def sketched_span(text: Ragged, recipe: Recipe, keeps: Keeps, backend: str, span: Span) -> Sketched:
+    """Sketch some documents of a batch."""
     tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend)
     method, how = recipe.method, {"seed": recipe.seed, "backend": backend}
     by_tokens = method.elements == "tokens"

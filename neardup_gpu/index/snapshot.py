@@ -12,8 +12,9 @@ from neardup_gpu.kernels import gather
 from neardup_gpu.kernels.probe import in_order
 
 from ..data import Ragged, arrow
+from .marks import Marks
 from .order import Order
-from .segments import KEPT, Segment
+from .segments import KEPT, Asked, Segment
 
 WITHOUT_END = np.int64(2**62)
 
@@ -43,10 +44,25 @@ class Snapshot:
         In order of sequence.
     backend : str
         Of the kernels that look into tables.
+    new : Segment, optional
+        One more, the last, of the entries that are asked for.
+    marks : Marks, optional
+        Of the segments but that one.
     """
 
-    def __init__(self, segments: Sequence[Segment], backend: str) -> None:
-        self.segments, self.backend = list(segments), backend
+    def __init__(
+        self, segments: Sequence[Segment], backend: str, new: Segment | None = None, marks: Marks | None = None
+    ) -> None:
+        self.segments, self.backend, self.new = [*segments, *(() if new is None else (new,))], backend, new
+        self.marks = marks
+
+    def asking(self, name: str, asked: Asked) -> list[Asked]:
+        """What each segment is asked of its tables of a name, but that of new entries: what it may have, by marks."""
+        others = self.segments if self.new is None else self.segments[:-1]
+        if self.marks is None:
+            return [asked] * len(others)
+        few, number = self.marks.look(name, asked, others)
+        return [asked] * number + [few] * (len(others) - number)
 
     @property
     def order(self) -> Order | None:
@@ -154,9 +170,12 @@ class Snapshot:
         size = len(keys)
         bounds = np.zeros(size, np.int64), np.full(size, WITHOUT_END), np.full(size, WITHOUT_END)
         asked = in_order(np.ascontiguousarray(keys)[:, None])
-        for number, segment in enumerate(self.segments):
+        for number, asking in enumerate(self.asking(name, asked)):
+            if not asking[2].any():
+                continue
+            segment = self.segments[number]
             live = segment.live_documents if name == "id" else segment.live_entries
-            found, offsets = segment.probe(name, asked, 1, *bounds, live)
+            found, offsets = segment.probe(name, asking, 1, *bounds, live)
             if len(found):
                 yield number, np.repeat(np.arange(size), np.diff(offsets)), found
 

@@ -156,7 +156,7 @@ def segment_of(
         **({} if mine.sketch is None else {"sketch": mine.sketch}),
     }
     new = Segment.in_memory(arrays, kind, order)
-    together = Snapshot([*snapshot.segments, new], snapshot.backend)
+    together = Snapshot(snapshot.segments, snapshot.backend, new, snapshot.marks)
     found = join(together, mine, recipe, keeps, runtime)
     stored = slice(None if recipe.verifies else 0)  # `decide` finds unverified pairs anew
     arrays |= {

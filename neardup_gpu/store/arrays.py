@@ -103,11 +103,11 @@ class ArraysFormat:
     @contextlib.contextmanager
     def filled(
         self, path: Path, header: dict[str, Any], shapes: Mapping[str, tuple[Any, tuple[int, ...]]]
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """Like `write`, for arrays that are filled in the block, in the mapped file itself, which is synced then.
+    ) -> Iterator[Filling]:
+        """Like `write`, for arrays that are put into the file some values at a time in the block; it is synced then.
 
-        So a file may be larger than memory. Its room on the disk is taken at the beginning: a full disk is an error
-        then, and not the end of a process that writes to a page which there is no room for.
+        So a file may be larger than memory. Its room on the disk is taken at the beginning, where a full disk is an
+        error sooner.
 
         Parameters
         ----------
@@ -134,14 +134,14 @@ class ArraysFormat:
                 os.posix_fallocate(file, 0, start + sum(padded))
             else:
                 os.ftruncate(file, start + sum(padded))
-            mapped = np.memmap(path, np.uint8, "r+").view(np.ndarray)
-            arrays, place = {}, start
+            mapped = np.memmap(path, np.uint8, "r").view(np.ndarray)
+            arrays, places, place = {}, {}, start
             for (name, (dtype, shape)), size, whole in zip(described.items(), sizes, padded, strict=True):
-                arrays[name] = mapped[place : place + size].view(dtype).reshape(shape)
+                arrays[name], places[name] = mapped[place : place + size].view(dtype).reshape(shape), place
                 place += whole
-            yield arrays
-            beginning = self._beginning(text, [found for array in arrays.values() for found in _checksums(array)])
-            mapped[:start] = np.frombuffer(beginning, np.uint8)
+            yield Filling(file, arrays, places)
+            checksums = [found for array in arrays.values() for found in _checksums(array)]
+            _write_at(file, self._beginning(text, checksums), 0)
             os.fsync(file)
         except BaseException:
             os.unlink(path)
@@ -191,6 +191,44 @@ class ArraysFormat:
                 f"{self.version}; {self.again}"
             )
         raise changed(path)
+
+
+class Filling:
+    """The arrays of a file while they are filled, which `ArraysFormat.filled` gives.
+
+    They are written by calls: to write to a mapped file is to wait for each of its pages, and when it is synced all
+    processors wait while each page is protected.
+
+    Attributes
+    ----------
+    arrays : dict of str to array
+        To be read alone. What was not put yet is 0.
+    """
+
+    def __init__(self, file: int, arrays: dict[str, np.ndarray], places: dict[str, int]) -> None:
+        self.arrays, self._file, self._places = arrays, file, places
+
+    def put(self, name: str, values: np.ndarray, start: int = 0) -> None:
+        """Write values of an array, whose rows follow one another, from the value of a number on.
+
+        Raises
+        ------
+        OSError
+            If they cannot be written.
+        """
+        array = self.arrays[name]
+        data = np.ascontiguousarray(values, array.dtype).reshape(-1)
+        if not 0 <= start <= start + len(data) <= array.size:
+            raise ValueError(f"{name} has {array.size} values, not {start + len(data)}")
+        _write_at(self._file, data.view(np.uint8).data, self._places[name] + start * array.itemsize)
+
+
+def _write_at(file: int, data: Any, place: int) -> None:
+    """Write bytes at a place of a file: a call may write fewer than all."""
+    left = memoryview(data)
+    while len(left):
+        written = os.pwrite(file, left, place)
+        left, place = left[written:], place + written
 
 
 def _described(header: dict[str, Any], arrays: Mapping[str, tuple[np.dtype, tuple[int, ...]]]) -> bytes:

@@ -35,6 +35,7 @@ ENVIRONMENT = {
 FAILURES = {
     "open": "ENOSPC",
     "write": "ENOSPC",
+    "pwrite": "ENOSPC",
     "ftruncate": "EDQUOT",
     "posix_fallocate": "EDQUOT",
     "fsync": "EIO",
@@ -175,7 +176,14 @@ CHANGING = (
     "fsync,fdatasync,msync,sync_file_range,mkdir,mkdirat,link,linkat,rename,renameat,renameat2,unlink,unlinkat,rmdir,"
     "symlink"
 )
-OURS = {"openat": "open", "fallocate": "posix_fallocate", "linkat": "link", "unlinkat": "unlink", "mkdirat": "mkdir"}
+OURS = {
+    "openat": "open",
+    "pwrite64": "pwrite",
+    "fallocate": "posix_fallocate",
+    "linkat": "link",
+    "unlinkat": "unlink",
+    "mkdirat": "mkdir",
+}
 
 
 @pytest.fixture(scope="module")

@@ -135,7 +135,7 @@ def test_who_begins_to_write_removes_nothing_of_another_writer(folder, monkeypat
             other.remove(["nowhere"])
         commit(*arguments)
 
-    with nd.Index.open(folder, engine="cpu") as index:
+    with nd.Index.open(folder, engine=nd.Engine(backend="cpu", threads=1)) as index:  # which commits in this thread
         monkeypatch.setattr(writers, "commit", late)
         index.add(table(["d"], ["the rest"]), id_column="id")
         index.check()

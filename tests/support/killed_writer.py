@@ -104,7 +104,7 @@ class Watch:
         if not path.startswith(self._folder):
             return
         what = re.sub(r"\d{8}", "N", re.sub(r"\.\w+\.new", ".new", os.path.relpath(path, self._folder)))
-        thread = "writing" if threading.current_thread() is threading.main_thread() else "merging"
+        thread = "merging" if threading.current_thread().name.startswith("neardup-merge") else "writing"
         key = self.step, thread, name, what
         with self._lock:
             call = [*key, self._before[key]]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ...recipe import Recipe
     from ..keeps import Keeps
     from ..order import Order
+    from ..segments import Asked
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -71,12 +72,12 @@ class ByFeatures:
                 founders = segment["founders"]
                 bounds = np.searchsorted(founders, first), np.searchsorted(founders, stop)
             live = segment.live_entries if allowed is None else allowed[number]
-            if segment.file is None:
+            if snapshot.new is not None and segment is snapshot.new:
                 rows, offsets = segment.earlier("feature", bounds[1], r, bounds[0], remaining, live)
             else:
                 if asked is None:
-                    asked = _in_order(sketches, snapshot)
-                rows, offsets = segment.probe("feature", asked, r, *bounds, remaining, live)
+                    asked = snapshot.asking("feature", _in_order(sketches, snapshot))
+                rows, offsets = segment.probe("feature", asked[number], r, *bounds, remaining, live)
             if len(rows):
                 sizes = np.diff(offsets)
                 remaining -= sizes
@@ -94,12 +95,12 @@ class ByFeatures:
         return found
 
 
-def _in_order(sketches: Sketched, snapshot: Snapshot) -> tuple[np.ndarray, np.ndarray]:
+def _in_order(sketches: Sketched, snapshot: Snapshot) -> Asked:
     """What `probe` asks for: the features of documents in order, which the tables of a segment in memory have already
     where all of its entries are asked for."""
-    last = snapshot.segments[-1]
-    if last.file is None and last.num_entries == len(sketches.keys) == last["feature_keys"].shape[1]:
-        return last["feature_keys"], last["feature_rows"]
+    new = snapshot.new
+    if new is not None and new.num_entries == len(sketches.keys) == new["feature_keys"].shape[1]:
+        return new["feature_keys"], new["feature_rows"], np.full(len(new["feature_keys"]), new.num_entries)
     return in_order(sketches.keys)
 
 
