@@ -4,18 +4,20 @@
 
 So where the rows of a later run are all greater than those of an earlier one, rows ascend among equal keys again.
 
-Cost: each entry is compared with the first entries of all runs. Pieces of about equal size, which lie between two keys,
-are merged side by side.
+Cost: of r runs each entry is moved log2(r) + 2 times within a cache: pieces that lie between two keys are merged one by
+one, and several side by side.
 """
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numba import prange
 
 from ._launch import jit, on_device
 from ._sort import order_of
+
+PIECE = 1 << 12
+"""Entries of a piece, about: with room to merge them they fit a core's cache."""
 
 
 def reference(keys, rows, offsets):
@@ -55,17 +57,56 @@ def _cuts(keys, offsets, splitters):
     return cuts
 
 
+@jit()
+def _merge_two(keys, rows, start, middle, end, into_keys, into_rows):
+    """Merge two neighbouring runs into the same places of other arrays."""
+    one, other, place = start, middle, start
+    while one < middle and other < end:
+        second = keys[other] < keys[one]  # not to be foretold, so nothing is skipped by it
+        into_keys[place] = keys[other] if second else keys[one]
+        into_rows[place] = rows[other] if second else rows[one]
+        other += np.int64(second)
+        one += np.int64(not second)
+        place += np.int64(1)
+    while one < middle:
+        into_keys[place], into_rows[place] = keys[one], rows[one]
+        one, place = one + np.int64(1), place + np.int64(1)
+    while other < end:
+        into_keys[place], into_rows[place] = keys[other], rows[other]
+        other, place = other + np.int64(1), place + np.int64(1)
+
+
 @jit(parallel=True)
 def _merge(keys, rows, cuts, places, merged_keys, merged_rows):
+    """Merge piece by piece: its runs are brought together, and merged by twos until there is one."""
     for piece in prange(len(cuts) - 1):
-        heads, ends = cuts[piece].copy(), cuts[piece + 1]
-        for place in range(places[piece], places[piece + 1]):
-            best = -1
-            for run in range(len(heads)):
-                if heads[run] < ends[run] and (best < 0 or keys[heads[run]] < keys[heads[best]]):
-                    best = run
-            merged_keys[place], merged_rows[place] = keys[heads[best]], rows[heads[best]]
-            heads[best] += 1
+        size, number = places[piece + 1] - places[piece], np.int64(cuts.shape[1])
+        some_keys, some_rows = np.empty((2, size), np.uint64), np.empty((2, size), np.uint32)
+        ends, at, here = np.zeros(number + 1, np.int64), np.int64(0), np.int64(0)
+        for run in range(number):
+            for place in range(cuts[piece, run], cuts[piece + 1, run]):
+                some_keys[0, at], some_rows[0, at] = keys[place], rows[place]
+                at += np.int64(1)
+            ends[run + 1] = at
+        while number > np.int64(1):
+            there, fewer = np.int64(1) - here, (number + np.int64(1)) // np.int64(2)
+            for run in range(fewer):
+                middle, end = min(number, np.int64(2) * run + np.int64(1)), min(number, np.int64(2) * run + np.int64(2))
+                _merge_two(
+                    some_keys[here],
+                    some_rows[here],
+                    ends[2 * run],
+                    ends[middle],
+                    ends[end],
+                    some_keys[there],
+                    some_rows[there],
+                )
+            for run in range(fewer):
+                ends[run + 1] = ends[min(number, np.int64(2) * run + np.int64(2))]
+            here, number = there, fewer
+        for place in range(size):
+            merged_keys[places[piece] + place] = some_keys[here, place]
+            merged_rows[places[piece] + place] = some_rows[here, place]
 
 
 def cpu(keys, rows, offsets):
@@ -73,7 +114,7 @@ def cpu(keys, rows, offsets):
     merged_keys, merged_rows = np.empty_like(keys), np.empty_like(rows)
     if len(offsets) < 2 or len(keys) == 0:
         return merged_keys, merged_rows
-    pieces = min(8 * numba.get_num_threads(), 1 + len(keys) // 1024)
+    pieces = 1 + len(keys) // PIECE
     longest = int(np.argmax(np.diff(offsets)))
     places = np.linspace(offsets[longest], offsets[longest + 1], pieces + 1).astype(np.int64)[1:-1]
     inner = _cuts(keys, offsets, keys[places])

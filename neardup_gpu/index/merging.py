@@ -43,8 +43,8 @@ from .writer import Writer, place_of
 RATIO = 8
 """Segments of a tier that are merged, and how much larger those of the next tier are."""
 
-AT_ONCE = 1 << 22
-"""Entries of a table, or bytes of other arrays by eight, that are merged at a time."""
+AT_ONCE = 1 << 18
+"""Entries of a table, or bytes of other arrays by eight, that are merged at a time: so many stay in a cache."""
 
 
 def tier(documents: int) -> int:
@@ -384,6 +384,7 @@ def merge_tables(
     tables: list[tuple[np.ndarray, np.ndarray]], new_rows: list[np.ndarray]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(keys, rows) of several sorted tables merged, range of keys by range; rows whose new number is -1 vanish."""
+    whole = [bool((new >= 0).all()) for new in new_rows]
     most = max(len(table[0]) for table in tables)
     longest = next(table[0] for table in tables if len(table[0]) == most)
     cuts = [np.zeros(len(tables), np.int64)]
@@ -393,7 +394,13 @@ def merge_tables(
     cuts.append(np.array([len(table[0]) for table in tables]))
     for starts, stops in zip(cuts[:-1], cuts[1:], strict=True):
         some_keys, some_rows = [], []
-        for (table_keys, table_rows), new, start, stop in zip(tables, new_rows, starts, stops, strict=True):
+        for (table_keys, table_rows), new, all_stay, start, stop in zip(
+            tables, new_rows, whole, starts, stops, strict=True
+        ):
+            if all_stay:
+                some_keys.append(table_keys[start:stop])
+                some_rows.append(table_rows[start:stop] + np.uint32(new[0] if len(new) else 0))
+                continue
             numbers = new[table_rows[start:stop]]
             there = numbers >= 0
             some_keys.append(table_keys[start:stop][there])
@@ -418,6 +425,9 @@ def _merged_shape(segments: list[Segment], name: str, renumbered: list[np.ndarra
     rows = [_table(each, name)[1][:1] for each in segments]
     number = 0
     for new, each in zip(renumbered, rows, strict=True):
+        if (new >= 0).all():
+            number += each.shape[1]
+            continue
         for start in range(0, each.shape[1], AT_ONCE):
             number += int(np.count_nonzero(new[each[0, start : start + AT_ONCE]] >= 0))
     return (*segments[0][f"{name}_rows"].shape[:-1], number)
@@ -430,7 +440,8 @@ def _concatenate(filling: Filling, name: str, segments: list[Segment], some: lis
         array = segment[name]
         step = max(1, AT_ONCE // max(1, array[:1].size))
         for begin in range(0, len(rows), step):
-            part = array[rows[begin : begin + step]]
+            places = slice(begin, begin + step)
+            part = array[places] if len(rows) == len(array) else array[rows[places]]
             filling.put(name, part, start)
             start += part.size
 
@@ -451,7 +462,11 @@ def _gather_sets(
             go_on()
             before = int(ends[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
-            values, _ = gather.cpu(segment["set_values"], segment["set_offsets"], rows[start:stop])
+            values, offsets = segment["set_values"], segment["set_offsets"]
+            if len(rows) == segment.num_entries:
+                values = values[offsets[start] : offsets[stop]]
+            else:
+                values, _ = gather.cpu(values, offsets, rows[start:stop])
             filling.put("set_values", values, done)
             done += len(values)
             start = stop
