@@ -16,6 +16,7 @@ from ..definitions import METADATA_KEY
 from ..documents.ahead import ahead, closing
 from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS
 from ..engine.pieces import Span
+from ..engine.threads import runs_kernels_side_by_side
 from ..errors import InputError
 from ..log import log
 from ..report import count
@@ -215,7 +216,7 @@ class Adding:
             numba.set_num_threads(threads)  # of the thread that runs this
             yield from runtime.map(sketch, self._pieces(documents, done))
 
-        if threads == 1 or runtime.backend == "gpu":
+        if threads == 1 or runtime.backend == "gpu" or not runs_kernels_side_by_side():
             return sketches()
         return ahead(sketches(), 8 * COMMIT_SHINGLES, lambda part: part.sketched.num_bytes)
 

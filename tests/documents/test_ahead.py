@@ -200,3 +200,19 @@ def test_fewer_threads_than_were_asked_for(monkeypatch):
     assert list(in_order(steps(5, 1), lambda _: 0, 4)) == [(i, 0) for i in range(5)]
     with pytest.raises(RuntimeError, match="can't start"):
         list(in_order(steps(5, 1), lambda _: 0, 4))
+
+
+def test_items_are_made_ahead_as_far_as_there_is_room():
+    made, goes = [], threading.Event()
+
+    def items():
+        for size in (3, 4, 5, 1):
+            made.append(size)
+            if size == 5:
+                goes.set()
+            yield size
+
+    with closing(ahead(items(), 8, lambda size: size)) as found:
+        assert next(found) == 3
+        assert goes.wait(60) and made == [3, 4, 5]  # the last of them waits for room
+        assert list(found) == [4, 5, 1]

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 
 import numpy as np
 import pytest
@@ -314,3 +315,30 @@ def test_mutated_headers_are_refused_or_harmless(sound_index, data):
         repr(index), index._repr_html_()
     finally:
         path.write_bytes(good)
+
+
+def test_arrays_are_filled_in_any_order_by_calls_that_write_less(tmp_path, monkeypatch):
+    """Some systems write no more than 2 GB at a time."""
+    write = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda file, data, place: write(file, bytes(data[:1000]), place))
+    words, rows = np.arange(700, dtype=np.uint64), np.arange(24, dtype=np.uint32).reshape(2, 12)
+    with SHELF.filled(tmp_path / "x", {}, {"words": (np.uint64, (700,)), "rows": (np.uint32, (2, 12))}) as filling:
+        filling.put("rows", rows[1], 12)
+        filling.put("words", words[500:], 500)
+        filling.put("words", np.arange(500))  # of another type
+        filling.put("rows", rows[:1])
+        filling.put("rows", rows[:0], 24)
+        for values, start in ((words, 1), (words[:1], -1), (words[:1], 700)):
+            with pytest.raises(ValueError, match="words has 700 values"):
+                filling.put("words", values, start)
+        assert filling.arrays["rows"][1, 3] == 15
+    file = ArraysFile(tmp_path / "x", SHELF)
+    file.verify_all()
+    assert (file.arrays["words"] == words).all() and (file.arrays["rows"] == rows).all()
+
+
+def test_what_is_half_filled_is_no_file(tmp_path):
+    with pytest.raises(KeyError), SHELF.filled(tmp_path / "x", {}, {"words": (np.uint64, (3,))}) as filling:
+        filling.put("words", np.ones(2))
+        filling.put("rows", np.ones(2))
+    assert not (tmp_path / "x").exists()
