@@ -219,9 +219,12 @@ def _keepers(
 
 
 def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray) -> Decided:
-    """What was decided of documents when they were added."""
-    keeper, value = entry.copy(), np.ones(len(entry))
-    for segment, some, rows in snapshot.located(entry):
+    """What was decided of documents when they were added; those that founded an entry are the last segment's."""
+    kept = entry == sequence
+    kept[kept] = snapshot.segments[-1]["flags"] & KEPT != 0
+    rest = np.flatnonzero(~kept)
+    keeper, value = entry[rest], np.ones(len(rest))
+    for segment, some, rows in snapshot.located(entry[rest]):
         gone = segment["gone"].astype(np.int64)
         if not len(gone):
             continue
@@ -230,8 +233,10 @@ def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray) -> Deci
         keeper[some[there]] = segment["keeper"][place[there]]
         value[some[there]] = segment["keeper_resemblance"].view(np.float64)[place[there]]
     dead = ~snapshot.live(keeper)  # removed since: what is left of the same words stands for it
-    keeper[dead], value[dead] = entry[dead], 1.0
-    return Decided(snapshot.kept(entry) & (entry == sequence), keeper, value, entry)
+    keeper[dead], value[dead] = entry[rest[dead]], 1.0
+    keepers, values = entry.copy(), np.ones(len(entry))
+    keepers[rest], values[rest] = keeper, value
+    return Decided(kept, keepers, values, entry)
 
 
 class Writer:
