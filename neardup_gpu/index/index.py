@@ -333,7 +333,8 @@ class Index:
         overwrite : bool, default False
             Replace the files that an earlier call wrote there.
         commit_every : int, default 10000
-            Documents of a commit. What was committed stays, whatever happens. Changes no result.
+            Documents of a commit, at most: about 8 million shingles end one, too. What was committed stays, whatever
+            happens. Changes no result.
         replace : bool, default False
             A document whose id is there takes the place of the earlier one, instead of being an error.
         progress : bool or callable, default None
@@ -354,6 +355,10 @@ class Index:
         -----
         Files are known by path, size and time: those that are in the index already are not added again, and one that
         was half added before a crash is gone on with.
+
+        While a commit is written, the next documents are looked up, and those after them are sketched; segments are
+        merged by one more thread. So memory holds the documents of about three commits, and 2 to 4 bytes for each of
+        the features, words and ids of the index, as far as it was looked into, at most 512 MB for each of the three.
 
         Examples
         --------
