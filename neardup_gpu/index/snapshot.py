@@ -207,7 +207,10 @@ class Snapshot:
     def members(self, entries: np.ndarray, kind: pa.DataType) -> tuple[np.ndarray, np.ndarray, pa.Array]:
         """(number of the entry, sequence number, id) of the live documents of some entries, in this order."""
         numbers, sequences, ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.array([], kind)]
+        least, most = (int(entries.min()), int(entries.max())) if len(entries) else (0, -1)
         for segment in self.segments if len(entries) else ():
+            if segment.stop <= least or (segment.first > most and not len(segment.arrays["copies"])):
+                continue  # members come behind the founder
             number, place = segment.members(entries)
             if len(number):
                 numbers.append(number)
