@@ -134,7 +134,7 @@ def mark(keys, marks):
     That is a filter of Bloom's in blocks of a word: a key's highest bits say which word, its lowest bits which three of
     the word's bits. Words are read in order, as queries are, and there are few of them, where to look into a large
     table is to wait for the memory. Of n keys in w words other keys have all marks with a probability of about
-    (1 - exp(-3 n / 64 w))**3, a little more as words are not filled alike: at 16 bits a key 0.5 to 1%.
+    (1 - exp(-3 n / 64 w))**3, a little more as words are not filled alike: at 16 bits a key about 1%.
 
     Source: Putze, Sanders and Singler, Cache-, hash- and space-efficient Bloom filters, WEA 2007.
 

@@ -32,5 +32,7 @@ class Compiling(TimingListener):
         super().on_start(event)
 
     def on_end(self, event: Any) -> None:
+        if not self.active:  # it was begun by another thread, before this one listened
+            return
         super().on_end(event)
         self.number += not self.active

@@ -109,6 +109,10 @@ class _Part(NamedTuple):
     sketched: Sketched
     ends: bool
 
+    @property
+    def num_bytes(self) -> int:
+        return self.sketched.num_bytes + self.ids.nbytes + sum(each.nbytes for each in self.columns.values())
+
 
 class Adding:
     """One call of `Index.add`."""
@@ -201,24 +205,36 @@ class Adding:
         return rows > 0
 
     def _sketches(self, documents: Documents, done: int) -> Iterator[_Part]:
-        """All documents but the first ones; about as many as a commit has are sketched ahead."""
+        """All documents but the first ones; as many as a commit has are sketched ahead, at most."""
         runtime, recipe, keeps = self._runtime, self._opened.recipe, self._writer.manifest.keeps
-        threads = numba.get_num_threads()
+        threads, most = numba.get_num_threads(), 8 * COMMIT_SHINGLES
+        errors: list[Exception] = []
 
         def sketch(piece: _Piece) -> _Part:
             batch, some = piece.batch, slice(piece.span.first, piece.span.last)
             found = sketched_span(batch.text, recipe, keeps, runtime.backend, piece.span)
-            return _Part(
-                batch.ids[some], {name: values[some] for name, values in batch.columns.items()}, found, piece.ends
-            )
+            columns = {name: values[some] for name, values in batch.columns.items()}
+            return _Part(batch.ids[some], columns, found, piece.ends)
+
+        def pieces() -> Iterator[_Piece]:
+            try:
+                yield from self._pieces(documents, done)
+            except Exception as error:
+                errors.append(error)  # raised once all that comes before has been given
 
         def sketches() -> Iterator[_Part]:
             numba.set_num_threads(threads)  # of the thread that runs this
-            yield from runtime.map(sketch, self._pieces(documents, done))
+            yield from runtime.map(sketch, pieces())
+            if errors:
+                raise errors[0]
 
-        if threads == 1 or runtime.backend == "gpu" or not runs_kernels_side_by_side():
+        def share(part: _Part) -> int:
+            return max(part.num_bytes, most * len(part.ids) // self._commit_every)
+
+        at_once = documents.num_rows is not None and documents.num_rows <= done + self._commit_every
+        if at_once or threads == 1 or runtime.backend == "gpu" or not runs_kernels_side_by_side():
             return sketches()
-        return ahead(sketches(), 8 * COMMIT_SHINGLES, lambda part: part.sketched.num_bytes)
+        return ahead(sketches(), most, share)
 
     def _pieces(self, documents: Documents, done: int) -> Iterator[_Piece]:
         """The same before they are sketched; none reaches beyond the documents of a commit."""

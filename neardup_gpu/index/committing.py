@@ -1,10 +1,10 @@
-"""Commits beside sketching: while a thread writes and syncs the files of one, the next documents are sketched."""
+"""Commits beside looking up: while a thread writes and syncs the files of one, the next documents are looked up."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 
 from ..log import log
@@ -45,6 +45,7 @@ class Commits(contextlib.AbstractContextManager["Commits"]):
         """Wait until the commit that was begun is made, if one was; raises what it raises."""
         if self._under_way is not None:
             made, then = self._under_way
+            wait([made])  # an interrupt leaves it under way
             self._under_way = None
             made.result()
             then()

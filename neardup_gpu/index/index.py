@@ -357,8 +357,8 @@ class Index:
         was half added before a crash is gone on with.
 
         While a commit is written, the next documents are looked up, and those after them are sketched; segments are
-        merged by one more thread. So memory holds the documents of about three commits, and 2 to 4 bytes for each of
-        the features, words and ids of the index, as far as it was looked into, at most 512 MB for each of the three.
+        merged by one more thread. So memory holds the documents of about three commits, and 2 to 4 bytes for each
+        feature, entry and document of the index, as far as it was looked into: at most 1.5 GB.
 
         Examples
         --------

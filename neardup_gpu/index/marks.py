@@ -23,6 +23,9 @@ BITS = 16
 MOST_KEYS = 1 << 27
 """Keys that are marked, of the tables of a name: in 256 to 512 MB."""
 
+MOST_GROWTH = 8
+"""Keys that room is made for, at most, for each that is marked, where more are expected."""
+
 WORTH = 16
 """Entries of a segment that are marked for each document that was looked up."""
 
@@ -45,7 +48,7 @@ class Marks:
     Parameters
     ----------
     expected : int
-        Keys of each table that will have to be marked, as far as that is known.
+        Keys of each table that will have to be marked, at most, as far as that is known.
     """
 
     expected: int = 0
@@ -60,7 +63,8 @@ class Marks:
         asked :
             What `kernels/probe.py` makes of keys.
         segments : sequence of Segment
-            All of the index, last those that were added since the last look.
+            All of the index. Documents that were added since the last look are the last, in segments of their own or in
+            merged ones.
 
         Returns
         -------
@@ -98,13 +102,13 @@ class Marks:
         """Mark the keys of new segments, or of all of them where there is too little room."""
         tables = len(marked.words)
         marked.keys += sum(each.keys(name).shape[1] for each in fresh)
-        if tables * marked.keys > MOST_KEYS:
-            marked.words = marked.words[:0]
-        elif BITS * marked.keys > 64 * marked.words.shape[1]:
+        if BITS * marked.keys > 64 * marked.words.shape[1]:
             fresh, marked.keys = list(everything), sum(each.keys(name).shape[1] for each in everything)
-            expected = min(max(marked.keys, self.expected), MOST_KEYS // tables)
+            if tables * marked.keys > MOST_KEYS:
+                marked.words = marked.words[:0]
+                return
+            expected = min(max(marked.keys, self.expected), MOST_GROWTH * marked.keys, MOST_KEYS // tables)
             words = 1 << max(1, (BITS * expected - 1).bit_length() - 6)
             marked.words = np.zeros((tables, words), np.uint64)
-        if len(marked.words):
-            for each in fresh:
-                probe.mark(each.keys(name), marked.words)
+        for each in fresh:
+            probe.mark(each.keys(name), marked.words)

@@ -106,8 +106,8 @@ class ArraysFormat:
     ) -> Iterator[Filling]:
         """Like `write`, for arrays that are put into the file some values at a time in the block; it is synced then.
 
-        So a file may be larger than memory. Its room on the disk is taken at the beginning, where a full disk is an
-        error sooner.
+        So a file may be larger than memory. Where the system can, its room on the disk is taken at the beginning, so
+        that a full disk is an error sooner.
 
         Parameters
         ----------
@@ -224,10 +224,10 @@ class Filling:
 
 
 def _write_at(file: int, data: Any, place: int) -> None:
-    """Write bytes at a place of a file: a call may write fewer than all."""
+    """Write bytes at a place of a file: a call may write fewer than all, and macOS refuses 2 GB."""
     left = memoryview(data)
     while len(left):
-        written = os.pwrite(file, left, place)
+        written = os.pwrite(file, left[: 1 << 30], place)
         left, place = left[written:], place + written
 
 

@@ -122,3 +122,18 @@ def test_one_thread_commits_by_itself(index, monkeypatch) -> None:
         alone.add(table(list(LIVE), TEXTS), id_column="id", commit_every=8)
         same_as_dedup(alone, LIVE)
     assert set(threads) == {"MainThread"}
+
+
+def test_what_comes_before_an_error_is_committed(index, monkeypatch) -> None:
+    """Of what is sketched side by side nothing is lost where the input ends in an error."""
+    pieces = adding.Adding._pieces
+
+    def cut(*arguments):
+        yield from pieces(*arguments)
+        raise nd.InputError("cut")
+
+    monkeypatch.setattr(adding.Adding, "_pieces", cut)
+    with pytest.raises(nd.InputError, match=r"^cut$"):
+        index.add(table(list(LIVE), TEXTS), id_column="id", commit_every=3)
+    assert len(index) == 24
+    same_as_dedup(index, LIVE)
