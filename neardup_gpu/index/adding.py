@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from .segments import Segment
 
-COMMIT_SHINGLES = 1 << 23
-"""Shingles of documents that wait for a commit, at most about: 64 MB."""
+COMMIT_SHINGLES = 6 << 20
+"""Shingles of documents that wait for a commit, at most about: 48 MB."""
 
 
 class Added(NamedTuple):

@@ -333,7 +333,7 @@ class Index:
         overwrite : bool, default False
             Replace the files that an earlier call wrote there.
         commit_every : int, default 10000
-            Documents of a commit, at most: about 8 million shingles end one, too. What was committed stays, whatever
+            Documents of a commit, at most: about 6 million shingles end one, too. What was committed stays, whatever
             happens. Changes no result.
         replace : bool, default False
             A document whose id is there takes the place of the earlier one, instead of being an error.
