@@ -279,7 +279,12 @@ class Adding:
                 names = pa.concat_arrays([checked_ids(each.ids, manifest) for each in waiting])
             names = checked_ids(names, manifest)
             kind = kind_of(names)
-            death = self._in_the_way(names, kind)
+            in_the_way = self._in_the_way(names, kind)
+        death = None
+        if len(in_the_way):
+            self._end_commit()  # deaths are written for the segments of a manifest
+            death = buried(self._segments, in_the_way)
+        with self._clock.stage("collide"):
             segments = self._segments if death is None else death.segments
             snapshot = Snapshot(segments, on_host(runtime.backend), marks=self._marks)
             new, found = segment_of(snapshot, first, names, part, recipe, manifest.keeps, runtime)
@@ -332,8 +337,8 @@ class Adding:
         snapshot = Snapshot(self._writer.segments, on_host(self._runtime.backend))
         return table_of(names, found, snapshot, self._opened.recipe)
 
-    def _in_the_way(self, names: pa.Array, kind: str) -> Death | None:
-        """What dies because documents of these ids are there already.
+    def _in_the_way(self, names: pa.Array, kind: str) -> np.ndarray:
+        """Sequence numbers of the documents that have one of these ids, and die.
 
         Raises
         ------
@@ -350,7 +355,7 @@ class Adding:
         snapshot = Snapshot(self._segments, on_host(self._runtime.backend), marks=self._marks)
         there, sequence = ids_there(snapshot, names, kind)
         if not len(there):
-            return None
+            return sequence
         mine = there[sequence >= self._input_begins]  # of this input, committed a moment ago
         if len(mine):
             raise _repeated(names[int(mine.min())])
@@ -360,8 +365,7 @@ class Adding:
                 f"id {first!r} is in the index already; pass replace=True to let new documents take the place of old "
                 "ones, or give others ids"
             )
-        self._end_commit()  # in which some of them may be
-        return buried(self._segments, sequence)
+        return sequence
 
     def decisions(self) -> pa.Table:
         """What was decided of all documents that were added."""
