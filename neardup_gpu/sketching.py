@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from .documents import Documents
 from .documents.batches import one_integer_type
 from .engine.arrays import Stack
 from .engine.choice import kernel
-from .engine.pieces import Span
+from .engine.pieces import OfBatch, Span
 from .errors import InputError
 from .log import log
 from .recipe import Recipe
@@ -103,23 +103,10 @@ class Sketched(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
-    """Some documents of a batch, whose text lies where the backend wants it; see `engine.contract.Piece`."""
+class _Piece(OfBatch):
+    """Some documents of a batch, whose text lies where the backend wants it."""
 
-    batch: Batch
     text: Ragged
-    span: Span
-    kind: ClassVar[str] = "documents"
-
-    @property
-    def num_bytes(self) -> int:
-        return self.span.num_bytes
-
-    def split(self) -> list[_Piece]:
-        return [replace(self, span=span) for span in self.span.split()]
-
-    def describe(self) -> str:
-        return self.span.describe()
 
 
 class _Summary(NamedTuple):
@@ -213,7 +200,7 @@ class Sketcher:
         kept = Sketches(keys=known.keys, document_hashes=known.document_hashes, num_tokens=known.num_tokens)
         check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
         staged = self.runtime.staged(self._batches(documents, column))
-        pieces = (_Piece(batch, text, Span.of_documents(batch.text.offsets, batch.ids)) for batch, text in staged)
+        pieces = (_Piece(batch, Span.of_documents(batch.text.offsets, batch.ids), text) for batch, text in staged)
         for part in self.runtime.map(self._summarise, pieces):
             try:
                 self._add(kept, part, total())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -64,6 +64,25 @@ class Span:
             return ""
         text = self.num_bytes - ROW_BYTES * (self.last - self.first)
         return f"document {shorten(repr(self.ids[self.first].as_py()), 60)}: {size(text)} of text"
+
+
+@dataclass(frozen=True, eq=False)
+class OfBatch:
+    """Some documents of a batch; see `contract.Piece`."""
+
+    batch: Any
+    span: Span
+    kind: ClassVar[str] = "documents"
+
+    @property
+    def num_bytes(self) -> int:
+        return self.span.num_bytes
+
+    def split(self) -> list[Self]:
+        return [replace(self, span=span) for span in self.span.split()]
+
+    def describe(self) -> str:
+        return self.span.describe()
 
 
 def spans(weights: np.ndarray, most: int) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..definitions import METADATA_KEY
 from ..documents.ahead import ahead, closing
 from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS
-from ..engine.pieces import Span
+from ..engine.pieces import OfBatch, Span
 from ..engine.threads import runs_kernels_side_by_side
 from ..errors import InputError
 from ..log import log
@@ -34,7 +34,7 @@ from .snapshot import Snapshot, on_host
 from .writer import Death, Decided, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
 
 if TYPE_CHECKING:
-    from ..documents import Batch, Documents
+    from ..documents import Documents
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
     from .segments import Segment
@@ -81,24 +81,14 @@ def _repeated(id: pa.Scalar) -> InputError:
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
-    """Some documents of a batch; see `engine.contract.Piece`. `ends` is whether a commit ends behind them."""
+class _Piece(OfBatch):
+    """Some documents of a batch; `ends` is whether a commit ends behind them."""
 
-    batch: Batch
-    span: Span
     ends: bool
-    kind: ClassVar[str] = "documents"
-
-    @property
-    def num_bytes(self) -> int:
-        return self.span.num_bytes
 
     def split(self) -> list[_Piece]:
-        spans = self.span.split()
-        return [replace(self, span=span, ends=self.ends and span is spans[-1]) for span in spans]
-
-    def describe(self) -> str:
-        return self.span.describe()
+        parts = super().split()
+        return [replace(each, ends=self.ends and each is parts[-1]) for each in parts]
 
 
 class _Part(NamedTuple):

@@ -9,9 +9,11 @@ import threading
 import numba
 import pyarrow as pa
 import pytest
+from numba.core.event import Event, EventStatus
 
 import neardup_gpu as nd
 from neardup_gpu.engine import choice, threads
+from neardup_gpu.engine.compiling import Compiling
 from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
 TABLE = pa.table({"text": [f"some words that are here {i % 40} and there" * 5 for i in range(80)]})
@@ -238,3 +240,15 @@ def test_too_few_threads_are_one_line(monkeypatch):
 def test_other_errors_are_what_they_were():
     with pytest.raises(RuntimeError, match="another"), threads.on_threads(None):
         raise RuntimeError("another")
+
+
+def test_what_others_began_to_compile_before_is_not_counted():
+    """Of a stage that begins while another thread compiles."""
+    compiling = Compiling()
+    start, end = (Event("numba:compile", status) for status in EventStatus)
+    compiling.on_end(end)
+    assert (compiling.number, compiling.seconds, compiling.active) == (0, 0.0, False)
+    compiling.on_start(start)
+    assert compiling.active
+    compiling.on_end(end)
+    assert compiling.number == 1 and not compiling.active

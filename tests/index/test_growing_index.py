@@ -209,6 +209,18 @@ def test_decisions_of_what_was_added(tmp_path) -> None:
         assert kept == decided.documents["kept"].to_pylist()
 
 
+def test_a_copy_of_what_was_removed_for_the_sake_of_one_that_is_gone(tmp_path) -> None:
+    """What is left of the same words stands for it."""
+    words = "to be or not to be that is the question whether tis nobler"
+    with nd.Index.create(tmp_path / "x", recipe=recipe_of(), engine="cpu") as index:
+        index.add(table(["kept", "removed"], [words, f"{words} in"]), id_column="id")
+        index.remove(["kept"])
+        index.add(table(["copy"], [f"{words} in"]), id_column="id", output=tmp_path / "d.parquet")
+    assert pq.read_table(tmp_path / "d.parquet").to_pylist() == [
+        {"id": "copy", "kept": False, "duplicate_of": "removed", "resemblance": 1.0, "group": "removed"}
+    ]
+
+
 def test_every_byte_of_a_file_counts(tmp_path) -> None:
     folder = tmp_path / "x"
     with nd.Index.create(folder, recipe=recipe_of(), engine="cpu") as index:
