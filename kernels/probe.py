@@ -14,13 +14,14 @@ is wanted, twice: they are counted before they are written.
 from __future__ import annotations
 
 import contextlib
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numba import prange
 
 from ._launch import Device, alone, cuda, is_alone, jit, kernel, namespace, on_device
-from ._table_search import better_guess, first_guess, first_row, near, run_end
+from ._table_search import array_at, better_guess, bytes_at, first_guess, first_row, near, run_end
 from ._tables import sorted_tables
 
 FEW = 64
@@ -32,7 +33,7 @@ AT_ONCE = 32
 ROUNDS = 3
 """Guesses of where a key is, of which each is off by about the root of what the one before is off by."""
 
-SOON = 1 << 14
+SOON = 1 << 12
 """Keys that one thread looks up sooner than several have begun, where others of the process are at work."""
 
 DENSE = 16
@@ -402,6 +403,89 @@ def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND):
     ends = np.zeros(queries, np.int64)
     grouped = _by_query(runs, sizes, asked[2], width, ends)
     return *_merged(rows, grouped, ends, r, most, allowed), wanted
+
+
+class Together(NamedTuple):
+    """Tables of several files that are asked at once, which `together` gives.
+
+    about : array of int64, shape (files, 4)
+        Address of the keys, entries of a table; address of what says which blocks were compared, and number of blocks.
+    held : object
+        What keeps the memory at these addresses.
+    """
+
+    about: np.ndarray
+    held: Any
+
+
+def together(files):
+    """The tables of files as `sharing` reads them.
+
+    Parameters
+    ----------
+    files : list of (array of uint64, array of uint8)
+        The keys of each, as of `reference` and of k tables, and of their blocks whether each was compared, which may
+        change later; no blocks where nothing has to be.
+    """
+    about = [(keys.ctypes.data, keys.shape[1], sound.ctypes.data, len(sound)) for keys, sound in files]
+    if not all(each.flags.c_contiguous for some in files for each in some):
+        raise ValueError("tables that are asked at once have to lie in one piece each")
+    return Together(np.array(about, np.int64).reshape(-1, 4), files)
+
+
+@jit()
+def _sharing(about, query, r, shared, unread):
+    """Write whether r tables of each file have the query's keys, and (file, block) that has to be compared before that
+    is used; returns how many of these there are, some twice."""
+    files, tables, size = len(about), len(query), np.int64(0)
+    guesses = np.empty((files, tables), np.int64)  # of all tables of all files side by side
+    for step in range(1 + ROUNDS):
+        for file in range(files):
+            entries = about[file, 1]
+            keys = array_at(about[file, 0], tables, entries)
+            for table in range(tables if entries > 0 else 0):
+                if step == 0:
+                    guesses[file, table] = first_guess(entries, query[table])
+                else:
+                    guesses[file, table] = better_guess(keys, table, query[table], guesses[file, table])
+    for file in range(files):
+        entries, common = about[file, 1], np.int64(0)
+        keys, sound = array_at(about[file, 0], tables, entries), bytes_at(about[file, 2], about[file, 3])
+        for table in range(tables if entries > 0 else 0):
+            start = near(keys, table, query[table], guesses[file, table])
+            common += np.int64(start < entries and keys[table, start] == query[table])
+            for place in range(2 if len(sound) > 0 else 0):  # what is beside it shows that a key is not there
+                beside = max(np.int64(0), min(start - np.int64(1) + np.int64(place), entries - np.int64(1)))
+                block = (table * entries + beside) // np.int64(BLOCK_WORDS)
+                if sound[block] == np.uint8(0):
+                    unread[size, 0], unread[size, 1] = file, block
+                    size += np.int64(1)
+        shared[file] = common >= r
+    return size
+
+
+def sharing(files, query, r):
+    """Which of several files have r of one query's keys in their tables: the others need not be asked for its rows.
+
+    A file by itself is asked in some microseconds, of which most are spent on giving arrays to compiled code, and on
+    waiting for memory that all can be waited for at once.
+
+    Parameters
+    ----------
+    files : Together
+    query : array of uint64, shape (k,)
+    r : int
+
+    Returns
+    -------
+    shared : array of bool, shape (files,)
+    unread : array of int64, shape (n, 2)
+        File and block that have to be compared before the answer is used, some twice.
+    """
+    number = len(files.about)
+    shared, unread = np.zeros(number, np.bool_), np.empty((2 * number * len(query), 2), np.int64)
+    size = _sharing(files.about, query, np.int64(r), shared, unread)
+    return shared, unread[:size]
 
 
 @jit(parallel=True)

@@ -45,21 +45,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu.kernels import resemblance as resemblance_kernel, tally
+from neardup_gpu.kernels import tally
 from neardup_gpu.kernels._bounds import least_shares_of, surely_reached
 
 from ..data import Ragged, arrow
 from ..engine.choice import kernel, to_host
-from ..measures import CONTAINMENT, worth
+from ..measures import CONTAINMENT
+from .comparing import compared
 from .elements import elements_of
 from .queries import matches_of
 from .segments import Segment
+from .sketches import sketched
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
     from .manifest import Manifest
-    from .sketches import Sketched
     from .snapshot import Snapshot
 
 RECALL = 0.99
@@ -98,7 +99,7 @@ def answered(
     manifest: Manifest,
     snapshot: Snapshot,
     query_ids: pa.Array,
-    sketches: Sketched,
+    text: Ragged,
     recipe: Recipe,
     runtime: Runtime,
     *,
@@ -106,10 +107,14 @@ def answered(
 ) -> pa.Table:
     """Answer queries, as `Index.query` says."""
     assert manifest.keeps.containment is not None
+    sketches = sketched(text, recipe, manifest.keeps, runtime, features=False)
     elements = elements_of(sketches.sets, manifest.keeps.containment, recipe, snapshot.backend)
     lists = Lists(snapshot, elements, asked.common)
     query, entry = candidates(snapshot, sketches.sets, lists, asked, manifest.keeps.containment)
-    some, value = _verified(snapshot, sketches, query, entry, asked, runtime)
+    inside = asked.direction == "in"  # an entry, which is the left document, contains the text
+    value = compared(snapshot, sketches, query, entry, CONTAINMENT, asked.least, runtime, entry_first=inside)
+    some = np.flatnonzero(value >= asked.least)
+    value = value[some]
     numbers = arrow(np.arange(len(elements)))
     columns = {"containment": value, "low": value, "high": value, "exact": np.ones(len(value), bool)}
     found = matches_of(
@@ -214,34 +219,6 @@ def candidates(
     query, entry = (np.concatenate(each) for each in zip(*parts, strict=True))
     order = np.argsort(query, kind="stable")  # segments are in the order of their entries
     return query[order], entry[order]
-
-
-def _verified(
-    snapshot: Snapshot, sketches: Sketched, query: np.ndarray, entry: np.ndarray, asked: Asked, runtime: Runtime
-) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the pairs that reach the least containment, and their containment; sets are held a block at a time."""
-    entries, row = np.unique(entry, return_inverse=True)
-    number = len(sketches.sets)
-    sizes = np.concatenate([sketches.sets.sizes, snapshot.set_sizes(entries)])
-    left, right = (number + row, query) if asked.direction == "in" else (query, number + row)
-    possible = CONTAINMENT.possible(sizes, left, right, asked.least)
-    bounds = resemblance_kernel.blocks_of_pairs(
-        query[possible], number + row[possible], sizes, max(1, runtime.shares.sets // 8)
-    )
-    value = np.full(len(query), -1.0)
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
-        some = possible[start:stop]
-        rows, places = np.unique(np.concatenate([left[some], right[some]]), return_inverse=True)
-        mine = sketches.take(rows[rows < number]).sets
-        theirs = snapshot.sets_of(entries[rows[rows >= number] - number])
-        together = Ragged(
-            np.concatenate([mine.values, theirs.values]),
-            np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([mine.sizes, theirs.sizes]))]),
-        )
-        ends = places[: len(some)], places[len(some) :]
-        value[some] = to_host(runtime.run(worth, CONTAINMENT, together, *ends, asked.least, runtime.backend))
-    enough = np.flatnonzero(value >= asked.least)
-    return enough, value[enough]
 
 
 def _with_notes(

@@ -174,11 +174,7 @@ def decided(
         column = None if name is None else of_live(snapshot, name, manifest.column_types[name])
         rows = rows_by_priority(recipe.keep, live.tokens, column)
         ranked = Ranked(0, rows, live.tokens[rows])
-        entries, back = np.unique(live.entry, return_inverse=True)
-        best = np.full(len(entries), len(rows), np.int64)
-        np.minimum.at(best, back[rows], np.arange(len(rows)))
-        same = best[back[rows]] if len(rows) else np.empty(0, np.int64)
-        everyone = np.arange(len(rows))
+        same, everyone = _best_members(live.entry[rows]), np.arange(len(rows))
         keys, representative = None, same
         if recipe.method.tells_pairs:
             keys = finder_of(recipe, keeps).keys(snapshot, live.entry[rows])
@@ -212,6 +208,17 @@ def decided(
         tables = tables_of(facts, recipe, {}, against=False)
     report = Report(_report(facts, recipe, keeps, limits, runtime.backend, clock))
     return Result(tables.documents, tables.pairs, report, recipe, facts=facts)
+
+
+def _best_members(entry: np.ndarray) -> np.ndarray:
+    """For each document, of which the entries are given in order of priority, the first that has the same one."""
+    everyone = np.arange(len(entry))
+    if (entry[1:] > entry[:-1]).all():
+        return everyone
+    entries, back = np.unique(entry, return_inverse=True)
+    best = np.full(len(entries), len(entry), np.int64)
+    np.minimum.at(best, back, everyone)
+    return best[back]
 
 
 def _found_anew(

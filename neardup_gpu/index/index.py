@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace as changed_settings
 from functools import partial
 from pathlib import Path
@@ -373,14 +373,7 @@ class Index:
         output = checks.optional(checks.path, "output", output)
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
         reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
-        if texts is not None:
-            from ..documents.memory import as_texts
-
-            if source is not None or any(each is not None for each in (text_columns, id_column, glob)):
-                raise ParameterError("texts: are given alone; leave out source, text_columns, id_column and glob")
-            source = as_texts(texts)
-        elif source is None:
-            raise ParameterError("source and texts: give one of them, paths or a table, or the texts themselves")
+        source = _documents_of(source, texts, (text_columns, id_column, glob))
         with contextlib.ExitStack() as stack:
             where, files = None if output is None else Path(output), list[Path]()
             if where is not None:
@@ -449,8 +442,9 @@ class Index:
 
     def query(
         self,
-        source: Any,
+        source: Any = None,
         *,
+        texts: Any = None,
         text_columns: str | list[str] | None = None,
         id_column: str | None = None,
         html: bool = False,
@@ -469,6 +463,8 @@ class Index:
         ----------
         source : str, or documents as in `dedup`
             A str is one text; to name a file, give a Path, or a list of paths.
+        texts : list of str, array or Series of strings, default None
+            Several texts, instead of `source`.
         text_columns : str or list of str, default None
             The columns of text; found by their names unless given.
         id_column : str, default None
@@ -547,11 +543,12 @@ class Index:
         kept = self._opened.manifest.column_types
         names = list(kept_of(checks.columns("columns", columns, none=True), kept, "columns"))
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
-        if isinstance(source, str):
+        if isinstance(source, str) and texts is None:
             for name, value in reading.items():
                 if value is not None:
                     raise ParameterError(f"{name}: one text is given, which has none; leave it out")
             return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), answer, names)
+        source = _documents_of(source, texts, reading.values())
         return ask(self._opened, source, {**reading, "html": html, "other_columns": list(kept)}, answer, names)
 
     # ----------------------------------------------------------------------------------------------------- deciding
@@ -683,6 +680,25 @@ class Index:
         (2, 1)
         """
         return upkeep.info(self._opened)
+
+
+def _documents_of(source: Any, texts: Any, others: Iterable[Any]) -> Any:
+    """The documents that are given, as a source or as texts; `others` say how a source is read.
+
+    Raises
+    ------
+    ParameterError
+        If both are given, or neither.
+    """
+    if texts is not None:
+        from ..documents.memory import as_texts
+
+        if source is not None or any(each is not None for each in others):
+            raise ParameterError("texts: are given alone; leave out source, text_columns, id_column and glob")
+        return as_texts(texts)
+    if source is None:
+        raise ParameterError("source and texts: give one of them, paths or a table, or the texts themselves")
+    return source
 
 
 def _check_recipe(recipe: Recipe, keeps: Keeps) -> None:

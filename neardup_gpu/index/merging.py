@@ -7,8 +7,8 @@ there are at most seven of a tier, and each document is written again once for e
 While documents are added, this is done by a thread beside the one that adds, into a file that no manifest names. The
 thread that adds puts it into the place of its parts after its next commit: one thread alone writes manifests.
 
-Only the ids, the numbers of entries, which are 8 bytes each, and what is looked at in a range of keys are in memory:
-arrays are read from mapped files and written some values at a time, tables range of keys by range.
+Only some numbers of each document and entry, of 8 bytes, and what is looked at in a range of keys are in memory: arrays
+are read from mapped files and written some values at a time, tables range of keys by range.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from neardup_gpu.kernels import gather, merge as merge_kernel
 from neardup_gpu.kernels._launch import alone
@@ -30,7 +29,6 @@ from ..data import Ragged
 from ..errors import OutputError
 from ..recipe import Recipe
 from ..store.arrays import Filling
-from ..store.ids import Ids
 from .columns import merge_columns, merged_columns
 from .finding import Finder, finder_of
 from .manifest import SEGMENTS, Place, check_newest
@@ -314,24 +312,24 @@ def merged(
     gone = [each.live_entries[each["gone"]] != 0 for each in segments]
     with_sets = "set_values" in segments[0].arrays
     set_sizes = [each.set_sizes(rows) for each, rows in zip(segments, entries, strict=True) if with_sets]
-    ids = _ids_of(segments, documents)
+    integers = "ids" in segments[0].arrays
+    id_sizes = [each.ids.sizes(places) for each, places in zip(segments, documents, strict=True) if not integers]
     tables = [name.removesuffix("_keys") for name in segments[0].arrays if name.endswith("_keys")]
     columns = [name for name in COLUMNS if name in segments[0].arrays]
     num_pairs = sum(int(each.sum()) for each in pairs)
     num_gone = sum(int(each.sum()) for each in gone)
-    num_values = sum(int(each.sum()) for each in set_sizes)
     renumbered = {name: new_places if name == "id" else new_rows for name in tables}
     table_shapes = {name: _merged_shape(segments, name, renumbered[name]) for name in tables}
     shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
         "sequence": (np.int64, (num_documents,)),
         "entry": (np.int64, (num_documents,)),
         "copies": (np.uint32, (len(copies),)),
-        **{name: (array.dtype, array.shape) for name, array in ids.items()},
+        **({"ids": (np.int64, (num_documents,))} if integers else _ragged_shapes("id", np.uint8, id_sizes)),
         **merged_columns(segments, documents),
         **{name: (segments[0][name].dtype, (number, *segments[0][name].shape[1:])) for name in columns},
         **{f"{name}_keys": (np.uint64, shape) for name, shape in table_shapes.items()},
         **{f"{name}_rows": (np.uint32, shape) for name, shape in table_shapes.items()},
-        **({"set_offsets": (np.int64, (number + 1,)), "set_values": (np.uint64, (num_values,))} if with_sets else {}),
+        **(_ragged_shapes("set", np.uint64, set_sizes) if with_sets else {}),
         "pair_left": (np.int64, (num_pairs,)),
         "pair_right": (np.int64, (num_pairs,)),
         "pair_resemblance": (np.uint64, (num_pairs,)),
@@ -340,8 +338,12 @@ def merged(
         "keeper_resemblance": (np.uint64, (num_gone,)),
     }
     with SEGMENT.filled(path, {}, shapes) as filling:
-        for name, array in {"sequence": sequence, "entry": entry, "copies": copies, **ids}.items():
+        for name, array in {"sequence": sequence, "entry": entry, "copies": copies}.items():
             filling.put(name, array)
+        if integers:
+            _concatenate(filling, "ids", segments, documents)
+        else:
+            _gather_ragged(filling, "id", segments, documents, id_sizes, go_on)
         merge_columns(segments, documents, filling)
         for name in columns:
             go_on()
@@ -353,8 +355,7 @@ def merged(
         renamed = [new[each["gone"][some]] for each, new, some in zip(segments, new_rows, gone, strict=True)]
         filling.put("gone", np.concatenate(renamed))
         if with_sets:
-            filling.put("set_offsets", np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(set_sizes))]))
-            _gather_sets(filling, segments, entries, set_sizes, go_on)
+            _gather_ragged(filling, "set", segments, entries, set_sizes, go_on)
         for name in tables:
             parts = [_table(each, name) for each in segments]
             for number in range(len(parts[0][0])):
@@ -446,32 +447,35 @@ def _concatenate(filling: Filling, name: str, segments: list[Segment], some: lis
             start += part.size
 
 
-def _gather_sets(
+def _ragged_shapes(name: str, dtype: Any, sizes: list[np.ndarray]) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """What the two arrays of ragged rows are, of which the sizes are given segment by segment."""
+    number, total = sum(map(len, sizes)), sum(int(each.sum()) for each in sizes)
+    return {f"{name}_offsets": (np.int64, (number + 1,)), f"{name}_values": (dtype, (total,))}
+
+
+def _gather_ragged(
     filling: Filling,
+    name: str,
     segments: list[Segment],
-    entries: list[np.ndarray],
+    some: list[np.ndarray],
     sizes: list[np.ndarray],
     go_on: Callable[[], None],
 ) -> None:
-    """Copy the sets of entries, some at a time."""
-    done = 0
-    for segment, rows, theirs in zip(segments, entries, sizes, strict=True):
+    """Copy some ragged rows of each segment, of which the sizes are given, a part at a time."""
+    number, done = 0, 0
+    for segment, rows, theirs in zip(segments, some, sizes, strict=True):
         ends = np.cumsum(theirs)
-        start = 0
+        filling.put(f"{name}_offsets", done + ends, number + 1)
+        number += len(rows)
+        values, offsets, start = segment[f"{name}_values"], segment[f"{name}_offsets"], 0
         while start < len(rows):
             go_on()
             before = int(ends[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
-            values, offsets = segment["set_values"], segment["set_offsets"]
-            if len(rows) == segment.num_entries:
-                values = values[offsets[start] : offsets[stop]]
+            if len(rows) == len(offsets) - 1:
+                part = values[offsets[start] : offsets[stop]]
             else:
-                values, _ = gather.cpu(values, offsets, rows[start:stop])
-            filling.put("set_values", values, done)
-            done += len(values)
+                part, _ = gather.cpu(values, offsets, rows[start:stop])
+            filling.put(f"{name}_values", part, done)
+            done += len(part)
             start = stop
-
-
-def _ids_of(segments: list[Segment], documents: list[np.ndarray]) -> dict[str, np.ndarray]:
-    parts = [segment.ids.arrow(places) for segment, places in zip(segments, documents, strict=True)]
-    return Ids.of(pa.concat_arrays(parts)).arrays

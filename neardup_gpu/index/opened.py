@@ -41,6 +41,7 @@ class Opened:
         self._writer: Writer | None = None
         self._held: Held | None = None
         self.state: tuple[Manifest, list[Segment]] = Manifest(0, ""), []
+        self._snapshot: tuple[tuple[Manifest, list[Segment]], Snapshot] | None = None
         self._closed = False
         self._load()
 
@@ -75,7 +76,7 @@ class Opened:
     def close(self) -> None:
         """Let go of the index; a writer lets others write."""
         self._closed = True
-        self.state, self._writer = (self.manifest, []), None
+        self.state, self._snapshot, self._writer = (self.manifest, []), None, None
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -88,8 +89,11 @@ class Opened:
 
     def snapshot(self, runtime: Runtime) -> tuple[Manifest, Snapshot]:
         """The manifest and its segments, which belong together whatever another thread refreshes meanwhile."""
-        manifest, segments = self.state
-        return manifest, Snapshot(segments, on_host(runtime.backend))
+        state, backend = self.state, on_host(runtime.backend)
+        known = self._snapshot
+        if known is None or known[0] is not state or known[1].backend != backend:
+            known = self._snapshot = state, Snapshot(state[1], backend)
+        return state[0], known[1]
 
     @contextlib.contextmanager
     def running(self, threads: int | None = None) -> Iterator[Runtime]:

@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from .. import checks
 from ..data import Ragged, arrow
-from ..engine.choice import to_host
 from ..errors import InputError, ParameterError
-from ..measures import worth
 from ..methods.contract import Estimate
 from .columns import with_columns
+from .comparing import compared
 from .estimates import estimated
 from .finding import finder_of
 from .manifest import Manifest
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
 
-TOGETHER = 1 << 16
-"""Pairs that are verified together, about."""
+
+AT_ONCE = 1 << 23
+"""Bytes of text that are asked for at once: of a thousand long documents, which look into each table in one pass."""
 
 
 class Asked(NamedTuple):
@@ -46,8 +46,8 @@ class Asked(NamedTuple):
     nearest: int | None
 
 
-Answer = Callable[["Manifest", Snapshot, pa.Array, Sketched, "Recipe", "Runtime"], pa.Table]
-"""What answers queries: `answered`, or that of `containment.py`, and what was asked for."""
+Answer = Callable[["Manifest", Snapshot, pa.Array, Ragged, "Recipe", "Runtime"], pa.Table]
+"""What answers queries, given their ids and texts: `answered`, or that of `containment.py`, and what was asked for."""
 
 
 def asked_for(recipe: Recipe, threshold: float | None, radius: int | None, nearest: int | None) -> Asked:
@@ -90,8 +90,7 @@ def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, column
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False
         manifest, snapshot = opened.snapshot(runtime)
-        sketches = sketched(Ragged(data, offsets), opened.recipe, manifest.keeps, runtime)
-        found = answer(manifest, snapshot, pa.array([0]), sketches, opened.recipe, runtime)
+        found = answer(manifest, snapshot, pa.array([0]), Ragged(data, offsets), opened.recipe, runtime)
         return with_columns(found, manifest, snapshot, columns)
 
 
@@ -106,11 +105,10 @@ def ask(opened: Opened, source: Any, reading: dict[str, Any], answer: Answer, co
     from ..documents import open_documents
 
     with opened.running() as runtime:
-        recipe, (manifest, snapshot) = opened.recipe, opened.snapshot(runtime)
-        keeps = manifest.keeps
+        manifest, snapshot = opened.snapshot(runtime)
         tables = [
-            answer(manifest, snapshot, batch.ids, sketched(batch.text, recipe, keeps, runtime), recipe, runtime)
-            for batch in open_documents(source, **reading).batches(max_bytes=1 << 22)
+            answer(manifest, snapshot, batch.ids, batch.text, opened.recipe, runtime)
+            for batch in open_documents(source, **reading).batches(max_bytes=AT_ONCE)
         ]
         if not tables:
             raise InputError("the input holds no documents; there is nothing to ask")
@@ -121,7 +119,7 @@ def answered(
     manifest: Manifest,
     snapshot: Snapshot,
     query_ids: pa.Array,
-    sketches: Sketched,
+    text: Ragged,
     recipe: Recipe,
     runtime: Runtime,
     *,
@@ -129,6 +127,7 @@ def answered(
 ) -> pa.Table:
     """Answer queries: query_id, id, resemblance, low, high, exact, kept, and what the method tells of pairs beside it;
     best first, ties by sequence number."""
+    sketches = sketched(text, recipe, manifest.keeps, runtime)
     present = np.flatnonzero(sketches.tokens > 0)
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
     found = finder_of(recipe, manifest.keeps).first(snapshot, sketches.take(present), never, ever, int(WITHOUT_END))
@@ -139,10 +138,7 @@ def answered(
         query, entry, told = query[near], entry[near], {name: each[near] for name, each in told.items()}
     exact = manifest.keeps.sets
     if exact:
-        value = np.empty(len(query))
-        for start in range(0, len(query), TOGETHER):
-            some = slice(start, start + TOGETHER)
-            value[some] = _resemblance(snapshot, sketches, query[some], entry[some], asked.least, recipe, runtime)
+        value = compared(snapshot, sketches, query, entry, recipe.method.measure, asked.least, runtime)
         like = Estimate(value, value, value)
     else:
         like = estimated(snapshot, sketches, query, entry, recipe)
@@ -165,27 +161,6 @@ def _told(
     mine = sketches.keys[texts]
     both = np.concatenate([mine, snapshot.sketches_of(entries)]) if len(entries) else mine
     return recipe.method.pair_columns(both, left, right + len(texts))
-
-
-def _resemblance(
-    snapshot: Snapshot,
-    sketches: Sketched,
-    query: np.ndarray,
-    entry: np.ndarray,
-    threshold: float | None,
-    recipe: Recipe,
-    runtime: Runtime,
-) -> np.ndarray:
-    """Exact resemblance of texts and entries; less than 0 where it is below the threshold."""
-    texts, left = np.unique(query, return_inverse=True)
-    entries, right = np.unique(entry, return_inverse=True)
-    mine, theirs = sketches.take(texts).sets, snapshot.sets_of(entries)
-    sizes = np.concatenate([mine.sizes, theirs.sizes])
-    sets = Ragged(
-        np.concatenate([mine.values, theirs.values]), np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    )
-    right = right + len(texts)
-    return to_host(runtime.run(worth, recipe.method.measure, sets, left, right, threshold, runtime.backend))
 
 
 def matches_of(

@@ -202,6 +202,8 @@ class Segment:
             return np.full(len(numbers), -1)
         if len(numbers) > len(values) // MANY:
             values = self[name]
+        if np.array_equal(numbers, values):
+            return np.arange(len(values))
         places = np.searchsorted(values, numbers)
         if self.file is not None and name not in self._sound:  # what is beside it shows that a number is not there
             self.file.verify(name, np.maximum(places - 1, 0), np.minimum(places + 1, len(values)))
@@ -222,20 +224,31 @@ class Segment:
 
         Of the file those blocks are compared with their checksums that decide what is found.
         """
-        keys, rows, sound = self._tables(name)
+        keys, rows, sound = self.tables(name)
         if self.file is None or self.file.num_left == 0:
             return probe.of_file(keys, rows, asked, r, first, stop, most, allowed)[:2]
         found, offsets, wanted = probe.of_file(keys, rows, asked, r, first, stop, most, allowed, sound)
         for part, blocks in zip(("keys", "rows"), wanted, strict=True):
             if blocks[-1]:
-                self.file.verify_blocks(f"{name}_{part}", blocks[:-1])
+                self.file.verify_blocks(f"{name}_{part}", np.flatnonzero(blocks[:-1]))
         return found, offsets
+
+    def verify_keys(self, name: str, blocks: np.ndarray) -> None:
+        """Compare blocks of the keys of a name, given by number, with their checksums.
+
+        Raises
+        ------
+        DamagedError
+            If one is not as it was written.
+        """
+        assert self.file is not None
+        self.file.verify_blocks(f"{name}_keys", blocks)
 
     def earlier(
         self, name: str, asked: np.ndarray, r: int, first: np.ndarray, most: np.ndarray, allowed: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Like `probe`, of some rows of this segment, which is in memory: rows before each."""
-        keys, rows, _ = self._tables(name)
+        keys, rows, _ = self.tables(name)
         if name not in self._runs:
             self._runs[name] = probe.within(keys, rows, self.num_entries)
         runs, ends = self._runs[name]
@@ -245,7 +258,7 @@ class Segment:
         """The keys of the tables of a name, shape (tables, rows), all of them compared with their checksums."""
         return np.atleast_2d(self[f"{name}_keys"])
 
-    def _tables(self, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
+    def tables(self, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
         """Keys and rows of the tables of a name, shape (tables, rows), and which of their blocks were compared."""
         if name not in self._known_tables:
             names = f"{name}_keys", f"{name}_rows"
@@ -276,18 +289,21 @@ class Segment:
 
     def members(self, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(number of the entry, place) of the live documents of some entries that lie here, in this order."""
-        founders = self._places("sequence", entries)
-        some = np.flatnonzero(founders >= 0)
-        some = some[self.some("entry", founders[some]) == entries[some]]
-        numbers, places = some, founders[some]
+        numbers = places = np.empty(0, np.int64)
+        if len(entries) and entries.max() >= self.first:  # members come behind the founder
+            founders = self._places("sequence", entries)
+            numbers = np.flatnonzero(founders >= 0)
+            numbers = numbers[self.some("entry", founders[numbers]) == entries[numbers]]
+            places = founders[numbers]
         if len(self.arrays["copies"]):
             starts, stops = place_of_copies(self["entry"], self["copies"], entries)
             sizes = stops - starts
-            copied = np.repeat(np.arange(len(entries)), sizes)
-            at = np.arange(len(copied)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(starts, sizes)
-            numbers, places = np.concatenate([numbers, copied]), np.concatenate([places, self["copies"][at]])
-            order = np.argsort(numbers, kind="stable")
-            numbers, places = numbers[order], places[order]
+            if sizes.any():
+                copied = np.repeat(np.arange(len(entries)), sizes)
+                at = np.arange(len(copied)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(starts, sizes)
+                numbers, places = np.concatenate([numbers, copied]), np.concatenate([places, self["copies"][at]])
+                order = np.argsort(numbers, kind="stable")
+                numbers, places = numbers[order], places[order]
         live = self.live_documents[places] != 0
         return numbers[live], places[live].astype(np.int64)
 

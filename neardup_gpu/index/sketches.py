@@ -57,9 +57,9 @@ class Sketched(NamedTuple):
         return Sketched(self.hashes[rows], self.tokens[rows], self.keys[rows], sets, sketch)
 
 
-def sketched(text: Ragged, recipe: Recipe, keeps: Keeps, runtime: Runtime) -> Sketched:
-    """Sketch documents of UTF-8 text."""
-    make = partial(sketched_span, text, recipe, keeps, runtime.backend)
+def sketched(text: Ragged, recipe: Recipe, keeps: Keeps, runtime: Runtime, *, features: bool = True) -> Sketched:
+    """Sketch documents of UTF-8 text; without features their sets and hashes alone are made."""
+    make = partial(sketched_span, text, recipe, keeps, runtime.backend, features=features)
     return joined(list(runtime.map(make, [Span.of_documents(text.offsets, pa.nulls(len(text)))])))
 
 
@@ -79,14 +79,16 @@ def joined(parts: list[Sketched]) -> Sketched:
     )
 
 
-def sketched_span(text: Ragged, recipe: Recipe, keeps: Keeps, backend: str, span: Span) -> Sketched:
+def sketched_span(
+    text: Ragged, recipe: Recipe, keeps: Keeps, backend: str, span: Span, *, features: bool = True
+) -> Sketched:
     """Sketch some documents of a batch."""
     tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend)
     method, how = recipe.method, {"seed": recipe.seed, "backend": backend}
     by_tokens = method.elements == "tokens"
     shingles = None if by_tokens and not keeps.sets else count_shingles(tokens, recipe, backend)[0]
     made, keys = None, np.empty((len(tokens), 0), np.uint64)
-    if method.sketches:
+    if features and method.sketches:
         made = method.sketch(tokens if by_tokens else shingles, **how)
         keys = to_host(method.keys(made, **how))
     hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
@@ -94,5 +96,5 @@ def sketched_span(text: Ragged, recipe: Recipe, keeps: Keeps, backend: str, span
     if keeps.sets:
         found: Any = to_host(method.measure.prepared(shingles, backend))
         sets = Ragged(found.values, np.array(found.offsets))
-    sketch = to_host(method.stored(made, **how)) if keeps.sketches(recipe) else None
+    sketch = to_host(method.stored(made, **how)) if features and keeps.sketches(recipe) else None
     return Sketched(to_host(hashes), to_host(tokens.sizes), keys, sets, sketch)

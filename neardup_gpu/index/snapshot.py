@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import xxhash
 
-from neardup_gpu.kernels import gather
+from neardup_gpu.kernels import gather, probe
 from neardup_gpu.kernels.probe import in_order
 
 from ..data import Ragged, arrow
@@ -55,6 +57,7 @@ class Snapshot:
     ) -> None:
         self.segments, self.backend, self.new = [*segments, *(() if new is None else (new,))], backend, new
         self.marks = marks
+        self._together: dict[str, probe.Together] = {}
 
     def asking(self, name: str, asked: Asked) -> list[Asked]:
         """What each segment is asked of its tables of a name, but that of new entries: what it may have, by marks."""
@@ -64,12 +67,32 @@ class Snapshot:
         few, number = self.marks.look(name, asked, others)
         return [asked] * number + [few] * (len(others) - number)
 
+    def sharing(self, name: str, query: np.ndarray, r: int) -> list[int]:
+        """Numbers of the segments whose tables of a name have r keys of one query; none of them is in memory alone.
+
+        Raises
+        ------
+        DamagedError
+            If what shows that is not as it was written.
+        """
+        if name not in self._together:
+            tables = [segment.tables(name) for segment in self.segments]
+            self._together[name] = probe.together([(keys, sound[0]) for keys, _, sound in tables])
+        shared, unread = probe.sharing(self._together[name], query, r)
+        for number in set(unread[:, 0].tolist()):
+            self.segments[number].verify_keys(name, unread[unread[:, 0] == number, 1])
+        return np.flatnonzero(shared).tolist()
+
     @property
     def order(self) -> Order | None:
         """What prefixes are taken by, which is the same in all segments that have some."""
         return next((each.order for each in self.segments if each.order is not None), None)
 
     # ----------------------------------------------------------------------------------------- where entries are
+
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        return np.array([each.first for each in self.segments], np.int64)
 
     def located(self, entries: np.ndarray) -> Iterator[tuple[Segment, np.ndarray, np.ndarray]]:
         """(segment, which of the entries are stored there, their rows), of each segment that stores some.
@@ -78,12 +101,16 @@ class Snapshot:
         """
         if not len(entries):
             return
-        starts = np.array([each.first for each in self.segments], np.int64)
-        number = np.searchsorted(starts, entries, side="right") - 1
-        for at in np.unique(number[number >= 0]).tolist():
-            segment, some = self.segments[at], np.flatnonzero(number == at)
-            rows = segment.rows_of(entries[some])
-            yield segment, some[rows >= 0], rows[rows >= 0]
+        if (entries[1:] >= entries[:-1]).all():
+            bounds = [*np.searchsorted(entries, self._starts).tolist(), len(entries)]
+            parts = [np.arange(*pair) for pair in pairwise(bounds)]
+        else:
+            number = np.searchsorted(self._starts, entries, side="right") - 1
+            parts = [np.flatnonzero(number == at) for at in range(len(self.segments))]
+        for segment, some in zip(self.segments, parts, strict=True):
+            if len(some):
+                rows = segment.rows_of(entries[some])
+                yield segment, some[rows >= 0], rows[rows >= 0]
 
     def _of_entries(self, name: str, entries: np.ndarray, absent: int) -> np.ndarray:
         found = np.full(len(entries), absent, np.int64)
@@ -100,7 +127,10 @@ class Snapshot:
 
     def kept(self, entries: np.ndarray) -> np.ndarray:
         """Whether each entry was kept when it was added, and lives: bool."""
-        return (self._of_entries("flags", entries, 0) & int(KEPT) != 0) & self.live(entries)
+        found = np.zeros(len(entries), bool)
+        for segment, some, rows in self.located(entries):
+            found[some] = (segment.some("flags", rows) & KEPT != 0) & (segment.live_entries[rows] != 0)
+        return found
 
     def tokens(self, entries: np.ndarray) -> np.ndarray:
         """Words of each entry: int64."""

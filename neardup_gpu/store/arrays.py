@@ -373,31 +373,23 @@ class ArraysFile:
             return
         done = self.sound(name)
         if starts is None or stops is None:
-            self.verify_blocks(name, done == 0)
+            self.verify_blocks(name, np.flatnonzero(done == 0))
         else:
-            self._verify(name, unread(starts, stops, self.arrays[name].itemsize, BLOCK_BYTES, done))
+            self.verify_blocks(name, unread(starts, stops, self.arrays[name].itemsize, BLOCK_BYTES, done))
 
     def sound(self, name: str) -> np.ndarray:
         """Of each block of an array, whether it was compared: uint8, which follows what is compared later."""
         blocks = self._blocks[name]
         return self._done[blocks.start : blocks.stop]
 
-    def verify_blocks(self, name: str, wanted: np.ndarray) -> None:
-        """Compare the blocks of an array that are wanted, and were not compared before.
-
-        Parameters
-        ----------
-        name : str
-        wanted : array of bool or uint8, shape (blocks of the array,)
+    def verify_blocks(self, name: str, numbers: np.ndarray) -> None:
+        """Compare some blocks of an array, given by number.
 
         Raises
         ------
         DamagedError
             If one is not as it was written.
         """
-        self._verify(name, np.flatnonzero(wanted))
-
-    def _verify(self, name: str, numbers: np.ndarray) -> None:
         place, first = self._places[name], self._blocks[name].start
         end = place.stop + -place.stop % _PAGE
         for number in numbers.tolist():

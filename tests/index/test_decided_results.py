@@ -38,6 +38,23 @@ def test_what_one_text_is_read_as(tmp_path):
                 index.query("to be", **{name: "x"})
 
 
+def test_texts_that_are_asked_for(tmp_path):
+    """A list of texts is as good as a table of them; what cannot be told apart is refused."""
+    with nd.Index.create(tmp_path / "index", shingle_size=2) as index:
+        index.add(texts=["to be or not to be that is the question", "whether it is nobler in the mind to suffer"])
+        texts = ["<b>whether</b> it is nobler in the mind to suffer", "to be or not to be that is the question"]
+        found = index.query(texts=texts, html=True)
+        assert found.equals(index.query(pa.table({"text": texts}), html=True))
+        assert found["query_id"].to_pylist() == [0, 1] and found["id"].to_pylist() == [1, 0]
+        for arguments in ({"source": texts[0]}, {"id_column": "id"}, {"text_columns": "text"}, {"glob": "*.txt"}):
+            with pytest.raises(nd.errors.ParameterError, match=r"^texts: are given alone"):
+                index.query(texts=texts, **arguments)
+        with pytest.raises(nd.errors.ArgumentTypeError, match=r"^texts: str given"):
+            index.query(texts="to be")
+        with pytest.raises(nd.errors.ParameterError, match=r"^source and texts: give one of them"):
+            index.query()
+
+
 def test_rows_that_are_skipped_are_counted(tmp_path, caplog):
     path = tmp_path / "d.jsonl"
     path.write_text('{"id": "a", "text": "to be or not to be"}\n{"id"\n')

@@ -217,7 +217,8 @@ def test_queries_are_answered_batch_by_batch(make, monkeypatch) -> None:
     for name in ("sketched", "matches_of"):
         call = getattr(queries, name)
         monkeypatch.setattr(queries, name, lambda *given, name=name, call=call: (order.append(name), call(*given))[1])
-    long = "to be or not to be " + "question " * 400_000  # 3.6 MB: a batch of its own
+    monkeypatch.setattr(queries, "AT_ONCE", 1 << 12)
+    long = "to be or not to be " + "question " * 400  # a batch of its own
     found = index.query(table(list(range(4)), [long, "to be or not to be"] * 2), id_column="id")
     assert found["query_id"].to_pylist() == [0, 1, 2, 3]
     assert len(order) >= 4 and order == ["sketched", "matches_of"] * (len(order) // 2)

@@ -105,3 +105,55 @@ def test_few_others_are_marked():
     others = random.integers(0, 2**64, (200_000, 1), np.uint64)
     left = probe.marked(probe.in_order(others), marks)
     assert abs(left[2][0] / 200_000 - expected) < 0.004
+
+
+def _files(sizes, values):
+    """Tables of several files, of rows that share keys now and then."""
+    return [tables(size, values, seed)[1] for seed, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize("r", [1, 2, 6])
+@pytest.mark.parametrize("values", [5, 60, 1 << 40])
+def test_files_that_share_keys_with_a_query(r, values):
+    """As many tables have a key of the query as `reference` finds, asked for rows of any table by itself."""
+    files, seen = _files((300, 0, 1, 4000, 17), values), set()
+    asked = probe.together([(keys, np.empty(0, np.uint8)) for keys in files])
+    queries = [keys[:, place].copy() for keys in files for place in range(0, keys.shape[1], 61)]
+    queries += [tables(40, values, 9)[0][place] for place in range(40)]
+    for query in queries:
+        shared, unread = probe.sharing(asked, query, r)
+        expected = [sum(key in table for key, table in zip(query, keys, strict=True)) >= r for keys in files]
+        assert shared.tolist() == expected and not len(unread)
+        seen |= set(expected)
+    assert seen == {True, False} or values == 5
+
+
+def test_blocks_that_decide_which_files_share_are_named():
+    """Whatever is in all others, the answer stays; and what is in those that are named is read without harm."""
+    files = _files((9000, 5000, 3), 1 << 40)
+    sound = [np.zeros(-(-keys.nbytes // (8 * probe.BLOCK_WORDS)), np.uint8) for keys in files]
+    query = files[0][:, 77].copy()
+    query[3:] = files[1][3:, 4000]
+
+    def asked(tables):
+        return probe.sharing(probe.together(list(zip(tables, sound, strict=True))), query, 3)
+
+    shared, unread = asked(files)
+    assert shared.tolist() == [True, True, False]
+    named = [np.unique(unread[unread[:, 0] == number, 1]) for number in range(3)]
+    assert 0 < len(named[0]) < len(sound[0]) and named[2].tolist() == [0]
+    other, damaged = [], []
+    for keys, blocks in zip(files, named, strict=True):
+        stays = np.isin(np.arange(keys.size) // probe.BLOCK_WORDS, blocks).reshape(keys.shape)
+        other.append(np.where(stays, keys, np.uint64(2**63)))
+        damaged.append(np.where(stays, np.uint64(2**64 - 1), keys))
+    assert asked(other)[0].tolist() == shared.tolist()
+    asked(damaged)
+    for some in sound:
+        some[:] = 1
+    assert not len(asked(files)[1])
+
+
+def test_files_that_are_asked_at_once_lie_in_one_piece():
+    with pytest.raises(ValueError, match="one piece"):
+        probe.together([(np.zeros((4, 6), np.uint64).T, np.empty(0, np.uint8))])

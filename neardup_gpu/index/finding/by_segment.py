@@ -49,6 +49,8 @@ def found_of(parts: list[tuple[np.ndarray, np.ndarray]]) -> Found:
     """Candidates of one segment after another as those of one document after another."""
     if not parts:
         return Found(np.empty(0, np.int64), np.empty(0, np.int64))
+    if len(parts) == 1:
+        return Found(*parts[0])
     asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
     order = np.argsort(asked, kind="stable")
     return Found(asked[order], entries[order])

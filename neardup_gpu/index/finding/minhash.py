@@ -62,8 +62,11 @@ class ByFeatures:
         (nearest, latest), (earliest, farthest) = _ends(first), _ends(stop)
         remaining, nowhere = np.full(size, most, np.int64), (np.zeros(size, np.int64), np.full(size, WITHOUT_END))
         parts: list[tuple[np.ndarray, np.ndarray]] = []
-        asked = None
-        for number, segment in enumerate(snapshot.segments):
+        asked, numbers = None, list(range(len(snapshot.segments)))
+        if size == 1 and snapshot.new is None:
+            numbers = snapshot.sharing("feature", sketches.keys[0], r)
+        for number in numbers:
+            segment = snapshot.segments[number]
             begin, end = segment.first, segment.stop
             if begin == end or farthest <= begin or nearest >= end:
                 continue

@@ -1,0 +1,71 @@
+"""Texts that are asked for beside stored entries, by their sets."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neardup_gpu.kernels.resemblance import blocks_of_pairs
+
+from ..data import Ragged
+from ..engine.choice import to_host
+from ..measures import worth
+
+if TYPE_CHECKING:
+    from ..engine.contract import Runtime
+    from ..measures import Measure
+    from .sketches import Sketched
+    from .snapshot import Snapshot
+
+
+def compared(
+    snapshot: Snapshot,
+    sketches: Sketched,
+    query: np.ndarray,
+    entry: np.ndarray,
+    measure: Measure,
+    least: float | None,
+    runtime: Runtime,
+    *,
+    entry_first: bool = False,
+) -> np.ndarray:
+    """What pairs of texts and entries are worth: float64, shape (pairs,); less than 0 where that is below the least.
+
+    Sets are held a block of pairs at a time.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        With the sets of entries.
+    sketches : Sketched
+        The texts.
+    query, entry : arrays of int64, shape (pairs,)
+        Numbers of texts, and entries, which are stored; in this order.
+    measure : Measure
+        Of the text and the entry, or of the entry and the text if `entry_first`.
+    least : float or None
+    runtime : Runtime
+    """
+    value = np.full(len(query), -1.0)
+    if not len(query):
+        return value
+    entries, row = np.unique(entry, return_inverse=True)
+    number = len(sketches.sets)
+    sizes = np.concatenate([sketches.sets.sizes, snapshot.set_sizes(entries)])
+    left, right = (number + row, query) if entry_first else (query, number + row)
+    possible = np.arange(len(query)) if least is None else measure.possible(sizes, left, right, least)
+    bounds = blocks_of_pairs(left[possible], right[possible], sizes, max(1, runtime.shares.sets // 8))
+    for start, stop in pairwise(bounds.tolist()):
+        some = possible[start:stop]
+        rows, places = np.unique(np.concatenate([left[some], right[some]]), return_inverse=True)
+        mine = sketches.take(rows[rows < number]).sets
+        theirs = snapshot.sets_of(entries[rows[rows >= number] - number])
+        sets = Ragged(
+            np.concatenate([mine.values, theirs.values]),
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([mine.sizes, theirs.sizes]))]),
+        )
+        ends = places[: len(some)], places[len(some) :]
+        value[some] = to_host(runtime.run(worth, measure, sets, *ends, least, runtime.backend))
+    return value
