@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from .snapshot import Snapshot
 
 
+FEW = 16
+"""Pairs whose sets are held together, whatever their sizes."""
+
+
 def compared(
     snapshot: Snapshot,
     sketches: Sketched,
@@ -33,7 +37,7 @@ def compared(
 ) -> np.ndarray:
     """What pairs of texts and entries are worth: float64, shape (pairs,); less than 0 where that is below the least.
 
-    Sets are held a block of pairs at a time.
+    Sets are held a block of pairs at a time, unless there are few.
 
     Parameters
     ----------
@@ -53,10 +57,13 @@ def compared(
         return value
     entries, row = np.unique(entry, return_inverse=True)
     number = len(sketches.sets)
-    sizes = np.concatenate([sketches.sets.sizes, snapshot.set_sizes(entries)])
     left, right = (number + row, query) if entry_first else (query, number + row)
-    possible = np.arange(len(query)) if least is None else measure.possible(sizes, left, right, least)
-    bounds = blocks_of_pairs(left[possible], right[possible], sizes, max(1, runtime.shares.sets // 8))
+    possible, bounds = np.arange(len(query)), np.array([0, len(query)])
+    if len(query) > FEW:
+        sizes = np.concatenate([sketches.sets.sizes, snapshot.set_sizes(entries)])
+        if least is not None:
+            possible = measure.possible(sizes, left, right, least)
+        bounds = blocks_of_pairs(left[possible], right[possible], sizes, max(1, runtime.shares.sets // 8))
     for start, stop in pairwise(bounds.tolist()):
         some = possible[start:stop]
         rows, places = np.unique(np.concatenate([left[some], right[some]]), return_inverse=True)

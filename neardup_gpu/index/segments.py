@@ -202,7 +202,7 @@ class Segment:
             return np.full(len(numbers), -1)
         if len(numbers) > len(values) // MANY:
             values = self[name]
-        if np.array_equal(numbers, values):
+        if len(numbers) == len(values) and (numbers == values).all():
             return np.arange(len(values))
         places = np.searchsorted(values, numbers)
         if self.file is not None and name not in self._sound:  # what is beside it shows that a number is not there
@@ -304,6 +304,8 @@ class Segment:
                 numbers, places = np.concatenate([numbers, copied]), np.concatenate([places, self["copies"][at]])
                 order = np.argsort(numbers, kind="stable")
                 numbers, places = numbers[order], places[order]
+        if not len(numbers):
+            return numbers, places
         live = self.live_documents[places] != 0
         return numbers[live], places[live].astype(np.int64)
 
