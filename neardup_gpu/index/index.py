@@ -461,7 +461,7 @@ class Index:
 
         Parameters
         ----------
-        source : str, or documents as in `dedup`
+        source : str, or documents as in `dedup`, default None
             A str is one text; to name a file, give a Path, or a list of paths.
         texts : list of str, array or Series of strings, default None
             Several texts, instead of `source`.
