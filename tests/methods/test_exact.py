@@ -35,10 +35,10 @@ def compare(texts, recipe=None, **options):
 # ------------------------------------------------------------------------------------------------------------ corpora
 
 SMALL = ("django_docs", "bills_116_small")
-LARGE = ("winps_docs",)
+LARGE = ()
 BY_BRUTE_FORCE = ("edinburgh_2500",)
 if os.environ.get("NEARDUP_GOLD") == "all":  # a quarter of an hour more, most of it for brute force
-    LARGE += ("manpages", "installguide_html", "openjdk_html", "bills_116", "bills_big")
+    LARGE = ("winps_docs", "manpages", "installguide_html", "openjdk_html", "bills_116", "bills_big")
     BY_BRUTE_FORCE += ("django_docs", "bills_116_small")  # of the former SetSimilaritySearch has all pairs, below
 
 
