@@ -159,6 +159,13 @@ def test_commands_that_are_not_run_are_understood(name: str, text: str) -> None:
                     raise AssertionError(f"docs/{name}:{line}: {command}") from error
 
 
+def test_lines_are_short() -> None:
+    """But those of tables, which cannot be divided, and of code, which is what it is."""
+    for path in (*REPOSITORY.glob("*.md"), *REPOSITORY.glob("benchmarks/*.md"), *(DOCS / name for name in PAGES)):
+        for line in without_fences(path.read_text()).splitlines():
+            assert len(line) <= 120 or line.startswith("|"), f"{path.relative_to(REPOSITORY)}: {line}"
+
+
 def anchors_of(text: str) -> set[str]:
     """Anchors of headings, as a page of Markdown has them on the web."""
     titles = re.findall(r"^#+ (.*)$", without_fences(text), re.MULTILINE)
