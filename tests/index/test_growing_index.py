@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from growing import Texts, recipe_of, same_as_dedup, table
 
 import neardup_gpu as nd
 from neardup_gpu.cli.app import run
+from neardup_gpu.index.segments import SEGMENT
+from neardup_gpu.store.arrays import ArraysFile
 
 
 @pytest.fixture(scope="module")
@@ -245,6 +248,28 @@ def test_every_byte_of_a_file_counts(tmp_path) -> None:
         path.write_bytes(data)
     with nd.Index.open(folder, engine="cpu") as index:
         assert index.check()["files"] == 3
+
+
+@pytest.mark.parametrize(
+    ("method", "name"), [("minhash", "feature_keys"), ("exact", "posting_keys"), ("simhash", "simhash_keys")]
+)
+def test_damage_that_hides_what_is_there_is_an_error(method, name, tmp_path) -> None:
+    """Of tables that hold zeros nothing would be found, and nothing of what is there compared."""
+    asked = " ".join(f"w{i}" for i in range(200))
+    with nd.Index.create(tmp_path / "x", method=method, engine="cpu") as index:
+        index.add(table(["a", "b"], [asked, "to be or not to be that is the question"]), id_column="id")
+        index.add(table(["c"], ["whether it is nobler in the mind to suffer"]), id_column="id")
+        assert index.query(asked)["id"].to_pylist() == ["a"]
+    segment = sorted((tmp_path / "x" / "segments").iterdir())[method == "exact"]  # which has a file of its order first
+    data, keys = segment.read_bytes(), ArraysFile(segment, SEGMENT).arrays[name].tobytes()
+    assert data.count(keys) == 1
+    segment.write_bytes(data.replace(keys, bytes(len(keys))))
+    for question in ({"source": asked}, {"texts": [asked, "nothing like that"]}):
+        with (
+            nd.Index.open(tmp_path / "x", engine="cpu") as index,
+            pytest.raises(nd.DamagedError, match=re.escape(segment.name)),
+        ):
+            index.query(**question)
 
 
 def test_the_commands(tmp_path, monkeypatch, capsys) -> None:
