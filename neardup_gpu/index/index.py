@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace as changed_settings
 from functools import partial
 from pathlib import Path
@@ -371,9 +371,8 @@ class Index:
         commit_every = checks.integer("commit_every", commit_every, 1)
         replace, overwrite = checks.flag("replace", replace), checks.flag("overwrite", overwrite)
         output = checks.optional(checks.path, "output", output)
-        reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
-        reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
-        source = _documents_of(source, texts, (text_columns, id_column, glob))
+        reading: dict[str, Any] = {"texts": texts, "text_columns": text_columns, "id_column": id_column, "glob": glob}
+        reading |= {"html": html, "on_error": on_error, "max_document_bytes": max_document_bytes}
         with contextlib.ExitStack() as stack:
             where, files = None if output is None else Path(output), list[Path]()
             if where is not None:
@@ -548,8 +547,8 @@ class Index:
                 if value is not None:
                     raise ParameterError(f"{name}: one text is given, which has none; leave it out")
             return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), answer, names)
-        source = _documents_of(source, texts, reading.values())
-        return ask(self._opened, source, {**reading, "html": html, "other_columns": list(kept)}, answer, names)
+        reading |= {"texts": texts, "html": html, "other_columns": list(kept)}
+        return ask(self._opened, source, reading, answer, names)
 
     # ----------------------------------------------------------------------------------------------------- deciding
 
@@ -680,25 +679,6 @@ class Index:
         (2, 1)
         """
         return upkeep.info(self._opened)
-
-
-def _documents_of(source: Any, texts: Any, others: Iterable[Any]) -> Any:
-    """The documents that are given, as a source or as texts; `others` say how a source is read.
-
-    Raises
-    ------
-    ParameterError
-        If both are given, or neither.
-    """
-    if texts is not None:
-        from ..documents.memory import as_texts
-
-        if source is not None or any(each is not None for each in others):
-            raise ParameterError("texts: are given alone; leave out source, text_columns, id_column and glob")
-        return as_texts(texts)
-    if source is None:
-        raise ParameterError("source and texts: give one of them, paths or a table, or the texts themselves")
-    return source
 
 
 def _check_recipe(recipe: Recipe, keeps: Keeps) -> None:

@@ -46,13 +46,17 @@ def test_texts_that_are_asked_for(tmp_path):
         found = index.query(texts=texts, html=True)
         assert found.equals(index.query(pa.table({"text": texts}), html=True))
         assert found["query_id"].to_pylist() == [0, 1] and found["id"].to_pylist() == [1, 0]
-        for arguments in ({"source": texts[0]}, {"id_column": "id"}, {"text_columns": "text"}, {"glob": "*.txt"}):
-            with pytest.raises(nd.errors.ParameterError, match=r"^texts: are given alone"):
-                index.query(texts=texts, **arguments)
+        for arguments in ({"id_column": "id"}, {"text_columns": "text"}, {"glob": "*.txt"}):
+            for call in (index.query, index.add):
+                with pytest.raises(nd.errors.ParameterError, match=r"^texts: have no columns and no files"):
+                    call(texts=texts, **arguments)
         with pytest.raises(nd.errors.ArgumentTypeError, match=r"^texts: str given"):
             index.query(texts="to be")
-        with pytest.raises(nd.errors.ParameterError, match=r"^source and texts: give one of them"):
-            index.query()
+        for arguments in ({}, {"source": texts[0], "texts": texts}):
+            for call in (index.query, index.add):
+                with pytest.raises(nd.errors.ParameterError, match=r"^source and texts: give one of them"):
+                    call(**arguments)
+        assert index.info()["documents"] == 2
 
 
 def test_rows_that_are_skipped_are_counted(tmp_path, caplog):
