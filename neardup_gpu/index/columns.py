@@ -113,11 +113,12 @@ def types_of(documents: Documents, types: Types) -> Types:
         advice = f"The index keeps {name!r} of each document: add it, or make an index without it"
         documents._columns.check_values(name, advice=advice)
         given = documents._columns.type_of(name)
-        found[name] = _united(name, kept, _kept_as(name, given))
+        found[name] = _united(name, kept, kept_as(name, given))
     return found
 
 
-def _kept_as(name: str, given: pa.DataType) -> pa.DataType:
+def kept_as(name: str, given: pa.DataType) -> pa.DataType:
+    """Return the type in which an index keeps a column; raises InputError if it keeps none of that type."""
     types = pa.types
     if types.is_integer(given):
         return pa.int64()

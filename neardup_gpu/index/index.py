@@ -22,6 +22,7 @@ from ..recipe import Recipe, choose_recipe
 from ..report import count
 from ..sketch_jobs import skipped_path
 from ..store.artefacts import index_around, is_index
+from ..store.folder import Folder
 from ..store.outputs import new_files
 from ..store.parquet import write_table
 from . import containment as by_elements, manifest as manifests, upkeep
@@ -171,7 +172,7 @@ class Index:
                 raise OutputError(f"{folder}: {what}; name another folder")
             manifests.make_folders(folder)
             manifests.commit(folder, Manifest(1, chosen.to_json(), keeps=keeps, columns=names))
-            manifests.synced(folder.parent)
+            Folder(folder.parent).sync()
         except OutputError:
             raise
         except OSError as error:

@@ -24,12 +24,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import InputError, OutputError
+from ..errors import DamagedError, InputError, OutputError
 from ..store.artefacts import OF_AN_INDEX
 from ..store.checksums import changed, checksum
+from ..store.folder import Folder, read_all
 from ..store.outputs import try_to_lock
 from .columns import ID_TYPES, type_named
 from .keeps import Keeps
+from .validity import MOST_NUMBER, problem_of
 
 try:
     import fcntl
@@ -39,8 +41,12 @@ except ImportError:  # Windows
 FORMAT = 2
 """What is written; earlier ones, which lacked some fields, are read."""
 
+MOST_BYTES = 1 << 28
+"""Bytes of a manifest, at most; almost all of a large one are the paths of inputs."""
+
 SEGMENTS, DELETED, LOCK = "segments", "deleted", "writer.lock"
 _NEW = re.compile(rf"{OF_AN_INDEX.pattern}(\.\w+)?\.new")
+_OURS = re.compile(r"[0-9]{8,}")
 _KIND = "neardup index"
 _NO_LINKS = errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
 
@@ -164,28 +170,42 @@ class Manifest:
 
 
 def _read(path: Path, data: bytes) -> Manifest:
-    """The manifest that is in a file.
+    """Return the manifest that is in a file.
 
     Raises
     ------
     DamagedError
-        If it is not as it was written.
+        If it is not as it was written, or is none that this package writes.
     InputError
         If a later version wrote it.
     """
     found = re.fullmatch(rb'\{"checksum": "([0-9a-f]{16})", "manifest": (.*)\}\n', data, re.DOTALL)
     if found is None or f"{checksum(found[2]):016x}".encode() != found[1]:
         raise changed(path)
-    values = json.loads(found[2])
-    if values.pop("kind") != _KIND or not 1 <= (version := values.pop("format")) <= FORMAT:
-        age = "a later" if version > FORMAT else "an earlier"
-        raise InputError(
-            f"{path}: was written by {age} version, in format {version}; this version reads format {FORMAT}"
-        )
-    places = [Place(**each) for each in values.pop("segments")]
-    inputs = [Progress(**each) for each in values.pop("inputs")]
-    keeps = Keeps(**values.pop("keeps", {}))
-    return Manifest(**values, segments=places, inputs=inputs, keeps=keeps)
+    try:
+        values = json.loads(found[2])
+        kind, version = values.pop("kind"), values.pop("format")
+        if kind != _KIND or type(version) is not int:
+            raise ValueError("it is of another kind")
+        if not 1 <= version <= FORMAT:
+            age = "a later" if version > FORMAT else "an earlier"
+            raise InputError(
+                f"{path}: was written by {age} version, in format {version}; this version reads format {FORMAT}"
+            )
+        places = [Place(**each) for each in values.pop("segments")]
+        inputs = [Progress(**each) for each in values.pop("inputs")]
+        keeps = Keeps(**values.pop("keeps", {}))
+        manifest = Manifest(**values, segments=places, inputs=inputs, keeps=keeps)
+        problem = problem_of(manifest)
+        if problem is None and path.name != path_of(path.parent, manifest.number).name:
+            problem = f"its number is {manifest.number}"
+    except InputError:
+        raise
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        problem = f"{type(error).__name__}: {error}"
+    if problem is not None:
+        raise DamagedError(f"{path}: is not a manifest that this package writes ({problem}); restore the index")
+    return manifest
 
 
 def numbers(folder: Path) -> list[int]:
@@ -197,7 +217,9 @@ def numbers(folder: Path) -> list[int]:
         If the folder is no index, or cannot be read.
     """
     try:
-        found = sorted(int(name.rpartition(".")[2]) for name in os.listdir(folder) if OF_AN_INDEX.fullmatch(name))
+        names = Folder(folder).names()
+        found = sorted(int(name.rpartition(".")[2]) for name in names if OF_AN_INDEX.fullmatch(name))
+        found = [number for number in found if number < MOST_NUMBER and path_of(folder, number).name in names]
     except FileNotFoundError:
         raise InputError(f"{folder}: there is no index; neardup index create makes one") from None
     except OSError as error:
@@ -209,8 +231,9 @@ def numbers(folder: Path) -> list[int]:
 
 def is_free(folder: Path) -> bool:
     """Whether there is nothing in a folder but what a killed `create` may have left."""
-    names = {name for name in os.listdir(folder) if name not in (SEGMENTS, DELETED) and not _NEW.fullmatch(name)}
-    return not names and not any(os.listdir(folder / each) for each in (SEGMENTS, DELETED) if (folder / each).is_dir())
+    names = {name for name in Folder(folder).names() if not _NEW.fullmatch(name)}
+    inner = names & {SEGMENTS, DELETED}
+    return names == inner and not any(Folder(folder, each).names() for each in inner)
 
 
 def path_of(folder: Path, number: int) -> Path:
@@ -226,19 +249,22 @@ class Held:
         while True:
             path = path_of(folder, numbers(folder)[-1])
             try:
-                self._file = open(path, "rb")  # noqa: SIM115  # closed at the latest with this object
+                self._file = Folder(folder).open(path.name)
             except FileNotFoundError:  # a newer one has come
                 continue
             except OSError as error:
-                raise InputError(f"{path}: {error.strerror}") from None
+                raise InputError(f"{path}: {error.strerror}; restore the index") from None
             try:
                 if fcntl is not None:
                     with contextlib.suppress(OSError):  # a file system without locks
                         fcntl.flock(self._file.fileno(), fcntl.LOCK_SH)
-                if not os.path.exists(path):  # it went before it was locked
+                if not Folder(folder).has(path.name):  # it went before it was locked
                     self._file.close()
                     continue
-                self.manifest = _read(path, self._file.read())
+                self.manifest = _read(path, read_all(self._file, MOST_BYTES))
+            except OSError as error:
+                self._file.close()
+                raise InputError(f"{path}: {error.strerror}; restore the index") from None
             except BaseException:
                 self._file.close()
                 raise
@@ -259,24 +285,29 @@ def commit(folder: Path, manifest: Manifest) -> None:
     OutputError
         If there is a manifest of this number, which another process wrote; it stays as it is.
     """
-    path = path_of(folder, manifest.number)
-    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")  # no other process's, where locks are of no use
-    with open(new, "xb") as file:
-        file.write(manifest.to_bytes())
+    data, place = manifest.to_bytes(), Folder(folder)
+    if len(data) > MOST_BYTES:
+        raise OutputError(
+            f"{folder}: the list of inputs takes {len(data):,} bytes, and may take {MOST_BYTES:,}; add fewer, larger files"
+        )
+    name = path_of(folder, manifest.number).name
+    new = f"{name}.{secrets.token_hex(4)}.new"  # no other process's, where locks are of no use
+    with os.fdopen(place.create(new), "wb") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
     try:
-        os.link(new, path)  # unlike a rename it replaces nothing
+        place.link(new, name)  # unlike a rename it replaces nothing
     except FileExistsError:
         raise _overtaken(folder) from None
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        os.rename(new, path)
+        place.rename(new, name)
     else:
         with contextlib.suppress(OSError):  # `clean` removes it too
-            os.unlink(new)
-    synced(folder)
+            place.remove(new)
+    place.sync()
 
 
 def check_newest(folder: Path, manifest: Manifest) -> None:
@@ -291,26 +322,6 @@ def _overtaken(folder: Path) -> OutputError:
     )
 
 
-def synced(folder: Path) -> None:
-    """Make sure that the names in a folder are on disk.
-
-    Raises
-    ------
-    OSError
-        If that fails; not where the system cannot sync folders.
-    """
-    if os.name == "nt":
-        return
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EROFS):
-            raise
-    finally:
-        os.close(file)
-
-
 def clean(folder: Path, newest: Manifest, unpublished: set[str]) -> None:
     """Remove older manifests that no reader holds, and all files that none names. Only the writer may.
 
@@ -318,29 +329,32 @@ def clean(folder: Path, newest: Manifest, unpublished: set[str]) -> None:
 
     As long as a reader holds a manifest that cannot be read here, nobody knows which files it needs: all stay then.
     """
-    named, known = newest.files() | unpublished, True
+    named, known, place = newest.files() | unpublished, True, Folder(folder)
     for number in numbers(folder):
         if number >= newest.number:
             continue
         path = path_of(folder, number)
-        file = os.open(path, os.O_RDONLY)
         try:
-            if try_to_lock(file):
-                os.unlink(path)
-                continue
-            with open(path, "rb") as held:
-                named |= _read(path, held.read()).files()
-        except InputError:  # damaged, or of another version
+            file = place.open(path.name)
+        except OSError:  # somebody else's
             known = False
-        finally:
-            os.close(file)
-    for name in os.listdir(folder):
-        if _NEW.fullmatch(name):
-            os.unlink(folder / name)
+            continue
+        with file:
+            if try_to_lock(file.fileno()):
+                place.remove(path.name)
+                continue
+            try:
+                named |= _read(path, read_all(file, MOST_BYTES)).files()
+            except (InputError, OSError):  # damaged, or of another version
+                known = False
+    unnamed = [(place, name) for name in place.names() if _NEW.fullmatch(name)]
     for inner in (SEGMENTS, DELETED) if known else ():
-        for name in os.listdir(folder / inner):
-            if f"{inner}/{name}" not in named:
-                os.unlink(folder / inner / name)
+        some = Folder(folder, inner)
+        ours = (name for name in some.names() if _OURS.fullmatch(name))
+        unnamed += [(some, name) for name in ours if f"{inner}/{name}" not in named]
+    for some, name in unnamed:
+        with contextlib.suppress(IsADirectoryError):  # somebody else's
+            some.remove(name)
 
 
 @contextlib.contextmanager
@@ -352,9 +366,8 @@ def writing(folder: Path) -> Iterator[bool]:
     OutputError
         If another process is, which the message names, or the folder cannot be written.
     """
-    path = folder / LOCK
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        file = Folder(folder).open_own(LOCK)
     except OSError as error:
         raise OutputError(f"{folder}: {error.strerror}; an index is written by whoever may write its folder") from None
     try:
@@ -383,9 +396,9 @@ def make_folders(folder: Path) -> None:
     """
     try:
         for inner in (SEGMENTS, DELETED):
-            (folder / inner).mkdir(exist_ok=True)
+            Folder(folder, inner).make()
     except OSError as error:
-        raise OutputError(f"{folder}: {error.strerror}; name another folder") from None
+        raise OutputError(f"{error.filename or folder}: {error.strerror}; name another folder") from None
 
 
 def with_segments(manifest: Manifest, segments: list[Place], **changes: Any) -> Manifest:

@@ -146,7 +146,7 @@ class Merge:
         """
         writer, start, stop = self._writer, self.stop - len(self._files), self.stop
         check_newest(writer.folder, writer.manifest)
-        segments, places, folders = [*writer.segments], [*writer.manifest.segments], {writer.folder / SEGMENTS}
+        segments, places, folders = [*writer.segments], [*writer.manifest.segments], {SEGMENTS}
         parts, of_parts = segments[start:stop], places[start:stop]
         segments[start:stop], places[start:stop] = [], []
         if self._arrays:

@@ -13,12 +13,13 @@ from neardup_gpu.kernels._launch import alone as kernels_alone
 from ..engine.host import HostRuntime
 from ..engine.settings import Engine
 from ..engine.threads import on_threads
-from ..errors import ParameterError
+from ..errors import DamagedError, ParameterError
 from ..recipe import Recipe
 from . import manifest as manifests
 from .manifest import Held, Manifest
-from .segments import Segment
+from .segments import SEGMENT, Segment
 from .snapshot import Snapshot, on_host
+from .validity import misses
 from .writer import Writer
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ class Opened:
             known = {each.place: each for each in self.state[1]}
             kind = manifest.id_kind or "integer"
             segments = [known.get(each) or Segment.load(self.folder, each, kind) for each in manifest.segments]
+            for segment in segments:
+                lacks = misses(segment, recipe, manifest.keeps, manifest.columns)
+                if lacks is not None:
+                    raise DamagedError(
+                        f"{segment.file.path}: lacks the array {lacks!r} in the form of its recipe; {SEGMENT.again}"
+                    )
         except BaseException:
             held.close()
             raise

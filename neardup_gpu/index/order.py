@@ -22,7 +22,7 @@ import numpy as np
 from neardup_gpu.kernels import gather, rarity
 
 from ..data import Ragged
-from ..store.arrays import ArraysFile, ArraysFormat
+from ..store.arrays import ArraysFile, ArraysFormat, Limits
 
 ORDER = ArraysFormat(
     magic=b"NEARDUPO",
@@ -40,6 +40,24 @@ MOST_COUNTED = 1 << 22
 
 FEWEST = 2
 """Where counters begin."""
+
+
+def _limits_of(arrays: dict[str, np.ndarray]) -> dict[str, Limits]:
+    """Check the shapes of a table of counters; return the limits of its values.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If it is not such a table.
+    """
+    counters, beyond = arrays["counters"], arrays["beyond"]
+    bits = len(counters).bit_length() - 1
+    sound = counters.shape == (1 << bits,) and rarity.FEWEST_BITS <= bits <= MOST_BITS
+    if not sound or beyond.shape != (1 << (bits - rarity.SHARED_BITS),):
+        raise ValueError("counters")
+    if (counters.dtype, beyond.dtype) != (np.uint8, np.uint32):
+        raise ValueError("counters")
+    return {"counters": Limits(FEWEST, 255)}
 
 
 @dataclass
@@ -76,7 +94,7 @@ class Order:
         InputError, DamagedError
             If it is not there, or its header is not as it was written.
         """
-        return cls(ArraysFile(path, ORDER, at_once=0))
+        return cls(ArraysFile(path, ORDER, at_once=0, inside=True, limits=_limits_of))
 
     @cached_property
     def table(self) -> tuple[np.ndarray, np.ndarray]:

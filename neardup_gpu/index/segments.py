@@ -28,7 +28,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,9 @@ from neardup_gpu.kernels import gather, probe
 from neardup_gpu.kernels._tables import place_of_copies, sorted_tables
 
 from ..data import Ragged
-from ..errors import OutputError
-from ..store.arrays import ArraysFile, ArraysFormat
+from ..errors import DamagedError, OutputError
+from ..store.arrays import ArraysFile, ArraysFormat, Limits
+from ..store.folder import Folder
 from ..store.ids import NAMES, Ids
 from .manifest import DELETED, SEGMENTS, Place
 from .order import Order
@@ -128,7 +129,8 @@ class Segment:
         InputError, DamagedError
             If a file is not there, or not as it was written.
         """
-        file = ArraysFile(folder / SEGMENTS / f"{place.file:08}", SEGMENT, at_once=0)
+        path = folder / SEGMENTS / f"{place.file:08}"
+        file = ArraysFile(path, SEGMENT, at_once=0, inside=True, limits=partial(limits_of, place, id_kind))
         documents, entries = (np.ones(len(file.arrays[name]), np.uint8) for name in ("sequence", "founders"))
         order = None if place.order is None else Order.load(folder / SEGMENTS / f"{place.order:08}")
         segment = cls(file.arrays, id_kind, documents, entries, place, file, order)
@@ -138,10 +140,13 @@ class Segment:
 
     def read_dead(self, path: Path) -> None:
         """Read which documents and entries are dead."""
-        found = ArraysFile(path, DEAD)
+        found = ArraysFile(path, DEAD, inside=True, limits=partial(_limits_of_dead, self))
         found.verify_all()
         for live, name in ((self.live_documents, "documents"), (self.live_entries, "entries")):
             live[:] = ~np.unpackbits(found.arrays[name], count=len(live)).astype(bool)
+        counted = self.place.dead_documents, self.place.dead_entries
+        if counted != (np.count_nonzero(self.live_documents == 0), np.count_nonzero(self.live_entries == 0)):
+            raise DamagedError(f"{path}: is not the file that the manifest names; {DEAD.again}")
 
     def write_dead(self, path: Path) -> None:
         """Write which documents and entries are dead, and sync it."""
@@ -310,6 +315,85 @@ class Segment:
         return numbers[live], places[live].astype(np.int64)
 
 
+def limits_of(place: Place, id_kind: str, arrays: dict[str, np.ndarray]) -> dict[str, Limits]:
+    """Return the limits of the arrays of a segment's file: what code that looks into a segment takes for granted.
+
+    All numbers of documents and entries are below the segment's end, all rows and places are of the segment, offsets
+    ascend from 0 to the end of their values, and what is searched by bisection ascends. What candidates are found by
+    has the shapes that a finder reads; whether it is all that the recipe asks for, `check_arrays` says.
+
+    Raises
+    ------
+    KeyError
+        If an array is missing.
+    ValueError
+        If one has another dtype or shape than it has to have.
+    """
+    documents, entries, pairs = place.documents, place.entries, place.pairs
+    gone = len(arrays["gone"])
+    shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
+        "sequence": (np.int64, (documents,)),
+        "entry": (np.int64, (documents,)),
+        "copies": (np.uint32, (len(arrays["copies"]),)),
+        "founders": (np.int64, (entries,)),
+        "tokens": (np.uint32, (entries,)),
+        "flags": (np.uint8, (entries,)),
+        "hash_second": (np.uint64, (entries,)),
+        "pair_left": (np.int64, (pairs,)),
+        "pair_right": (np.int64, (pairs,)),
+        "pair_resemblance": (np.uint64, (pairs,)),
+        "gone": (np.uint32, (gone,)),
+        "keeper": (np.int64, (gone,)),
+        "keeper_resemblance": (np.uint64, (gone,)),
+        "id_keys": (np.uint64, (documents,)),
+        "hash_keys": (np.uint64, (len(arrays["hash_keys"]),)),
+    }
+    limits = {
+        "sequence": Limits(place.first, place.stop - 1, documents, strictly=True),
+        "entry": Limits(0, place.stop - 1),
+        "copies": Limits(0, documents - 1),
+        "founders": Limits(place.first, place.stop - 1, entries, strictly=True),
+        "flags": Limits(0, int(KEPT | OPEN)),
+        "pair_left": Limits(0, place.stop - 1),
+        "pair_right": Limits(0, place.stop - 1),
+        "gone": Limits(0, entries - 1, gone, strictly=True),
+        "keeper": Limits(0, place.stop - 1),
+    }
+    for name in [each.removesuffix("_keys") for each in arrays if each.endswith("_keys")]:
+        keys, rows = f"{name}_keys", f"{name}_rows"
+        size = arrays[keys].shape[-1]
+        shapes |= {keys: (np.uint64, arrays[keys].shape), rows: (np.uint32, arrays[keys].shape)}
+        limits[keys] = Limits(0, 2**64 - 1, size)
+        limits[rows] = Limits(0, (documents if name == "id" else entries) - 1)
+    for name, rows_of in (("set", entries), ("id", documents)):
+        offsets, values = f"{name}_offsets", f"{name}_values"
+        if offsets in arrays or values in arrays:
+            shapes |= {
+                offsets: (np.int64, (rows_of + 1,)),
+                values: (np.uint64 if name == "set" else np.uint8, (arrays[values].size,)),
+            }
+            limits[offsets] = Limits(0, arrays[values].size, rows_of + 1, whole=True)
+    if "sketch" in arrays:
+        shapes["sketch"] = arrays["sketch"].dtype, (entries, *arrays["sketch"].shape[1:])
+    if "columns" in arrays:
+        shapes["columns"] = np.uint8, (arrays["columns"].size,)
+    for name, (dtype, shape) in shapes.items():
+        if arrays[name].dtype != dtype or arrays[name].shape != shape:
+            raise ValueError(name)
+    ids = Ids(id_kind, {name: arrays[name] for name in NAMES if name in arrays})
+    if not ids.fit(documents):
+        raise ValueError("ids")
+    return limits
+
+
+def _limits_of_dead(segment: Segment, arrays: dict[str, np.ndarray]) -> dict[str, Limits]:
+    """Check the shapes of a file of what is dead; no value of it is a place."""
+    for name, number in (("documents", segment.num_documents), ("entries", segment.num_entries)):
+        if arrays[name].dtype != np.uint8 or arrays[name].shape != (-(-number // 8),):
+            raise ValueError(name)
+    return {}
+
+
 def copies_of(sequence: np.ndarray, entry: np.ndarray) -> np.ndarray:
     """The array `copies`."""
     some = np.flatnonzero(sequence != entry)
@@ -324,17 +408,17 @@ def write(kind: ArraysFormat, path: Path, header: dict[str, Any], arrays: dict[s
     OutputError
         If it cannot be written; nothing is left of it then, if that can be.
     """
+    holder = Folder.holding(path)
     try:
+        created = holder.create(path.name)
         try:
-            open(path, "xb").close()
-            kind.write(path, header, {name: np.ascontiguousarray(array) for name, array in arrays.items()})
-            with open(path, "rb") as file:
-                os.fsync(file.fileno())
-        except FileExistsError:  # another process's
-            raise
+            with os.fdopen(created, "wb") as file:
+                kind.write_to(file, header, {name: np.ascontiguousarray(array) for name, array in arrays.items()})
+                file.flush()
+                os.fsync(created)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(path)
+                holder.remove(path.name)
             raise
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror}; {AS_BEFORE}") from None

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import html
-import os
 from typing import Any
 
-from ..errors import DamagedError
-from ..store.arrays import ArraysFile
-from .manifest import DELETED, SEGMENTS
+from ..store.folder import Folder
+from .manifest import SEGMENTS
 from .merging import merge_last
 from .opened import Opened
-from .order import ORDER
-from .segments import DEAD, SEGMENT
+from .order import Order
+from .segments import Segment
 
 
 def compact(opened: Opened) -> int:
@@ -28,7 +26,8 @@ def compact(opened: Opened) -> int:
 
 def num_bytes(opened: Opened) -> int:
     """Bytes of all files that the manifest names."""
-    return sum(os.path.getsize(opened.folder / name) for name in opened.manifest.files())
+    files = (name.split("/") for name in opened.manifest.files())
+    return sum(Folder(opened.folder, inner).size(name) for inner, name in files)
 
 
 def check(opened: Opened) -> dict[str, Any]:
@@ -42,17 +41,9 @@ def check(opened: Opened) -> dict[str, Any]:
     opened.check_open()
     folder, manifest = opened.folder, opened.manifest
     for number in {place.order for place in manifest.segments if place.order is not None}:
-        path = folder / SEGMENTS / f"{number:08}"
-        ArraysFile(path, ORDER).verify_all()
+        Order.load(folder / SEGMENTS / f"{number:08}").file.verify_all()
     for place in manifest.segments:
-        files = [(folder / SEGMENTS / f"{place.file:08}", SEGMENT)]
-        if place.deleted is not None:
-            files.append((folder / DELETED / f"{place.deleted:08}", DEAD))
-        for path, kind in files:
-            found = ArraysFile(path, kind)
-            found.verify_all()
-            if kind is SEGMENT and len(found.arrays["sequence"]) != place.documents:
-                raise DamagedError(f"{path}: is not the file that the manifest names; {SEGMENT.again}")
+        Segment.load(folder, place, manifest.id_kind or "integer").file.verify_all()
     held = info(opened)
     return {
         "files": 1 + len(manifest.files()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +14,7 @@ from neardup_gpu.kernels import identical
 
 from ..data import arrow
 from ..errors import InputError, OutputError, ParameterError, ResourceError
+from ..store.folder import Folder
 from ..store.ids import Ids
 from .candidates import join
 from .elements import tables
@@ -29,7 +29,6 @@ from .manifest import (
     clean,
     commit,
     path_of,
-    synced,
     with_segments,
 )
 from .order import ORDER
@@ -265,10 +264,11 @@ class Writer:
 
         Where locks are of no use, another process may have written one of the next number.
         """
-        while os.path.lexists(path := self.folder / inner / f"{self._next_file:08}"):
+        place = Folder(self.folder, inner)
+        while place.has(f"{self._next_file:08}"):
             self._next_file += 1
         self._next_file += 1
-        return self._next_file - 1, path
+        return self._next_file - 1, place.path_of(f"{self._next_file - 1:08}")
 
     def clean(self) -> None:
         """Remove what the last commit has made superfluous, and what earlier writers left.
@@ -294,7 +294,7 @@ class Writer:
         manifest, segments = self.manifest, self.segments
         check_newest(self.folder, manifest)
         places = list(manifest.segments)
-        folders = {self.folder / SEGMENTS}
+        folders = {SEGMENTS}
         if death is not None and death.touched:
             segments = death.segments
             changes["disturbed"] = manifest.disturbed or death.disturbed
@@ -312,17 +312,17 @@ class Writer:
             places.append(place)
         self.publish(segments, places, folders, **changes)
 
-    def write_dead(self, segment: Segment, place: Place, folders: set[Path]) -> Place:
+    def write_dead(self, segment: Segment, place: Place, folders: set[str]) -> Place:
         """Write which rows of a segment are dead; returns its place, and adds the folder that is to be synced."""
         file, path = self.new_file(DELETED)
         segment.write_dead(path)
-        folders.add(self.folder / DELETED)
+        folders.add(DELETED)
         documents, entries = (
             int(np.count_nonzero(live == 0)) for live in (segment.live_documents, segment.live_entries)
         )
         return replace(place, deleted=file, dead_documents=documents, dead_entries=entries)
 
-    def publish(self, segments: list[Segment], places: list[Place], folders: set[Path], **changes: Any) -> None:
+    def publish(self, segments: list[Segment], places: list[Place], folders: set[str], **changes: Any) -> None:
         """Make these segments the index; their files are written and synced.
 
         Raises
@@ -333,12 +333,12 @@ class Writer:
         manifest = with_segments(self.manifest, places, next_file=self._next_file, **changes)
         try:
             for folder in folders:
-                synced(folder)
+                Folder(self.folder, folder).sync()
             commit(self.folder, manifest)
         except OutputError:  # the manifest of this number is another process's
             raise
         except BaseException as error:
-            there = path_of(self.folder, manifest.number).exists()  # but the folder could not be synced after it
+            there = Folder(self.folder).has(path_of(self.folder, manifest.number).name)  # but the folder could not be synced after it
             if there:
                 self._take(manifest, segments)
             if isinstance(error, OSError):
@@ -358,7 +358,7 @@ def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, pa
     documents, entries = len(arrays["sequence"]), len(arrays["founders"])
     if entries > MOST_ENTRIES:
         raise ResourceError(f"{entries:,} entries in a segment, and there may be {MOST_ENTRIES:,}; commit more often")
-    num_pairs, num_bytes = len(arrays["pair_left"]), os.path.getsize(path)
+    num_pairs, num_bytes = len(arrays["pair_left"]), Folder.holding(path).size(path.name)
     return Place(file, first, stop, documents, entries, num_pairs, num_bytes, order=order)
 
 

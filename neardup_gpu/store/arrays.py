@@ -22,13 +22,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import mmap
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -36,11 +37,15 @@ from neardup_gpu.kernels._file_blocks import unread
 
 from ..errors import DamagedError, InputError
 from .checksums import changed, checksum
+from .folder import Folder, open_named
 
 BYTE_ORDER = 0x01020304
 BLOCK_BYTES = 1 << 16
 AT_ONCE = 16 << 20
 """Bytes of arrays, the smaller arrays first, that are compared when a file is opened: it takes a millisecond or two."""
+
+MOST_TEXT, MOST_ARRAYS = 1 << 24, 1 << 12
+"""Bytes of the JSON of a file, and arrays that it describes, at most: a prepared file cannot ask for all memory."""
 
 _PREAMBLE = np.dtype(
     [
@@ -85,20 +90,23 @@ class ArraysFormat:
     def matches(self, path: str | Path) -> bool:
         """Whether a file begins as files of this kind do."""
         try:
-            with open(path, "rb") as file:
+            with open_named(path) as file:
                 return file.read(len(self.magic)) == self.magic
         except OSError:
             return False
 
     def write(self, path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Write a file where there is none yet; `header` becomes JSON, beside the description of the arrays."""
-        text = _described(header, {name: (array.dtype, array.shape) for name, array in arrays.items()})
-        beginning = self._beginning(text, [found for array in arrays.values() for found in _checksums(array)])
         with open(path, "wb") as out:
-            out.write(beginning)
-            for array in arrays.values():
-                out.write(array.data)  # `tofile` does not say why it fails
-                out.write(bytes(-array.nbytes % _PAGE))
+            self.write_to(out, header, arrays)
+
+    def write_to(self, out: BinaryIO, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Write what `write` writes to a file that is open."""
+        text = _described(header, {name: (array.dtype, array.shape) for name, array in arrays.items()})
+        out.write(self._beginning(text, [found for array in arrays.values() for found in _checksums(array)]))
+        for array in arrays.values():
+            out.write(array.data)  # `tofile` does not say why it fails
+            out.write(bytes(-array.nbytes % _PAGE))
 
     @contextlib.contextmanager
     def filled(
@@ -112,7 +120,8 @@ class ArraysFormat:
         Parameters
         ----------
         path : path
-            Where there is no file yet; what is there is removed if the block fails.
+            In an inner folder, see `store/folder.py`; there is nothing of this name yet. The file is removed if the
+            block fails.
         header : dict
             Becomes JSON.
         shapes : dict of str to (dtype, shape)
@@ -128,13 +137,14 @@ class ArraysFormat:
         sizes = [int(np.prod(shape, dtype=object)) * dtype.itemsize for dtype, shape in described.values()]
         padded = [size + -size % _PAGE for size in sizes]
         start = len(self._beginning(text, [0] * sum(-(-size // BLOCK_BYTES) for size in padded)))
-        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        holder = Folder.holding(path)
+        file = holder.create(path.name)
         try:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file, 0, start + sum(padded))
             else:
                 os.ftruncate(file, start + sum(padded))
-            mapped = np.memmap(path, np.uint8, "r").view(np.ndarray)
+            mapped = np.frombuffer(mmap.mmap(file, 0, access=mmap.ACCESS_READ), np.uint8)
             arrays, places, place = {}, {}, start
             for (name, (dtype, shape)), size, whole in zip(described.items(), sizes, padded, strict=True):
                 arrays[name], places[name] = mapped[place : place + size].view(dtype).reshape(shape), place
@@ -144,7 +154,7 @@ class ArraysFormat:
             _write_at(file, self._beginning(text, checksums), 0)
             os.fsync(file)
         except BaseException:
-            os.unlink(path)
+            holder.remove(path.name)
             raise
         finally:
             os.close(file)
@@ -245,6 +255,60 @@ def _checksums(array: np.ndarray) -> Iterator[int]:
         yield checksum(block, bytes(-len(block) % _PAGE))
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What the values of an array are, whatever its file says: places that code will go to without asking again.
+
+    A block is compared with its limits when it is compared with its checksum. So no value beyond them reaches compiled
+    code, also where whoever prepared the file made its checksums right.
+
+    Parameters
+    ----------
+    least, most : int
+        The least and the greatest value.
+    ascending : int, default 0
+        How many values ascend, one run of so many after another; 0 where the order is any.
+    strictly : bool, default False
+        Whether values that ascend are distinct.
+    whole : bool, default False
+        Whether the first value is the least, and the last one the greatest: as of offsets.
+    """
+
+    least: int
+    most: int
+    ascending: int = 0
+    strictly: bool = False
+    whole: bool = False
+
+    def admit(self, values: np.ndarray, before: Any, place: int, size: int) -> bool:
+        """Return whether some values of an array may be as they are.
+
+        Parameters
+        ----------
+        values : array
+            They follow one another.
+        before : number or None
+            The value before the first of them; None if there is none.
+        place, size : int
+            Place of the first of them in the array, and how many values the array has.
+        """
+        if not len(values):
+            return not self.whole or size > 0
+        if int(values.min()) < self.least or int(values.max()) > self.most:
+            return False
+        if self.whole and place == 0 and values[0] != self.least:
+            return False
+        if self.whole and place + len(values) == size and values[-1] != self.most:
+            return False
+        if not self.ascending:
+            return True
+        if before is not None:
+            values, place = np.concatenate([np.array([before], values.dtype), values]), place - 1
+        down = values[1:] <= values[:-1] if self.strictly else values[1:] < values[:-1]
+        falls = np.flatnonzero(down) + place + 1
+        return not (falls % self.ascending).any()
+
+
 class ArraysFile:
     """An open file of named arrays.
 
@@ -256,6 +320,11 @@ class ArraysFile:
         The kind that the file has to be of.
     at_once : int, default None
         Bytes of the smaller arrays that are compared with their checksums now; `AT_ONCE` unless given.
+    inside : bool, default False
+        Whether the file lies in an inner folder of a folder that anybody may have prepared: then no link is followed.
+    limits : callable, optional
+        Given the arrays, of which no value may be used yet, returns the limits of those that have some, by name; raises
+        ValueError if the arrays cannot be those of such a file.
 
     Attributes
     ----------
@@ -274,33 +343,49 @@ class ArraysFile:
         If it is not as it was written, as far as was read here.
     """
 
-    def __init__(self, path: str | Path, kind: ArraysFormat, at_once: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        kind: ArraysFormat,
+        at_once: int | None = None,
+        *,
+        inside: bool = False,
+        limits: Callable[[dict[str, np.ndarray]], dict[str, Limits]] | None = None,
+    ) -> None:
         self.path, self._kind = path, kind
         at_once = AT_ONCE if at_once is None else at_once
         try:
-            with open(path, "rb") as file:
+            with open_named(path) if not inside else Folder.holding(Path(path)).open(Path(path).name) as file:
                 preamble = kind.read_preamble(path, file.read(_PREAMBLE.itemsize))
                 size = os.fstat(file.fileno()).st_size
                 num_text, num_blocks = int(preamble["text"]), int(preamble["blocks"])
+                if num_text > MOST_TEXT or num_blocks > size // BLOCK_BYTES + MOST_ARRAYS:
+                    raise kind.cut_short(path) if num_text <= MOST_TEXT else kind.unreadable(path)
                 start = _PREAMBLE.itemsize + num_text + -num_text % 8 + 8 * num_blocks
                 start += -start % _PAGE
                 head = file.read(start - _PREAMBLE.itemsize) if start <= size else b""
+                if start > size:
+                    raise kind.cut_short(path)
+                if checksum(head) != preamble["head"]:
+                    raise changed(path)
+                # Copied on write: nobody writes, and compiled code has one form for arrays that may be written to.
+                self._memory = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
         except FileNotFoundError:
             raise InputError(f"{path}: no such file") from None
         except InputError:
             raise
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}; name {kind.name}") from None
-        if start > size:
-            raise kind.cut_short(path)
-        if checksum(head) != preamble["head"]:
-            raise changed(path)
         self._checksums = np.frombuffer(head, np.uint64, num_blocks, num_text + -num_text % 8)
         self._done = np.zeros(num_blocks, np.uint8)
         self.num_left, self._counting = num_blocks, threading.Lock()
         self._blocks: dict[str, range] = {}
         self.header = self._parse(head[:num_text])
         self.arrays = self._map(start, size)
+        try:
+            self._limits = {} if limits is None else limits(self.arrays)
+        except (KeyError, ValueError):
+            raise kind.unreadable(path) from None
         total = 0
         for name in sorted(self.arrays, key=lambda name: self.arrays[name].nbytes):
             if (total := total + self.arrays[name].nbytes) <= at_once:
@@ -329,8 +414,7 @@ class ArraysFile:
             raise self._kind.unreadable(self.path)
         if size != end:
             raise self._kind.cut_short(self.path) if size < end else changed(self.path)
-        # Copied on write: nobody writes, and compiled code has one form for arrays that may be written to.
-        self._bytes = np.memmap(self.path, np.uint8, "c").view(np.ndarray)
+        self._bytes = np.frombuffer(self._memory, np.uint8)
         return {
             name: self._bytes[self._places[name]].view(dtype).reshape(shape)
             for name, (dtype, shape) in described.items()
@@ -340,6 +424,8 @@ class ArraysFile:
         """The dtype and shape of each array, as the header describes them."""
         described: dict[str, tuple[np.dtype, tuple[int, ...]]] = {}
         try:
+            if len(self.header["arrays"]) > MOST_ARRAYS:
+                raise ValueError
             for name, (dtype, shape) in self.header["arrays"].items():
                 described[name] = _KINDS[dtype], tuple(shape)
                 if not all(type(length) is int and 0 <= length < 2**48 for length in shape) or len(shape) not in (1, 2):
@@ -396,9 +482,21 @@ class ArraysFile:
             start = place.start + number * BLOCK_BYTES
             if checksum(self._bytes[start : min(start + BLOCK_BYTES, end)]) != self._checksums[first + number]:
                 raise changed(self.path)
+            if name in self._limits and not self._within_limits(name, number):
+                raise DamagedError(
+                    f"{self.path}: its array {name!r} holds values that it cannot have; {self._kind.again}"
+                )
             with self._counting:  # of several threads
                 self.num_left -= not self._done[first + number]
                 self._done[first + number] = 1
+
+    def _within_limits(self, name: str, number: int) -> bool:
+        """Return whether the values of a block of an array are within its limits."""
+        values = self.arrays[name].reshape(-1)
+        step = BLOCK_BYTES // values.itemsize
+        first = number * step
+        before = values[first - 1] if first else None
+        return self._limits[name].admit(values[first : first + step], before, first, len(values))
 
     def verify_rows(self, offsets: str, values: str, numbers: np.ndarray) -> None:
         """Compare some rows of a ragged array, and the offsets that say where they are, with their checksums.

@@ -41,7 +41,7 @@ are."""
 BY_ITSELF = b"neardup_by_itself"
 """Among the metadata of a table that belongs to no result, though it has the columns of one's."""
 
-OF_AN_INDEX = re.compile(r"manifest\.\d{8,}")
+OF_AN_INDEX = re.compile(r"manifest\.[0-9]{8,}")
 """Names of the files that make a folder an index that grows; see `index/manifest.py`."""
 
 LITTER = (".DS_Store",)

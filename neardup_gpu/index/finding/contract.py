@@ -32,6 +32,16 @@ class Found(NamedTuple):
 class Finder(Protocol):
     """How candidates are found by a method, of which each recipe makes a finder."""
 
+    @property
+    def tables(self) -> dict[str, int | None]:
+        """The names of its tables, and how many tables lie under each; None where it is one, of one dimension."""
+        ...
+
+    @property
+    def sketch(self) -> tuple[str, tuple[int, ...]] | None:
+        """The dtype of the array `sketch` and the shape of each of its rows; None if the method stores none."""
+        ...
+
     def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
         """New entries as `arrays` and `first` take them, and the order of shingles of the whole index, if it needs one.
 

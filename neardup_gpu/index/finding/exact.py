@@ -73,6 +73,16 @@ class ByPrefixes:
         assert recipe.threshold is not None
         self.threshold = recipe.threshold
 
+    @property
+    def tables(self) -> dict[str, int | None]:
+        """The table of postings."""
+        return {"posting": None}
+
+    @property
+    def sketch(self) -> None:
+        """Nothing: sets are all that is stored."""
+        return None
+
     def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
         """With prefixes for keys; the order is frozen with the first documents that have shingles."""
         if order is None and not len(sketches.sets.values):

@@ -35,6 +35,18 @@ class ByFeatures:
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: MinHash = recipe.method
 
+    @property
+    def tables(self) -> dict[str, int | None]:
+        """A table for each feature."""
+        return {"feature": self.method.key_columns}
+
+    @property
+    def sketch(self) -> tuple[str, tuple[int, ...]]:
+        """A signature, or its packed bits."""
+        schema = self.method.schema()
+        kind = schema["packed" if "packed" in schema else "signature"]
+        return str(kind.value_type), (kind.list_size,)
+
     def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
         """As they are; features need no order."""
         return sketches, None

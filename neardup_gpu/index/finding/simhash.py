@@ -62,6 +62,16 @@ class ByBits:
         self.method: SimHash = recipe.method
         self.design = TableDesign(self.method.bits, self.method.radius, keeps.leading)
 
+    @property
+    def tables(self) -> dict[str, int | None]:
+        """A table for each mask of the design."""
+        return {"simhash": self.design.num_tables}
+
+    @property
+    def sketch(self) -> tuple[str, tuple[int, ...]]:
+        """A simhash of 64 or 128 bits."""
+        return "uint64", () if self.method.bits == 64 else (2,)
+
     def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
         """As they are; tables of bits need no order of shingles."""
         return sketches, None
