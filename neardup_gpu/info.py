@@ -11,8 +11,20 @@ from typing import Any
 from .definitions import METADATA_KEY, TELLING, stored_settings
 from .errors import DamagedError, InputError
 from .printable import shell_path
-from .store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, REPORT, index_around, read_report, report_is_as_written
+from .store.artefacts import (
+    DOCUMENTS,
+    KEPT,
+    KEPT_IDS,
+    MOST_REPORT,
+    PAIRS,
+    REPORT,
+    check_regular,
+    index_around,
+    read_report,
+    report_is_as_written,
+)
 from .store.checksums import changed, checksum_of_file, verify_pages
+from .store.folder import Folder, open_named, read_all
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -100,7 +112,7 @@ def _records(folder: Path) -> Iterator[tuple[Path, Any]]:
 
     for path in sorted(folder.glob("*/*.json"), key=lambda path: (path.parent.stat().st_mtime, path)):
         try:
-            yield path, Record.from_json(path.read_text())
+            yield path, Record.from_json(Folder.holding(path).read(path.name, MOST_REPORT).decode())
         except (AttributeError, KeyError, OSError, TypeError, ValueError):
             raise DamagedError(
                 f"{path}: is not as its task wrote it; the job that goes on here does that task again"
@@ -123,7 +135,8 @@ def _describe_plan(path: Path) -> dict[str, Any]:
 def _json(path: Path, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
     """What a function makes of a JSON file of this package's."""
     try:
-        return read(json.loads(path.read_bytes()))
+        with open_named(path) as file:
+            return read(json.loads(read_all(file, MOST_REPORT)))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
@@ -172,7 +185,12 @@ def check(path: Path) -> str:
         return f"all {number:,} files of {folder}"
     if INDEX.matches(path):
         ArraysFile(path, INDEX).verify_all()
-    elif not verify_pages(path):
+        return f"all {os.path.getsize(path):,} bytes of {path}"
+    try:
+        sealed = verify_pages(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    if not sealed:
         raise InputError(f"{path}: carries no checksums; another program wrote it, or an earlier version")
     return f"all {os.path.getsize(path):,} bytes of {path}"
 
@@ -199,6 +217,7 @@ def _check_result(folder: Path) -> Iterator[str]:
     yield REPORT
     for name, checksum in stored.items():
         path = folder / name
+        check_regular(folder, name)
         try:
             found = checksum_of_file(path)
         except FileNotFoundError:

@@ -11,13 +11,15 @@ import os
 import posixpath
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
 
 from .. import checks
 from ..errors import NeardupError, OutputError, ResourceError, want
+from ..store.folder import Folder
 from .kept import ROW_GROUP_BYTES
 from .memory import Memory, bounded
 from .parts import Part, runs
@@ -174,7 +176,7 @@ def _write(
 ) -> tuple[int, int, str]:
     """Write an Arrow stream, which takes its name when it is whole; gives its rows, its bytes and their digest."""
     num_rows = 0
-    with system.open_output_stream(f"{path}.new", compression=None) as stream:
+    with _created(system, f"{path}.new") as stream:
         digested = _Digested(stream)
         with pa.ipc.new_stream(pa.PythonFile(digested, "w"), schema) as writer:
             for batch in batches:
@@ -182,6 +184,17 @@ def _write(
                 num_rows += batch.num_rows
     system.move(f"{path}.new", path)
     return num_rows, digested.size, digested.hash.hexdigest()
+
+
+def _created(system: fs.FileSystem, path: str) -> Any:
+    """Open a new file for writing; on this machine no link is followed, and what has the name is not written to."""
+    if not isinstance(system, fs.LocalFileSystem):
+        return system.open_output_stream(path, compression=None)
+    folder = Folder.holding(Path(path))
+    folder.make()
+    with contextlib.suppress(FileNotFoundError):
+        folder.remove(posixpath.basename(path))
+    return os.fdopen(folder.create(posixpath.basename(path)), "wb")
 
 
 class _Digested:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import RecipeMismatchError
 from ..store import ids
-from ..store.arrays import ArraysFile, ArraysFormat
+from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.ids import Ids
 from .design import LEADING, TableDesign, num_tables
 from .members import Members
@@ -99,7 +99,7 @@ def read_index(path: str | Path, *, check: bool) -> IndexParts:
     InputError, DamagedError, RecipeMismatchError
         As in `HammingIndex.load`.
     """
-    file = ArraysFile(path, INDEX)
+    file = ArraysFile(path, INDEX, limits=_limits_of)
     if check:
         file.verify_all()
     header = file.header
@@ -118,6 +118,25 @@ def read_index(path: str | Path, *, check: bool) -> IndexParts:
     if parts is None or not _fit(parts, n):
         raise INDEX.unreadable(path)
     return parts
+
+
+def _limits_of(arrays: dict[str, np.ndarray]) -> dict[str, Limits]:
+    """Return the limits of what probes go to: rows, members, and where blocks and members begin."""
+    limits = {}
+    if "rows" in arrays and arrays["rows"].ndim == 2:
+        limits["rows"] = Limits(0, arrays["rows"].shape[1] - 1)
+        limits["firsts"] = Limits(0, arrays["rows"].size, 1 << 62, strictly=True, whole=True)
+    if "words" in arrays and arrays["words"].ndim == 2:
+        limits["words"] = Limits(0, 2**64 - 1, arrays["words"].shape[1])
+    if "blocks" in arrays:
+        limits["offsets"] = Limits(0, len(arrays["blocks"]), 1 << 62, whole=True)
+    offsets, rows = Members.NAMES
+    if offsets in arrays and rows in arrays:
+        limits[offsets] = Limits(0, len(arrays[rows]), 1 << 62, strictly=True, whole=True)
+        limits[rows] = Limits(0, len(arrays[rows]) - 1)
+    if "id_values" in arrays:
+        limits["id_offsets"] = Limits(0, arrays["id_values"].size, 1 << 62, whole=True)
+    return limits
 
 
 def _assemble(

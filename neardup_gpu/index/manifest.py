@@ -288,7 +288,8 @@ def commit(folder: Path, manifest: Manifest) -> None:
     data, place = manifest.to_bytes(), Folder(folder)
     if len(data) > MOST_BYTES:
         raise OutputError(
-            f"{folder}: the list of inputs takes {len(data):,} bytes, and may take {MOST_BYTES:,}; add fewer, larger files"
+            f"{folder}: the list of inputs takes {len(data):,} bytes, and may take {MOST_BYTES:,}; add fewer and "
+            "larger files"
         )
     name = path_of(folder, manifest.number).name
     new = f"{name}.{secrets.token_hex(4)}.new"  # no other process's, where locks are of no use

@@ -64,7 +64,7 @@ class Opened:
                 lacks = misses(segment, recipe, manifest.keeps, manifest.columns)
                 if lacks is not None:
                     raise DamagedError(
-                        f"{segment.file.path}: lacks the array {lacks!r} in the form of its recipe; {SEGMENT.again}"
+                        f"{self.folder}: a segment lacks the array {lacks!r} in the form of its recipe; {SEGMENT.again}"
                     )
         except BaseException:
             held.close()

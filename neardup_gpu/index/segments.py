@@ -135,17 +135,17 @@ class Segment:
         order = None if place.order is None else Order.load(folder / SEGMENTS / f"{place.order:08}")
         segment = cls(file.arrays, id_kind, documents, entries, place, file, order)
         if place.deleted is not None:
-            segment.read_dead(folder / DELETED / f"{place.deleted:08}")
+            segment.read_dead(folder / DELETED / f"{place.deleted:08}", place)
         return segment
 
-    def read_dead(self, path: Path) -> None:
-        """Read which documents and entries are dead."""
+    def read_dead(self, path: Path, place: Place) -> None:
+        """Read which documents and entries are dead: so many of each as the manifest says."""
         found = ArraysFile(path, DEAD, inside=True, limits=partial(_limits_of_dead, self))
         found.verify_all()
         for live, name in ((self.live_documents, "documents"), (self.live_entries, "entries")):
             live[:] = ~np.unpackbits(found.arrays[name], count=len(live)).astype(bool)
-        counted = self.place.dead_documents, self.place.dead_entries
-        if counted != (np.count_nonzero(self.live_documents == 0), np.count_nonzero(self.live_entries == 0)):
+        dead = [int(np.count_nonzero(live == 0)) for live in (self.live_documents, self.live_entries)]
+        if dead != [place.dead_documents, place.dead_entries]:
             raise DamagedError(f"{path}: is not the file that the manifest names; {DEAD.again}")
 
     def write_dead(self, path: Path) -> None:

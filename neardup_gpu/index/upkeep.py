@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from ..store.arrays import ArraysFile
 from ..store.folder import Folder
 from .manifest import SEGMENTS
 from .merging import merge_last
@@ -41,14 +42,20 @@ def check(opened: Opened) -> dict[str, Any]:
     opened.check_open()
     folder, manifest = opened.folder, opened.manifest
     for number in {place.order for place in manifest.segments if place.order is not None}:
-        Order.load(folder / SEGMENTS / f"{number:08}").file.verify_all()
+        _verify(Order.load(folder / SEGMENTS / f"{number:08}").file)
     for place in manifest.segments:
-        Segment.load(folder, place, manifest.id_kind or "integer").file.verify_all()
+        _verify(Segment.load(folder, place, manifest.id_kind or "integer").file)
     held = info(opened)
     return {
         "files": 1 + len(manifest.files()),
         **{name: held[name] for name in ("bytes", "documents", "entries", "pairs")},
     }
+
+
+def _verify(file: ArraysFile | None) -> None:
+    """Compare all of a file with its checksums and limits."""
+    if file is not None:
+        file.verify_all()
 
 
 def info(opened: Opened) -> dict[str, Any]:

@@ -338,7 +338,8 @@ class Writer:
         except OutputError:  # the manifest of this number is another process's
             raise
         except BaseException as error:
-            there = Folder(self.folder).has(path_of(self.folder, manifest.number).name)  # but the folder could not be synced after it
+            # It may be there although the folder could not be synced after it.
+            there = Folder(self.folder).has(path_of(self.folder, manifest.number).name)
             if there:
                 self._take(manifest, segments)
             if isinstance(error, OSError):

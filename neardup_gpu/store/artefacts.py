@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
 from ..measures import MEASURES
 from .checksums import checksum, checksum_of_file, verify_footer
+from .folder import Folder
 from .parquet import write_table
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from ..documents.writing_options import Writing
 
 REPORT, KEPT = "report.json", "kept"
+
+MOST_REPORT = 1 << 28
+"""Bytes of a report, at most; almost all of a large one are the names of files of kept/."""
 
 PAGE = "report.html"
 """The report as a page, where one was asked for."""
@@ -137,7 +142,40 @@ def parts_of(folder: str | Path, files: Iterable[str], table: str) -> list[Path]
     found = (re.fullmatch(rf"{table}/part-(\d+)\.parquet", name) for name in files)
     numbers = sorted(int(match[1]) for match in found if match)
     names = [part_name(table, number) for number in numbers] or [f"{table}.parquet"]
+    for name in names:
+        check_regular(folder, name)
     return [Path(folder, name) for name in names]
+
+
+def check_regular(folder: str | Path, name: str) -> None:
+    """Check that a file of a result is a regular file, which no link leads to.
+
+    Parameters
+    ----------
+    folder : path
+        Of the result.
+    name : str
+        Its path below the folder, of any number of parts.
+
+    Raises
+    ------
+    DamagedError
+        If it is anything else, or the name leads out of the folder.
+    """
+    inner, _, last = name.rpartition("/")
+    parts = inner.split("/") if inner else []
+    try:
+        if name.startswith("/") or not {"", ".", ".."}.isdisjoint([*parts, last]):
+            raise OSError(errno.EINVAL, "is not the name of a file of a result")
+        above = Path(folder, *parts[:-1])
+        for number in range(len(parts)):
+            Folder(Path(folder, *parts[:number]), parts[number]).names()
+        Folder(above, parts[-1] if parts else "").size(last)
+    except FileNotFoundError:  # what opens it says so
+        return
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise DamagedError(f"{Path(folder, name)}: {why}; run neardup dedup again") from None
 
 
 def write_result(
@@ -242,7 +280,7 @@ def _with_checksum(text: bytes) -> bytes:
 
 def report_is_as_written(folder: Path) -> bool:
     """Whether no byte of a report was changed."""
-    text = (folder / REPORT).read_bytes()
+    text = Folder(folder).read(REPORT, MOST_REPORT)
     before, comma, _ = text.rpartition(b',\n "checksum": ')
     return bool(comma) and _with_checksum(before + b"\n}") == text
 
@@ -276,7 +314,7 @@ def read_report(folder: str | Path) -> dict[str, Any]:
         If the folder is not a finished result.
     """
     try:
-        report = json.loads((Path(folder) / REPORT).read_text(encoding="utf-8"))
+        report = json.loads(Folder(Path(folder)).read(REPORT, MOST_REPORT))
         if isinstance(report, dict):
             return report
     except (OSError, ValueError, RecursionError):

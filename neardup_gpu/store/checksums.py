@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 import xxhash
 
 from ..errors import DamagedError
+from .folder import open_named
 
 CHECKSUM_BYTES = 8
 _MARKER = b"NEARDUPC"
@@ -54,7 +55,7 @@ def checksum_of_file(path: str | Path) -> str:
     OSError
         If it cannot be read.
     """
-    with open(path, "rb") as file:
+    with open_named(path) as file:
         return f"{_checksum_of(file, os.fstat(file.fileno()).st_size):016x}"
 
 
@@ -81,13 +82,13 @@ def verify_footer(path: str | Path) -> bool:
     OSError
         If it cannot be read.
     """
-    with open(path, "rb") as file:
+    with open_named(path) as file:
         return _sealed(path, file) is not None
 
 
 def verify_pages(path: str | Path) -> bool:
     """Like `verify_footer`, but compares the whole file."""
-    with open(path, "rb") as file:
+    with open_named(path) as file:
         found = _sealed(path, file)
         if found is None:
             return False

@@ -8,8 +8,8 @@ anything into it: a link to a file elsewhere, a pipe that never ends, a device. 
   through links, as the user named it);
 - only if they are regular files, and without waiting for a writer of a pipe.
 
-Whatever else is there under the name is an `OSError` whose text says what it is. Systems that cannot open files relative
-to a folder, as Windows, compare the kind of the file before and after opening it.
+Whatever else is there under the name is an `OSError` whose text says what it is. Where a system cannot open files
+relative to a folder, as Windows, the kind of the file is compared before it is opened and after.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+import pyarrow as pa
 
 _RELATIVE = os.open in os.supports_dir_fd and os.unlink in os.supports_dir_fd
 _NOT_WAITING = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -118,6 +120,21 @@ class Folder:
             return False
         return True
 
+    def is_file(self, name: str) -> bool:
+        """Return whether there is a regular file of this name, and not a folder or nothing.
+
+        Raises
+        ------
+        OSError
+            If there is a link, a pipe, or the like.
+        """
+        try:
+            return self.size(name) >= 0
+        except OSError:
+            if not self.has(name) or stat.S_ISDIR(self._status(name).st_mode):
+                return False
+            raise
+
     def size(self, name: str) -> int:
         """Return the bytes of a regular file; raises what `open` raises."""
         found = self._status(name)
@@ -148,9 +165,9 @@ class Folder:
         """Give a file another name, in the place of what has it; raises OSError if that fails."""
         with self._descriptor() as folder:
             if folder is None:
-                os.rename(self.path_of(name), self.path_of(new))
+                os.replace(self.path_of(name), self.path_of(new))
             else:
-                os.rename(name, new, src_dir_fd=folder, dst_dir_fd=folder)
+                os.replace(name, new, src_dir_fd=folder, dst_dir_fd=folder)
 
     def make(self) -> None:
         """Make the inner folder if it is not there.
@@ -160,8 +177,8 @@ class Folder:
         OSError
             If it cannot be made, or is not a folder.
         """
-        with contextlib.suppress(FileExistsError):
-            with Folder(self.path)._descriptor() as folder:
+        if self.inner:
+            with contextlib.suppress(FileExistsError), Folder(self.path)._descriptor() as folder:
                 os.mkdir(self.inner if folder is not None else self.path / self.inner, dir_fd=folder)
         with self._descriptor():
             pass
@@ -264,6 +281,15 @@ def read_all(file: BinaryIO, most: int) -> bytes:
     if len(data) > most:
         raise OSError(errno.EFBIG, f"is larger than {most:,} bytes")
     return data
+
+
+def for_arrow(file: BinaryIO) -> pa.NativeFile:
+    """Return the same file for Arrow, which reads it by itself; the one that is given is closed."""
+    path = f"/dev/fd/{file.fileno()}"
+    if not os.path.exists(path):  # Windows
+        return pa.PythonFile(file)
+    with file:
+        return pa.OSFile(path)
 
 
 _KINDS = (

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from ..errors import InputError, NeardupError, ResourceError, want
 from .checksums import seal, verify_footer, verify_pages
+from .folder import for_arrow, open_named
 
 
 class TableWriter(contextlib.AbstractContextManager):
@@ -72,7 +73,11 @@ def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]
     """
     try:
         (verify_pages if whole else verify_footer)(path)
-        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True) as file:
+        source = for_arrow(open_named(path))
+        with (
+            source,
+            pq.ParquetFile(source, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True) as file,
+        ):
             _refuse_encryption(path, file)
             yield file
     except NeardupError:
@@ -89,7 +94,7 @@ def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]
 def _refuse_encryption(path: str | Path, file: pq.ParquetFile) -> None:
     """Raise InputError for encrypted columns, as asking for one of them would end the process: a footer that is longer
     than its metadata is signed, and the file has such columns."""
-    with open(path, "rb") as end:
+    with open_named(path) as end:
         end.seek(-8, 2)
         length = int.from_bytes(end.read(4), "little")
     if length != file.metadata.serialized_size:

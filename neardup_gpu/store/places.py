@@ -17,6 +17,7 @@ import contextlib
 import errno
 import io
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -33,7 +34,11 @@ from ..documents.reading import brief
 from ..documents.uris import file_system, is_uri, masked, masked_text, split_query
 from ..errors import InputError, NeardupError, OutputError, ParameterError, ResourceError, want
 from .disk import room
+from .folder import Folder, for_arrow
 from .spool import disk_full
+
+MOST_TEXT = 1 << 28
+"""Bytes of a file that is read as text, at most."""
 
 
 class NoSuchFileError(InputError):
@@ -111,7 +116,11 @@ class Place:
                 file = kind(self, name)
             except FileNotFoundError:
                 system, path = self._opened
-                system.create_dir(f"{path}/{name}".rpartition("/")[0], recursive=True)
+                if self.folder is None:
+                    system.create_dir(f"{path}/{name}".rpartition("/")[0], recursive=True)
+                else:
+                    self.folder.mkdir(parents=True, exist_ok=True)
+                    self._on_this_machine(name)[0].make()
                 file = kind(self, name)
         try:
             yield cast(BinaryIO, file)
@@ -136,6 +145,9 @@ class Place:
         """
         system, _ = self._opened
         with self.reading(name):
+            if self.folder is not None:
+                folder, last = self._on_this_machine(name)
+                return for_arrow(folder.open(last))
             return system.open_input_file(self._path(name))
 
     def reading(self, name: str) -> contextlib.AbstractContextManager[None]:
@@ -145,6 +157,8 @@ class Place:
     def read_text(self, name: str) -> str:
         """The text of a file in UTF-8; raises what `open` raises."""
         with self.open(name) as file, self.reading(name):
+            if file.size() > MOST_TEXT:
+                raise OSError(errno.EFBIG, f"is larger than {MOST_TEXT:,} bytes")
             return file.read().decode()
 
     def write_text(self, name: str, text: str) -> None:
@@ -154,6 +168,10 @@ class Place:
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of this name; raises InputError where that cannot be told."""
+        if self.folder is not None:
+            with self.reading(name):
+                folder, last = self._on_this_machine(name)
+                return folder.is_file(last)
         return self._info(name).type == fs.FileType.File
 
     def size(self, name: str) -> int:
@@ -166,6 +184,10 @@ class Place:
         InputError
             If that cannot be told.
         """
+        if self.folder is not None:
+            with self.reading(name):
+                folder, last = self._on_this_machine(name)
+                return folder.size(last)
         info = self._info(name)
         if info.type != fs.FileType.File:
             raise self._missing(name)
@@ -189,7 +211,8 @@ class Place:
         system, _ = self._opened
         with self._failing(name, OutputError), contextlib.suppress(FileNotFoundError):
             if self.folder is not None:
-                os.unlink(self._path(name))
+                folder, last = self._on_this_machine(name)
+                folder.remove(last)
             elif self.exists(name):
                 system.delete_file(self._path(name))
 
@@ -207,6 +230,22 @@ class Place:
             if system.get_file_info(path).type == fs.FileType.Directory:
                 system.delete_dir(path)
 
+    def clear(self, folder: str, ours: re.Pattern[str]) -> None:
+        """Remove the files of a folder of the place whose names match a pattern, and the folder if nothing is left.
+
+        In a store all of the folder is removed. Raises OutputError if a file cannot be removed.
+        """
+        if self.folder is None:
+            self.child(folder).remove_all()
+            return
+        some = Folder(self.folder, _checked(folder))
+        with self._failing(folder, OutputError), contextlib.suppress(FileNotFoundError):
+            names = some.names()
+            for name in filter(ours.fullmatch, names):
+                some.remove(name)
+            if all(map(ours.fullmatch, names)):
+                os.rmdir(some.path_of("."))
+
     # ------------------------------------------------------------------------------------------------------ private
 
     @cached_property
@@ -217,6 +256,12 @@ class Place:
         system, path = file_system(self.uri)
         return system, path.rstrip("/")
 
+    def _on_this_machine(self, name: str) -> tuple[Folder, str]:
+        """The folder that holds a file, and the file's name in it."""
+        assert self.folder is not None
+        folder, slash, last = name.rpartition("/")
+        return Folder(self.folder, _checked(folder) if slash else ""), _checked(last)
+
     def _path(self, name: str) -> str:
         """The path of a file within the file system."""
         folder, slash, last = name.rpartition("/")
@@ -226,6 +271,9 @@ class Place:
         """What is in the place, or in a folder of it, and not hidden."""
         system, path = self._opened
         with self._failing(folder, InputError):
+            if self.folder is not None and folder:
+                with contextlib.suppress(FileNotFoundError):
+                    Folder(self.folder, _checked(folder)).names()  # an error where it is a link
             self._forget_listings()
             base = self._path(folder) if folder else path
             found = system.get_file_info(fs.FileSelector(base, allow_not_found=True))
@@ -321,12 +369,12 @@ class _NewFile(_NewObject):
     """A file on this machine as it is being written, under a hidden name of its own."""
 
     def _create(self) -> Any:
-        self._path = Path(self._place._path(self._name))
-        self._partial = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}.partial")
-        return open(self._partial, "xb", buffering=0)
+        self._folder, self._last = self._place._on_this_machine(self._name)
+        self._partial = f".{self._last}.{uuid.uuid4().hex}.partial"
+        return os.fdopen(self._folder.create(self._partial), "wb", buffering=0)
 
     def _write(self, data: memoryview) -> None:
-        folder = self._path.parent
+        folder = self._folder.path_of(".")
         left = room(folder)
         if left is not None and left < len(data):
             raise disk_full(folder, len(data), parameter="work_dir")
@@ -340,10 +388,10 @@ class _NewFile(_NewObject):
 
     def commit(self) -> None:
         self._file.close()
-        os.replace(self._partial, self._path)
+        self._folder.rename(self._partial, self._last)
 
     def discard(self) -> None:
         with contextlib.suppress(OSError):
             self._file.close()
         with contextlib.suppress(OSError):
-            self._partial.unlink()
+            self._folder.remove(self._partial)

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,6 +26,7 @@ from ..job import check_writing, open_reference, opened
 from ..recall import choose_check
 from ..recipe import Recipe
 from ..store.artefacts import files_in, write_page, write_report
+from ..store.folder import Folder
 from ..store.leases import Lease
 from ..store.outputs import new_folder, try_to_lock
 from ..store.parquet import write_table
@@ -50,6 +52,9 @@ JOB, LOCK = "job.json", "lock"
 
 STORED = ("input", "against")
 """Where documents in memory are written: those of the input, and of a reference set."""
+
+STORED_FILES = re.compile(r"(part|split-[0-9]+)-[0-9]{5,}\.arrows(\.new)?")
+"""Names of the files there."""
 
 LARGEST_SLICE, SMALLEST_SLICE = 10**9, 1 << 25
 """Bytes of text of a slice, unless they are given."""
@@ -136,7 +141,7 @@ def run_job(
         if not scale_out.keep_work:
             job.work.remove()
             for name in STORED:
-                place.child(name).remove_all()
+                place.clear(name, STORED_FILES)
             place.remove(JOB)
     return said
 
@@ -206,7 +211,7 @@ def _claimed(place: Place) -> Iterator[Callable[[], None]]:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        lock = Folder(folder).open_own(LOCK)
     except OSError as error:
         why = "is a file, or lies below one" if isinstance(error, (FileExistsError, NotADirectoryError)) else None
         raise OutputError(f"{place}: {why or error.strerror}; name another folder with work_dir=...") from None
@@ -217,8 +222,8 @@ def _claimed(place: Place) -> Iterator[Callable[[], None]]:
             yield lambda: None
         finally:
             with contextlib.suppress(OSError):
-                if not os.path.lexists(folder / JOB):
-                    os.unlink(folder / LOCK)
+                if not Folder(folder).has(JOB):
+                    Folder(folder).remove(LOCK)
                     folder.rmdir()
     finally:
         os.close(lock)

@@ -17,6 +17,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from ..recipe import Recipe
 
 Result = TypeVar("Result")
+
+FILES = re.compile(r"\.?[0-9]{6,}[-.].*")
+"""Names of the files of tasks in the folder of a stage, hidden ones that killed tasks left included."""
 
 WAITING = 8
 """A task that writes one file has an eighth of its memory for rows that wait; to write them takes twice as much."""
@@ -355,7 +359,7 @@ class Work:
     def remove(self) -> None:
         """Remove the files of all stages, and nothing else from the work folder."""
         for stage in dict.fromkeys(stage for stage, _ in self._tasks):
-            self.place.child(stage).remove_all()
+            self.place.clear(stage, FILES)
 
     def _found(self, stage: str, number: int, digest: str) -> Record | None:
         """The record of a task that is done already."""
