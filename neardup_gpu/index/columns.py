@@ -10,6 +10,7 @@ null until something comes; so what a segment holds is cast to the type that the
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import io
 import math
@@ -24,7 +25,7 @@ import pyarrow.compute as pc
 from .. import checks
 from ..data import arrow, numpy_of, one_array
 from ..documents.columns import is_string
-from ..errors import InputError, ParameterError
+from ..errors import DamagedError, InputError, ParameterError
 
 if TYPE_CHECKING:
     from ..documents import Documents
@@ -186,19 +187,50 @@ def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column
 
 
-def _file(segment: Segment) -> pa.ipc.RecordBatchFileReader:
-    return pa.ipc.open_file(pa.py_buffer(segment[NAME]))
+class _Columns:
+    """The columns of a segment, each batch of which is checked before it is used."""
+
+    def __init__(self, segment: Segment) -> None:
+        with _reading():
+            self._file = pa.ipc.open_file(pa.py_buffer(segment[NAME]))
+            self.schema, self.num_batches = self._file.schema, self._file.num_record_batches
+        if self.num_batches != max(1, -(-segment.num_documents // BATCH)):
+            raise _damaged()
+        self._num_rows = segment.num_documents
+
+    def batch(self, number: int) -> pa.RecordBatch:
+        """Return the rows from `BATCH` times a number on."""
+        with _reading():
+            found = self._file.get_batch(number)
+            found.validate(full=True)
+        if found.num_rows != min(BATCH, self._num_rows - number * BATCH):
+            raise _damaged()
+        return found
+
+    def column(self, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+        """Return all of a column, in the type that it has by now."""
+        with _reading():
+            return pa.chunked_array([self.batch(i).column(name).cast(kind) for i in range(self.num_batches)], kind)
 
 
-def _column(segment: Segment, name: str, kind: pa.DataType) -> pa.ChunkedArray:
-    return _file(segment).read_all()[name].cast(kind)
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """Turn what Arrow raises for columns that are not as they were written into a DamagedError."""
+    try:
+        yield
+    except (KeyError, OSError, UnicodeDecodeError, pa.ArrowException):
+        raise _damaged() from None
+
+
+def _damaged() -> DamagedError:
+    return DamagedError("the index is damaged: its columns are not valid; make the index again from its documents")
 
 
 def of_live(snapshot: Snapshot, name: str, kind: pa.DataType) -> pa.ChunkedArray:
     """A column of all live documents, in order of sequence."""
     chunks: list[pa.Array] = []
     for segment in snapshot.segments:
-        chunks += _column(segment, name, kind).filter(arrow(segment.live_documents != 0)).chunks
+        chunks += _Columns(segment).column(name, kind).filter(arrow(segment.live_documents != 0)).chunks
     return pa.chunked_array(chunks, kind)
 
 
@@ -235,12 +267,13 @@ def _of_documents(snapshot: Snapshot, number: np.ndarray, place: np.ndarray, typ
     schema = pa.schema(list(types.items()))
     parts, order = [schema.empty_table()], [np.empty(0, np.int64)]
     for at in np.unique(number).tolist():
-        file = _file(snapshot.segments[at])
+        file = _Columns(snapshot.segments[at])
         some = np.flatnonzero(number == at)
         for batch in np.unique(place[some] // BATCH).tolist():
             mine = some[place[some] // BATCH == batch]
-            rows = file.get_batch(batch).select(list(types)).take(arrow(place[mine] - batch * BATCH))
-            parts.append(pa.Table.from_batches([rows]).cast(schema))
+            with _reading():
+                rows = file.batch(batch).select(list(types)).take(arrow(place[mine] - batch * BATCH))
+                parts.append(pa.Table.from_batches([rows]).cast(schema))
             order.append(mine)
     back = np.argsort(np.concatenate(order))
     return pa.concat_tables(parts).combine_chunks().take(arrow(back))
@@ -257,7 +290,7 @@ def earlier(snapshot: Snapshot, name: str, kind: pa.DataType, before: Any) -> np
     bound = _bound(name, kind, before)
     found = [np.empty(0, np.int64)]
     for segment in snapshot.segments if bound is not None else []:
-        less = pc.fill_null(pc.less(_column(segment, name, kind), bound), False)
+        less = pc.fill_null(pc.less(_Columns(segment).column(name, kind), bound), False)
         found.append(segment["sequence"][numpy_of(less) & (segment.live_documents != 0)])
     return np.concatenate(found)
 
@@ -297,16 +330,17 @@ class _Sink(io.RawIOBase):
 
 
 def _write_merged(segments: list[Segment], stay: list[np.ndarray], sink: Any) -> None:
-    files = [_file(segment) for segment in segments]
-    schema = pa.unify_schemas([file.schema for file in files])  # null becomes the type of others
+    files = [_Columns(segment) for segment in segments]
+    with _reading():
+        schema = pa.unify_schemas([file.schema for file in files])  # null becomes the type of others
     _write((rows for file, some in zip(files, stay, strict=True) for rows in _some_rows(file, some)), schema, sink)
 
 
-def _some_rows(file: pa.ipc.RecordBatchFileReader, rows: np.ndarray) -> Iterator[pa.Table]:
+def _some_rows(file: _Columns, rows: np.ndarray) -> Iterator[pa.Table]:
     """Rows of a file, which ascend, a batch at a time."""
-    for batch in range(file.num_record_batches):
+    for batch in range(file.num_batches):
         start, stop = np.searchsorted(rows, (batch * BATCH, (batch + 1) * BATCH))
-        some = file.get_batch(batch).take(arrow(rows[start:stop] - batch * BATCH))
+        some = file.batch(batch).take(arrow(rows[start:stop] - batch * BATCH))
         yield pa.Table.from_batches([some])
 
 

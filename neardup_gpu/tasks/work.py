@@ -190,7 +190,16 @@ class Record:
         if found.pop("checksum") != _digest(found):
             raise ValueError("a record that has changed")
         files = {name: (size, checksum) for name, (size, checksum) in found.pop("files").items()}
-        return cls(**found, files=files)
+        record = cls(**found, files=files)
+        sizes = [*record.result.values(), *(size for size, _ in files.values())]
+        sound = isinstance(record.digest, str) and isinstance(record.facts, dict)
+        sound &= type(record.seconds) in (int, float) and all(type(size) is int and size >= 0 for size in sizes)
+        sound &= all(isinstance(checksum, str) for _, checksum in files.values())
+        if not sound or sorted(record.facts.get("files", [])) != sorted(record.result):
+            raise ValueError("a record that no task wrote")
+        if any({"", ".", ".."} & set(name.split("/")) or "\0" in name for name in (*record.result, *files)):
+            raise ValueError("a name that leads out of the folder")
+        return record
 
 
 def perform(
