@@ -25,17 +25,16 @@ import numpy as np
 from neardup_gpu.kernels import gather, merge as merge_kernel
 from neardup_gpu.kernels._launch import alone
 
-from ..data import Ragged
 from ..errors import OutputError
 from ..recipe import Recipe
 from ..store.arrays import Filling
 from .columns import merge_columns, merged_columns
 from .finding import Finder, finder_of
 from .manifest import SEGMENTS, Place, check_newest
-from .order import MOST_COUNTED, ORDER, Order
-from .segments import AS_BEFORE, COLUMNS, SEGMENT, Segment, copies_of, write
-from .sketches import Sketched
-from .snapshot import Snapshot
+from .order import MOST_COUNTED, Order, header_of
+from .remaking import stored
+from .segments import AS_BEFORE, COLUMNS, SEGMENT, Segment, copies_of
+from .snapshot import Snapshot, order_of
 from .writer import Writer, place_of
 
 RATIO = 8
@@ -152,8 +151,7 @@ class Merge:
         if self._arrays:
             order = next((each.order for each in of_parts if each.order is not None), None)
             if self._order is not None:
-                order, path = writer.new_file(SEGMENTS)
-                write(ORDER, path, {}, self._order.arrays)
+                order = writer.write_order(self._order)
             place = place_of(self._arrays, self._file, of_parts[0].first, of_parts[-1].stop, self._path, order)
             segment = Segment.load(writer.folder, place, parts[0].id_kind)
             for name in ("live_documents", "live_entries"):
@@ -310,11 +308,16 @@ def merged(
     everything = Snapshot([*before, *segments], "cpu")
     pairs = [everything.live(each["pair_left"]) & everything.live(each["pair_right"]) for each in segments]
     gone = [each.live_entries[each["gone"]] != 0 for each in segments]
+    again, order, order_id = {}, None, _order_id(segments)
+    if renewing is not None:
+        mine, order = renewing.prepared(stored(segments, entries), None)
+        if order is not None:
+            again, order_id = renewing.arrays(mine), order.id
     with_sets = "set_values" in segments[0].arrays
     set_sizes = [each.set_sizes(rows) for each, rows in zip(segments, entries, strict=True) if with_sets]
     integers = "ids" in segments[0].arrays
     id_sizes = [each.ids.sizes(places) for each, places in zip(segments, documents, strict=True) if not integers]
-    tables = [name.removesuffix("_keys") for name in segments[0].arrays if name.endswith("_keys")]
+    tables = [name.removesuffix("_keys") for name in segments[0].arrays if name.endswith("_keys") and name not in again]
     columns = [name for name in COLUMNS if name in segments[0].arrays]
     num_pairs = sum(int(each.sum()) for each in pairs)
     num_gone = sum(int(each.sum()) for each in gone)
@@ -336,9 +339,10 @@ def merged(
         "gone": (np.uint32, (num_gone,)),
         "keeper": (np.int64, (num_gone,)),
         "keeper_resemblance": (np.uint64, (num_gone,)),
+        **{name: (array.dtype, array.shape) for name, array in again.items()},
     }
-    with SEGMENT.filled(path, {}, shapes) as filling:
-        for name, array in {"sequence": sequence, "entry": entry, "copies": copies}.items():
+    with SEGMENT.filled(path, header_of(order_id), shapes) as filling:
+        for name, array in {"sequence": sequence, "entry": entry, "copies": copies, **again}.items():
             filling.put(name, array)
         if integers:
             _concatenate(filling, "ids", segments, documents)
@@ -366,14 +370,14 @@ def merged(
                     filling.put(f"{name}_keys", keys, place)
                     filling.put(f"{name}_rows", rows, place)
                     place += len(keys)
-        arrays, order = filling.arrays, None
-        if renewing is not None:
-            sets = Ragged(arrays["set_values"].copy(), arrays["set_offsets"].copy())
-            nothing = np.empty((len(sets), 0), np.uint64)
-            mine, order = renewing.prepared(Sketched(nothing, arrays["tokens"].copy(), nothing, sets), None)
-            for name, array in renewing.arrays(mine).items() if order is not None else ():
-                filling.put(name, array)
-        return arrays, order
+        return filling.arrays, order
+
+
+def _order_id(segments: list[Segment]) -> str | None:
+    """Return the id of the order that the postings of all segments follow; None where that of one is not known."""
+    order = order_of(segments)
+    known = all(each.order is None or each.order_id is not None for each in segments)
+    return order.id if order is not None and known else None
 
 
 def _table(segment: Segment, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from .merging import merge_last
 from .opened import Opened
 from .order import ORDER
 from .segments import DEAD, SEGMENT
+from .snapshot import order_of
 
 
 def compact(opened: Opened) -> int:
@@ -53,6 +54,7 @@ def check(opened: Opened) -> dict[str, Any]:
             found.verify_all()
             if kind is SEGMENT and len(found.arrays["sequence"]) != place.documents:
                 raise DamagedError(f"{path}: is not the file that the manifest names; {SEGMENT.again}")
+    order_of(opened.state[1])
     held = info(opened)
     return {
         "files": 1 + len(manifest.files()),

@@ -32,10 +32,11 @@ from .manifest import (
     synced,
     with_segments,
 )
-from .order import ORDER
+from .order import ORDER, Order, header_of
+from .remaking import stored
 from .segments import AS_BEFORE, KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
 from .sketches import Sketched
-from .snapshot import Snapshot, hashes_of
+from .snapshot import Snapshot, hashes_of, order_of
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
@@ -177,6 +178,19 @@ def segment_of(
     return new, decided(together, sequence, entry)
 
 
+def following(new: Segment, order: Order | None, recipe: Recipe, keeps: Keeps) -> Segment:
+    """Return a segment in memory with postings that follow an order: its tables are made again if they follow another.
+
+    That happens where a merge has chosen another order since the segment was made. What was found for its entries
+    meanwhile stays right: they and all others were compared by one order then.
+    """
+    if order is None or new.order is None or new.order.id == order.id:
+        return new
+    finder = finder_of(recipe, keeps)
+    mine, _ = finder.prepared(stored([new], [np.arange(new.num_entries)]), order)
+    return Segment.in_memory({**new.arrays, **finder.arrays(mine)}, new.id_kind, order)
+
+
 def _entries(snapshot: Snapshot, sequence: np.ndarray, sketches: Sketched) -> np.ndarray:
     """The entry of each new document: that of a live one with the same words, else of the first new one."""
     entry = sequence.copy()
@@ -302,15 +316,21 @@ class Writer:
                 places[number] = self.write_dead(segments[number], places[number], folders)
         if new is not None:
             order = next((each.order for each in places if each.order is not None), None)
+            followed = order_of([*segments, new])  # refuses a new segment whose postings follow another order
             if order is None and new.order is not None:
-                order, path = self.new_file(SEGMENTS)
-                write(ORDER, path, {}, new.order.arrays)
+                order = self.write_order(new.order)
             file, path = self.new_file(SEGMENTS)
-            write(SEGMENT, path, {}, new.arrays)
+            write(SEGMENT, path, header_of(None if followed is None else followed.id), new.arrays)
             place = place_of(new.arrays, file, manifest.next_sequence, changes["next_sequence"], path, order)
             segments = [*segments, Segment.load(self.folder, place, new.id_kind)]
             places.append(place)
         self.publish(segments, places, folders, **changes)
+
+    def write_order(self, order: Order) -> int:
+        """Write the file of an order; returns its number."""
+        number, path = self.new_file(SEGMENTS)
+        write(ORDER, path, header_of(order.id), order.arrays)
+        return number
 
     def write_dead(self, segment: Segment, place: Place, folders: set[Path]) -> Place:
         """Write which rows of a segment are dead; returns its place, and adds the folder that is to be synced."""
