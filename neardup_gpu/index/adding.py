@@ -30,8 +30,8 @@ from .marks import Marks
 from .merging import Merges
 from .opened import Opened
 from .sketches import Sketched, joined, sketched_span
-from .snapshot import Snapshot, on_host
-from .writer import Death, Decided, Writer, buried, checked_ids, ids_there, kind_of, segment_of, table_of
+from .snapshot import Snapshot, on_host, order_of
+from .writer import Death, Decided, Writer, buried, checked_ids, following, ids_there, kind_of, segment_of, table_of
 
 if TYPE_CHECKING:
     from ..documents import Documents
@@ -291,7 +291,9 @@ class Adding:
             "inputs": with_progress(manifest, files, rows, whole),
         }
         self._next_sequence = first + len(names)
-        self._segments = [*(self._writer.segments if death is None else death.segments), new]
+        segments = self._writer.segments if death is None else death.segments
+        new = following(new, order_of(segments), recipe, manifest.keeps)  # a merge may have chosen another one
+        self._segments = [*segments, new]
         replaced = 0 if death is None else death.documents
         self._commits.begin(
             partial(self._write, new, death, changes), partial(self._note_written, names, found, replaced)

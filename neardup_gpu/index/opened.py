@@ -18,7 +18,7 @@ from ..recipe import Recipe
 from . import manifest as manifests
 from .manifest import Held, Manifest
 from .segments import SEGMENT, Segment
-from .snapshot import Snapshot, on_host
+from .snapshot import Snapshot, on_host, order_of
 from .validity import misses
 from .writer import Writer
 
@@ -99,6 +99,7 @@ class Opened:
         state, backend = self.state, on_host(runtime.backend)
         known = self._snapshot
         if known is None or known[0] is not state or known[1].backend != backend:
+            order_of(state[1])  # refuses postings that follow another order
             known = self._snapshot = state, Snapshot(state[1], backend)
         return state[0], known[1]
 

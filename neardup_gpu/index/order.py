@@ -9,6 +9,10 @@ The table is a file of its own among the segments, which the manifest names with
 Where all segments are merged into one, no other posting follows it: as long as that is of few shingles, their postings
 are made again, in an order that is made of all of them. So an index that began with one document is soon as fast as one
 that began with many.
+
+An order has an id, the checksum of its table. The headers of its file and of each segment whose postings follow it
+record the id as "order". A segment that records another id than its order has is refused (`Snapshot.order`). Segments
+of earlier versions record no id.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from neardup_gpu.kernels import gather, rarity
 
 from ..data import Ragged
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
+from ..store.checksums import checksum
 
 ORDER = ArraysFormat(
     magic=b"NEARDUPO",
@@ -58,6 +63,11 @@ def _limits_of(arrays: dict[str, np.ndarray]) -> dict[str, Limits]:
     if (counters.dtype, beyond.dtype) != (np.uint8, np.uint32):
         raise ValueError("counters")
     return {"counters": Limits(FEWEST, 255)}
+
+
+def header_of(order_id: str | None) -> dict[str, str]:
+    """Return the header of a file that records the id of an order, if there is one."""
+    return {} if order_id is None else {"order": order_id}
 
 
 @dataclass
@@ -110,6 +120,19 @@ class Order:
         assert self.file is not None
         self.file.verify_all()
         return self.file.arrays["counters"], self.file.arrays["beyond"]
+
+    @cached_property
+    def id(self) -> str:
+        """The checksum of its table, 16 hexadecimal digits, as the header of its file records it.
+
+        Raises
+        ------
+        DamagedError
+            If its file is of an earlier version, which records no id, and its table is not as it was written.
+        """
+        if self.file is not None and "order" in self.file.header:
+            return str(self.file.header["order"])
+        return f"{checksum(*(np.ascontiguousarray(each) for each in self.table)):016x}"
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

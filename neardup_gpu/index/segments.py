@@ -63,6 +63,9 @@ DEAD = ArraysFormat(
 AS_BEFORE = "the index is as it was committed last"
 """What messages say where a file could not be written."""
 
+REBUILD = "`neardup index compact --rebuild` makes the tables of an index again"
+"""What messages advise where tables are not those of the stored sets."""
+
 MANY = 64
 """Values of an array for each that is read, up to which all of it is compared with its checksums."""
 
@@ -162,6 +165,18 @@ class Segment:
             self.file.verify(name)
             self._sound.add(name)
         return self.arrays[name]
+
+    @property
+    def name(self) -> str:
+        """What messages call it: the path of its file."""
+        return "a segment in memory" if self.file is None else f"{self.file.path}"
+
+    @property
+    def order_id(self) -> str | None:
+        """The id of the order that its postings follow; None where it has none, or an earlier version wrote it."""
+        if self.file is not None:
+            return self.file.header.get("order")
+        return None if self.order is None else self.order.id
 
     @property
     def first(self) -> int:

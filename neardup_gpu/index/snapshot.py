@@ -14,9 +14,10 @@ from neardup_gpu.kernels import gather, probe
 from neardup_gpu.kernels.probe import in_order
 
 from ..data import Ragged, arrow
+from ..errors import DamagedError
 from .marks import Marks
 from .order import Order
-from .segments import KEPT, Asked, Segment
+from .segments import KEPT, REBUILD, Asked, Segment
 
 WITHOUT_END = np.int64(2**62)
 
@@ -35,6 +36,22 @@ def hashes_of(ids: pa.Array, kind: str) -> np.ndarray:
 def on_host(backend: str) -> str:
     """The backend that looks into tables: they are mapped from files, and asked too little of to be sent to a GPU."""
     return "cpu" if backend == "gpu" else backend
+
+
+def order_of(segments: Sequence[Segment]) -> Order | None:
+    """Return the order that the postings of all these segments follow; None where no segment has postings.
+
+    Raises
+    ------
+    DamagedError
+        If the postings of a segment follow another order.
+    """
+    order = next((each.order for each in segments if each.order is not None), None)
+    for segment in segments:
+        named = None if segment.order is None else segment.order.id
+        if segment.order_id not in (None, named) or (order is not None and named not in (None, order.id)):
+            raise DamagedError(f"{segment.name}: its postings follow another order than those of the index; {REBUILD}")
+    return order
 
 
 class Snapshot:
@@ -83,10 +100,16 @@ class Snapshot:
             self.segments[number].verify_keys(name, unread[unread[:, 0] == number, 1])
         return np.flatnonzero(shared).tolist()
 
-    @property
+    @cached_property
     def order(self) -> Order | None:
-        """What prefixes are taken by, which is the same in all segments that have some."""
-        return next((each.order for each in self.segments if each.order is not None), None)
+        """The order that the postings of all segments follow; None where no segment has postings.
+
+        Raises
+        ------
+        DamagedError
+            If the postings of a segment follow another order.
+        """
+        return order_of(self.segments)
 
     # ----------------------------------------------------------------------------------------- where entries are
 

@@ -5,19 +5,30 @@ from __future__ import annotations
 import html
 from typing import Any
 
+import numpy as np
+
 from ..store.arrays import ArraysFile
 from ..store.folder import Folder
 from .manifest import SEGMENTS
 from .merging import merge_last
 from .opened import Opened
 from .order import Order
+from .rebuilding import rebuild
+from .remaking import check_tables
 from .segments import Segment
+from .snapshot import order_of
 
 
-def compact(opened: Opened) -> int:
-    """Merge all segments into one, in which nothing is dead; returns its bytes."""
-    with opened.running():
+def compact(opened: Opened, again: bool) -> int:
+    """Merge all segments into one, in which nothing is dead; returns its bytes.
+
+    With `again`, also make its tables, pairs and decisions again from what is stored of its entries.
+    """
+    with opened.running() as runtime:
         writer = opened.write()
+        if again:
+            rebuild(opened, runtime)
+            return num_bytes(opened)
         some = writer.manifest.segments
         if len(some) > 1 or any(each.deleted is not None for each in some):
             merge_last(writer, len(some))
@@ -31,24 +42,36 @@ def num_bytes(opened: Opened) -> int:
     return sum(Folder(opened.folder, inner).size(name) for inner, name in files)
 
 
-def check(opened: Opened) -> dict[str, Any]:
-    """Compare every file with its checksums; returns what was looked at.
+def check(opened: Opened, everything: bool) -> dict[str, Any]:
+    """Compare every file with its checksums, and tables with what is stored of entries; returns what was looked at.
+
+    Parameters
+    ----------
+    opened : Opened
+    everything : bool
+        Compare the tables of all entries; of a sample of them otherwise, see `remaking.py`.
 
     Raises
     ------
     DamagedError
-        If a file is not as it was written.
+        If a file is not as it was written, or a table is not that of the stored entries.
     """
     opened.check_open()
-    folder, manifest = opened.folder, opened.manifest
+    folder, (manifest, segments) = opened.folder, opened.state
     for number in {place.order for place in manifest.segments if place.order is not None}:
         _verify(Order.load(folder / SEGMENTS / f"{number:08}").file)
     for place in manifest.segments:
         _verify(Segment.load(folder, place, manifest.id_kind or "integer").file)
+    order_of(segments)
+    random, compared = np.random.default_rng(), 0
+    with opened.running():
+        for segment in segments:
+            compared += check_tables(segment, opened.recipe, manifest.keeps, everything, random)
     held = info(opened)
     return {
         "files": 1 + len(manifest.files()),
         **{name: held[name] for name in ("bytes", "documents", "entries", "pairs")},
+        "compared": compared,
     }
 
 

@@ -31,10 +31,10 @@ from .manifest import (
     path_of,
     with_segments,
 )
-from .order import ORDER
+from .order import ORDER, Order, header_of
 from .segments import AS_BEFORE, KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
-from .sketches import Sketched
-from .snapshot import Snapshot, hashes_of
+from .sketches import Sketched, stored
+from .snapshot import Snapshot, hashes_of, order_of
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
@@ -156,24 +156,52 @@ def segment_of(
     }
     new = Segment.in_memory(arrays, kind, order)
     together = Snapshot(snapshot.segments, snapshot.backend, new, snapshot.marks)
-    found = join(together, mine, recipe, keeps, runtime)
-    stored = slice(None if recipe.verifies else 0)  # `decide` finds unverified pairs anew
-    arrays |= {
-        "flags": found.flags,
-        "pair_left": found.left[stored],
-        "pair_right": found.right[stored],
-        "pair_resemblance": words_of(found.resemblance[stored]),
-    }
-    keeper, value = _keepers(together, sequence[founding], found.left, found.right, found.resemblance, recipe)
+    decide_entries(together, mine, recipe, keeps, runtime)
+    return new, decided(together, sequence, entry)
+
+
+def decide_entries(
+    snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, runtime: Runtime
+) -> dict[str, np.ndarray]:
+    """Decide of new entries, which are the last segment of a snapshot, in memory; put what was found into its arrays.
+
+    Returns
+    -------
+    dict of str to array
+        These arrays: flags, pairs, and the keepers of what is not kept.
+    """
+    new = snapshot.segments[-1]
+    found = join(snapshot, sketches, recipe, keeps, runtime)
+    new.arrays["flags"] = found.flags
+    listed = slice(None if recipe.verifies else 0)  # `decide` finds unverified pairs anew
+    keeper, value = _keepers(snapshot, new["founders"], found.left, found.right, found.resemblance, recipe)
     gone = np.flatnonzero(found.flags & KEPT == 0)
     if not recipe.verifies:
         value[gone] = np.nan
-    arrays |= {
+    arrays = {
+        "flags": found.flags,
+        "pair_left": found.left[listed],
+        "pair_right": found.right[listed],
+        "pair_resemblance": words_of(found.resemblance[listed]),
         "gone": gone.astype(np.uint32),
         "keeper": keeper[gone],
         "keeper_resemblance": words_of(value[gone]),
     }
-    return new, decided(together, sequence, entry)
+    new.arrays |= arrays
+    return arrays
+
+
+def following(new: Segment, order: Order | None, recipe: Recipe, keeps: Keeps) -> Segment:
+    """Return a segment in memory with postings that follow an order: its tables are made again if they follow another.
+
+    That happens where a merge has chosen another order since the segment was made. What was found for its entries
+    meanwhile stays right: they and all others were compared by one order then.
+    """
+    if order is None or new.order is None or new.order.id == order.id:
+        return new
+    finder = finder_of(recipe, keeps)
+    mine, _ = finder.prepared(stored([new], [np.arange(new.num_entries)]), order)
+    return Segment.in_memory({**new.arrays, **finder.arrays(mine)}, new.id_kind, order)
 
 
 def _entries(snapshot: Snapshot, sequence: np.ndarray, sketches: Sketched) -> np.ndarray:
@@ -302,15 +330,21 @@ class Writer:
                 places[number] = self.write_dead(segments[number], places[number], folders)
         if new is not None:
             order = next((each.order for each in places if each.order is not None), None)
+            followed = order_of([*segments, new])  # refuses a new segment whose postings follow another order
             if order is None and new.order is not None:
-                order, path = self.new_file(SEGMENTS)
-                write(ORDER, path, {}, new.order.arrays)
+                order = self.write_order(new.order)
             file, path = self.new_file(SEGMENTS)
-            write(SEGMENT, path, {}, new.arrays)
+            write(SEGMENT, path, header_of(None if followed is None else followed.id), new.arrays)
             place = place_of(new.arrays, file, manifest.next_sequence, changes["next_sequence"], path, order)
             segments = [*segments, Segment.load(self.folder, place, new.id_kind)]
             places.append(place)
         self.publish(segments, places, folders, **changes)
+
+    def write_order(self, order: Order) -> int:
+        """Write the file of an order; returns its number."""
+        number, path = self.new_file(SEGMENTS)
+        write(ORDER, path, header_of(order.id), order.arrays)
+        return number
 
     def write_dead(self, segment: Segment, place: Place, folders: set[str]) -> Place:
         """Write which rows of a segment are dead; returns its place, and adds the folder that is to be synced."""
