@@ -336,7 +336,7 @@ def _listed(run: Run, groups: Groups, found: Losses | None, text: bool) -> dict[
     }
 
 
-_OPS = {"equal": 0, "removed": 1, "added": 2, "cut": 3}
+_OPS = {"equal": 0, "removed": 1, "added": 2, "cut": 3, "moved_from": 4, "moved_to": 5}
 
 
 def _group(run: Run, groups: Groups, found: Losses | None, group: int, sources: dict[int, int]) -> dict[str, Any]:
