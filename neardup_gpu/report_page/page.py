@@ -199,6 +199,7 @@ def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
         "is_exact": steps is not None and all(step.least == step.most for step in steps),
         "losses": None if found is None else _told(found),
         "warned": f"{WARNED:.0%}",
+        "why_nothing": [clean(line) for line in report.get("warnings", ())],
         "groups": listed,
         "num_groups": len(groups),
         "members": TEXTS,
