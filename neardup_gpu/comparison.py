@@ -37,8 +37,13 @@ class Comparison:
     num_b : int
         Number of distinct shingles of B.
     words : list of (op, text)
-        From A to B: "equal", "removed" (only in A), "added" (only in B), "cut" (a note in place of words that are left
-        out). Empty if the texts are the same.
+        From A to B. Empty if the texts have the same words in the same order. Each op is one of:
+        "equal": words of both texts, written as in A;
+        "removed": words that are only in A;
+        "added": words that are only in B;
+        "moved_from": words of A that B has elsewhere, moved or repeated;
+        "moved_to": words of B that A has elsewhere, moved or repeated;
+        "cut": a note in place of words that are left out.
     notes : list of str
         Remarks on the diff, such as words that it leaves out.
 
@@ -86,7 +91,7 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        tags = {"equal": "span", "removed": "del", "added": "ins", "cut": "em"}
+        tags = {"equal": "span", "removed": "del", "added": "ins", "moved_from": "s", "moved_to": "u", "cut": "em"}
         words = " ".join(f"<{tags[op]}>{_html.escape(text)}</{tags[op]}>" for op, text in self.words)
         notes = "".join(f"<p>{_html.escape(note)}</p>" for note in self.notes)
         return f"<p>{_html.escape(repr(self))}</p><p>{words}</p>{notes}"
@@ -137,7 +142,7 @@ def resemblance(
     def share(of: int) -> float:
         return shared / of if of else 0.0
 
-    words, notes = differences(a, b, full=checks.flag("full", full))
+    words, notes = differences(a, b, recipe, full=checks.flag("full", full))
     union = len(mine) + len(theirs) - shared
     shares = share(union), share(len(mine)), share(len(theirs))
     return Comparison(*shares, shared, len(mine), len(theirs), words, notes)
@@ -153,7 +158,7 @@ def render(found: Comparison, *, width: int = 80, colour: bool = False) -> Text:
         beside(f"containment  {percent(found.containment_a)} of A in B, {percent(found.containment_b)} of B in A"),
     ]
     if found.words:
-        lines += [beside("words        ") + legend("only in A", "only in B", colour), Text()]
+        lines += [beside("words        ") + legend(found.words, "A", "B", colour), Text()]
         lines += wrapped(found.words, width, colour)
     if found.notes:
         lines += [Text(), *map(beside, found.notes)]

@@ -78,8 +78,13 @@ class Explanation:
     weighting : str, default None
         By min-hash with weights, what shingles were weighed by.
     words : list of (op, text), default []
-        From the kept text to this one: "equal", "removed" (only in the kept one), "added" (only in this one), "cut" (a
-        note in place of words that are left out). Empty if the texts are the same.
+        From the kept text to this one. Empty if the texts have the same words in the same order. Each op is one of:
+        "equal": words of both texts, written as in the kept one;
+        "removed": words that are only in the kept one;
+        "added": words that are only in this one;
+        "moved_from": words of the kept one that this one has elsewhere, moved or repeated;
+        "moved_to": words of this one that the kept one has elsewhere, moved or repeated;
+        "cut": a note in place of words that are left out.
     notes : list of str, default []
         Remarks on the diff, such as words that it leaves out.
 
@@ -235,7 +240,7 @@ def explained(
     # A spot does not say which word it begins with, and circular shingles may lie at both ends.
     if measure.directed and recipe.shingles.kind not in ("spots", "circular"):
         told_of |= _place(ours[0], common, tokens.sizes[0], recipe.shingles.size)
-    words, notes = diff.differences(kept_text, text, full=full)
+    words, notes = diff.differences(kept_text, text, recipe, full=full)
     return Explanation(
         found["id"],
         False,
@@ -412,7 +417,7 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
         stretch = f"words {found.first_word:,} to {found.last_word:,} of the kept one's {found.kept_words:,}"
         lines.append(_line("where", f"{stretch} have all that both have"))
     if found.words:
-        legend = diff.legend("only in the kept one", "only in this one", colour)
+        legend = diff.legend(found.words, "the kept one", "this one", colour)
         lines += [_line("words", "") + legend, Text(), *diff.wrapped(found.words, width, colour)]
     if found.notes:
         lines += [Text(), *map(beside, found.notes)]

@@ -349,6 +349,7 @@ def recipe_lines(recipe: dict[str, Any]) -> list[Text]:
 def html(report: dict[str, Any]) -> str:
     """A report as one small table for a notebook; no script, no style sheet, ids escaped."""
     rows = [(label, _html.escape(printable(text))) for label, text in facts(report)]
+    rows += [("warning", _html.escape(printable(line))) for line in report.get("warnings", ())]
     bars = histogram(report["group_sizes"])
     most = max((groups for _, groups in bars), default=1)
     for i, (label, groups) in enumerate(bars):

@@ -144,6 +144,18 @@ class Result:
         report.tables = self.documents, self.pairs, self.recipe, self.frequencies, self.sources
         object.__setattr__(self, "report", report)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence for each known reason why nothing was removed; empty if something was.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> dedup(texts=["", ""]).warnings
+        ('2 of 2 documents of the input have no words: check which columns hold the text',)
+        """
+        return tuple(self.report.get("warnings", ()))
+
     def explain(self, id: Any, *, full: bool = False) -> Explanation:
         """Say why a document stays or goes: the kept one, their resemblance, and the words in which they differ.
 
@@ -302,7 +314,7 @@ class Result:
         from .engine.settings import Engine
         from .partners import selected
         from .stages import at_least
-        from .tables import decided_counts, tabulate
+        from .tables import decided_counts, tabulate, warnings_of
 
         if threshold == self.recipe.threshold:
             return self
@@ -328,6 +340,8 @@ class Result:
         report["limits"] = limits | {"unlisted_pairs": len(verified.pairs) - len(listed.pairs)}
         report["candidates"] = list(recipe.method.in_words(threshold))
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
+        documents, reference = self.sources
+        report["warnings"] = warnings_of(facts, recipe, documents, reference is not None)
         found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}
         return replace(self, **found, facts=facts)
 

@@ -13,6 +13,7 @@ from .data import arrow, taken
 from .decisions import Decisions, Groups, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
+from .nothing_removed import reasons, sizes_of
 from .sketching import Sketches, num_skipped
 
 if TYPE_CHECKING:
@@ -150,7 +151,18 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         "candidates": list(job.recipe.method.in_words(job.recipe.threshold)),
         "recall": {"expected": job.recipe.expected_recall, "sampled": sampled},
         "limits": _limits(job),
+        "warnings": warnings_of(facts, job.recipe, job.documents, reference is not None),
     }
+
+
+def warnings_of(facts: Facts, recipe: Recipe, documents: Documents, against: bool) -> list[str]:
+    """Name the reasons for which nothing was removed."""
+    ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
+    removed = int(np.count_nonzero(keeper != ranked.of_input))
+    if removed:
+        return []
+    of_reference = sizes_of(ranked.num_tokens[: ranked.num_known]) if against else None
+    return reasons(removed, recipe, documents, sizes_of(ranked.num_tokens[ranked.of_input]), of_reference)
 
 
 def _limits(job: Job) -> dict[str, Any]:

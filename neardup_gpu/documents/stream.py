@@ -151,6 +151,11 @@ class Documents:
         return all(reader.rewindable for reader in self._readers)
 
     @property
+    def reads_html(self) -> bool:
+        """Whether the format itself says which documents are pages, as that of a crawl does."""
+        return self._readers[0].reads_html
+
+    @property
     def num_files(self) -> int:
         """Number of input files; 0 for documents in memory."""
         return sum(len(reader.files) for reader in self._readers)
@@ -362,7 +367,7 @@ class Documents:
         """The text of each document, without nulls; how many of them are null; and pages that were not parsed."""
         columns, num_stripped = [], 0
         for name in self.text_columns:
-            if self.html and not self._readers[0].reads_html:
+            if self.html and not self.reads_html:
                 column, number = visible(batch.column(name), self._policy.tree)
                 num_stripped += number
             else:

@@ -27,7 +27,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import checks
 from ..errors import BackendUnavailableError, ParameterError, ResourceError
@@ -96,7 +96,9 @@ class LocalWorkers:
             )
         self._first = first or Task("first", 0, _nothing)
         self._workers: list[_Worker | None] = [None] * num_workers
+        self._most = num_workers  # workers that may have tasks: fewer after some were killed
         self._unstarted = 0  # workers in a row that ended before they were ready
+        self._killed = 0  # workers in a row that were killed by a signal
         self._nursery: _Nursery | None = None
         self._forks = FORKS and self._threads == 1 < num_workers
 
@@ -118,7 +120,8 @@ class LocalWorkers:
 
     def _begin(self, attempts: Attempts) -> None:
         """Give tasks to workers without one; start workers that are missing, but no more than there are tasks."""
-        for place, worker in enumerate(self._workers[: attempts.num_open]):
+        self._stop([worker for worker in self._workers[self._most :] if worker is not None and not worker.attempted])
+        for place, worker in enumerate(self._workers[: min(attempts.num_open, self._most)]):
             if worker is None:
                 worker = self._start(place)
             if worker.ready and worker.attempted is None:
@@ -161,22 +164,46 @@ class LocalWorkers:
             elif worker.attempted is not None:
                 attempted, worker.attempted = worker.attempted, None
                 done += attempts.done(attempted, outcome_of(message))
+                self._killed = 0
         return done
 
     def _mourn(self, worker: _Worker, attempts: Attempts) -> None:
-        """Take a dead worker away, and let its task wait again."""
-        how = worker.end()
+        """Take a dead worker away, and let its task wait again.
+
+        After `ATTEMPTS` workers in a row, or at the last attempt of a task, that a signal killed, half as many workers
+        go on, and the task has all its attempts again.
+
+        Raises
+        ------
+        ResourceError
+            If a single worker cannot be started either.
+        """
+        end = worker.end(has_ended=True)
         self._workers[self._workers.index(worker)] = None
-        log.debug("a worker %s", how)
-        if not worker.ready:
-            self._unstarted += 1
-            if self._unstarted == ATTEMPTS:
-                raise ResourceError(
-                    f"worker processes cannot be started: {ATTEMPTS} in a row {how} before they were ready; fewer "
-                    "workers need less memory"
-                )
-        elif worker.attempted is not None:
-            attempts.failed(worker.attempted, Failure(f"its process {how}"))
+        log.debug("a worker %s", end.how)
+        attempted = worker.attempted
+        self._killed += end.by_signal
+        self._unstarted += not worker.ready
+        is_last = attempted is not None and attempted.begun >= ATTEMPTS
+        if end.by_signal and self._most > 1 and (self._killed >= ATTEMPTS or is_last):
+            before, self._most = self._most, self._most // 2
+            log.warning(
+                "worker processes were killed again and again: the last one %s; %d of %d workers go on",
+                end.how,
+                self._most,
+                before,
+            )
+            self._killed = self._unstarted = 0
+            if attempted is not None:
+                attempted.begun = 0
+        if self._unstarted >= ATTEMPTS:
+            raise ResourceError(
+                f"worker processes cannot be started: {ATTEMPTS} in a row were lost before they were ready, the last "
+                f"one {end.how}; {_LESS_MEMORY}"
+            )
+        if attempted is not None:
+            advice = f"; {_LESS_MEMORY}" if end.by_signal else ""
+            attempts.failed(attempted, Failure(f"its process {end.how}{advice}"))
 
     def _stop(self, workers: Sequence[_Worker]) -> None:
         for worker in workers:
@@ -250,16 +277,79 @@ class _Worker:
         with contextlib.suppress(OSError):  # the worker is dead, which is noticed where it is read from
             self.pipe.send((pickle.dumps(task), log.getEffectiveLevel()))
 
-    def end(self) -> str:
-        """Close the pipe and wait for the process, which ends by that if it lives; how it ended."""
+    def end(self, *, has_ended: bool = False) -> _End:
+        """Close the pipe and wait for the process, which ends by that if it lives; how it ended.
+
+        Parameters
+        ----------
+        has_ended : bool
+            Whether it is known to have ended. A forked process that is not ready yet is not waited for otherwise.
+        """
         self.pipe.close()
-        status = self.process.wait()
-        if status is None:
-            return "ended with the process that it was forked from"
-        if status >= 0:
-            return f"ended with status {status}"
+        if isinstance(self.process, _Forked):
+            return _end_of(*(self.process.ended() if has_ended or self.ready else (None, 0)))
+        return _end_of(*_waited(self.process))
+
+
+class _End(NamedTuple):
+    """How a process ended, in words, and whether a signal ended it."""
+
+    how: str
+    by_signal: bool
+
+
+def _end_of(status: int | None, peak: int) -> _End:
+    """Say how a process ended.
+
+    Parameters
+    ----------
+    status : int or None
+        Its exit status, negative if a signal ended it; None if it is not known.
+    peak : int
+        The most memory that it had in use, in bytes; 0 if it is not known.
+    """
+    if status is None:
+        return _End("ended with the process that it was forked from", False)
+    if status >= 0:
+        return _End(f"ended with status {status}", False)
+    try:
         name = signal.Signals(-status).name
-        return f"was killed by {name}" + (", as systems do when memory runs out" if name == "SIGKILL" else "")
+    except ValueError:  # of the real-time signals only two have names
+        name = f"signal {-status}"
+    why = ", as systems do when memory runs out" if name == "SIGKILL" else ""
+    return _End(f"was killed by {name}{why} ({_memory_in_use(peak)})", True)
+
+
+def _memory_in_use(peak: int) -> str:
+    """Say how much memory a worker had in use at most, and how much of the machine's memory is in use now."""
+    from ..report import size
+
+    said = [f"it had used up to {size(peak)} of memory"] if peak else []
+    with contextlib.suppress(OSError, KeyError, ValueError):
+        lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+        found = {fields[0]: 1024 * int(fields[1]) for fields in lines}
+        used = found["MemTotal:"] - found["MemAvailable:"]
+        said.append(f"{size(used)} of {size(found['MemTotal:'])} of this machine's memory are in use now")
+    return "; ".join(said) or "memory in use unknown"
+
+
+def _waited(process: subprocess.Popen[bytes]) -> tuple[int | None, int]:
+    """Wait for a process; its status, and the most memory that it had in use, in bytes."""
+    if process.returncode is None:
+        with contextlib.suppress(ChildProcessError):
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, _peak(usage.ru_maxrss)
+    return process.wait(), 0
+
+
+def _peak(maxrss: int) -> int:
+    """Convert the peak that the system reports to bytes: it counts bytes on macOS, and KiB elsewhere."""
+    return maxrss if sys.platform == "darwin" else 1024 * maxrss
+
+
+_LESS_MEMORY = "if memory ran out, ask for fewer workers (--workers), or bound it with --memory (memory)"
+"""What to do about workers that were killed."""
 
 
 def _interpreter(function: str, pipe: Connection, environment: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -340,6 +430,7 @@ class _Nursery:
         with contextlib.closing(other):
             self._process = _interpreter("breed", other, environment)
         self._send((pickle.dumps(first), log.getEffectiveLevel()))
+        self._num_forked = 0
 
     @property
     def lives(self) -> bool:
@@ -350,15 +441,19 @@ class _Nursery:
         self._send(shown)
         with contextlib.suppress(OSError):
             send_handle(self._pipe, pipe.fileno(), self._process.pid)
-        return _Forked(self)
+        self._num_forked += 1
+        return _Forked(self, self._num_forked - 1)
 
-    def wait(self, pid: int) -> int | None:
-        """How a worker ended; None if it cannot be told any more."""
-        self._send(pid)
+    def wait(self, number: int) -> tuple[int | None, int]:
+        """Return the status of a worker, by its number among all forked ones, and its peak of memory in bytes.
+
+        Where the nursery was killed its workers ended with it, and its own status is returned.
+        """
+        self._send(number)
         try:
-            return os.waitstatus_to_exitcode(self._pipe.recv())
+            return self._pipe.recv()
         except (OSError, EOFError):
-            return None
+            return _waited(self._process)
 
     def end(self) -> None:
         self._pipe.close()
@@ -373,16 +468,17 @@ class _Nursery:
 class _Forked:
     """A forked worker's process: what is used of `Popen`."""
 
-    def __init__(self, nursery: _Nursery) -> None:
-        self._nursery, self.pid = nursery, 0  # until it is ready
+    def __init__(self, nursery: _Nursery, number: int) -> None:
+        self._nursery, self._number, self.pid = nursery, number, 0  # until it is ready
 
     def kill(self) -> None:
         if self.pid and self._nursery.lives:  # which keeps the number from being another's
             os.kill(self.pid, signal.SIGKILL)
 
-    def wait(self) -> int | None:
-        pid, self.pid = self.pid, 0
-        return self._nursery.wait(pid) if pid else None
+    def ended(self) -> tuple[int | None, int]:
+        """Wait for it; its status and its peak of memory, as `_Nursery.wait` returns them."""
+        self.pid = 0
+        return self._nursery.wait(self._number)
 
 
 def breed(pipe: Connection) -> None:
@@ -392,18 +488,22 @@ def breed(pipe: Connection) -> None:
     with contextlib.suppress(OSError, EOFError):
         attempt_apart(*pipe.recv())
         gc.freeze()
+        forked: list[int] = []
         while True:
             message = pipe.recv()
             if isinstance(message, int):
-                pipe.send(os.waitpid(message, 0)[1])
+                _, status, usage = os.wait4(forked[message], 0)
+                pipe.send((os.waitstatus_to_exitcode(status), _peak(usage.ru_maxrss)))
                 continue
             shown = {} if message is None else {"CUDA_VISIBLE_DEVICES": message}
             with Connection(recv_handle(pipe)) as end:
                 try:
                     born = _fork_or_spawn(end, shown)
                 except OSError as error:
+                    forked.append(-1)
                     end.send_bytes(str(error.strerror).encode())
                     continue
+                forked.append(born)
                 if born == 0:
                     pipe.close()
                     os.environ.update(shown)

@@ -26,9 +26,14 @@ GROUPED = 2_000_000
 
 BINS = 40
 
-_TAGS = {"equal": "span", "removed": "del", "added": "ins", "cut": "em"}
+_TAGS = {"equal": "span", "removed": "del", "added": "ins", "cut": "em", "moved_from": "span", "moved_to": "span"}
 
-_STYLES = {"removed": " style='background:#f8b4a866'", "added": " style='background:#7fd08c66'"}
+_STYLES = {
+    "removed": " style='background:#f8b4a866'",
+    "added": " style='background:#7fd08c66'",
+    "moved_from": " style='border:1px dashed #d2691e' title='of the kept text; the other one has it elsewhere'",
+    "moved_to": " style='border:1px dashed #2e8b57' title='of the removed text; the kept one has it elsewhere'",
+}
 
 
 def shown(run: Run) -> str:

@@ -185,16 +185,19 @@
     if (member.text !== undefined) {
       const [parts, notes] = data.texts[member.text];
       const sides = element("div", "sides");
-      sides.append(side("kept", parts, 1, "del"), side("removed", parts, 2, "ins"));
+      sides.append(side("kept", parts, 1, "del", 4), side("removed", parts, 2, "ins", 5));
       box.append(sides);
+      if (parts.some(([kind]) => kind > 3))
+        box.append(element("p", "note", "Framed words stand elsewhere in the other text: moved, or repeated."));
       for (const note of notes) box.append(element("p", "note", note));
     }
     box.append(command(member.command));
     return box;
   }
 
-  // One side of a comparison: 0 are words of both, 1 of the kept text, 2 of the removed one, 3 notes in place of words.
-  function side(title, parts, mine, tag) {
+  // One side of a comparison. Words of kind 0 are in both texts, 1 only in the kept one, 2 only in the removed one; 3 is
+  // a note in place of words; 4 are words of the kept text that the removed one has elsewhere, 5 the reverse.
+  function side(title, parts, mine, tag, moved) {
     const box = element("div", "side");
     box.append(element("h5", "", title));
     const text = element("p");
@@ -205,6 +208,7 @@
     for (const [kind, words] of parts) {
       if (kind === 0) text.append(words);
       else if (kind === mine) text.append(element(tag, "", words.trimEnd()), words.slice(words.trimEnd().length));
+      else if (kind === moved) text.append(element("span", "moved", words.trimEnd()), words.slice(words.trimEnd().length));
       else if (kind === 3) text.append(element("span", "cut", ` ${words} `));
     }
     box.append(text);

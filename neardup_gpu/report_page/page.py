@@ -199,6 +199,7 @@ def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
         "is_exact": steps is not None and all(step.least == step.most for step in steps),
         "losses": None if found is None else _told(found),
         "warned": f"{WARNED:.0%}",
+        "why_nothing": [clean(line) for line in report.get("warnings", ())],
         "groups": listed,
         "num_groups": len(groups),
         "members": TEXTS,
@@ -336,7 +337,7 @@ def _listed(run: Run, groups: Groups, found: Losses | None, text: bool) -> dict[
     }
 
 
-_OPS = {"equal": 0, "removed": 1, "added": 2, "cut": 3}
+_OPS = {"equal": 0, "removed": 1, "added": 2, "cut": 3, "moved_from": 4, "moved_to": 5}
 
 
 def _group(run: Run, groups: Groups, found: Losses | None, group: int, sources: dict[int, int]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ..documents import Documents
 from ..errors import InputError
 from ..log import log
 from ..printable import printable
+from ..recipe import Recipe
 from ..report import count
 from ..stages import shingle, tokenize
 from .run import Run
@@ -94,7 +95,7 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
             continue
         if worths[pair.row] is not None and worths[pair.row] != _worth(run, measure, kept, text):
             raise InputError("its input has changed since the result was made")
-        found[pair.row] = difference(kept, text)
+        found[pair.row] = difference(kept, text, run.recipe)
     return found
 
 
@@ -146,9 +147,9 @@ def _places(batch: Any, wanted: pa.Array, rows: Sequence[int] | None) -> Iterabl
     return zip(numbers.take(pa.array(places)).to_pylist(), places.tolist(), strict=True)
 
 
-def difference(kept: str, text: str) -> Difference:
-    """The words in which a text differs from the kept one, made printable and cut to what a page can hold."""
-    words, notes = diff.differences(kept, text, full=False)
+def difference(kept: str, text: str, recipe: Recipe) -> Difference:
+    """Return the words in which a text differs from the kept one, made printable and cut to what a page can hold."""
+    words, notes = diff.differences(kept, text, recipe, full=False)
     if not words:
         words = [("equal", kept[:SAME])] + ([("cut", "...")] if len(kept) > SAME else [])
     shown: Words = []

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
+from ..nothing_removed import merged, reasons
 from ..sketching import num_skipped
 from .results import LARGEST
 from .sketching import COUNTED
@@ -49,6 +50,9 @@ def report_of(
     sampled = None if made.checked is None else made.checked.facts[0]["sampled"]
     if skipped is not None:
         counts["skipped"] = num_skipped(skipped)
+    of_input, of_reference = (
+        merged(facts["sizes"] for facts in part) for part in (mine, made.sketched.facts[: job.num_known])
+    )
     return {
         "version": __version__,
         "recipe": recipe.describe(),
@@ -64,6 +68,7 @@ def report_of(
         "candidates": list(recipe.method.in_words(recipe.threshold)),
         "recall": {"expected": recipe.expected_recall, "sampled": sampled},
         "limits": _limits(job, made),
+        "warnings": reasons(removed, recipe, documents, of_input, None if reference is None else of_reference),
         "tasks": {
             "workers": job.work.workers.num_workers,
             "slices": len(job.slices),

@@ -36,6 +36,7 @@ from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
 from ..errors import InputError
+from ..nothing_removed import sizes_of
 from ..recall import random_order
 from ..sketching import Sketcher, text_of
 from ..stages import count_shingles, count_tokens
@@ -125,8 +126,9 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     Returns
     -------
     dict
-        Counts of the slice; `extent`, what its reading found; `id_type`, unless it is empty, and `id_span`, the least
-        and the greatest, if they are integers; `waiting`, the number of shingles that wait.
+        Counts of the slice; `sizes`, its documents by their number of words; `extent`, what its reading found;
+        `id_type`, unless it is empty, and `id_span`, the least and the greatest, if they are integers; `waiting`, the
+        number of shingles that wait.
     """
     shared = files.shared
     recipe, statistics = shared.settled()
@@ -177,6 +179,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
     present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     counts["left_out_records"] = sketched.counts.left_out_records
+    counts["sizes"] = sizes_of(sketched.num_tokens)
     return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
 
 

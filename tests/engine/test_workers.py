@@ -262,6 +262,50 @@ class TestLocalWorkers:
                 os.kill(pid, signal.SIGKILL)
             assert results(workers, tasks_of(chores.square, (2,))) == {0: 4}
 
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_after_workers_were_killed_again_and_again_fewer_go_on(self, threads, tmp_path, caplog):
+        """Six are killed in a row; then a single worker does all tasks."""
+        if threads > most_threads():
+            pytest.skip("this machine has one processor")
+        with LocalWorkers(4, threads=threads) as workers:
+            tasks = tasks_of(chores.die_at_first, *[(tmp_path / "calls", 6, number) for number in range(6)])
+            assert results(workers, tasks) == {number: number for number in range(6)}
+            assert sum(worker is not None for worker in workers._workers) == 1
+        said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert [line.rpartition("; ")[2] for line in said] == ["2 of 4 workers go on", "1 of 2 workers go on"]
+        for line in said:
+            assert re.search(
+                r"was killed by SIGKILL, as systems do when memory runs out \(it had used up to \S+ .B", line
+            )
+
+    @pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV"])
+    def test_a_single_worker_that_is_killed_again_and_again(self, name):
+        with LocalWorkers(2, threads=1) as workers, pytest.raises(TaskFailedError) as caught:
+            results(workers, tasks_of(chores.die_by, (name,)))
+        assert re.search(
+            rf"failed 3 times, at last with: its process was killed by {name}.* of memory", str(caught.value)
+        )
+        assert "ask for fewer workers (--workers), or bound it with --memory" in str(caught.value)
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_workers_that_are_killed_before_they_are_ready(self, threads, monkeypatch, caplog):
+        """Fewer are started, and in the end one line names the signal, the memory and what to do."""
+        if threads > most_threads():
+            pytest.skip("this machine has one processor")
+        kill = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+        monkeypatch.setattr(local_workers, "_PROGRAM", kill)
+        with pytest.raises(ResourceError) as caught, LocalWorkers(4, threads=threads) as workers:
+            results(workers, tasks_of(chores.square, *[(number,) for number in range(4)]))
+        assert re.match(
+            r"worker processes cannot be started: 3 in a row were lost before they were ready, the last one was killed "
+            r"by SIGKILL, as systems do when memory runs out \(.* of this machine's memory are in use now\); if memory",
+            str(caught.value),
+        )
+        assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == [
+            "2 of 4 workers go on",
+            "1 of 2 workers go on",
+        ]
+
     def test_no_process_is_left(self):
         with LocalWorkers(2) as workers:
             pids = set(results(workers, tasks_of(os.getpid, (), (), (), ())).values())
