@@ -320,7 +320,8 @@ class Result:
             verified, groups.pinned, recipe.cluster, recipe.max_partners, recipe.method.measure.directed
         )
         with Engine(backend="cpu").start() as runtime:
-            facts = self.facts._replace(decisions=decide(ranked, groups, deciding, listed, recipe, runtime))
+            nearest = None if before.nearest is None else before.nearest.at_least(threshold)
+            facts = self.facts._replace(decisions=decide(ranked, groups, deciding, listed, nearest, recipe, runtime))
         assert self.sources is not None
         tables = tabulate(facts, recipe, *self.sources)
         counts, sizes = decided_counts(facts, recipe)
