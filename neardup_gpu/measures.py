@@ -150,7 +150,8 @@ class Containment:
     def with_reference(self) -> Measure:
         return replace(self, part={"in": "right", "of": "left", "either": "smaller"}[self.direction])
 
-    def _size_of_part(self, left: Any, right: Any) -> Any:
+    def size_of_part(self, left: Any, right: Any) -> Any:
+        """Return the size of the part, from the sizes of both sets."""
         if self.part == "smaller":
             return left + right - abs(left - right) >> 1  # for numbers and for arrays of any module
         return left if self.part == "left" else right
@@ -174,12 +175,12 @@ class Containment:
     def of(self, common: Any, left: Any, right: Any) -> Any:
         from neardup_gpu.kernels.resemblance import containment
 
-        return containment(common, self._size_of_part(left, right))
+        return containment(common, self.size_of_part(left, right))
 
     def least(self, left: Any, right: Any, threshold: float) -> Any:
         from neardup_gpu.kernels._bounds import least_shares_of
 
-        return least_shares_of(self._size_of_part(left, right), threshold)
+        return least_shares_of(self.size_of_part(left, right), threshold)
 
     def needed(self, most: int, threshold: float) -> np.ndarray:
         """By the smaller size; where the part is the larger set, a pair at the threshold has more than that."""

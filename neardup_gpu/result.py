@@ -119,7 +119,10 @@ class Result:
 
     Notes
     -----
-    Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. By simhash, both
+    Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. For every
+    document, kept or removed, `near_reference` is the id of the reference document that it resembles most, and
+    `reference_resemblance` (or `reference_containment`) what the two are worth; both are null if no reference document
+    reaches the threshold. Where nothing was verified, the nearest simhash takes the place. By simhash, both
     tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
     of one simhash have one representative, and resemblance is null but for exact duplicates.
 

@@ -23,6 +23,8 @@ from neardup_gpu import (
     tokenize,
 )
 from neardup_gpu.errors import ParameterError
+from neardup_gpu.explanation import render
+from neardup_gpu.report import facts
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS
 
 SETTINGS = {
@@ -253,6 +255,31 @@ class TestLeaks:
             result = run(known, mine, recipe, **options)
             assert result.report["counts"]["near_reference"] == result.report["counts"]["removed"] == found
             check(result, known, mine, recipe)
+
+    def test_an_item_inside_a_document_is_explained(self):
+        """The contained text is the kept one, and lies at some words of the removed one."""
+        item, page = [f"w{i}" for i in range(12)], [f"x{i}" for i in range(30)]
+        known, mine = [" ".join(item)], [" ".join([*page, *item, *page])]
+        for direction in ("of", "either"):
+            result = run(known, mine, Recipe(method=Containment(direction=direction)))
+            found = result.explain("m0")
+            assert (found.in_reference, found.of_kept, found.containment, found.size) == (True, True, 1.0, 8)
+            assert (found.first_word, found.last_word, found.kept_words) == (31, 42, 72)
+            assert "8 of the kept one's 8 shingles are in it" in render(found).plain
+            assert "words 31 to 42 of its 72" in render(found).plain
+        found = run(mine, known, Recipe(method=Containment(direction="either"))).explain("m0")
+        assert (found.of_kept, found.containment, found.first_word) == (False, 1.0, 31)
+
+    def test_the_summary_and_the_page_count_leaks(self):
+        words = [f"w{i}" for i in range(200)]
+        kept, leak, test = edited(words, 20, 60, 100), edited(words, 20, 60), " ".join(words)
+        result = run([test], [kept, leak], Recipe(threshold=0.87))
+        assert ("leaks", "1 (50.0%) match a reference document and are removed; near_reference names it") in facts(
+            result.report
+        )
+        assert "1 document of the input matches one of them; all of these are removed." in result.report().html
+        part = run([" ".join(words[:30])], [test], Recipe(method=Containment(direction="of")))
+        assert "1 document of the input matches one of them" in part.report().html
 
     def test_copies_inside_the_input_are_kept(self):
         texts = ["to be or not to be that is the question", "whether it is nobler in the mind to suffer"]
