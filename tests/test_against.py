@@ -1,12 +1,14 @@
 """What resembles a reference set: by brute force over all pairs with it, by all methods, in memory and in tasks."""
 
 import random
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 from in_parts import both, in_tasks, rows
+from test_partner_blocks import in_blocks
 
 from neardup_gpu import (
     BottomK,
@@ -18,12 +20,14 @@ from neardup_gpu import (
     Shingles,
     SimHash,
     dedup,
+    job,
     partners,
     shingle,
     tokenize,
 )
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.explanation import render
+from neardup_gpu.partners import partners_of
 from neardup_gpu.report import facts
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS
 
@@ -155,6 +159,19 @@ class TestBruteForce:
             patch.setattr(partners, "MOST_ASKED", max(2, asked))
             patch.setattr(partners, "TOGETHER", 8)
             check(run(*texts, recipe), *texts, recipe)
+
+    @hypothesis_settings(60)
+    @given(corpora(), RECIPES, st.sampled_from([1, 5, 100]))
+    def test_blocks(self, monkeypatch, texts, recipe, most_pairs):
+        """Partners that are found block by block, as where crowds do not fit in memory."""
+        with monkeypatch.context() as patch:
+            patch.setattr(partners, "ASKED", 1)
+            patch.setattr(partners, "MOST_ASKED", 2)
+            before = run(*texts, recipe)
+            patch.setattr(job, "partners_of", partial(partners_of, find=in_blocks(most_pairs), together=50))
+            result = run(*texts, recipe)
+            check(result, *texts, recipe)
+            assert result.documents.equals(before.documents) and result.pairs.equals(before.pairs)
 
     @hypothesis_settings(10)
     @given(corpora(), RECIPES)
